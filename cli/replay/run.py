@@ -16,7 +16,8 @@ from models.ledger.orders import DAY_MS, Fills
 from server.http.json_out import iso
 from strategy.bid_config import BidConfig
 from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
-from strategy.bidding.plan_bids import measure, plan_bids
+from strategy.bidding.measure import measure
+from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, History, Snapshot
 from strategy.entry import Entry
 from strategy.intents import BidPlan, Limits, Memory, OwnOrder, Rules
@@ -182,11 +183,13 @@ class _Run:
 
     def _sample(self, plan: BidPlan, config: BidConfig, now_ms: int) -> None:
         is_own_reference = config.wants_history and Reason.TRAIT_FLOOR_MISSING not in plan.marks
-        if plan.reference is not None and is_own_reference:
+        if plan.reference is not None and plan.raw_reference is not None and is_own_reference:
             samples, minute = self._samples.setdefault(measure(config), {}), now_ms // MINUTE_MS
-            known = samples.setdefault(minute, MinuteSample(minute, plan.reference, plan.reference, now_ms))
+            first = MinuteSample(minute, plan.reference, plan.reference, now_ms, plan.raw_reference)
+            known = samples.setdefault(minute, first)
             if plan.reference < known.low:
-                samples[minute] = replace(known, low=plan.reference, low_ms=now_ms)
+                known = replace(known, low=plan.reference, low_ms=now_ms)
+            samples[minute] = replace(known, high=max(known.high, plan.raw_reference))
             if len(samples) > KEPT_MINUTES:
                 del samples[min(samples)]
 

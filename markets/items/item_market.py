@@ -12,7 +12,7 @@ from markets.base import NotSupported, VenueError
 from markets.look import Notes
 from markets.market_client import MarketClient
 from strategy.bid_config import normal_slug
-from strategy.bidding.plan_bids import without
+from strategy.bidding.measure import without
 from strategy.book import NO_HISTORY, Ask, History
 from strategy.listing.listing_config import ListingConfig
 

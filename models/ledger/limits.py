@@ -56,6 +56,7 @@ def limits_of(holder: Holder, read: Readings, installation_sats: int, now_ms: in
     task_id, config, plan = holder.task_id, holder.config, holder.plan
     own_sats = 0 if task_id is None else orders.task_exposure(task_id, dry_run=config.dry_run)
     fills = fills_of(task_id, config, now_ms)
+    held = hold(config, fills, now_ms)
     limits = Limits(
         task_total=config.max_bid_total,
         user_headroom=_user_ceiling(config, plan, read.untracked_sats)
@@ -64,7 +65,7 @@ def limits_of(holder: Holder, read: Readings, installation_sats: int, now_ms: in
         plan_bids=plan.max_bids_per_task if plan else 0,
         balance_sats=read.balance_sats,
         fee_reserve_sats=read.fee_reserve_sats,
-        hold=Reason.CLOCK_SKEW if read.skew_s else hold(config, fills, now_ms),
+        hold=held if held is Reason.ACTIVE_HOURS or not read.skew_s else Reason.CLOCK_SKEW,
         rungs=read.rungs,
         signed=with_others(read.signed, holder.user_id, task_id),
         installation_room=_room_of_all(installation_sats, own_sats, is_dry=config.dry_run),

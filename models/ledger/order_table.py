@@ -37,7 +37,8 @@ class Order(Row):
 
     A filled one has its sale's name at the venue (`sale_id`) and time (`filled_ms`). The inscription that was bought,
     the reference price of that moment (`floor_at_fill`, of one item or token, a decimal's text) and the network's fee
-    are None where they are not known.
+    are None where they are not known. `sold_sats` and `sold_quantity` are set if only a part of it was sold; the limits
+    count all of it.
     """
 
     id = primary_key()
@@ -67,6 +68,8 @@ class Order(Row):
     inscription_id = CharField(max_length=80, null=True)
     floor_at_fill = TextField(null=True)
     network_fee_sats = BigIntegerField(null=True)
+    sold_sats = BigIntegerField(null=True)
+    sold_quantity = CharField(max_length=60, null=True)
 
     class Meta:
         table_name = "orders"
@@ -76,6 +79,11 @@ class Order(Row):
     def trait(self) -> tuple[str, str] | None:
         """The trait (type, value) that is bid on; None for a bid on the whole collection or rune."""
         return (self.trait_type, self.trait_value) if self.trait_type else None
+
+    @property
+    def spent_sats(self) -> int:
+        """The sats that a filled order cost."""
+        return int(self.price_sats if self.sold_sats is None else self.sold_sats)
 
 
 # Literals, as in the indexes: SQLite sees at once which index to use.
@@ -90,7 +98,7 @@ for _name, _columns, _where, _unique in (
     ("orders_open_wallet", (Order.wallet,), IS_OPEN, False),
     (
         "orders_filled",
-        (Order.task_id, Order.dry_run, Order.closed_ms, Order.price_sats, Order.filled_ms),
+        (Order.task_id, Order.dry_run, Order.closed_ms, Order.price_sats, Order.filled_ms, Order.sold_sats),
         IS_FILLED,
         False,
     ),

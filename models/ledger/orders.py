@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 from peewee import IntegrityError
 
@@ -97,39 +98,47 @@ class NewOrder:
     coins: str = ""
 
 
+class Part(NamedTuple):
+    """The sold part of an order: its sats, and its quantity as text."""
+
+    sats: int
+    quantity: str
+
+
 @dataclass(frozen=True, slots=True)
 class SoldInto:
     """The sale that filled an order: its name and its time at the venue, and what was bought, if the venue tells.
 
-    Without a time the order was filled when that was learnt.
+    Without a time the order was filled when that was learnt. `part` is set if not all of it was sold.
     """
 
     sale_id: str
     inscription_id: str | None = None
     sold_ms: int | None = None
+    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fills:
-    """A task's filled orders: their number, their sats, and when the newest ten closed (Unix ms, newest first).
+    """A task's filled orders: their number, their sats, and when the ten that closed last did (Unix ms, newest first).
 
     `today` and `sats_today` are those of the last 24 hours.
     """
 
     count: int = 0
     sats: int = 0
-    newest: tuple[int, ...] = ()
+    newest_closed: tuple[int, ...] = ()
     today: int = 0
     sats_today: int = 0
 
     @property
     def newest_ms(self) -> int | None:
-        """The time of the last fill."""
-        return self.newest[0] if self.newest else None
+        """The time at which the last fill was learnt of."""
+        return self.newest_closed[0] if self.newest_closed else None
 
     def recent(self, now_ms: int) -> int:
         """Counts those of the newest ten that were in the last ten minutes."""
-        return sum(closed_ms > now_ms - FILL_BURST_MS for closed_ms in self.newest)
+        return sum(closed_ms > now_ms - FILL_BURST_MS for closed_ms in self.newest_closed)
 
 
 def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replaced: Collection[int] = ()) -> Order:
@@ -237,6 +246,7 @@ def _move(
     if sale is not None:
         told_ms = now_ms if sale.sold_ms is None else sale.sold_ms
         filled_ms = min(max(told_ms, int(order.created_ms)), now_ms)
+    part = sale and sale.part
     with transaction(durable=True):
         moved = statements.MOVE.run(
             id=order.id,
@@ -249,12 +259,15 @@ def _move(
             sale_id=sale and sale.sale_id,
             filled_ms=filled_ms,
             inscription_id=sale and sale.inscription_id,
+            sold_sats=part and part.sats,
+            sold_quantity=part and part.quantity,
         )
     if moved.rowcount != 1:
         raise IllegalOrderMove(f"order {order.id} is not {order.state} any more")
     order.state, order.close_reason, order.misses, order.updated_ms = state, reason, 0, now_ms
     order.closed_ms, order.filled_ms = closed_ms, filled_ms
     order.sale_id, order.inscription_id = (sale.sale_id, sale.inscription_id) if sale else (None, None)
+    order.sold_sats, order.sold_quantity = part or (None, None)
     if venue_id is not None:
         order.venue_id = venue_id
 
@@ -307,11 +320,11 @@ def fills(task_id: int, *, dry_run: bool = False, now_ms: int | None = None) -> 
 
     With `now_ms` also those of the last 24 hours; one in the future, after a clock was set back, is among them.
     """
-    [(count, sats)] = statements.FILLED_OF_TASK.rows(task_id=task_id, dry_run=dry_run)
+    [(sats, count)] = statements.FILLED_OF_TASK.rows(task_id=task_id, dry_run=dry_run)
     if not count:
         return Fills()
     newest = statements.NEWEST_FILLS.rows(task_id=task_id, dry_run=dry_run)
     today, sats_today = 0, 0
     if now_ms is not None:
-        [(today, sats_today)] = statements.FILLED_SINCE.rows(task_id=task_id, dry_run=dry_run, after_ms=now_ms - DAY_MS)
+        [(sats_today, today)] = statements.FILLED_SINCE.rows(task_id=task_id, dry_run=dry_run, after_ms=now_ms - DAY_MS)
     return Fills(count, sats, tuple(closed_ms for (closed_ms,) in newest), today, sats_today)

@@ -76,14 +76,15 @@ CREATE TABLE orders (
     state VARCHAR(10) NOT NULL, close_reason VARCHAR(10), venue_id VARCHAR(128), misses INTEGER NOT NULL,
     created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL, trait_type VARCHAR(200) NOT NULL,
     trait_value VARCHAR(200) NOT NULL, dry_run INTEGER NOT NULL, closed_ms INTEGER, sale_id VARCHAR(100),
-    coins TEXT NOT NULL, filled_ms INTEGER, inscription_id VARCHAR(80), floor_at_fill TEXT, network_fee_sats INTEGER
+    coins TEXT NOT NULL, filled_ms INTEGER, inscription_id VARCHAR(80), floor_at_fill TEXT, network_fee_sats INTEGER,
+    sold_sats INTEGER, sold_quantity VARCHAR(60)
 );
 CREATE UNIQUE INDEX orders_intent ON orders (intent);
 CREATE UNIQUE INDEX orders_wallet_expires_ms ON orders (wallet, expires_ms);
 CREATE INDEX orders_open_task ON orders (task_id, dry_run, price_sats) WHERE (state != 'closed');
 CREATE INDEX orders_open_user ON orders (user_id, dry_run, price_sats) WHERE (state != 'closed');
 CREATE INDEX orders_open_wallet ON orders (wallet) WHERE (state != 'closed');
-CREATE INDEX orders_filled ON orders (task_id, dry_run, closed_ms, price_sats, filled_ms)
+CREATE INDEX orders_filled ON orders (task_id, dry_run, closed_ms, price_sats, filled_ms, sold_sats)
     WHERE (close_reason = 'filled');
 CREATE INDEX orders_fills ON orders (user_id, filled_ms, id) WHERE (close_reason = 'filled');
 CREATE INDEX orders_user ON orders (user_id, id);
@@ -126,7 +127,7 @@ CREATE TABLE controls (
 
 CREATE TABLE floor_samples (
     kind VARCHAR(10) NOT NULL, slug_key VARCHAR(200) NOT NULL, measure TEXT NOT NULL, minute INTEGER NOT NULL,
-    reference TEXT NOT NULL, low TEXT NOT NULL, low_ms INTEGER NOT NULL,
+    reference TEXT NOT NULL, low TEXT NOT NULL, low_ms INTEGER NOT NULL, high TEXT NOT NULL,
     PRIMARY KEY (kind, slug_key, measure, minute)
 ) WITHOUT ROWID;
 CREATE INDEX floor_samples_minute ON floor_samples (minute);

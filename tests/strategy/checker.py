@@ -40,9 +40,9 @@ def facts(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_ms: in
     )
     if not snapshot.complete:
         return Facts(None, None, None, snapshot.bids)
-    raw = ask = _lowest(snapshot.asks)
+    raw = ask = dearest_meant = _lowest(snapshot.asks)
     if config.bid_type == "trait":
-        trait_floor = _lowest(snapshot.trait_asks or ())
+        dearest_meant = trait_floor = _lowest(snapshot.trait_asks or ())
         if trait_floor is not None:
             raw = ask = trait_floor
         elif config.bid_mode == "fixed":
@@ -56,7 +56,7 @@ def facts(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_ms: in
     bids = snapshot.bids
     if bids is not None:
         # An ignored one is nobody's, and whoever bids above an ask could buy it.
-        bids = tuple(bid for bid in bids if ask is None or Fraction(bid.unit_price) <= ask)
+        bids = tuple(bid for bid in bids if dearest_meant is None or Fraction(bid.unit_price) <= dearest_meant)
     return Facts(raw, reference, ask, bids)
 
 
@@ -488,6 +488,8 @@ def _guards(case: Case, found: Facts) -> Iterator[str]:
         if is_in and any(note.reason == "floor_guard" for note in plan.rungs):
             yield "a floor is guarded against that its owner named"
     drop = config.pause_on_floor_drop
+    if drop and found.reference is None and plan.to_place:
+        yield "a bid is placed though nobody knows whether the floor has fallen"
     if drop and history:
         falls = history.dropped_ms is not None and case.now_ms - history.dropped_ms < drop.for_minutes * 60_000
         if found.reference is not None and history.highest and history.lowest and not _stands_in(case):

@@ -10,7 +10,7 @@ import pytest
 
 from strategy.bid_config import BidConfig, problems, unsupported
 from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop
-from strategy.bidding.plan_bids import measure
+from strategy.bidding.measure import measure
 from strategy.book import History, Snapshot
 from strategy.intents import BidPlan
 from tests.strategy.market import NOW, ask, bid, book, ladder_config, orders, plan, rivals, rune_ask, rune_config

@@ -69,7 +69,7 @@ def record(context: Context, outcome: BiddingOutcome, faults: Faults, monthly_wo
     _write(context, action, _detail(outcome, faults), outcome.memory, faults)
     task_id, reasons = context.task_id, _cancel_reasons(outcome)
     for order in outcome.filled:
-        log.info("task %d: filled %d of %s, order %d", task_id, order.price_sats, order.slug, order.id)
+        log.info("task %d: filled %d of %s, order %d", task_id, order.spent_sats, order.slug, order.id)
     for order in outcome.done.cancelled:
         log.info(
             "task %d: cancelled %d of %s, order %d (%s)",

@@ -15,7 +15,7 @@ from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop
 from strategy.reasons import Reason
 from tests.workers.bidding.fakes import START_MS, ask
 from tests.workers.bidding.test_limits_of_a_task import MINUTE_MS, limits, order
-from tests.workers.bidding.world import CATS, World
+from tests.workers.bidding.world import CATS, World, seconds
 from workers.context import BadConfig
 
 HOUR_MS = 60 * MINUTE_MS
@@ -69,6 +69,20 @@ def test_beyond_its_hours_a_task_has_no_bids(world: World) -> None:
     assert world.market.prices != []
     world.later(10 * 60, bidder)
     world.later(30, bidder)
+    assert (world.market.prices, "skipped 5 active_hours" in world.action(task)) == ([], True)
+
+
+@pytest.mark.parametrize("loop_s", [None, 3_600])
+def test_a_task_wakes_when_its_hours_end_however_long_its_loop(world: World, loop_s: int | None) -> None:
+    minute = START_MS // MINUTE_MS % 1_440
+    begin, end = (f"{m // 60 % 24:02d}:{m % 60:02d}" for m in (minute, minute + 1))
+    config = replace(CATS, active_hours=ActiveHours("UTC", begin, end), loop_seconds=loop_s, bid_expiry_minutes=180)
+    task, bidder = world.begun(config)
+    assert world.market.prices != []
+    for _ in range(5):
+        world.clock.advance(seconds(bidder.cycle()))
+    bidder.cycle()
+    assert (world.clock() - START_MS) / 1000 < 180
     assert (world.market.prices, "skipped 5 active_hours" in world.action(task)) == ([], True)
 
 
