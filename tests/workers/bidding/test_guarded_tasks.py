@@ -61,6 +61,17 @@ def test_a_floor_beyond_the_bounds_keeps_a_fixed_range_from_bidding(world: World
     assert floor_samples.history(*key, world.clock()).samples == 3, "a guarded task samples the floor in any mode"
 
 
+def test_a_spike_that_was_clamped_is_outside_the_bounds_all_the_same(world: World) -> None:
+    task = world.task(replace(CATS, bid_count=1, only_while_floor_between=(Decimal(80_000), Decimal(130_000))))
+    for minute in range(1, 12):
+        floor_samples.record("ordinals", "cats", "floor", Decimal(100_000), world.clock() - minute * MINUTE_MS)
+    bidder = world.bidder(task)
+    for floor, prices in ((180_000, []), (128_701, []), (128_700, [93_000])):
+        world.market.asks_ = [ask(floor)]
+        world.later(61, bidder)
+        assert world.market.prices == prices, f"at {floor}, where bids would follow 125,000 at most"
+
+
 def test_beyond_its_hours_a_task_has_no_bids(world: World) -> None:
     # START_MS in UTC decides which hours are now.
     minute = START_MS // MINUTE_MS % 1_440
