@@ -16,6 +16,7 @@ from strategy import bid_parts, stored
 from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop
 
 MAX_SATS = 2_100_000_000_000_000  # every bitcoin there can be; below 2**53, so exact in any JSON
+MOST_ID = 2**53 - 1  # exact in any JSON
 FEE_TIERS = ("fastestFee", "halfHourFee", "hourFee", "minimumFee")
 DEFAULT_EXPIRY_MINUTES = 16
 DEFAULT_LOOP_SECONDS = 30
@@ -73,6 +74,7 @@ class BidConfig:
     pause_on_floor_drop: FloorDrop | None = None
     active_hours: ActiveHours | None = None
     ignore_addresses: tuple[str, ...] = ()
+    budget_id: int | None = None
 
     @property
     def expiry_ms(self) -> int:
@@ -162,6 +164,7 @@ WHOLE_RANGES = {
     "pause_after_fill_seconds": (0, 86_400),
     "max_fills_per_day": (0, 1_000_000),
     "spend_cap_per_day_sats": (0, MAX_SATS),
+    "budget_id": (1, MOST_ID),
 }
 # Fractions: of a rung's price, and of the gap between two rungs. From half a gap on a bid could hold two rungs.
 FRACTION_RANGES = {

@@ -12,10 +12,11 @@ from decimal import Decimal
 from core.local_time import is_between, is_zone
 from core.subscription_plans import SubscriptionPlan
 from models.ledger import orders
+from models.ledger.budget_room import room_of
 from models.ledger.order_table import Order
 from models.ledger.orders import ExposureLimits, Fills
 from strategy.bid_config import MAX_SATS, BidConfig, Problem, is_on
-from strategy.intents import Limits, OwnOrder, SignedRoom
+from strategy.intents import BudgetRoom, Limits, OwnOrder, SignedRoom
 from strategy.reasons import Reason
 
 # Replaced or cancelled bids stay signed until they expire: see docs/decisions/0007-ceilings.md.
@@ -69,8 +70,16 @@ def limits_of(holder: Holder, read: Readings, installation_sats: int, now_ms: in
         rungs=read.rungs,
         signed=with_others(read.signed, holder.user_id, task_id),
         installation_room=_room_of_all(installation_sats, own_sats, is_dry=config.dry_run),
+        budget=_budget_of(holder, now_ms),
     )
     return fill_limits(limits, config, fills)
+
+
+def _budget_of(holder: Holder, now_ms: int) -> BudgetRoom | None:
+    config = holder.config
+    if config.budget_id is None:
+        return None
+    return room_of(holder.user_id, config.budget_id, holder.task_id, now_ms, dry_run=config.dry_run)
 
 
 def fill_limits(limits: Limits, config: BidConfig, fills: Fills) -> Limits:

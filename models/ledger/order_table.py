@@ -38,7 +38,7 @@ class Order(Row):
     A filled one has its sale's name at the venue (`sale_id`) and time (`filled_ms`). The inscription that was bought,
     the reference price of that moment (`floor_at_fill`, of one item or token, a decimal's text) and the network's fee
     are None where they are not known. `sold_sats` and `sold_quantity` are set if only a part of it was sold; the limits
-    count all of it.
+    count all of it. `budget_id` is the budget that it counts in (models/ledger/budget_room.py).
     """
 
     id = primary_key()
@@ -70,6 +70,7 @@ class Order(Row):
     network_fee_sats = BigIntegerField(null=True)
     sold_sats = BigIntegerField(null=True)
     sold_quantity = CharField(max_length=60, null=True)
+    budget_id = IntegerField(null=True)
 
     class Meta:
         table_name = "orders"
@@ -91,6 +92,7 @@ IS_OPEN = Order.state != SQL(f"'{CLOSED}'")
 IS_FILLED = Order.close_reason == SQL(f"'{FILLED}'")
 IS_REAL = Order.dry_run == SQL("0")
 HAS_SALE = Order.sale_id.is_null(False)
+HAS_BUDGET = Order.budget_id.is_null(False)
 
 for _name, _columns, _where, _unique in (
     ("orders_open_task", (Order.task_id, Order.dry_run, Order.price_sats), IS_OPEN, False),
@@ -100,6 +102,18 @@ for _name, _columns, _where, _unique in (
         "orders_filled",
         (Order.task_id, Order.dry_run, Order.closed_ms, Order.price_sats, Order.filled_ms, Order.sold_sats),
         IS_FILLED,
+        False,
+    ),
+    (
+        "orders_open_budget",
+        (Order.budget_id, Order.dry_run, Order.task_id, Order.price_sats),
+        IS_OPEN & HAS_BUDGET,
+        False,
+    ),
+    (
+        "orders_filled_budget",
+        (Order.budget_id, Order.dry_run, Order.closed_ms, Order.price_sats),
+        IS_FILLED & HAS_BUDGET,
         False,
     ),
     ("orders_fills", (Order.user_id, Order.filled_ms, Order.id), IS_FILLED, False),

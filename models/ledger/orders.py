@@ -18,6 +18,7 @@ from typing import NamedTuple
 from peewee import IntegrityError
 
 from models.base import transaction
+from models.ledger import budget_room
 from models.ledger import order_statements as statements
 from models.ledger.order_table import (
     CLOSE_REASONS,
@@ -40,10 +41,10 @@ FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
 
 
 class LimitReached(Exception):
-    """The order does not fit; `limit` is task_total, exposure_limit, installation_limit, bid_count, max_fills, or
-    hardcap for the largest that the user allows.
+    """The order does not fit; `limit` is task_total, exposure_limit, installation_limit, bid_count, max_fills, budget,
+    or hardcap for the largest that the user allows.
 
-    `room` would still fit: sats, for bid_count and max_fills a number of orders.
+    `room` would still fit: sats, for bid_count, max_fills and the fills of a budget a number of orders.
     """
 
     def __init__(self, limit: str, room: int) -> None:
@@ -147,14 +148,16 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
     `replaced` are orders whose place this one, and other accepted ones, take: while they are live they are left out of
     `count`, since they are about to be cancelled. Once their cancel was sent they count again: orders that a cancel
     fails to end must not pile up. Their sats and their fills always count. An order of a dry run is counted with other
-    such orders only. Raises LimitReached (limits are inclusive) or NotAllowedToPlace; then nothing was written.
+    such orders only. Its budget is the one that the task names now, whatever its worker believes. Raises LimitReached
+    (limits are inclusive) or NotAllowedToPlace; then nothing was written.
     """
     values = {name: getattr(new, name) for name in NewOrder.__slots__ if name != "trait"}
     trait_type, trait_value = new.trait or ("", "")
     values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
     values |= {"created_ms": now_ms, "updated_ms": now_ms}
     with transaction(durable=True):
-        if not tasks.may_act(new.task_id, BIDDING, new.token):
+        standing = tasks.standing(new.task_id, BIDDING, new.token)
+        if not standing.may_act:
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
         [(task_sats, task_count)] = statements.OPEN_OF_TASK.rows(task_id=new.task_id, dry_run=new.dry_run)
         [(user_sats, _)] = statements.OPEN_OF_USER.rows(user_id=new.user_id, dry_run=new.dry_run)
@@ -170,6 +173,9 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
             _check("installation_limit", exposure_limits.installation, all_sats, new.price_sats)
         if exposure_limits.fills is not None:
             _check("max_fills", exposure_limits.fills, task_count, 1, unlimited=None)
+        if standing.budget_id is not None:
+            _refuse_beyond_budget(standing.budget_id, new, now_ms)
+            values["budget_id"] = standing.budget_id
         going = sum(o.id in replaced and o.state == LIVE for o in open_orders(new.task_id)) if replaced else 0
         _check("bid_count", exposure_limits.count, task_count - going, 1)
         values["expires_ms"] = _unique_expiry(new.wallet, new.expires_ms)
@@ -180,6 +186,14 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
 def _check(limit: str, ceiling: int, used: int, more: int, unlimited: int | None = 0) -> None:
     if ceiling != unlimited and used + more > ceiling:
         raise LimitReached(limit, max(0, ceiling - used))
+
+
+def _refuse_beyond_budget(budget_id: int, new: NewOrder, now_ms: int) -> None:
+    room = budget_room.room_now(budget_id, now_ms, dry_run=new.dry_run)
+    if room.sats is not None:
+        _check("budget", room.sats, 0, new.price_sats, unlimited=None)
+    if room.orders is not None:
+        _check("budget", room.orders, 0, 1, unlimited=None)
 
 
 def _unique_expiry(wallet: str, expires_ms: int) -> int:

@@ -83,6 +83,7 @@ _BID_TEXTS = {
     "pause_on_floor_drop": "All bids go when the floor falls so far, and come back after a pause.",
     "active_hours": "There are bids only at these hours of the day.",
     "ignore_addresses": "Bids and listings of these addresses are no part of the market.",
+    "budget_id": "The budget whose limits it shares with other tasks; null: none.",
     "venue": _VENUE,
 }
 _LISTING_TEXTS = {
