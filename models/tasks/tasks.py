@@ -186,7 +186,7 @@ def outline(task_id: int) -> Outline | None:
 
 
 class Standing(NamedTuple):
-    """Whether a worker may act for its task, and the budget that the task's orders count in, if any."""
+    """A worker's standing: whether it may act for its task, and the budget that the task's orders count in, if any."""
 
     may_act: bool
     budget_id: int | None

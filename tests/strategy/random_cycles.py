@@ -296,7 +296,7 @@ def _of_today(limits: Limits, luck: float) -> Limits:
         return replace(limits, hold=Reason.ACTIVE_HOURS)
     if luck < 0.1:
         return replace(limits, fills_left_today=int(luck * 100) % 5, spend_left_today_sats=int(luck * 3_000_000))
-    if luck < 0.2:
+    if luck < 0.13:
         lot = int(luck * 10_000)
         return replace(limits, budget=BudgetRoom(1, "both", (None, lot * 150)[lot % 3 > 0], (None, lot % 6)[lot % 2]))
     return limits
