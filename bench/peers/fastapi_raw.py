@@ -94,6 +94,7 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     pause_on_floor_drop: dict[str, float] | None = None
     active_hours: dict[str, str] | None = None
     ignore_addresses: list[str] = []
+    budget_id: int | None = None
 
 
 class Fills(msgspec.Struct, rename="camel"):

@@ -127,6 +127,7 @@ class Config(Camel):
     pause_on_floor_drop: dict[str, float] | None = None
     active_hours: dict[str, str] | None = None
     ignore_addresses: list[str] = []
+    budget_id: int | None = None
 
 
 class LastCycle(Camel):

@@ -20,7 +20,7 @@ from strategy.bidding.measure import measure
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, History, Snapshot
 from strategy.entry import Entry
-from strategy.intents import BidPlan, Limits, Memory, OwnOrder, Rules
+from strategy.intents import BidPlan, BudgetRoom, Limits, Memory, OwnOrder, Rules
 from strategy.reasons import Reason
 
 MINUTE_MS = 60_000
@@ -204,8 +204,14 @@ class _Run:
             task_total=config.max_bid_total,
             balance_sats=None if limits.balance_sats is None else max(0, limits.balance_sats - spent),
             hold=hold(config, fills, now_ms),
+            budget=_shared(limits.budget, config),
         )
         return fill_limits(limits, config, fills)
+
+
+def _shared(recorded: BudgetRoom | None, config: BidConfig) -> BudgetRoom | None:
+    """Returns the recorded room of a budget if the config still names it; that of another one is not known."""
+    return recorded if recorded is not None and recorded.budget_id == config.budget_id else None
 
 
 def _guards(config: BidConfig) -> tuple[object, object]:
