@@ -254,7 +254,10 @@ BUGS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "record after submit": (record_after_submit, ("untracked", "out_of_order", "signed_without_order")),
     "a stop that is only a flag": (flag_only_stop, ("in_the_quiet",)),
     "the cap is not last": (cap_not_last, ("at_ask", "signer", "beyond_its_config", "over_hardcap")),
-    "exposure counted late": (exposure_counted_late, ("over_task_total", "over_user_exposure", "over_count")),
+    "exposure counted late": (
+        exposure_counted_late,
+        ("over_task_total", "over_user_exposure", "over_count", "over_fills"),
+    ),
     "sent again after a timeout": (retry_after_timeout, ("sent_twice",)),
     "a timeout is a refusal": (timeout_is_a_refusal, ("wrong_end", "forgotten")),
     "adoption skipped": (adoption_skipped, ("not_drained",)),
