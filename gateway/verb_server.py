@@ -164,6 +164,7 @@ class AskHandler(RequestHandler):
         self.set_header("Content-Type", "application/json")
         try:
             request = _request(self.request.body)
+            errand.begin(read.errand(request))  # here, so that the remark is the user's, too
             self._asker.work = asyncio.ensure_future(self._answer(request))
             self.finish('{"ok":' + await self._asker.work + self._verbs.remark(request) + "}")
         except VenueError as error:
@@ -177,7 +178,6 @@ class AskHandler(RequestHandler):
         self._asker.leave()
 
     async def _answer(self, request: dict[str, Any]) -> str:
-        errand.begin(read.errand(request))
         try:
             return await self._verbs.answer(request, self._asker)
         except VenueError:
