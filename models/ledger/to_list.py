@@ -134,4 +134,4 @@ def costs(order_ids: Collection[int]) -> dict[int, int]:
 
 def cost(order: Order) -> Cost:
     """Returns the cost of what a filled order bought: its price, and the network's fee if that is known."""
-    return Cost(order.id, int(order.price_sats) + int(order.network_fee_sats or 0))
+    return Cost(order.id, order.spent_sats + int(order.network_fee_sats or 0))

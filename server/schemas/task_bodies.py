@@ -19,7 +19,6 @@ from server.schemas.listing_config import ListingFields
 from server.schemas.listing_words import VENUE, described, listing_rules, sized
 from strategy import bid_config
 from strategy.bid_config import BidConfig
-from strategy.calm import MOST_LOOPS
 from strategy.listing.listing_config import ListingConfig
 
 Schema = dict[str, Any]
@@ -38,7 +37,7 @@ _BID_TEXTS = {
     "bid_expiry_minutes": f"Life of a bid; null is {bid_config.DEFAULT_EXPIRY_MINUTES}.",
     "loop_seconds": (
         f"Seconds between two cycles; null: every {bid_config.DEFAULT_LOOP_SECONDS} seconds, "
-        f"up to {bid_config.DEFAULT_LOOP_SECONDS * MOST_LOOPS} while nothing moves."
+        f"up to {bid_config.DEFAULT_LOOP_SECONDS * bid_config.MOST_LOOPS} while nothing moves."
     ),
     "outbid_enabled": "Bid above competitors.",
     "outbid_mode": "Whether outbidding adds sats or a fraction.",
@@ -77,6 +76,7 @@ _BID_TEXTS = {
     "ignore_addresses": "Bids and listings of these addresses are no part of the market.",
     "deliver_to": "Which address gets what is bought; the vault for ordinals only, and always at ord.net.",
     "on_fill": "The auto-list task to make of each fill once it is in the vault; null: none.",
+    "budget_id": "The budget whose limits it shares with other tasks; null: none.",
     "venue": VENUE,
 }
 

@@ -58,6 +58,7 @@ DEFAULTS = {
     "ignoreAddresses": [],
     "deliverTo": "ordinalsAddress",
     "onFill": None,
+    "budgetId": None,
 }
 
 
