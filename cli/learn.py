@@ -137,7 +137,7 @@ def _drafted(
             raise BidkeeperError(f"{inscription} is at {found.address}: send it to the vault, {keys.vault}")
         users.add(user)
         for price in prices:
-            ask = ListingAsk(price, inscription, keys.vault, keys.payment, keys.vault_pubkey, None)
+            ask = ListingAsk(price, inscription, keys.vault, keys.payment, keys.vault_pubkey, None, found.outpoint)
             draft = market.at(venue).draft_listing(ask)
             secure = (each.psbt for each in draft.secure)
             drafts.append(judgement.to_judge(inscription, found.outpoint, price, draft.psbt, secure))

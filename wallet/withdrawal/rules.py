@@ -89,6 +89,18 @@ def inputs_cardinal(facts: OutpointFacts, inscriptions: tuple[str, ...] = ()) ->
     return facts.tip_height
 
 
+def timelock(facts: OutpointFacts, blocks: int) -> None:
+    """Refuses a coin whose script keeps it for so many blocks, until the next block may spend it (BIP-68)."""
+    if facts.height is None or facts.tip_height is None:
+        raise PolicyRefused("timelock", f"it is not known since which block {facts.outpoint} is there")
+    first = facts.height + blocks
+    if facts.tip_height + 1 < first:
+        raise PolicyRefused(
+            "timelock",
+            f"our key alone takes {facts.outpoint} out from block {first} on, and this is {facts.tip_height}",
+        )
+
+
 def fee_rate(fee_per_kvb: int) -> None:
     if not LEAST_FEE_PER_KVB <= fee_per_kvb <= MOST_FEE_PER_KVB:
         raise PolicyRefused(
