@@ -81,9 +81,12 @@ class Choosing:
             left_out += [LeftOut(coin, too_many) for coin in rest]
         return Chosen(tuple(coins), tuple(left_out))
 
-    async def coin(self, outpoint: str, inscription_id: str) -> Coin:
-        """Returns the coin of an inscription. Raises PolicyRefused when it is not alone there, or that is not known."""
-        judged = await self._look_at(outpoint, (inscription_id,))
+    async def coin(self, outpoint: str, inscription_id: str, lock_blocks: int = 0) -> Coin:
+        """Returns the coin of an inscription. Raises PolicyRefused when it is not alone there, or that is not known.
+
+        `lock_blocks` is how long its script keeps it there.
+        """
+        judged = await self._look_at(outpoint, (inscription_id,), lock_blocks)
         if isinstance(judged, str):
             raise PolicyRefused("inputs-cardinal", judged)
         return judged
@@ -100,12 +103,14 @@ class Choosing:
     async def _judged(self, coin: Utxo) -> Coin | str:
         return await self._look_at(coin.outpoint, ())
 
-    async def _look_at(self, outpoint: str, inscriptions: tuple[str, ...]) -> Coin | str:
+    async def _look_at(self, outpoint: str, inscriptions: tuple[str, ...], lock_blocks: int = 0) -> Coin | str:
         try:
             found = await self._ask(lambda market: market.outpoint(outpoint, _FACTS_AGE_S))
             facts = rules.inputs_confirmed(outpoint, read_facts(outpoint, named(found)))
             spent = rules.amount_proof(facts, self._script)
             rules.inputs_cardinal(facts, inscriptions)
+            if lock_blocks:
+                rules.timelock(facts, lock_blocks)
         except PolicyRefused as refused:
             return refused.message
         except (VenueError, FactsError) as error:

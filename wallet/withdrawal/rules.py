@@ -15,16 +15,15 @@ from wallet.psbt.common import MOST_BLOCKS_BEHIND
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.script import script_of
 from wallet.psbt.transaction import TxOutput
-from wallet.withdrawal.request import VIRTUAL_KB
+from wallet.withdrawal.request import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, VIRTUAL_KB
 
 Facts = Mapping[str, OutpointFacts]
 
-# Sats for 1000 vB. The least is the nodes' relay minimum; the most is above any price that blocks have had for long.
-LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB = 1_000, 300_000
 MOST_FEE = 200_000
 # A tenth of the sats sent, but never less than this: small amounts take as many bytes as large ones.
 FEE_SHARE, FEE_SHARE_FLOOR = 10, 20_000
 MOST_A_DAY = 100
+_BLOCKS_AN_HOUR = 6
 # Nodes relay no smaller output: three times the cost of spending it at the least rate.
 _DUST = {22: 294, 34: 330, 23: 540}  # by the script's length: P2WPKH; P2TR and P2WSH; P2SH
 
@@ -94,11 +93,16 @@ def timelock(facts: OutpointFacts, blocks: int) -> None:
     if facts.height is None or facts.tip_height is None:
         raise PolicyRefused("timelock", f"it is not known since which block {facts.outpoint} is there")
     first = facts.height + blocks
-    if facts.tip_height + 1 < first:
+    if (left := first - facts.tip_height - 1) > 0:
         raise PolicyRefused(
             "timelock",
-            f"our key alone takes {facts.outpoint} out from block {first} on, and this is {facts.tip_height}",
+            f"its escrow keeps it until block {first}, {left} more than there are: about {_hours(left)} hours",
         )
+
+
+def _hours(blocks: int) -> int:
+    """Returns the hours that so many blocks take, usually and at least one."""
+    return -(-blocks // _BLOCKS_AN_HOUR)
 
 
 def fee_rate(fee_per_kvb: int) -> None:

@@ -16,6 +16,7 @@ from strategy.listing.inputs import Listed, ListingInputs
 from strategy.listing.listing_config import ListingConfig
 from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
 from strategy.listing.schedule import scheduled
+from wallet.escrow_terms import escrow_terms_of
 from wallet.protocol import UserKeys
 from workers.context import Context
 from workers.faults import Faults
@@ -113,7 +114,7 @@ class ListingCycle:
             None if open_ is None else open_.outpoint,
             max_age_s,
             self._faults,
-            frozenset(self._keys.escrows.values()),
+            frozenset(self._keys.escrows),
         )
 
     def _is_as_known(self, open_: Listing | None) -> bool:
@@ -130,7 +131,9 @@ class ListingCycle:
             outcome.error = f"the inscription is not at the vault {self._keys.vault}: send it there and start again"
             return
         ending = self._state.end_finder.ending(newest, self._slug, self._faults)
-        if ending.sale is not None:
+        # On its way into an escrow it leaves its output without a sale, and only an index tells where it is then.
+        is_in_doubt = outcome.located.is_untraced and self._context.venue.lists_in_escrow
+        if ending.sale is not None and not is_in_doubt:
             self._close(open_, ending.sale)
             if open_ is None:
                 listings.note_late_sale(newest, ending.sale, self._context.clock_ms())
@@ -165,7 +168,9 @@ class ListingCycle:
         listing_market.sample(outcome.market, self._not_the_market, self._context.clock_ms())
         outcome.plan = plan_listing(self._inputs(config, open_, located, outcome.market))
         self._context.crash("listing-planned")
-        if outcome.plan.action not in ("list", "reprice"):
+        if located.is_in_escrow and outcome.plan.action == "keep" and self._assignment.may_sign:
+            self._free(outcome)
+        if outcome.plan is None or outcome.plan.action not in ("list", "reprice"):
             return
         if self._assignment.config.dry_run:
             self._judge(open_, outcome)
@@ -221,11 +226,17 @@ class ListingCycle:
         if outcome.result is ListingResult.UNKNOWN and left is not None and left.state == LIVE:
             outcome.result = ListingResult.LISTED  # the answer was lost, and the listing is there
 
+    def _free(self, outcome: ListingOutcome) -> None:
+        """Begins the way home from an escrow with a lock: what lies there without a sale is sold there no more."""
+        terms = escrow_terms_of(self._context.settings).get(self._context.venue.name)
+        if terms is not None and terms.lock_blocks:
+            self._bring_home(outcome)
+
     def _bring_home(self, outcome: ListingOutcome) -> None:
         """Begins the way home from the escrow: another price is signed for an output of the vault only."""
         user, item, outpoint = self._assignment.user, self._task.inscription_id, outcome.located.outpoint
         assert outpoint is not None and outcome.plan is not None
-        how = bring_home(self._context, user, self._keys, item, outpoint, self._faults)
+        how = bring_home(self._context, user, self._keys, item, outpoint, self._faults, outcome.plan.price)
         outcome.words = f"waiting: the inscription is {how} from its escrow; wanted {outcome.plan.note}"
         outcome.plan = None
 
