@@ -94,15 +94,13 @@ def timelock(facts: OutpointFacts, blocks: int) -> None:
         raise PolicyRefused("timelock", f"it is not known since which block {facts.outpoint} is there")
     first = facts.height + blocks
     if (left := first - facts.tip_height - 1) > 0:
-        raise PolicyRefused(
-            "timelock",
-            f"its escrow keeps it until block {first}, {left} more than there are: about {_hours(left)} hours",
-        )
+        raise PolicyRefused("timelock", f"its escrow keeps it until block {first}, about {_time(left)}")
 
 
-def _hours(blocks: int) -> int:
-    """Returns the hours that so many blocks take, usually and at least one."""
-    return -(-blocks // _BLOCKS_AN_HOUR)
+def _time(blocks: int) -> str:
+    """Returns the time that so many blocks usually take, in words."""
+    hours = -(-blocks // _BLOCKS_AN_HOUR)
+    return "an hour" if hours == 1 else f"{hours} hours"
 
 
 def fee_rate(fee_per_kvb: int) -> None:
