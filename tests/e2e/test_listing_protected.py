@@ -5,6 +5,7 @@ One installation, in which all stories go on at the same time: nearly all of the
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 from collections.abc import Iterator
@@ -14,6 +15,10 @@ from typing import Any
 import pytest
 import requests
 
+from cli import judge, learn
+from cli.doctor import form_check
+from core.errors import BidkeeperError
+from core.settings import load
 from simulator.protected.escrow import LOCK_BLOCKS
 from tests.e2e.installation import Installation, installation, until
 from tests.e2e.test_listing import Seller
@@ -102,6 +107,23 @@ def test_what_a_hostile_market_drafts_is_not_signed(town: Town) -> None:
         assert not any(form["isSigned"] for form in preview["draft"]["forms"])
     assert seller.events() == []
     town.service.sim("PUT", "/sim/poison", {"mode": None})
+
+
+def test_the_doctor_the_judge_and_a_learner_know_the_kind(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
+    settings, seller = load(environment=town.service.environment), seller_of(town.service, "judged")
+    [line] = [each for each in form_check.examine(settings) if each.name == f"live {VENUE} listings"]
+    assert (
+        line.text
+        == "meaning: transfer and sale, by an escrow that your own key opens 144 blocks after an item came there"
+    )
+    asked = argparse.Namespace(
+        address=seller.trader.address, inscription=seller.inscription, price=123_000, venue=VENUE, collection=None
+    )
+    assert judge.run(settings, asked) == 0
+    told = capsys.readouterr().out
+    assert "sale" in told and "transfer" in told
+    with pytest.raises(BidkeeperError, match="there is no form to learn"):
+        learn.run(settings, argparse.Namespace(venue=VENUE, listing=[seller.inscription]))
 
 
 def test_a_stranded_item_stays_until_its_block_and_its_owner_is_told(town: Town) -> None:

@@ -86,6 +86,10 @@ def test_the_venues_keys_are_those_that_they_publish() -> None:
     }
 
 
+def test_less_than_a_taproot_output_may_hold_goes_into_none() -> None:
+    assert {terms.least_sats for terms in ESCROW_TERMS.values()} == {330}
+
+
 @pytest.mark.skipif(not PUBLISHED.exists(), reason="the collected vectors are not beside the checkout")
 def test_published_escrows_are_rebuilt_byte_for_byte() -> None:
     for vector in json.loads(PUBLISHED.read_text()):
