@@ -75,7 +75,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "psbt.decode": ("psbt", *_PSBT),
     "psbt.check_listing": (*_PSBT, "practice_venues"),
     "psbt.check_escrow": ("escrow", "escrow_attacks"),
-    "psbt.escrow": ("escrow", "escrow_attacks"),
+    "psbt.escrow": ("escrow", "escrow_attacks", "out_of_escrow"),
     "psbt.sign_escrow": ("escrow", "escrow_attacks"),
     "psbt.judge_escrow": ("sign_escrows",),
     "signer.approved": ("sign_escrows", "sign_listings"),
