@@ -156,5 +156,14 @@ def test_without_the_tip_nobody_knows_whether_the_lock_is_open() -> None:
     assert refused.value.tag == "timelock"
 
 
+@pytest.mark.parametrize(("passed", "told"), [(0, "24 hours"), (23, "20 hours"), (24, "20 hours"), (142, "an hour")])
+def test_the_wait_is_told_in_hours(passed: int, told: str) -> None:
+    _, facts = HELD["ordinalswallet"]
+    with pytest.raises(PolicyRefused) as refused:
+        rules.timelock(replace(facts, height=TIP - passed), RECOVERY_BLOCKS)
+    first = TIP - passed + RECOVERY_BLOCKS
+    assert refused.value.message == f"its escrow keeps it until block {first}, about {told}"
+
+
 def test_another_users_escrow_is_not_opened(signer: Desk) -> None:
     assert tag_of(lambda: signer.sign(out_of("ordnet", "escrow", user=OTHER_USER))) == "dest-allow"
