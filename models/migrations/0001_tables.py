@@ -42,8 +42,9 @@ CREATE TABLE tasks (
     venue VARCHAR(30) NOT NULL, config TEXT NOT NULL, revision INTEGER NOT NULL, desired VARCHAR(10) NOT NULL,
     observed VARCHAR(10) NOT NULL, token INTEGER NOT NULL, pid INTEGER, exit_status VARCHAR(100),
     restarts INTEGER NOT NULL, cycles INTEGER NOT NULL, memory TEXT NOT NULL, last_cycle_ms INTEGER,
-    last_cycle_action TEXT, last_error TEXT, created_ms INTEGER NOT NULL, deleted_ms INTEGER, type VARCHAR(10),
-    slug VARCHAR(200), slug_key VARCHAR(200), inscription_id VARCHAR(80), collection_id VARCHAR(200),
+    last_cycle_action TEXT, last_error TEXT, last_error_code VARCHAR(30), last_error_params TEXT,
+    created_ms INTEGER NOT NULL, deleted_ms INTEGER, tags TEXT NOT NULL, type VARCHAR(10), slug VARCHAR(200),
+    slug_key VARCHAR(200), inscription_id VARCHAR(80), collection_id VARCHAR(200),
     FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
     CHECK ((kind = 'bidding') = (type IS NOT NULL AND slug IS NOT NULL AND slug_key IS NOT NULL)),
     CHECK ((kind = 'listing') = (inscription_id IS NOT NULL))

@@ -6,6 +6,7 @@ from peewee import SQL, BigIntegerField, IntegerField, TextField
 
 from models.base import Row, primary_key, transaction
 from models.prepared import Prepared, given
+from models.tasks.errors import Coded, stored_fault
 from models.tasks.statements import SHOW_CYCLE
 
 KEPT = 200  # the newest cycles of each task
@@ -36,9 +37,21 @@ _FORGET = Prepared(lambda: Cycle.delete().where(_OF_TASK, Cycle.id < given("olde
 
 
 def record_cycle(
-    task_id: int, token: int, *, time_ms: int, action: str, error: str | None, detail: str, memory: str
+    task_id: int,
+    token: int,
+    *,
+    time_ms: int,
+    action: str,
+    error: str | None,
+    detail: str,
+    memory: str,
+    fault: Coded | None = None,
 ) -> None:
-    """Writes the cycle, and its traces in the task's row; nothing when another worker has taken over."""
+    """Writes the cycle, and its traces in the task's row; nothing when another worker has taken over.
+
+    `fault` is what the task shows of `error` to programs.
+    """
+    code, params = stored_fault(error, fault)
     with transaction():
         shown = SHOW_CYCLE.run(
             id=task_id,
@@ -47,6 +60,8 @@ def record_cycle(
             last_cycle_ms=time_ms,
             last_cycle_action=action,
             last_error=error,
+            last_error_code=code,
+            last_error_params=params,
         )
         if shown.rowcount != 1:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from models.tasks import tasks
+from models.tasks.errors import START_REFUSED
 from models.tasks.table import RUNNING, Task
 from server import task_venues
 from server.bidding.tasks import BiddingTaskHandler, columns
@@ -42,7 +43,7 @@ class StartBiddingTaskHandler(BiddingTaskHandler):
             if not config.dry_run:  # a dry run takes nothing in
                 await refuse_without_way_out(self, venue)
         except ApiError as error:
-            tasks.set_error(task, "; ".join(error.details))
+            tasks.set_error(task, "; ".join(error.details), START_REFUSED)
             raise
         self.refuse_without_plan()
         known = await spelled(self, config)

@@ -41,6 +41,9 @@ def bidding_task_as_json(
         f', "isRunning": {"true" if task.is_running else "false"}, "config": {shown}'
         f', "lastCycle": {cycle}, "lastError": {"null" if task.last_error is None else text(task.last_error)}'
         f', "createdAt": "{json_out.iso(task.created_ms)}", "venue": {text(task.venue)}'
+        f', "lastErrorCode": {"null" if task.last_error_code is None else text(task.last_error_code)}'
+        f', "lastErrorParams": {task.last_error_params or "null"}'
+        f', "tags": {task.tags}'
         f', "fills": {{"count": {total.count}, "spentSats": {total.sats}, "last": {_time(total.last_ms)}}}'
         + "".join(f', "{name}": {json_out.dumps(value)}' for name, value in more.items())
         + "}"

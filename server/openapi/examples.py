@@ -120,6 +120,9 @@ _VALUES: dict[str, Any] = {
     "inscriptionNumber": 0,
     "isAdmin": False,
     "lastError": None,
+    "lastErrorCode": None,
+    "lastErrorParams": None,
+    "tags": ["long term"],
     "leftOut": [],
     "lines": [f"{_TIME} INFO cycle: placed 1, kept 4, cancelled 0"],
     "listedAt": _TIME,
@@ -219,7 +222,8 @@ def _value(schema: Mapping[str, Any], schemas: Mapping[str, Any], owner: str, fi
         return _VALUES[field]
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return _object(schemas[name], schemas, name)
+        found = schemas[name]
+        return found["enum"][0] if "enum" in found else _object(found, schemas, name)
     if "anyOf" in schema:
         return _value(schema["anyOf"][0], schemas, owner, field)
     if "enum" in schema:

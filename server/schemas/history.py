@@ -9,6 +9,7 @@ from pydantic import Field
 
 from server.schemas.answers import Answer, Kind, Price, Venue
 from server.schemas.bidding_answers import Trait
+from server.schemas.codes import OrderEnd, OrderState
 
 
 class Fill(Answer):
@@ -114,11 +115,8 @@ class PlacedOrder(Answer):
     trait: Trait | None
     price: Annotated[int, Field(ge=0, description="Sats of the whole order, for runes too.")]
     quantity: Annotated[float, Field(gt=0, description="Items or tokens of the whole order.")]
-    state: Annotated[str, Field(description="From `reserved` over `live` to `closed`; `unknown` where nobody said.")]
-    close_reason: Annotated[
-        str | None,
-        Field(description="`cancelled`, `expired`, `filled`, `refused` or `lost`; null while it is open."),
-    ]
+    state: OrderState
+    close_reason: Annotated[OrderEnd | None, Field(description="Why it is closed; null while it is open.")]
     created_at: datetime
     closed_at: datetime | None
     expires_at: datetime

@@ -10,10 +10,10 @@ from pydantic import ConfigDict, Field
 from server.http.bodies import SATS
 from server.schemas.answers import Answer, Price
 from server.schemas.bid_config import BidConfigFields
+from server.schemas.codes import ReasonCode
 from server.schemas.control import EffectiveState
 from server.schemas.task_bodies import describe_preview
 
-Reason = Annotated[str, Field(description="A code of docs/reasons.md.")]
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -34,7 +34,7 @@ class PlannedRung(Answer):
     rung: Count
     price: Annotated[SATS | None, Field(description="Sats of the whole order; null when none could be computed.")]
     quantity: Annotated[float | None, Field(description="Items or tokens of the bid here; null when there is none.")]
-    reason: Reason
+    reason: ReasonCode
     detail: Annotated[str, Field(description="What is behind the reason, if more can be said.")]
     order: Annotated[int | None, Field(description="The task's open order that holds the rung, or is renewed.")]
 
@@ -44,7 +44,7 @@ class PlannedCancel(Answer):
 
     order: int
     price: SATS
-    reason: Reason
+    reason: ReasonCode
     hard: Annotated[bool, Field(description="It must go whatever else happens.")]
 
 
@@ -86,7 +86,7 @@ class PreviewLimits(Answer):
             description="What the signer's ceilings leave; empty for a dry run, and while the signer cannot be asked."
         ),
     ]
-    hold: Annotated[str | None, Field(description="Why nothing is placed for now: fills, the hour, or a wrong clock.")]
+    hold: Annotated[ReasonCode | None, Field(description="Why nothing is placed for now.")]
 
 
 class MonthlyCalls(Answer):
@@ -113,7 +113,7 @@ class Preview(Answer):
     total: Annotated[int, Field(ge=0, description="Sats of all bids that would be placed.")]
     reference: Annotated[Price | None, Field(description="What the range hangs on; null when there is none.")]
     raw_reference: Annotated[Price | None, Field(description="The same before it was held against the last hour.")]
-    marks: Annotated[list[Reason], Field(description="What holds for the whole plan.")]
+    marks: Annotated[list[ReasonCode], Field(description="What holds for the whole plan.")]
     market: PreviewedMarket | None
     balance: Annotated[SATS | None, Field(description="Of the bidding wallet; null when it is not known.")]
     fee_reserve: Annotated[SATS | None, Field(description="Kept for the fees of one purchase; null: not known.")]

@@ -15,6 +15,7 @@ from models.ledger.order_table import Order
 from models.tasks import cycles
 from strategy.bidding.patience import patience_of, used_percent
 from strategy.book import Snapshot
+from strategy.fates import PlaceResult, WorkerReason
 from strategy.intents import Memory, RungNote
 from strategy.reasons import Reason
 from strategy.summary import left_alone, summary
@@ -22,7 +23,6 @@ from workers.bidding.assignment import BiddingAssignment
 from workers.bidding.decision import Decision
 from workers.bidding.done import Done
 from workers.bidding.own_bids import Found
-from workers.bidding.place_result import PlaceResult
 from workers.bidding.places import Try
 from workers.context import Context
 from workers.faults import Faults
@@ -91,7 +91,8 @@ def record(context: Context, outcome: BiddingOutcome, faults: Faults, monthly_wo
 
 def record_nothing_done(context: Context, memory: Memory, faults: Faults) -> None:
     """Writes down a cycle that got nowhere."""
-    _write(context, "nothing done", {"errors": faults.texts}, memory, faults)
+    detail = {"errors": faults.texts, "faults": faults.as_values}
+    _write(context, "nothing done", detail, memory, faults)
 
 
 def _write(context: Context, action: str, detail: dict[str, Any], memory: Memory, faults: Faults) -> None:
@@ -102,6 +103,7 @@ def _write(context: Context, action: str, detail: dict[str, Any], memory: Memory
         time_ms=context.clock_ms(),
         action=action,
         error=faults.text,
+        fault=faults.first,
         detail=json.dumps(detail, separators=(",", ":")),
         memory=memory.dumps(),
     )
@@ -115,7 +117,7 @@ def _action(outcome: BiddingOutcome) -> str:
     placed = sum(tried.result == PlaceResult.PLACED for tried in tries.values())
     skipped = [reason for note in notes if (reason := _skipped(note, tries.get(note.rung)))]
     reasons = _cancel_reasons(outcome)
-    cancelled = [reasons.get(order.id, "no_rung") for order in outcome.done.cancelled]
+    cancelled = [reasons.get(order.id, WorkerReason.NO_RUNG) for order in outcome.done.cancelled]
     text = summary(placed, kept, cancelled, skipped, left_alone(outcome.done.last.plan))
     if marks := [str(mark) for mark in TOLD_MARKS if mark in outcome.done.last.plan.marks]:
         text += f"; {', '.join(marks)}"
@@ -198,6 +200,7 @@ def _detail(outcome: BiddingOutcome, faults: Faults) -> dict[str, Any]:
             for bid in outcome.found.foreign[:MOST_FOREIGN]
         ],
         "errors": faults.texts,
+        "faults": faults.as_values,
     }
 
 

@@ -9,13 +9,14 @@ from typing import Any
 from models import controls
 from models.ledger.listing_table import Listing
 from models.tasks import cycles
+from strategy.fates import ListingResult
+from strategy.fault_codes import FaultCode
 from strategy.listing.inputs import ListingPlan
 from strategy.listing.reference import SALES
 from strategy.reasons import Reason
 from workers.context import Context
 from workers.faults import Faults
 from workers.listing.outcome import ListingOutcome
-from workers.listing.places import ListingResult
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ def record(context: Context, outcome: ListingOutcome, faults: Faults) -> None:
 
 def record_nothing_done(context: Context, faults: Faults) -> None:
     """Writes down a cycle that got nowhere."""
-    _write(context, "nothing done", {"errors": faults.texts}, faults)
+    _write(context, "nothing done", {"errors": faults.texts, "faults": faults.as_values}, faults)
 
 
 def _write(context: Context, action: str, detail: dict[str, Any], faults: Faults) -> None:
@@ -47,6 +48,7 @@ def _write(context: Context, action: str, detail: dict[str, Any], faults: Faults
         time_ms=context.clock_ms(),
         action=action,
         error=faults.text,
+        fault=faults.first,
         detail=json.dumps(detail, separators=(",", ":")),
         memory="{}",
     )
@@ -55,11 +57,11 @@ def _write(context: Context, action: str, detail: dict[str, Any], faults: Faults
 def _note_hindrances(outcome: ListingOutcome, faults: Faults) -> None:
     plan, refusal = outcome.plan, outcome.assignment.refusal
     if outcome.error is not None:
-        faults.add("keep the item listed", outcome.error, backs_off=False)
+        faults.add("keep the item listed", outcome.error, backs_off=False, code=FaultCode.NOT_IN_VAULT)
     if refusal is not None:
-        faults.add("list", refusal, backs_off=False)
+        faults.add("list", refusal, backs_off=False, code=FaultCode.NOT_ENTITLED)
     if plan is not None and plan.action in ("wait", "pause") and plan.reason in _HINDRANCES:
-        faults.add("list", plan.note, backs_off=False)
+        faults.add("list", plan.note, backs_off=False, code=FaultCode(plan.reason.value))
 
 
 def _action(outcome: ListingOutcome) -> str:
@@ -128,6 +130,7 @@ def _detail(outcome: ListingOutcome, faults: Faults) -> dict[str, Any]:
         "adopted_sats": outcome.adopted_sats,
         "listing": None if outcome.listing is None else _listing(outcome.listing),
         "errors": faults.texts,
+        "faults": faults.as_values,
     }
 
 
