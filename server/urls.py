@@ -22,7 +22,7 @@ from server import (
 )
 from server.bidding import bids, lookups, preview, running
 from server.bidding import tasks as bidding_tasks
-from server.history import export, fills, orders, profit
+from server.history import export, fills, orders, profit, series
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.listing import inscriptions
@@ -60,6 +60,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/cycles", task_log.TaskCyclesHandler),
     (rf"/api/tasks/{_ID}/log", task_log.TaskLogHandler),
     (rf"/api/tasks/{_ID}/orders", orders.TaskOrdersHandler),
+    (rf"/api/tasks/{_ID}/series", series.TaskSeriesHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
@@ -69,6 +70,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/cycles", autolist_running.AutolistTaskCyclesHandler),
     (rf"/api/autolist/{_ID}/log", autolist_running.AutolistTaskLogHandler),
+    (rf"/api/autolist/{_ID}/series", series.AutolistTaskSeriesHandler),
     (r"/api/fills", fills.FillsHandler),
     (r"/api/orders", orders.OrdersHandler),
     (r"/api/pnl", profit.ProfitHandler),
@@ -97,6 +99,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/tasks/{_ID}/cycles": (READ,),
     f"GET /api/tasks/{_ID}/log": (READ,),
     f"GET /api/tasks/{_ID}/orders": (READ,),
+    f"GET /api/tasks/{_ID}/series": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),
@@ -109,6 +112,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"POST /api/autolist/{_ID}/stop": (TRADE, CONTROL),
     f"GET /api/autolist/{_ID}/cycles": (READ,),
     f"GET /api/autolist/{_ID}/log": (READ,),
+    f"GET /api/autolist/{_ID}/series": (READ,),
     "GET /api/fills": (READ,),
     "GET /api/orders": (READ,),
     "GET /api/pnl": (READ,),

@@ -70,6 +70,13 @@ CREATE TABLE cycles (
 );
 CREATE INDEX cycles_task_id ON cycles (task_id);
 
+CREATE TABLE task_samples (
+    task_id INTEGER NOT NULL, step INTEGER NOT NULL, minute INTEGER NOT NULL, floor TEXT, reference TEXT,
+    best_bid TEXT, own_top TEXT, own_low TEXT, guard_sats INTEGER, open_count INTEGER NOT NULL,
+    exposure_sats INTEGER NOT NULL,
+    PRIMARY KEY (task_id, step, minute), FOREIGN KEY (task_id) REFERENCES tasks (id) ON DELETE CASCADE
+) WITHOUT ROWID;
+
 CREATE TABLE orders (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, intent VARCHAR(32) NOT NULL, task_id INTEGER NOT NULL,
     user_id INTEGER NOT NULL, venue VARCHAR(30) NOT NULL, wallet VARCHAR(90) NOT NULL, slug VARCHAR(200) NOT NULL,

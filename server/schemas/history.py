@@ -104,6 +104,37 @@ class Profit(Answer):
     rows: list[ProfitRow]
 
 
+Times = Annotated[list[int], Field(description="The beginning of each minute or hour, oldest first, in Unix seconds.")]
+Prices = list[Price | None]
+
+
+class TaskSeries(Answer):
+    """The past of a bidding task in columns, one place in each for each time; null is unknown, or nothing there.
+
+    Of what changed within a minute or hour, the market's numbers are the last, the task's own the widest.
+    """
+
+    step: Literal["minute", "hour"]
+    time: Times
+    floor: Annotated[Prices, Field(description="The lowest ask of others, in sats an item or token.")]
+    reference: Annotated[Prices, Field(description="What the range hangs on.")]
+    best_bid: Annotated[Prices, Field(description="The highest bid of others, where they are read.")]
+    own_top: Annotated[Prices, Field(description="The highest bid of the task.")]
+    own_low: Annotated[Prices, Field(description="The lowest bid of the task.")]
+    open: Annotated[list[int], Field(description="Open orders.")]
+    exposure: Annotated[list[int], Field(description="Sats of all open orders.")]
+
+
+class AutolistTaskSeries(Answer):
+    """The past of an auto-list task in columns, as a bidding task's."""
+
+    step: Literal["minute", "hour"]
+    time: Times
+    floor: Annotated[Prices, Field(description="The lowest ask of others that is believed, where asks are read.")]
+    price: Annotated[Prices, Field(description="That of the listing; null without one.")]
+    guard: Annotated[list[int | None], Field(description="The price is never below it; null: the config sets none.")]
+
+
 class PlacedOrder(Answer):
     """One bid of a task, from its reservation to its end."""
 

@@ -17,7 +17,7 @@ from models import api_tokens, base, controls, floor_samples, inscriptions, sche
 from models.ledger import withdrawals
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
-from models.tasks import cycles
+from models.tasks import cycles, samples
 from models.tasks.table import Task
 
 MODELS = (
@@ -30,6 +30,7 @@ MODELS = (
     Task,
     Order,
     cycles.Cycle,
+    samples.TaskSample,
     inscriptions.WalletContents,
     inscriptions.Inscription,
     controls.Control,

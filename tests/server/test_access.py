@@ -59,6 +59,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("GET", "/api/tasks/([0-9]+)/cycles"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/tasks/([0-9]+)/log"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/tasks/([0-9]+)/orders"): (None, (401, 200, 404, 401, 404), R),
+    ("GET", "/api/tasks/([0-9]+)/series"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/autolist"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/autolist"): ({"inscriptionId": INSCRIPTION}, (401, 201, 201, 401, 201), T),
     ("POST", "/api/autolist/preview"): ({"inscriptionId": INSCRIPTION}, (401, 200, 200, 401, 200), R),
@@ -71,6 +72,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("POST", "/api/autolist/([0-9]+)/stop"): (None, (401, 200, 404, 401, 404), T + C),
     ("GET", "/api/autolist/([0-9]+)/cycles"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/autolist/([0-9]+)/log"): (None, (401, 200, 404, 401, 404), R),
+    ("GET", "/api/autolist/([0-9]+)/series"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/fills"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/orders"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/pnl"): (None, (401, 200, 200, 401, 200), R),
@@ -96,7 +98,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 30
+    assert len(MATRIX) == 24 + 32
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:

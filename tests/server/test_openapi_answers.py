@@ -280,6 +280,8 @@ async def what_it_did(service: Service, drive: Driver, one: dict[str, int]) -> N
     bought(service.user_id, 10_000, task_id=one["id"])
     assert len((await drive("listTaskOrders", path=one)).json["orders"]) == 2
     await drive("listTaskOrders", path=one, query={"before": "x"})
+    await drive("readTaskSeries", path=one)
+    await drive("readTaskSeries", path=one, query={"step": "x"})
 
 
 async def what_was_traded(service: Service, drive: Driver) -> None:
@@ -403,6 +405,8 @@ async def what_it_listed(service: Service, drive: Driver, one: dict[str, int]) -
     await drive("readAutolistLog", path=one, query={"lines": 0})
     await drive("listAutolistCycles", path=one)
     await drive("listAutolistCycles", path=one, query={"limit": "x"})
+    await drive("readAutolistTaskSeries", path=one)
+    await drive("readAutolistTaskSeries", path=one, query={"step": "x"})
 
 
 async def withdrawals(service: Service, drive: Driver) -> None:

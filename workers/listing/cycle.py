@@ -163,7 +163,8 @@ class ListingCycle:
             return
         config = self._config_of_now()
         outcome.market = listing_market.read_market(self._context, config, self._slug, self._faults)
-        listing_market.sample(outcome.market, self._not_the_market, self._context.clock_ms())
+        outcome.floor_sats = listing_market.floor_of(outcome.market, self._not_the_market)
+        listing_market.sample(outcome.market, outcome.floor_sats, self._context.clock_ms())
         outcome.plan = plan_listing(self._inputs(config, open_, located, outcome.market))
         self._context.crash("listing-planned")
         if outcome.plan.action not in ("list", "reprice"):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+from decimal import Decimal
 from typing import Any
 
 from models import controls
-from models.ledger.listing_table import Listing
+from models.ledger.listing_table import CANCELLING, LIVE, Listing
 from models.tasks import cycles
+from models.tasks.samples import Sample
 from strategy.fates import ListingResult
 from strategy.fault_codes import FaultCode
 from strategy.listing.inputs import ListingPlan
+from strategy.listing.price import guard
 from strategy.listing.reference import SALES
 from strategy.reasons import Reason
 from workers.context import Context
@@ -32,7 +35,7 @@ _HINDRANCES = {
 def record(context: Context, outcome: ListingOutcome, faults: Faults) -> None:
     """Writes the cycle down and logs it."""
     _note_hindrances(outcome, faults)
-    _write(context, _action(outcome), _detail(outcome, faults), faults)
+    _write(context, _action(outcome), _detail(outcome, faults), faults, _sample(context, outcome))
 
 
 def record_nothing_done(context: Context, faults: Faults) -> None:
@@ -40,7 +43,7 @@ def record_nothing_done(context: Context, faults: Faults) -> None:
     _write(context, "nothing done", {"errors": faults.texts, "faults": faults.as_values}, faults)
 
 
-def _write(context: Context, action: str, detail: dict[str, Any], faults: Faults) -> None:
+def _write(context: Context, action: str, detail: dict[str, Any], faults: Faults, sample: Sample | None = None) -> None:
     log.info("%s", f"{action}; {faults.text}" if faults.texts else action)
     cycles.record_cycle(
         context.task_id,
@@ -51,7 +54,18 @@ def _write(context: Context, action: str, detail: dict[str, Any], faults: Faults
         fault=faults.first,
         detail=json.dumps(detail, separators=(",", ":")),
         memory="{}",
+        sample=sample,
     )
+
+
+def _sample(context: Context, outcome: ListingOutcome) -> Sample:
+    """Returns the cycle in numbers: the listing's price now, what it is never below, and the floor."""
+    listing, config = outcome.listing, outcome.assignment.config
+    is_open = listing is not None and listing.state in (LIVE, CANCELLING)
+    price = None if listing is None or not is_open else Decimal(listing.price_sats)
+    least = guard(config, context.settings.seller_fee_ppm(context.venue.name), context.venue.listing_tick)
+    floor = None if outcome.floor_sats is None else Decimal(outcome.floor_sats)
+    return Sample(floor=floor, own_top=price, own_low=price, guard_sats=least or None, open_count=int(is_open))
 
 
 def _note_hindrances(outcome: ListingOutcome, faults: Faults) -> None:
