@@ -20,7 +20,7 @@ from server import (
     task_log,
     venues,
 )
-from server.bidding import bids, lookups, preview, running
+from server.bidding import bids, book, lookups, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.history import export, fills, orders, profit, series
 from server.http.base import Handler
@@ -61,6 +61,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/log", task_log.TaskLogHandler),
     (rf"/api/tasks/{_ID}/orders", orders.TaskOrdersHandler),
     (rf"/api/tasks/{_ID}/series", series.TaskSeriesHandler),
+    (r"/api/market/book", book.BookHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
@@ -100,6 +101,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/tasks/{_ID}/log": (READ,),
     f"GET /api/tasks/{_ID}/orders": (READ,),
     f"GET /api/tasks/{_ID}/series": (READ,),
+    "GET /api/market/book": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),

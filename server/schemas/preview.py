@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from server.http.bodies import SATS
-from server.schemas.answers import Answer, Price
+from server.schemas.answers import Answer, Kind, Price, Venue
 from server.schemas.bid_config import BidConfigFields
+from server.schemas.bidding_answers import Trait
 from server.schemas.codes import ReasonCode
 from server.schemas.control import EffectiveState
 from server.schemas.task_bodies import describe_preview
@@ -60,6 +61,41 @@ class PreviewedMarket(Answer):
     highest_bid: Price | None
     median: Annotated[Price | None, Field(description="Of the last hour's references; null in a cold start.")]
     samples: Count
+
+
+class BookLevel(Answer):
+    """All orders at one price."""
+
+    unit_price: Annotated[Price, Field(description="Sats of one item or token.")]
+    quantity: Annotated[float, Field(ge=0, description="Items or tokens of all of them.")]
+    orders: Annotated[int, Field(ge=1)]
+    own: Annotated[float, Field(ge=0, description="What of it is the caller's own, or may be.")]
+
+
+class BookSide(Answer):
+    """One side of an order book, the best price first."""
+
+    taken_at: datetime
+    is_whole: Annotated[bool, Field(description="There is no level beyond these.")]
+    levels: list[BookLevel]
+
+
+class OrderBook(Answer):
+    """Both sides of an order book, own orders included; a side that is not known is null."""
+
+    asks: BookSide | None
+    asks_unknown: Annotated[str | None, Field(description="Why `asks` is null; else null.")]
+    bids: BookSide | None
+    bids_unknown: Annotated[str | None, Field(description="Why `bids` is null; else null.")]
+
+
+class MarketBook(OrderBook):
+    """The order book of a slug, or of one of its traits."""
+
+    slug: str
+    type: Kind
+    venue: Venue
+    trait: Trait | None
 
 
 class SignedRoom(Answer):
@@ -115,6 +151,7 @@ class Preview(Answer):
     raw_reference: Annotated[Price | None, Field(description="The same before it was held against the last hour.")]
     marks: Annotated[list[ReasonCode], Field(description="What holds for the whole plan.")]
     market: PreviewedMarket | None
+    book: Annotated[OrderBook, Field(description="The best 50 levels of the books that the plan was made on.")]
     balance: Annotated[SATS | None, Field(description="Of the bidding wallet; null when it is not known.")]
     fee_reserve: Annotated[SATS | None, Field(description="Kept for the fees of one purchase; null: not known.")]
     exposure: Annotated[int, Field(ge=0, description="Sats of all open orders of the caller.")]

@@ -49,6 +49,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("POST", "/api/tasks"): ({"slug": "new", "hardcapSats": 1}, (401, 201, 201, 401, 201), T),
     ("POST", "/api/tasks/preview"): ({"slug": "goosinals", "hardcapSats": 1}, (401, 200, 200, 401, 200), R),
     ("GET", "/api/tasks/floor"): ("?slug=goosinals", (401, 200, 200, 401, 200), R),
+    ("GET", "/api/market/book"): ("?slug=goosinals", (401, 200, 200, 401, 200), R),
     ("GET", "/api/tasks/rune-market"): ("?ticker=DOG", (401, 200, 200, 401, 200), R),
     ("GET", "/api/tasks/([0-9]+)"): (None, (401, 200, 404, 401, 404), R),
     ("PUT", "/api/tasks/([0-9]+)"): ({"bidCount": 2}, (401, 200, 404, 401, 404), T),
@@ -98,7 +99,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 32
+    assert len(MATRIX) == 24 + 33
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:

@@ -320,10 +320,30 @@ async def the_market(service: Service, drive: Driver) -> None:
         service.gateway.answers["rune_asks"] = AskBook((), 1)
         await drive(name, query=unknown)
         await drive(name, query=known)
+    await the_book(service, drive)
     await drive("getFloor", query={"slug": "empty"})
     floors, service.gateway.answers["floors"] = service.gateway.answers["floors"], SignInNeeded()
     await drive("getFloor", query={"slug": "goosinals"})
     service.gateway.answers["floors"] = floors
+
+
+async def the_book(service: Service, drive: Driver) -> None:
+    answers, query = service.gateway.answers, {"slug": "goosinals"}
+    there = {verb: answers[verb] for verb in ("asks", "bids")}
+    answers |= {"asks": AskBook((), 1), "bids": BidBook((), 1)}
+    await drive("getBook")
+    await drive("getBook", query=query)
+    await drive("getBook", query={"slug": "nobody-knows"})
+    await spent(service, drive("getBook", query=query))
+    answers.update(dict.fromkeys(there, SignInNeeded()))
+    await drive("getBook", query=query)
+    answers.update(there)
+    service.gateway.down = True
+    await drive("getBook", query=query)
+    service.gateway.down = False
+    service.signer.state = "away"
+    await drive("getBook", query=query)
+    service.signer.state = "ready"
 
 
 async def previewed(service: Service, drive: Driver, task_id: int) -> None:
