@@ -22,7 +22,7 @@ from server import (
 )
 from server.bidding import bids, book, lookups, preview, running
 from server.bidding import tasks as bidding_tasks
-from server.history import export, fills, orders, profit, series
+from server.history import export, fills, moment, orders, profit, series
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.listing import inscriptions
@@ -61,6 +61,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/log", task_log.TaskLogHandler),
     (rf"/api/tasks/{_ID}/orders", orders.TaskOrdersHandler),
     (rf"/api/tasks/{_ID}/series", series.TaskSeriesHandler),
+    (rf"/api/tasks/{_ID}/at", moment.TaskMomentHandler),
     (r"/api/market/book", book.BookHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
@@ -101,6 +102,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/tasks/{_ID}/log": (READ,),
     f"GET /api/tasks/{_ID}/orders": (READ,),
     f"GET /api/tasks/{_ID}/series": (READ,),
+    f"GET /api/tasks/{_ID}/at": (READ,),
     "GET /api/market/book": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),

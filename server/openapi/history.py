@@ -11,7 +11,7 @@ from server.history.orders import DEFAULT_ORDERS, MOST_ORDERS
 from server.history.series import STEPS
 from server.http.base import MAX_ID
 from server.openapi.operation import INVALID, NOT_YOURS, Operation, Parameter, one, page
-from server.schemas.history import AutolistTaskSeries, Fills, PlacedOrders, Profit, TaskSeries
+from server.schemas.history import AutolistTaskSeries, Fills, PlacedOrders, Profit, TaskMoment, TaskSeries
 from strategy.profit.matching import FIFO, METHODS
 from strategy.profit.rows import GROUPS
 
@@ -115,6 +115,16 @@ OPERATIONS = {
         text=_SERIES,
         query=_SPAN,
         success=one(TaskSeries, "Columns of equal length; empty where no cycle ran."),
+        errors={400: INVALID, 404: NOT_YOURS},
+    ),
+    "GET /api/tasks/{id}/at": Operation(
+        id="readTaskMoment",
+        tag=_TAG,
+        summary="A bidding task at a moment of its past",
+        text="The bids that stood, from the ledger, which forgets none; and the cycle before it with its books and all "
+        "reasons, from the task's journal, which is bounded: `cycleUnknown` says where it does not reach back so far.",
+        query=(Parameter("time", _TIME, f"The moment. {_AS_TIME}", required=True),),
+        success=one(TaskMoment, "What is known of it."),
         errors={400: INVALID, 404: NOT_YOURS},
     ),
     "GET /api/autolist/{id}/series": Operation(

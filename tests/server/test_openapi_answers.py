@@ -280,6 +280,8 @@ async def what_it_did(service: Service, drive: Driver, one: dict[str, int]) -> N
     bought(service.user_id, 10_000, task_id=one["id"])
     assert len((await drive("listTaskOrders", path=one)).json["orders"]) == 2
     await drive("listTaskOrders", path=one, query={"before": "x"})
+    await drive("readTaskMoment", path=one, query={"time": "2025-01-01"})
+    await drive("readTaskMoment", path=one)
     await drive("readTaskSeries", path=one)
     await drive("readTaskSeries", path=one, query={"step": "x"})
 
