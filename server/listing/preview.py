@@ -141,7 +141,7 @@ class AutolistPreviewHandler(AutolistTaskHandler):
             notes.add("read our own listings", error)
             own_read = False
         signed_at = None if open_ is None else open_.outpoint
-        escrows = frozenset(keys.escrows.values())
+        escrows = frozenset(keys.escrows)
         located = whereabouts.locate(default, meant.inscription_id, keys.vault, signed_at, MAX_AGE_S, notes, escrows)
         slug = meant.collection_id or (shown.slug if shown else None)
         if slug is None and meant.config.wants_collection:

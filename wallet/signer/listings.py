@@ -109,7 +109,7 @@ class ListingSigner:
         )
         store.put_listing(signed)
         for promise in found.promises:
-            payouts.put(promise.outpoint, promise.payout, promise.sighash)
+            payouts.put(promise.outpoint, promise.payout, promise.sighash, listing.outpoint)
         # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
         authority.audit.append(now, _entry(signed, found))
         return signed
@@ -117,7 +117,7 @@ class ListingSigner:
 
 def _drafts_hash(listing: ListingToSign) -> str:
     # An escrow's as one more item, so that it is no secure listing's hash.
-    drafts = [listing.psbt, *listing.secure]
+    drafts = list(listing.drafts)
     if listing.is_in_escrow:
         drafts.append(f"escrow {listing.transfer} {listing.recovery}")
     return hashlib.sha256("\n".join(drafts).encode()).hexdigest()
