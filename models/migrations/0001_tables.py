@@ -64,6 +64,13 @@ CREATE UNIQUE INDEX api_tokens_token_hash ON api_tokens (token_hash);
 CREATE INDEX api_tokens_user_id ON api_tokens (user_id);
 CREATE INDEX api_tokens_task_id ON api_tokens (task_id);
 
+CREATE TABLE presets (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, name VARCHAR(100) NOT NULL,
+    config TEXT NOT NULL, created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL,
+    FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX presets_user_id_name ON presets (user_id, name);
+
 CREATE TABLE cycles (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, task_id INTEGER NOT NULL, time_ms INTEGER NOT NULL,
     action TEXT NOT NULL, error TEXT, detail TEXT NOT NULL

@@ -47,19 +47,35 @@ def count(user_id: int, kind: str) -> int:
 
 
 def create_bidding_task(
-    user_id: int, *, type: str, slug: str, slug_key: str, config: str, venue: str, max_tasks: int, now_ms: int
+    user_id: int,
+    *,
+    type: str,
+    slug: str,
+    slug_key: str,
+    config: str,
+    venue: str,
+    max_tasks: int,
+    now_ms: int,
+    tags: str = "[]",
 ) -> Task:
     """Creates a stopped task. Raises TaskExists, then TaskLimitReached, also under races."""
-    task = Task(user=user_id, kind=BIDDING, venue=venue, config=config, created_ms=now_ms)
+    task = Task(user=user_id, kind=BIDDING, venue=venue, config=config, created_ms=now_ms, tags=tags)
     task.type, task.slug, task.slug_key = type, slug, slug_key
     return _created(task, max_tasks)
 
 
 def create_autolist_task(
-    user_id: int, *, inscription_id: str, collection_id: str | None, config: str, venue: str, now_ms: int
+    user_id: int,
+    *,
+    inscription_id: str,
+    collection_id: str | None,
+    config: str,
+    venue: str,
+    now_ms: int,
+    tags: str = "[]",
 ) -> Task:
     """Creates a stopped task as `create_bidding_task`, with a limit that no plan sets."""
-    task = Task(user=user_id, kind=LISTING, venue=venue, config=config, created_ms=now_ms)
+    task = Task(user=user_id, kind=LISTING, venue=venue, config=config, created_ms=now_ms, tags=tags)
     task.inscription_id, task.collection_id = inscription_id, collection_id
     return _created(task, MAX_AUTOLIST_TASKS)
 
@@ -94,6 +110,12 @@ def change_autolist_task(task: Task, *, collection_id: str | None, config: str) 
     with transaction():
         _update(task.id, collection_id=collection_id, config=config, revision=Task.revision + 1)
         return int(statements.REVISION.rows(id=task.id)[0][0])
+
+
+def set_tags(task: Task, tags: str) -> None:
+    """Writes the owner's words for the task (a JSON list), which no worker needs to know."""
+    if tags != task.tags:
+        _update(task.id, tags=tags)
 
 
 def set_desired(task: Task, desired: str) -> None:

@@ -19,6 +19,7 @@ from server.openapi.operation import (
     one,
 )
 from server.schemas import bidding_answers as answers
+from server.schemas.actions import ActionResults, TaskActions
 from server.schemas.preview import MarketBook, Preview, TaskPreview
 from server.schemas.task_bodies import BiddingTaskChange, NewBiddingTask
 from server.task_log import DEFAULT_CYCLES, DEFAULT_LINES, MOST_LINES
@@ -36,13 +37,17 @@ _VENUE = Parameter(
     "venue", {"type": "string", "enum": list(VENUES)}, "The marketplace, by its name; the default one when left out."
 )
 
+TAG = Parameter("tag", {"type": "string", "minLength": 1, "maxLength": 200}, "Only those with this tag.")
+
 OPERATIONS = {
     "GET /api/tasks": Operation(
         id="listTasks",
         tag=_TAG,
         summary="My bidding tasks",
         text="With their configs, and the newest cycle of each. Ask with `If-None-Match` when it is polled.",
+        query=(TAG,),
         success=many(answers.BiddingTask, "Oldest first."),
+        errors={400: INVALID},
     ),
     "POST /api/tasks": Operation(
         id="createTask",
@@ -77,6 +82,25 @@ OPERATIONS = {
         text="Answers when its worker has ended; the rest is drained in the background.",
         success=one(answers.DeletedBiddingTask, "Deleted; its bids are cancelled."),
         errors={404: NOT_YOURS, 503: MANAGER_AWAY},
+    ),
+    "POST /api/tasks/{id}/clone": Operation(
+        id="cloneTask",
+        tag=_TAG,
+        summary="Create a bidding task like another",
+        text="With the config, marketplace and tags of the other, but for what is given, which must have another slug.",
+        body=BiddingTaskChange,
+        success=one(answers.BiddingTask, "Created; it is stopped.", 201, ("Location",)),
+        errors={400: INVALID, 403: "The plan's task limit is reached.", 404: NOT_YOURS, 409: _TAKEN},
+    ),
+    "POST /api/tasks/actions": Operation(
+        id="actOnTasks",
+        tag=_TAG,
+        summary="Start, stop, delete or change many tasks",
+        text="Each task gets the answer that its own operation would give; one that fails is no matter of the others. "
+        "Ten are handled at a time.",
+        body=TaskActions,
+        success=one(ActionResults, "One result for each task."),
+        errors={400: INVALID},
     ),
     "POST /api/tasks/{id}/start": Operation(
         id="startTask",
