@@ -6,11 +6,12 @@ from typing import Any
 
 from models import presets
 from models.presets import MOST_PRESETS, Preset, PresetExists, TooManyPresets
+from server.bidding.tasks import refuse_unknown_budget
 from server.http import json_out
 from server.http.api_errors import ApiError, invalid, not_found
 from server.http.base import SignedIn
 from server.http.json_out import Raw
-from server.schemas.presets import VERSION, NewPreset, PresetChange, PresetFile, faults_of_config
+from server.schemas.presets import VERSION, NewPreset, PresetChange, PresetFile, judged
 
 
 class PresetHandler(SignedIn):
@@ -25,8 +26,10 @@ class PresetHandler(SignedIn):
 
     def refuse_faults(self, config: dict[str, Any], where: str = "") -> None:
         """Raises ApiError (400) for a config that no task could have."""
-        if faults := faults_of_config(config, self.services.settings):
+        found, faults = judged(config, self.services.settings)
+        if faults:
             raise invalid([f"{where}{fault}" for fault in faults])
+        refuse_unknown_budget(self.user.id, found)
 
     def stored(self, wanted: list[NewPreset], *, replaces: bool = False) -> list[Preset]:
         """Stores presets, all or none. Raises ApiError: 409, 403."""

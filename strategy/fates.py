@@ -30,6 +30,7 @@ class LedgerLimit(StrEnum):
     HARDCAP = "hardcap"  # above the user's own maxHardcap
     BID_COUNT = "bid_count"  # as many orders as wanted are open
     MAX_FILLS = "max_fills"  # open bids could already fill as often as allowed
+    BUDGET = "budget"  # would pass the budget that the task shares with others
 
 
 class WorkerReason(StrEnum):

@@ -30,6 +30,7 @@ class FaultCode(StrEnum):
     SPEND_CAP = "spend_cap"  # spendCapSats is spent
     MAX_FILLS_PER_DAY = "max_fills_per_day"  # filled within 24 hours as often as maxFillsPerDay allows
     SPEND_CAP_PER_DAY = "spend_cap_per_day"  # spendCapPerDaySats was spent within 24 hours
+    BUDGET = "budget"  # the budget that the task shares with others leaves too little
     FILL_BURST = "fill_burst"  # several bids were filled in a short time
     CLOCK_SKEW = "clock_skew"  # our clock and the marketplace's are too far apart
     HARDCAP = "hardcap"  # the hard cap leaves no price to bid

@@ -16,6 +16,7 @@ from server.http.bodies import Body, Flag, text, wrong
 from server.schemas import bid_config
 from server.schemas.answers import Answer
 from server.schemas.task_bodies import BiddingTaskChange
+from strategy.bid_config import BidConfig
 
 LONGEST_NAME = 100
 VERSION = 1
@@ -73,11 +74,11 @@ class PresetFile(Body):
     replace: Annotated[Flag, Field(description="Presets of the same names give way; else they are 409.")] = False
 
 
-def faults_of_config(given: Mapping[str, Any], settings: Settings) -> list[str]:
-    """Returns what a new task with this config would be refused for, were it for some slug."""
+def judged(given: Mapping[str, Any], settings: Settings) -> tuple[BidConfig, list[str]]:
+    """Returns the config of a new task for some slug, and what it would be refused for."""
     config, details = bid_config.merged({"slug": _ANY_SLUG, **given}, None)
     venue, unknown = task_venues.named(given, settings)
-    return [*details, *unknown] or task_venues.unfit_for_bids(venue, config)
+    return config, [*details, *unknown] or task_venues.unfit_for_bids(venue, config)
 
 
 class PresetShown(Answer):

@@ -106,6 +106,15 @@ class SignedRoom(Answer):
     signed: SATS
 
 
+class BudgetLeft(Answer):
+    """The room in a budget that the task shares, its own open bids included; null is no limit."""
+
+    id: int
+    name: str
+    sats: SATS | None
+    fills: Count | None
+
+
 class PreviewLimits(Answer):
     """The limits of the task; null is no limit."""
 
@@ -122,6 +131,7 @@ class PreviewLimits(Answer):
             description="What the signer's ceilings leave; empty for a dry run, and while the signer cannot be asked."
         ),
     ]
+    budget: Annotated[BudgetLeft | None, Field(description="What the budget of its `budgetId` leaves; null without.")]
     hold: Annotated[ReasonCode | None, Field(description="Why nothing is placed for now.")]
 
 

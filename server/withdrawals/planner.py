@@ -38,7 +38,7 @@ class WithdrawalPlanner:
 
     def __init__(self, services: Services, user: User, body: WithdrawalBody) -> None:
         self._services = services
-        self._ask = services.market_for(user.id, "look" if body.dry_run else "act")
+        self._ask = services.market_for(user.id, "look" if body.dry_run else "withdraw")
         self._body = body
         self._user = user
         self._address = user.address

@@ -13,7 +13,7 @@ import pytest
 from cli.main import main
 from cli.migrate import migrate
 from core.settings import load
-from models import api_tokens, base, controls, floor_samples, inscriptions, presets, schema, sessions, users
+from models import api_tokens, base, budgets, controls, floor_samples, inscriptions, presets, schema, sessions, users
 from models.ledger import withdrawals
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
@@ -27,6 +27,7 @@ MODELS = (
     sessions.Challenge,
     sessions.Session,
     api_tokens.ApiToken,
+    budgets.Budget,
     Task,
     Order,
     presets.Preset,

@@ -47,6 +47,11 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("DELETE", "/api/tokens/([0-9]+)"): (None, (401, 200, 404, 401, 404), NOTHING),
     ("GET", "/api/ceilings"): (None, (401, 200, 200, 401, 200), NOTHING),
     ("PUT", "/api/ceilings"): ({"maxExposure": 5}, (401, 200, 200, 401, 200), NOTHING),
+    ("GET", "/api/budgets"): (None, (401, 200, 200, 401, 200), R),
+    ("POST", "/api/budgets"): ({"name": "both"}, (401, 201, 201, 401, 201), T),
+    ("GET", "/api/budgets/([0-9]+)"): (None, (401, 200, 404, 401, 404), R),
+    ("PUT", "/api/budgets/([0-9]+)"): ({"maxFills": 5}, (401, 200, 404, 401, 404), T),
+    ("DELETE", "/api/budgets/([0-9]+)"): (None, (401, 200, 404, 401, 404), T),
     ("GET", "/api/tasks"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/tasks"): ({"slug": "new", "hardcapSats": 1}, (401, 201, 201, 401, 201), T),
     ("POST", "/api/tasks/preview"): ({"slug": "goosinals", "hardcapSats": 1}, (401, 200, 200, 401, 200), R),
@@ -111,7 +116,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 43
+    assert len(MATRIX) == 24 + 48
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:
@@ -138,6 +143,8 @@ async def row_of(service: Service, path: str) -> int:
     if "presets" in path:
         await service.ask("POST", "/api/presets", {"name": "mine", "config": {"hardcapSats": 1}})
         return int(presets.of_user(service.user_id)[0].id)
+    if "budgets" in path:
+        return int((await service.ask("POST", "/api/budgets", {"name": "both"})).json["id"])
     if "autolist" in path:
         body = {"inscriptionId": "6" * 64 + "i0", "collectionId": "dogs"}
         return int((await service.ask("POST", "/api/autolist", body)).json["id"])
@@ -195,7 +202,8 @@ async def test_an_api_token_may_do_what_its_scopes_say_to_its_own_task(
     path, (_, statuses, scopes) = operation[1], MATRIX[operation]
     service.gateway.answers["item"] = Item(INSCRIPTION, listed=False)
     elsewhere = await service.new_task(slug="elsewhere")
-    names_task = path == "/api/control" or path.startswith(("/api/tasks/([0-9]+)", "/api/autolist/([0-9]+)"))
+    one_task = path.startswith(("/api/tasks/([0-9]+)", "/api/autolist/([0-9]+)")) and not path.endswith("/clone")
+    names_task = path == "/api/control" or one_task
 
     everything = R + T + C
     kinds = (None, R), (None, T), (None, C), ("own", everything), ("other", everything)

@@ -58,6 +58,7 @@ DEFAULTS = {
     "pauseOnFloorDrop": None,
     "activeHours": None,
     "ignoreAddresses": [],
+    "budgetId": None,
 }
 
 

@@ -46,6 +46,7 @@ async def test_a_preset_keeps_what_was_given_and_makes_a_task(service: Service) 
         ({"hardcapSats": 1, "bidType": "trait"}, "traitType:"),
         ({"hardcapSats": 1, "venue": "nowhere"}, "venue:"),
         ({"hardcapSats": 1, "type": "rune", "bidType": "trait", "traitType": "a", "traitValue": "b"}, "bidType:"),
+        ({"hardcapSats": 1, "budgetId": 999}, "budgetId:"),
         ({"hardcapSats": 1.5}, "hardcapSats: must be a whole number"),
     ],
 )

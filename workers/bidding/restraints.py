@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from markets.gateway_client import skew_words
 from strategy.fault_codes import FaultCode
+from strategy.intents import BudgetRoom
 from strategy.reasons import Reason
 from workers.bidding.decision import Decision
 from workers.bidding.inputs import CycleInputs
@@ -28,6 +29,9 @@ def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
         text = f"spendCapPerDaySats ({config.spend_cap_per_day_sats}) was spent within 24 hours"
         most = config.spend_cap_per_day_sats
         faults.add("place", text, backs_off=False, code=FaultCode.SPEND_CAP_PER_DAY, mostSats=most)
+    if limits.budget is not None and any(note.reason is Reason.BUDGET for note in decision.plan.rungs):
+        text = f"the budget {limits.budget.name!r} {_left(limits.budget)}"
+        faults.add("place", text, backs_off=False, code=FaultCode.BUDGET)
     if limits.hold is Reason.FILL_BURST:
         text = "several bids were filled within ten minutes, which a market that turns does: nothing is placed"
         text += " until that is ten minutes ago"
@@ -42,6 +46,13 @@ def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
         which = f"only the top {limits.rungs} of the ladder get new bids" if limits.rungs else "no new bids for now"
         text = f"the month's quota of calls runs short: {which}"
         faults.add("place", text, backs_off=False, code=FaultCode.QUOTA, rungs=limits.rungs)
+
+
+def _left(room: BudgetRoom) -> str:
+    """Describes the room of a budget in which not all of the ladder fits."""
+    found = [] if room.sats is None else [f"{max(0, room.sats)} sats"]
+    found += [] if room.orders is None else [f"{max(0, room.orders)} fills"]
+    return f"leaves this task {' and '.join(found)}, its open bids included"
 
 
 def _low_cap(inputs: CycleInputs) -> str:
