@@ -12,6 +12,7 @@ from markets.listings import OwnListing
 from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
 from models.ledger.listings import OpenElsewhere, SoldFor
+from strategy.fates import ListingResult
 from strategy.listing.inputs import Listed, ListingInputs
 from strategy.listing.listing_config import ListingConfig
 from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
@@ -28,7 +29,7 @@ from workers.listing.listing_end import EndFinder
 from workers.listing.listing_market import CollectionFinder
 from workers.listing.outcome import ListingOutcome
 from workers.listing.own_listings import is_dropped, needs_fresh_read, read_own_listings, shown_of
-from workers.listing.places import ItemToList, ListingPlacer, ListingResult
+from workers.listing.places import ItemToList, ListingPlacer
 
 HOUR_MS = 3_600_000
 CHAIN_AGE_S = 5.0  # how old the chain's facts may be when something is to be signed; the signer asks for itself
@@ -165,7 +166,8 @@ class ListingCycle:
             return
         config = self._config_of_now()
         outcome.market = listing_market.read_market(self._context, config, self._slug, self._faults)
-        listing_market.sample(outcome.market, self._not_the_market, self._context.clock_ms())
+        outcome.floor_sats = listing_market.floor_of(outcome.market, self._not_the_market)
+        listing_market.sample(outcome.market, outcome.floor_sats, self._context.clock_ms())
         outcome.plan = plan_listing(self._inputs(config, open_, located, outcome.market))
         self._context.crash("listing-planned")
         if located.is_in_escrow and outcome.plan.action == "keep" and self._assignment.may_sign:

@@ -11,6 +11,7 @@ from markets.items.whereabouts import LocatedInscription
 from models.ledger import listings
 from models.ledger.listing_table import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks
+from strategy.fault_codes import FaultCode
 from strategy.listing.inputs import InscriptionState
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError
@@ -162,7 +163,9 @@ class ListingDrain:
             faults.add_write("cancel the listing", error, backs_off=not isinstance(error, Refused))
             return False
         if not is_done:
-            faults.add("cancel the listing", "the venue reports a failure", backs_off=False)
+            faults.add(
+                "cancel the listing", "the venue reports a failure", backs_off=False, code=FaultCode.VENUE_REFUSED
+            )
         return is_done
 
     def _close_dropped(self, listing: Listing, slug: str | None, faults: Faults) -> None:

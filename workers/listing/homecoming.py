@@ -15,6 +15,8 @@ from markets.base import VenueError
 from models.ledger import withdrawals
 from models.ledger.withdrawals import REFUSED, RESERVED, CoinsTaken, NewWithdrawal
 from models.users import User
+from strategy.fates import PlaceResult
+from strategy.fault_codes import FaultCode
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from wallet.withdrawal.request import (
@@ -26,7 +28,6 @@ from wallet.withdrawal.request import (
     per_kvb,
 )
 from workers.bidding.coins import PaymentCoins
-from workers.bidding.place_result import PlaceResult
 from workers.context import Context
 from workers.faults import Faults
 
@@ -101,7 +102,8 @@ def bring_home(
     try:
         row = withdrawals.reserve(new, context.clock_ms())
     except CoinsTaken:
-        faults.add(WAY_HOME, "another withdrawal spends a coin that would pay for it", backs_off=False)
+        text = "another withdrawal spends a coin that would pay for it"
+        faults.add(WAY_HOME, text, backs_off=False, code=FaultCode.NO_COINS)
         return Homecoming.LATER
     context.crash("homecoming-reserved")
     try:
