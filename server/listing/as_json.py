@@ -74,6 +74,9 @@ def _as_json(
         "createdAt": json_out.iso(task.created_ms),
         "venue": task.venue,
         "sourceFillId": source_fill_id(task),
+        "lastErrorCode": task.last_error_code,
+        "lastErrorParams": Raw(task.last_error_params or "null"),
+        "tags": Raw(task.tags),
     }
     return Raw(json_out.dumps(shown | more))
 

@@ -18,6 +18,7 @@ VENUE = (
     "The marketplace, by its name in GET /api/venues; the installation's default when left out. It cannot be changed "
     "later."
 )
+TAGS = "Your own words for the task; they are no part of its config, and a change of them restarts nothing."
 _LISTING_TEXTS = {
     "inscription_id": "The inscription to list; it cannot be changed later.",
     "collection_id": "Its collection; taken from an earlier look at the inscription when left out.",
@@ -37,9 +38,11 @@ _LISTING_TEXTS = {
     "price_schedule": "Prices over time: each step holds from its hour on, in place of the price above.",
     "ignore_addresses": "Listings of these addresses are no part of the market.",
     "venue": VENUE,
+    "tags": TAGS,
 }
-# What a fill knows of its own auto-list task: it is for what was bought, at its cost, at the same marketplace.
-OF_THE_FILL = frozenset({"inscription_id", "collection_id", "cost_sats", "venue"})
+# What a fill knows of its own auto-list task: it is for what was bought, at its cost, at the same marketplace,
+# and without tags.
+OF_THE_FILL = frozenset({"inscription_id", "collection_id", "cost_sats", "venue", "tags"})
 
 
 def described(schema: Schema, texts: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ from core.settings import VENUES
 from server.schemas.bid_config import BidConfigFields
 from server.schemas.bid_parts import shown_part
 from server.schemas.listing_config import ListingFields
-from server.schemas.listing_words import VENUE, described, listing_rules, sized
+from server.schemas.listing_words import TAGS, VENUE, described, listing_rules, sized
 from strategy import bid_config
 from strategy.bid_config import BidConfig
 from strategy.listing.listing_config import ListingConfig
@@ -78,6 +78,7 @@ _BID_TEXTS = {
     "on_fill": "The auto-list task to make of each fill once it is in the vault; null: none.",
     "budget_id": "The budget whose limits it shares with other tasks; null: none.",
     "venue": VENUE,
+    "tags": TAGS,
 }
 
 
