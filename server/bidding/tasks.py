@@ -184,6 +184,7 @@ class CloneTaskHandler(TaskMaker, BiddingTaskHandler):
         task, given = self.task(task_id), self.json_object()
         config, details = bid_config.merged(given, load_bid_config(task.config))
         venue, unknown = task_venues.named({"venue": task.venue, **given}, self.services.settings)
+        config = task_venues.delivering(given, venue, config)
         if details := [*details, *unknown] or task_venues.unfit_for_bids(venue, config):
             raise invalid(details)
         return self.make(config, venue, stored_tags(given, task.tags))

@@ -91,6 +91,10 @@ async def test_ord_net_delivers_to_the_vault_whatever_is_left_out(service: Servi
     said = await service.ask("POST", "/api/tasks", body | {"slug": "other", "deliverTo": "ordinalsAddress"})
     assert said.json["details"] == ["deliverTo: Practice market, ord.net's dialect delivers to the vault only"]
     assert (await service.ask("POST", "/api/tasks/preview", {"taskId": made.json["id"]})).status != 400
+    elsewhere = await service.new_task(slug="cloned")
+    moved = {"slug": "again", "venue": "simulator-ordnet"}
+    clone = await service.ask("POST", f"/api/tasks/{elsewhere}/clone", moved)
+    assert (clone.status, clone.json["config"]["deliverTo"]) == (201, "vault")
 
 
 @pytest.mark.gen_test
