@@ -17,6 +17,7 @@ from strategy.listing.inputs import Listed, ListingInputs
 from strategy.listing.listing_config import ListingConfig
 from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
 from strategy.listing.schedule import scheduled
+from wallet.escrow_terms import escrow_terms_of
 from wallet.protocol import UserKeys
 from workers.context import Context
 from workers.faults import Faults
@@ -169,7 +170,9 @@ class ListingCycle:
         listing_market.sample(outcome.market, outcome.floor_sats, self._context.clock_ms())
         outcome.plan = plan_listing(self._inputs(config, open_, located, outcome.market))
         self._context.crash("listing-planned")
-        if outcome.plan.action not in ("list", "reprice"):
+        if located.is_in_escrow and outcome.plan.action == "keep" and self._assignment.may_sign:
+            self._free(outcome)
+        if outcome.plan is None or outcome.plan.action not in ("list", "reprice"):
             return
         if self._assignment.config.dry_run:
             self._judge(open_, outcome)
@@ -224,6 +227,12 @@ class ListingCycle:
         left = listings.open_listing(self._context.task_id)
         if outcome.result is ListingResult.UNKNOWN and left is not None and left.state == LIVE:
             outcome.result = ListingResult.LISTED  # the answer was lost, and the listing is there
+
+    def _free(self, outcome: ListingOutcome) -> None:
+        """Begins the way home from an escrow with a lock: what lies there without a sale is sold there no more."""
+        terms = escrow_terms_of(self._context.settings).get(self._context.venue.name)
+        if terms is not None and terms.lock_blocks:
+            self._bring_home(outcome)
 
     def _bring_home(self, outcome: ListingOutcome) -> None:
         """Begins the way home from the escrow: another price is signed for an output of the vault only."""

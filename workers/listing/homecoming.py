@@ -49,6 +49,7 @@ class Homecoming(StrEnum):
 
     ON_ITS_WAY = "on its way home"
     LATER = "not on its way home yet"  # something did not answer, or must wait: to be tried again
+    LOCKED = "not free yet to come home"  # its escrow keeps it for some more blocks: its owner is told how many
     IMPOSSIBLE = "not to be brought home"  # no coin pays the fee, or the signer refuses for good: its owner is told why
 
 
@@ -132,6 +133,9 @@ def _judged(context: Context, asked: WithdrawalToSign, wanted_sats: int | None, 
 
 
 def _unsigned(error: SignerError, faults: Faults) -> Homecoming:
+    if isinstance(error, SignerRefused) and error.tag == "timelock":
+        faults.add(WAY_HOME, error, backs_off=False)
+        return Homecoming.LOCKED
     faults.add_unsigned(WAY_HOME, error)
     is_final = isinstance(error, SignerRefused) and error.tag not in _PASSING
     return Homecoming.IMPOSSIBLE if is_final else Homecoming.LATER

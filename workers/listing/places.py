@@ -45,6 +45,7 @@ def ask_for(item: ItemToList, price_sats: int) -> ListingAsk:
         receive=item.keys.payment,
         tap_internal_key=item.keys.vault_pubkey,
         slug=item.slug,
+        outpoint=item.outpoint,
     )
 
 
