@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from models.tasks.samples import HOUR, KEPT_MINUTES, MINUTE, Sample, samples_between
+from models.tasks.samples import HOUR, KEPT_MINUTES, MINUTE, Sample, joined_columns
 from models.tasks.table import BIDDING, LISTING
 from server.http import json_out
 from server.http.api_errors import invalid
@@ -45,8 +45,8 @@ class TaskSeriesHandler(TaskHandler):
         if from_ms >= to_ms:
             raise invalid(["from: must be before to"])
         step = STEPS[named] if named else self._finest(from_ms)
-        rows = samples_between(task.id, step, from_ms, to_ms)
-        self.answer(_as_json(rows, "minute" if step == MINUTE else "hour", self.columns))
+        found = joined_columns(task.id, step, from_ms, to_ms)
+        self.answer(_as_json(found, "minute" if step == MINUTE else "hour", self.columns))
 
     def _finest(self, from_ms: int) -> int:
         """Returns the finest step that is kept back to `from_ms`."""
@@ -60,12 +60,8 @@ class AutolistTaskSeriesHandler(TaskSeriesHandler):
     columns = LISTING_COLUMNS
 
 
-def _as_json(rows: Sequence[tuple[object, ...]], step: str, columns: dict[str, str]) -> Raw:
-    """Writes the columns. Values are numbers in digits already, so they are joined as they are."""
-    found = list(zip(*rows, strict=True)) or [()] * (1 + len(Sample._fields))
-    texts = {"time": ",".join(str(minute * 60) for minute in found[0])}
-    for name, field in columns.items():
-        values = found[1 + Sample._fields.index(field)]
-        texts[name] = ",".join("null" if value is None else str(value) for value in values)
+def _as_json(found: Sequence[str], step: str, columns: dict[str, str]) -> Raw:
+    """Writes the columns, whose values are in digits already."""
+    texts = {"time": found[0]} | {name: found[1 + Sample._fields.index(field)] for name, field in columns.items()}
     shown = "".join(f', "{name}": [{text}]' for name, text in texts.items())
     return Raw(f'{{"step": {json_out.text(step)}{shown}}}')

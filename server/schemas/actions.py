@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator
+from pydantic import ConfigDict, Field, PlainValidator
 
 from server.http.api_errors import invalid
 from server.http.bodies import Body, one_of, read, text, whole, wrong
@@ -42,8 +42,16 @@ def _change(value: Any) -> dict[str, Any]:
 _ID_LIST = Annotated[list[Annotated[int, Field(ge=1, le=2**63 - 1)]], Field(min_length=1, max_length=MOST_IDS)]
 
 
+def _required(schema: dict[str, Any]) -> None:
+    for described in schema["properties"].values():
+        described.pop("default", None)
+    schema["required"] = ["action"]
+
+
 class TaskActions(Body):
     """An action, and the tasks that it is for: those with these `ids`, or those with this `tag`."""
+
+    model_config = ConfigDict(json_schema_extra=_required)
 
     action: Annotated[str, one_of(ACTIONS), Field(description="What is done to each.")] = ""
     ids: Annotated[
