@@ -149,9 +149,11 @@ def consensus_agrees(case: Case, draft: bytes, signed: bytes) -> bool:
     from wallet.psbt.transaction import TxOutput
 
     asked = decode(draft)
-    index = [item.outpoint for item in asked.transaction.inputs].index(case.intent.outpoint)
+    spent = [item.outpoint for item in asked.transaction.inputs]
+    index = spent.index(case.intent.outpoint)
     # What somebody else is paid is theirs; with more than there is of it no transaction is valid, and nothing is lost.
-    if sum(output.value for output in asked.transaction.outputs) > MAX_SATS:
+    # No more is it with another's output spent twice; ours is not signed then.
+    if sum(output.value for output in asked.transaction.outputs) > MAX_SATS or len(set(spent)) < len(spent):
         return True
     fields = dict(parse(signed).maps[1 + index])
     own = TxOutput(10_000, asked.inputs[index][b"\x01"][9:])
