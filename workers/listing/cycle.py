@@ -212,7 +212,7 @@ class ListingCycle:
                 outcome.words = f"waiting: the inscription is {outcome.located.inscription_state}, so nothing is signed"
                 return
         if outcome.located.is_in_escrow:
-            self._bring_home(outcome)
+            self._bring_home(open_, outcome)
             return
         outpoint, plan = outcome.located.outpoint, outcome.plan
         assert outpoint is not None and plan is not None and plan.price is not None
@@ -223,10 +223,18 @@ class ListingCycle:
         if outcome.result is ListingResult.UNKNOWN and left is not None and left.state == LIVE:
             outcome.result = ListingResult.LISTED  # the answer was lost, and the listing is there
 
-    def _bring_home(self, outcome: ListingOutcome) -> None:
-        """Begins the way home from the escrow: another price is signed for an output of the vault only."""
+    def _bring_home(self, open_: Listing | None, outcome: ListingOutcome) -> None:
+        """Begins the way home from the escrow: another price is signed for an output of the vault only.
+
+        Not for a price at which the gateway would list nothing now, unless the item is for sale for less than that.
+        """
         user, item, outpoint = self._assignment.user, self._task.inscription_id, outcome.located.outpoint
-        assert outpoint is not None and outcome.plan is not None
+        assert outpoint is not None and outcome.plan is not None and outcome.plan.price is not None
+        is_too_cheap = open_ is not None and open_.price_sats < outcome.plan.price
+        if self._context.market.scarcity.rungs == 0 and not is_too_cheap:
+            outcome.words = f"waiting: the month's quota of calls lets nothing be listed; wanted {outcome.plan.note}"
+            outcome.plan = None
+            return
         how = bring_home(self._context, user, self._keys, item, outpoint, self._faults, outcome.plan.price)
         outcome.words = f"waiting: the inscription is {how} from its escrow; wanted {outcome.plan.note}"
         outcome.plan = None
