@@ -65,6 +65,7 @@ class Settings:
     simulator_port: int = 8890
     simulator_seed: int = 1
     simulator_background: bool = False
+    simulator_seller_fee_ppm: int = 0
     satflow_url: str | None = None
     satflow_api_key: str | None = field(default=None, repr=False)
     satflow_monthly_calls: int | None = None
@@ -81,6 +82,7 @@ class Settings:
     ordnet_listing_key: str | None = None
     ordnet_seller_fee_ppm: int = 0
     ordinalswallet_url: str | None = None
+    ordinalswallet_protected_listings: bool = False
     ordinalswallet_seller_fee_ppm: int = 0
     mempool_url: str | None = None
     ord_url: str | None = None
@@ -140,10 +142,20 @@ class Settings:
     def seller_fee_ppm(self, venue: str) -> int:
         """Returns the part of a sale's price, in millionths, that a venue may keep: the seller is paid so much less."""
         dialect = dialect_of(venue) or ""
+        if venue == PLAY_MARKET:
+            return self.simulator_seller_fee_ppm
         if venue != dialect:
             return _PRACTICE_SELLER_FEES_PPM.get(dialect, 0)
         kept: int = getattr(self, f"{dialect}_seller_fee_ppm")
         return kept
+
+    def known_seller_fee(self, venue: str, price_sats: int) -> int | None:
+        """Returns what the venue keeps of a sale (sats); None where it may keep something, and nobody knows how much.
+
+        The practice market keeps exactly what it may.
+        """
+        ppm = self.seller_fee_ppm(venue)
+        return price_sats * ppm // 1_000_000 if ppm == 0 or venue in _PLAY_VENUES else None
 
     @property
     def venues(self) -> tuple[str, ...]:
@@ -220,6 +232,11 @@ OPTIONS = (
     Option("simulator_port", read.whole(1, 65535), "loopback port of the practice marketplace"),
     Option("simulator_seed", read.whole(0, 2**31), "seed of the practice marketplace's traders"),
     Option("simulator_background", read.flag, "whether seeded traders move the practice marketplace from the start"),
+    Option(
+        "simulator_seller_fee_ppm",
+        read.whole(0, MOST_SELLER_FEE_PPM),
+        "millionths of a listing's price that the practice marketplace keeps of it",
+    ),
     Option("satflow_url", read.url, "Satflow API, with /v1; needed when it is the market"),
     Option("satflow_api_key", read.text, "Satflow API key (or name a file in BIDKEEPER_SATFLOW_API_KEY_FILE)"),
     Option(
@@ -240,6 +257,11 @@ OPTIONS = (
     Option("ordnet_listing_key", read.listing_key, "key that co-signs sales at ord.net; as it publishes it when unset"),
     _seller_fee("ordnet", "ord.net"),
     Option("ordinalswallet_url", read.url, "Ordinals Wallet API"),
+    Option(
+        "ordinalswallet_protected_listings",
+        read.flag,
+        "whether listings there go through an escrow (docs/custody.md); else they are plain",
+    ),
     _seller_fee("ordinalswallet", "Ordinals Wallet"),
     Option("mempool_url", read.url, "mempool server without /api; fee rates, balances and listings need it"),
     Option("ord_url", read.url, "ord server; listings need it, or UniSat as their index"),

@@ -6,6 +6,8 @@ from peewee import SQL, BigIntegerField, IntegerField, TextField
 
 from models.base import Row, primary_key, transaction
 from models.prepared import Prepared, given
+from models.tasks.errors import Coded, stored_fault
+from models.tasks.samples import Sample, add_sample
 from models.tasks.statements import SHOW_CYCLE
 
 KEPT = 200  # the newest cycles of each task
@@ -36,9 +38,22 @@ _FORGET = Prepared(lambda: Cycle.delete().where(_OF_TASK, Cycle.id < given("olde
 
 
 def record_cycle(
-    task_id: int, token: int, *, time_ms: int, action: str, error: str | None, detail: str, memory: str
+    task_id: int,
+    token: int,
+    *,
+    time_ms: int,
+    action: str,
+    error: str | None,
+    detail: str,
+    memory: str,
+    fault: Coded | None = None,
+    sample: Sample | None = None,
 ) -> None:
-    """Writes the cycle, and its traces in the task's row; nothing when another worker has taken over."""
+    """Writes the cycle, and its traces in the task's row; nothing when another worker has taken over.
+
+    `fault` is what the task shows of `error` to programs, `sample` what is kept in numbers.
+    """
+    code, params = stored_fault(error, fault)
     with transaction():
         shown = SHOW_CYCLE.run(
             id=task_id,
@@ -47,6 +62,8 @@ def record_cycle(
             last_cycle_ms=time_ms,
             last_cycle_action=action,
             last_error=error,
+            last_error_code=code,
+            last_error_params=params,
         )
         if shown.rowcount != 1:
             return
@@ -54,6 +71,8 @@ def record_cycle(
         oldest_kept = _OLDEST_KEPT.row(task_id=task_id, newer=KEPT - 1)
         if oldest_kept is not None:
             _FORGET.run(task_id=task_id, oldest_kept=oldest_kept[0])
+        if sample is not None:
+            add_sample(task_id, sample, time_ms)
 
 
 def cycles_of(task_id: int, limit: int = KEPT) -> list[Cycle]:

@@ -52,6 +52,8 @@ SHOW_CYCLE = Prepared(
             Task.last_cycle_ms: given("last_cycle_ms"),
             Task.last_cycle_action: given("last_cycle_action"),
             Task.last_error: given("last_error"),
+            Task.last_error_code: given("last_error_code"),
+            Task.last_error_params: given("last_error_params"),
         }
     ).where(_IS_THIS, _IS_UNDER_TOKEN)
 )

@@ -10,6 +10,7 @@ from peewee import IntegrityError, fn
 from models.base import transaction
 from models.prepared import instance
 from models.tasks import statements
+from models.tasks.errors import Coded, error_columns
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
 from models.users import User
 
@@ -68,29 +69,46 @@ def create_bidding_task(
     venue: str,
     max_tasks: int,
     now_ms: int,
+    tags: str = "[]",
     budget_id: int | None = None,
 ) -> Task:
     """Creates a stopped task. Raises TaskExists, NoSuchBudget, then TaskLimitReached, also under races."""
-    task = Task(user=user_id, kind=BIDDING, venue=venue, config=config, created_ms=now_ms, budget=budget_id)
+    task = Task(user=user_id, kind=BIDDING, venue=venue, config=config, created_ms=now_ms, tags=tags, budget=budget_id)
     task.type, task.slug, task.slug_key = type, slug, slug_key
     return _created(task, max_tasks)
 
 
 def create_autolist_task(
-    user_id: int, *, inscription_id: str, collection_id: str | None, config: str, venue: str, now_ms: int
+    user_id: int,
+    *,
+    inscription_id: str,
+    collection_id: str | None,
+    config: str,
+    venue: str,
+    now_ms: int,
+    tags: str = "[]",
+    source_order: int | None = None,
+    is_wanted: bool = False,
+    with_it: Callable[[int], object] = lambda task_id: None,
 ) -> Task:
-    """Creates a stopped task as `create_bidding_task`, with a limit that no plan sets."""
-    task = Task(user=user_id, kind=LISTING, venue=venue, config=config, created_ms=now_ms)
-    task.inscription_id, task.collection_id = inscription_id, collection_id
-    return _created(task, MAX_AUTOLIST_TASKS)
+    """Creates a task as `create_bidding_task`, with a limit that no plan sets. `is_wanted`: it is to run at once.
+
+    `source_order` is the filled order whose record has the cost. No other task may have it. `with_it` writes more in
+    the same commit; when it raises, nothing was written.
+    """
+    task = Task(user=user_id, kind=LISTING, venue=venue, config=config, created_ms=now_ms, tags=tags)
+    task.inscription_id, task.collection_id, task.source_order = inscription_id, collection_id, source_order
+    task.desired = RUNNING if is_wanted else STOPPED
+    return _created(task, MAX_AUTOLIST_TASKS, with_it)
 
 
-def _created(task: Task, max_tasks: int) -> Task:
+def _created(task: Task, max_tasks: int, with_it: Callable[[int], object] = lambda task_id: None) -> Task:
     values = {field.name: task.__data__.get(field.name) for field in statements.STORED}
     with transaction():
         task.id = _unlike_others(lambda: statements.INSERT.run(**values)).lastrowid
         if count(task.user_id, task.kind) > max_tasks:
             raise TaskLimitReached(max_tasks)
+        with_it(task.id)
     return task
 
 
@@ -130,14 +148,25 @@ def change_autolist_task(task: Task, *, collection_id: str | None, config: str) 
         return int(statements.REVISION.rows(id=task.id)[0][0])
 
 
+def set_tags(task: Task, tags: str) -> None:
+    """Writes the owner's words for the task (a JSON list), which no worker needs to know."""
+    if tags != task.tags:
+        _update(task.id, tags=tags)
+
+
 def set_desired(task: Task, desired: str) -> None:
     """Writes the user's wish; a wish to start also clears the last worker's error."""
-    _update(task.id, desired=desired, **({"last_error": None} if desired == RUNNING else {}))
+    _update(task.id, desired=desired, **(error_columns(None) if desired == RUNNING else {}))
 
 
-def set_error(task: Task, text: str | None) -> None:
-    """Writes why the task cannot do its job, in words for its owner; None when it can."""
-    _update(task.id, last_error=text)
+def set_error(task: Task, text: str | None, fault: Coded | None = None) -> None:
+    """Writes why the task cannot do its job, in words for its owner and as a code; None when it can."""
+    _update(task.id, **error_columns(text, fault))
+
+
+def restore_error(task: Task) -> None:
+    """Writes the error that `task` was read with."""
+    _update(task.id, **{name: getattr(task, name) for name in error_columns(None)})
 
 
 def mark_deleted(task: Task, now_ms: int) -> None:
@@ -223,7 +252,7 @@ def _with_owner(found: tuple[Any, ...] | None) -> Task | None:
 
 
 def observe(task_id: int, observed: str, **facts: object) -> None:
-    """Writes the manager's observations (`facts`: pid, exit_status, restarts, last_error).
+    """Writes the manager's observations (`facts`: pid, exit_status, restarts, and those of `error_columns`).
 
     Raises ValueError for a move that is not in MOVES.
     """
@@ -240,15 +269,15 @@ def forget_workers() -> None:
     Task.update(observed=STOPPED, pid=None).where(Task.observed != "crashed").execute()
 
 
-def report_error(task_id: int, token: int, text: str) -> None:
+def report_error(task_id: int, token: int, text: str, fault: Coded | None = None) -> None:
     """Writes a worker's error as `set_error`; nothing when another worker has taken over."""
-    Task.update(last_error=text).where(Task.id == task_id, Task.token == token).execute()
+    Task.update(**error_columns(text, fault)).where(Task.id == task_id, Task.token == token).execute()
 
 
-def stop_wanting(task_id: int, reason: str | None) -> None:
+def stop_wanting(task_id: int, reason: str | None, fault: Coded | None = None) -> None:
     """Stops a task on behalf of the service, not the user; `reason` is for its owner, None when nothing is wrong."""
     wanted = Task.id == task_id, Task.desired == RUNNING
-    Task.update(desired=STOPPED, last_error=reason).where(*wanted).execute()
+    Task.update(desired=STOPPED, **error_columns(reason, fault)).where(*wanted).execute()
 
 
 def count_by_observed() -> dict[str, int]:

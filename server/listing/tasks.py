@@ -9,11 +9,14 @@ from models.tasks.table import LISTING, Task
 from models.tasks.tasks import TaskExists, TaskLimitReached
 from server import task_venues
 from server.http.api_errors import ApiError, invalid
+from server.http.query import Query
 from server.listing.as_json import autolist_task_as_json, autolist_tasks_as_json
 from server.listing.checks import known_collection, startable_collection
+from server.listing.cost import with_known_cost
 from server.listing.leftovers import take_up
 from server.schemas import listing_config
 from server.schemas.listing_config import ListingChange
+from server.schemas.tags import has_tag, stored_tags
 from server.task_handler import TaskHandler
 from server.withdrawals.ways_out import refuse_without_sources
 from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config, warnings
@@ -33,7 +36,12 @@ class AutolistTasksHandler(AutolistTaskHandler):
     has_etag = True
 
     async def get(self) -> None:
-        self.answer(await autolist_tasks_as_json(self.services, tasks.of_user(self.user.id, LISTING)))
+        query = Query(self, "tag")
+        tag = query.text("tag")
+        query.refuse_faults()
+        found = tasks.of_user(self.user.id, LISTING)
+        wanted = found if tag is None else [task for task in found if has_tag(task.tags, tag)]
+        self.answer(await autolist_tasks_as_json(self.services, wanted))
 
     async def post(self) -> None:
         given = self.json_object()
@@ -46,14 +54,17 @@ class AutolistTasksHandler(AutolistTaskHandler):
         if details or change.inscription_id is None:
             raise invalid(details)
         collection_id = change.collection_id or known_collection(self, change.inscription_id, venue)
+        config, source = with_known_cost(self.user.id, given, change.inscription_id, change.config)
         try:
             task = tasks.create_autolist_task(
                 self.user.id,
                 inscription_id=change.inscription_id,
                 collection_id=collection_id,
-                config=dump_listing_config(change.config),
+                config=dump_listing_config(config),
                 now_ms=self.now_ms,
                 venue=venue,
+                source_order=source,
+                tags=stored_tags(given),
             )
         except TaskExists:
             raise ApiError(409, "Task already exists for this inscription") from None
@@ -62,7 +73,7 @@ class AutolistTasksHandler(AutolistTaskHandler):
                 403, "Task limit reached", message=f"You may have {error.max_tasks} auto-list tasks."
             ) from None
         self.set_header("Location", f"/api/autolist/{task.id}")
-        self.answer(await autolist_task_as_json(self.services, task, **_warned(change.config)), 201)
+        self.answer(await autolist_task_as_json(self.services, task, **_warned(config)), 201)
 
 
 class OneAutolistTaskHandler(AutolistTaskHandler):
@@ -89,6 +100,7 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
                     await self._restart(self.task(task_id), collection_id, config)
                 else:
                     tasks.change_autolist_task(task, collection_id=collection_id, config=config)
+            tasks.set_tags(task, stored_tags(self.json_object(), task.tags))
         task = self.task(task_id)
         self.answer(await autolist_task_as_json(self.services, task, **_warned(load_listing_config(task.config))))
 

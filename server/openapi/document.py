@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
-from server.openapi import bidding, budgets, control, examples, history, listing, service, sessions, sign_in
+from server.openapi import bidding, budgets, control, examples, history, listing, presets, service, sessions, sign_in
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 from server.schemas.answers import Error
 from server.schemas.listing_config import INSCRIPTION
@@ -26,6 +26,7 @@ OPERATIONS: dict[str, Operation] = {
     **budgets.OPERATIONS,
     **listing.OPERATIONS,
     **history.OPERATIONS,
+    **presets.OPERATIONS,
     **control.OPERATIONS,
     **service.OPERATIONS,
 }
@@ -37,6 +38,7 @@ TAGS = {
     "market": "Floors, prices and marketplaces, before a task is made.",
     "auto-list tasks": "Listings of single inscriptions, kept at their price.",
     "inscriptions": "The caller's inscriptions, and any single one.",
+    "presets": "Named configs to make tasks of.",
     "history": "Everything that was bid, bought and sold.",
     "control": "States that hold all bids and listings back.",
     "wallet": "The caller's addresses here, and the way out for money and inscriptions.",

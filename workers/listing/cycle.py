@@ -12,10 +12,12 @@ from markets.listings import OwnListing
 from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
 from models.ledger.listings import OpenElsewhere, SoldFor
+from strategy.fates import ListingResult
 from strategy.listing.inputs import Listed, ListingInputs
 from strategy.listing.listing_config import ListingConfig
 from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
 from strategy.listing.schedule import scheduled
+from wallet.escrow_terms import escrow_terms_of
 from wallet.protocol import UserKeys
 from workers.context import Context
 from workers.faults import Faults
@@ -27,7 +29,7 @@ from workers.listing.listing_end import EndFinder
 from workers.listing.listing_market import CollectionFinder
 from workers.listing.outcome import ListingOutcome
 from workers.listing.own_listings import is_dropped, needs_fresh_read, read_own_listings, shown_of
-from workers.listing.places import ItemToList, ListingPlacer, ListingResult
+from workers.listing.places import ItemToList, ListingPlacer
 
 HOUR_MS = 3_600_000
 CHAIN_AGE_S = 5.0  # how old the chain's facts may be when something is to be signed; the signer asks for itself
@@ -164,10 +166,13 @@ class ListingCycle:
             return
         config = self._config_of_now()
         outcome.market = listing_market.read_market(self._context, config, self._slug, self._faults)
-        listing_market.sample(outcome.market, self._not_the_market, self._context.clock_ms())
+        outcome.floor_sats = listing_market.floor_of(outcome.market, self._not_the_market)
+        listing_market.sample(outcome.market, outcome.floor_sats, self._context.clock_ms())
         outcome.plan = plan_listing(self._inputs(config, open_, located, outcome.market))
         self._context.crash("listing-planned")
-        if outcome.plan.action not in ("list", "reprice"):
+        if located.is_in_escrow and outcome.plan.action == "keep" and self._assignment.may_sign:
+            self._free(outcome)
+        if outcome.plan is None or outcome.plan.action not in ("list", "reprice"):
             return
         if self._assignment.config.dry_run:
             self._judge(open_, outcome)
@@ -211,11 +216,15 @@ class ListingCycle:
                 outcome.plan = None
                 outcome.words = f"waiting: the inscription is {outcome.located.inscription_state}, so nothing is signed"
                 return
-        if outcome.located.is_in_escrow:
-            self._bring_home(open_, outcome)
-            return
         outpoint, plan = outcome.located.outpoint, outcome.plan
         assert outpoint is not None and plan is not None and plan.price is not None
+        if outcome.located.is_in_escrow:
+            if self._would_be_unlisted(open_, plan.price):
+                outcome.words = f"waiting: the month's quota of calls lets nothing be listed; wanted {plan.note}"
+                outcome.plan = None
+            else:
+                self._bring_home(outcome)
+            return
         outcome.former_sats = None if open_ is None else open_.price_sats
         outcome.result = self._placer.put_up(self._item(outpoint), plan.price, open_)
         self._read(0.0)
@@ -223,18 +232,24 @@ class ListingCycle:
         if outcome.result is ListingResult.UNKNOWN and left is not None and left.state == LIVE:
             outcome.result = ListingResult.LISTED  # the answer was lost, and the listing is there
 
-    def _bring_home(self, open_: Listing | None, outcome: ListingOutcome) -> None:
-        """Begins the way home from the escrow: another price is signed for an output of the vault only.
+    def _free(self, outcome: ListingOutcome) -> None:
+        """Begins the way home from an escrow with a lock: what lies there without a sale is sold there no more."""
+        terms = escrow_terms_of(self._context.settings).get(self._context.venue.name)
+        if terms is not None and terms.lock_blocks:
+            self._bring_home(outcome)
 
-        Not for a price at which the gateway would list nothing now, unless the item is for sale for less than that.
+    def _would_be_unlisted(self, open_: Listing | None, price_sats: int) -> bool:
+        """Tells whether an item that comes home for this price only loses its listing: the gateway takes no new one.
+
+        One that is for sale for less comes home all the same.
         """
+        is_too_cheap = open_ is not None and open_.price_sats < price_sats
+        return self._context.market.scarcity.rungs == 0 and not is_too_cheap
+
+    def _bring_home(self, outcome: ListingOutcome) -> None:
+        """Begins the way home from the escrow: another price is signed for an output of the vault only."""
         user, item, outpoint = self._assignment.user, self._task.inscription_id, outcome.located.outpoint
-        assert outpoint is not None and outcome.plan is not None and outcome.plan.price is not None
-        is_too_cheap = open_ is not None and open_.price_sats < outcome.plan.price
-        if self._context.market.scarcity.rungs == 0 and not is_too_cheap:
-            outcome.words = f"waiting: the month's quota of calls lets nothing be listed; wanted {outcome.plan.note}"
-            outcome.plan = None
-            return
+        assert outpoint is not None and outcome.plan is not None
         how = bring_home(self._context, user, self._keys, item, outpoint, self._faults, outcome.plan.price)
         outcome.words = f"waiting: the inscription is {how} from its escrow; wanted {outcome.plan.note}"
         outcome.plan = None

@@ -9,6 +9,7 @@ from markets.base import NotSupported, Sale, VenueError
 from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, SOLD, Listing
 from models.ledger.listings import SoldFor
+from wallet.escrow_terms import escrow_terms_of
 from workers.context import Context
 from workers.faults import Faults
 
@@ -68,10 +69,11 @@ class EndFinder:
         return min(ours, key=lambda sale: sale.sold_ms, default=None)
 
     def _sold_for(self, sale: Sale, newest: Listing) -> SoldFor:
-        # The signer signs for the whole price but for what the operator lets the venue keep, and then nobody knows.
-        fee_sats = None if self._context.settings.seller_fee_ppm(newest.venue) else 0
+        # The signer signs for the whole price but for what the operator lets the venue keep.
+        fee_sats = self._context.settings.known_seller_fee(newest.venue, sale.price)
         # In an escrow the sale spends another output, which the ledger does not know.
-        txid = None if self._context.venue.lists_in_escrow else self._spent_by(newest.outpoint)
+        is_in_escrow = newest.venue in escrow_terms_of(self._context.settings)
+        txid = None if is_in_escrow else self._spent_by(newest.outpoint)
         return SoldFor(sale.price, sale.sale_id, sale.sold_ms, fee_sats, txid)
 
     def _spent_by(self, outpoint: str) -> str | None:

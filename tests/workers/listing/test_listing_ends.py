@@ -8,7 +8,6 @@ import pytest
 
 from core.settings import Settings
 from markets.base import NotSupported, Unavailable
-from markets.venues import capabilities
 from models import controls
 from models.ledger import fills, listings
 from models.ledger.fills import Wanted
@@ -16,8 +15,9 @@ from models.ledger.listing_table import Listing
 from strategy.listing.listing_config import ListingConfig
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import FIRST, ITEM, SECOND, ListingWorld
+from wallet.escrow_terms import ESCROW_TERMS
 from wallet.signer_client import SignerUnavailable
-from workers import context
+from workers.listing import listing_end
 
 
 def test_a_sale_ends_the_task_with_its_proceeds(shop: ListingWorld) -> None:
@@ -36,7 +36,7 @@ def test_a_sale_ends_the_task_with_its_proceeds(shop: ListingWorld) -> None:
 def test_a_sale_stays_on_record(
     shop: ListingWorld, fee_ppm: int, in_block: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a venue keeps is known only if the signer lets it keep nothing, a transaction only once it is in a block."""
+    """The practice market keeps what the signer lets it; a transaction is known only once it is in a block."""
     monkeypatch.setattr(Settings, "seller_fee_ppm", lambda self, venue: fee_ppm)
     task, lister = shop.begun()
     shop.market.buy(105_000)
@@ -45,14 +45,14 @@ def test_a_sale_stays_on_record(
     (fill,) = fills.newest(int(shop.user.id), Wanted(), 5)
     assert (fill.place.side, fill.task_id, fill.price_sats, fill.inscription_id) == ("sell", task, 105_000, ITEM)
     assert (fill.sale_id, fill.place.filled_ms) == ("sale-0", shop.market.sales_[0].sold_ms)
-    assert fill.venue_fee_sats == (None if fee_ppm else 0)
+    assert fill.venue_fee_sats == (2_100 if fee_ppm else 0)
     assert fill.txid == ("33" * 32 if in_block else None)
 
 
 def test_the_spend_of_the_listed_output_is_no_sale_where_items_pass_through_an_escrow(
     shop: ListingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(context, "capabilities", lambda name: replace(capabilities(name), lists_in_escrow=True))
+    monkeypatch.setattr(listing_end, "escrow_terms_of", lambda settings: {"simulator": ESCROW_TERMS["ordnet"]})
     _, lister = shop.begun()
     shop.market.buy(105_000)
     shop.market.facts[FIRST] = replace(shop.market.facts[FIRST], is_spent_in_block=True)
