@@ -87,6 +87,7 @@ class BidPlanner(PlanBuilder):
         filling = Filling(self, rungs, raising)
         beaten = contest.beaten(left)
         doubts = sum(order.state == "unknown" for order in self.fixed)
+        short = 0 if is_wanted else sum(rung.refused is Reason.BUDGET for rung in rungs)
         for order in surplus:
             if order is beaten and self._waits_for_raise(order, rungs):
                 filling.beaten = order
@@ -95,6 +96,9 @@ class BidPlanner(PlanBuilder):
             if doubts and verdict.is_cancelled and not verdict.hard and not is_wanted:
                 # Its successor may not exist: an order of unknown fate replaces nothing yet.
                 verdict, doubts = SurplusVerdict(order, False, False, Reason.IN_FLIGHT), doubts - 1
+            elif short and verdict.is_cancelled and verdict.reason is Reason.SURPLUS:
+                # Its rung has moved to where other tasks' bids leave no room: what it holds, they would take.
+                verdict, short = SurplusVerdict(order, False, False, Reason.BUDGET), short - 1
             self._carry_out(verdict)
             if not verdict.is_cancelled:
                 filling.staying.append(order)

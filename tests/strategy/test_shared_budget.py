@@ -10,8 +10,10 @@ from strategy.intents import BidPlan, BudgetRoom, OwnOrder
 from tests.strategy.market import NOW, book, cancelled, ladder_config, orders, placed, plan, rung_reasons, with_limits
 
 
-def fixed(high: int, low: int, own: list[OwnOrder], *, sats: int | None = None, fills: int | None = None) -> BidPlan:
-    config = ladder_config(bid_mode="fixed", bid_fixed_low=low, bid_fixed_high=high, bid_count=2)
+def fixed(
+    high: int, low: int, own: list[OwnOrder], *, sats: int | None = None, fills: int | None = None, count: int = 2
+) -> BidPlan:
+    config = ladder_config(bid_mode="fixed", bid_fixed_low=low, bid_fixed_high=high, bid_count=count)
     return plan(config, book(100_000), own, with_limits(budget=BudgetRoom(1, "both", sats, fills)))
 
 
@@ -53,3 +55,19 @@ def test_old_and_new_bids_stand_side_by_side_only_where_both_fit() -> None:
     assert [cancel.after_rung for cancel in beside.to_cancel] == [1]
     before = fixed(75_000, 60_000, moved, sats=184_999)
     assert [cancel.after_rung for cancel in before.to_cancel] == [None] and placed(before) == [60_000]
+
+
+@pytest.mark.parametrize(
+    ("high", "low", "count", "sats", "gone", "reasons"),
+    [
+        (60_000, 40_000, 1, 59_999, [], ["budget"]),
+        (60_000, 40_000, 1, 60_000, ["surplus"], ["place"]),
+        (60_000, 55_000, 1, 59_999, ["below_range"], ["budget"]),
+        (60_000, 40_000, 2, 59_999, ["surplus"], ["budget", "place"]),  # it makes way for the lower rung
+    ],
+)
+def test_a_bid_whose_rung_has_moved_to_where_there_is_no_room_stays_within_its_range(
+    high: int, low: int, count: int, sats: int, gone: list[str], reasons: list[str]
+) -> None:
+    result = fixed(high, low, orders(50_000), sats=sats, count=count)
+    assert ([str(cancel.reason) for cancel in result.to_cancel], rung_reasons(result)) == (gone, reasons)

@@ -216,11 +216,15 @@ class ListingCycle:
                 outcome.plan = None
                 outcome.words = f"waiting: the inscription is {outcome.located.inscription_state}, so nothing is signed"
                 return
-        if outcome.located.is_in_escrow:
-            self._bring_home(outcome)
-            return
         outpoint, plan = outcome.located.outpoint, outcome.plan
         assert outpoint is not None and plan is not None and plan.price is not None
+        if outcome.located.is_in_escrow:
+            if self._would_be_unlisted(open_, plan.price):
+                outcome.words = f"waiting: the month's quota of calls lets nothing be listed; wanted {plan.note}"
+                outcome.plan = None
+            else:
+                self._bring_home(outcome)
+            return
         outcome.former_sats = None if open_ is None else open_.price_sats
         outcome.result = self._placer.put_up(self._item(outpoint), plan.price, open_)
         self._read(0.0)
@@ -233,6 +237,14 @@ class ListingCycle:
         terms = escrow_terms_of(self._context.settings).get(self._context.venue.name)
         if terms is not None and terms.lock_blocks:
             self._bring_home(outcome)
+
+    def _would_be_unlisted(self, open_: Listing | None, price_sats: int) -> bool:
+        """Tells whether an item that comes home for this price only loses its listing: the gateway takes no new one.
+
+        One that is for sale for less comes home all the same.
+        """
+        is_too_cheap = open_ is not None and open_.price_sats < price_sats
+        return self._context.market.scarcity.rungs == 0 and not is_too_cheap
 
     def _bring_home(self, outcome: ListingOutcome) -> None:
         """Begins the way home from the escrow: another price is signed for an output of the vault only."""

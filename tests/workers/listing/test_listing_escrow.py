@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from markets.base import Fees, NotSupported, Unavailable
+from markets.gateway_client import Scarcity
 from markets.items.whereabouts import judged
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from markets.utxos import Utxo
@@ -202,6 +203,18 @@ def test_a_worker_killed_on_the_way_home_leaves_what_its_successor_finishes(shop
     else:
         assert row.intent in shop.signer.ways_home  # type: ignore[attr-defined]
     assert shop.untracked_listings() == []
+
+
+def test_it_does_not_come_home_for_a_lower_price_that_could_not_be_listed(shop: ListingWorld) -> None:
+    task = stranded(shop)
+    shop.change(task, ListingConfig(price_percent=Decimal("1.0")))
+    shop.market.scarcity = Scarcity(stretch_s=600, rungs=0)
+    shop.lister(task).cycle()
+    assert (ways_home(), shop.rows()) == ([], [(105_000, "live", None)])
+    assert "the month's quota of calls lets nothing be listed" in shop.row(task).last_cycle_action
+    shop.change(task, ListingConfig(price_percent=Decimal("1.5")))
+    shop.lister(task).cycle()
+    assert len(ways_home()) == 1, "it is for sale too cheaply"
 
 
 def test_without_a_coin_for_the_fee_it_stays_and_its_owner_is_told(shop: ListingWorld) -> None:
