@@ -24,6 +24,7 @@ from bench import (
     sign_in,
     signing,
     starts,
+    streams,
     venue_reads,
     workers,
 )
@@ -40,6 +41,7 @@ MODULES = (
     venue_reads,
     answers,
     idle,
+    streams,
     endurance,
 )
 _LONGEST_S = 300

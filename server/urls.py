@@ -22,6 +22,7 @@ from server import (
 )
 from server.bidding import bids, lookups, preview, running
 from server.bidding import tasks as bidding_tasks
+from server.events import handler as events
 from server.history import export, fills, orders, profit
 from server.http.base import Handler
 from server.http.callers import Openings
@@ -73,6 +74,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/orders", orders.OrdersHandler),
     (r"/api/pnl", profit.ProfitHandler),
     (r"/api/trades.csv", export.TradesCsvHandler),
+    (r"/api/events", events.EventsHandler),
     (r"/api/venues", venues.VenuesHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
@@ -113,6 +115,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/orders": (READ,),
     "GET /api/pnl": (READ,),
     "GET /api/trades.csv": (READ,),
+    "GET /api/events": (READ,),
     "GET /api/venues": (READ,),
     "GET /api/wallet": (READ,),
     "GET /api/control": (READ, CONTROL),

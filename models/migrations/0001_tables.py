@@ -41,7 +41,8 @@ CREATE TABLE tasks (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, kind VARCHAR(10) NOT NULL,
     venue VARCHAR(30) NOT NULL, config TEXT NOT NULL, revision INTEGER NOT NULL, desired VARCHAR(10) NOT NULL,
     observed VARCHAR(10) NOT NULL, token INTEGER NOT NULL, pid INTEGER, exit_status VARCHAR(100),
-    restarts INTEGER NOT NULL, cycles INTEGER NOT NULL, memory TEXT NOT NULL, last_cycle_ms INTEGER,
+    restarts INTEGER NOT NULL, cycles INTEGER NOT NULL, memory TEXT NOT NULL, error_cycles INTEGER NOT NULL,
+    told TEXT NOT NULL, last_cycle_ms INTEGER,
     last_cycle_action TEXT, last_error TEXT, created_ms INTEGER NOT NULL, deleted_ms INTEGER, type VARCHAR(10),
     slug VARCHAR(200), slug_key VARCHAR(200), inscription_id VARCHAR(80), collection_id VARCHAR(200),
     FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
@@ -130,6 +131,20 @@ CREATE TABLE floor_samples (
     PRIMARY KEY (kind, slug_key, measure, minute)
 ) WITHOUT ROWID;
 CREATE INDEX floor_samples_minute ON floor_samples (minute);
+
+CREATE TABLE events (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, task_id INTEGER,
+    event VARCHAR(20) NOT NULL, at_ms INTEGER NOT NULL, is_passing INTEGER NOT NULL, fact VARCHAR(80),
+    data TEXT NOT NULL
+);
+CREATE INDEX events_user ON events (user_id, id);
+CREATE INDEX events_passing ON events (user_id, id) WHERE (is_passing = 1);
+CREATE INDEX events_lasting ON events (user_id, id) WHERE ((is_passing = 0) AND (fact IS NULL));
+CREATE UNIQUE INDEX events_fact ON events (user_id, fact) WHERE (fact IS NOT NULL);
+
+CREATE TABLE forgotten_events (
+    user_id INTEGER NOT NULL PRIMARY KEY, lasting_id INTEGER NOT NULL, passing_id INTEGER NOT NULL
+);
 
 CREATE TABLE inscriptions (
     id VARCHAR(80) NOT NULL PRIMARY KEY, collection_id VARCHAR(200), detail TEXT, fetched_ms INTEGER NOT NULL

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 from peewee import IntegrityError, fn
 
 from models.base import transaction
+from models.events import outbox
+from models.events.table import TASK, WORKER_DEAD
 from models.prepared import instance
-from models.tasks import statements
+from models.tasks import statements, troubles
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
 from models.users import User
 
@@ -69,6 +71,7 @@ def _created(task: Task, max_tasks: int) -> Task:
         task.id = _unlike_others(lambda: statements.INSERT.run(**values)).lastrowid
         if count(task.user_id, task.kind) > max_tasks:
             raise TaskLimitReached(max_tasks)
+        outbox.tell(TASK, task.user_id, task.id, task.created_ms, {"kind": task.kind, "change": "created"})
     return task
 
 
@@ -107,7 +110,9 @@ def set_error(task: Task, text: str | None) -> None:
 
 def mark_deleted(task: Task, now_ms: int) -> None:
     """Hides the task and stops wanting it; its row goes once its orders are closed (`remove_tombstone`)."""
-    _update(task.id, deleted_ms=now_ms, desired=STOPPED)
+    with transaction():
+        _update(task.id, deleted_ms=now_ms, desired=STOPPED)
+        outbox.tell(TASK, task.user_id, task.id, now_ms, {"kind": task.kind, "change": "deleted"})
 
 
 def _update(task_id: int, **changes: object) -> None:
@@ -171,17 +176,27 @@ def _with_owner(found: tuple[Any, ...] | None) -> Task | None:
     return task
 
 
-def observe(task_id: int, observed: str, **facts: object) -> None:
-    """Writes the manager's observations (`facts`: pid, exit_status, restarts, last_error).
+def observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
+    """Writes the manager's observations (`facts`: pid, exit_status, restarts, last_error), and tells of the move.
 
     Raises ValueError for a move that is not in MOVES.
     """
-    found = statements.OBSERVED.row(id=task_id)
-    if found is None:
-        return
-    if observed != found[0] and observed not in MOVES[found[0]]:
-        raise ValueError(f"task {task_id} cannot go from {found[0]} to {observed}")
-    statements.observing(tuple(facts)).run(id=task_id, observed=observed, **facts)
+    with transaction():
+        found = statements.OBSERVED.row(id=task_id)
+        if found is None:
+            return
+        former, user_id, kind, desired, error_cycles = found
+        if observed != former and observed not in MOVES[former]:
+            raise ValueError(f"task {task_id} cannot go from {former} to {observed}")
+        error = facts.get("last_error")
+        if observed == "backoff" and error is not None:
+            facts["error_cycles"] = troubles.counted(task_id, user_id, error_cycles, error, now_ms)
+        statements.observing(tuple(facts)).run(id=task_id, observed=observed, **facts)
+        if observed != former:
+            state = {"kind": kind, "desired": desired, "observed": observed}
+            outbox.tell(TASK, user_id, task_id, now_ms, state)
+            if observed == "crashed":
+                outbox.tell(WORKER_DEAD, user_id, task_id, now_ms, {"error": error})
 
 
 def forget_workers() -> None:

@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
-from server.openapi import bidding, control, examples, history, listing, service, sessions, sign_in
+from server.openapi import bidding, control, events, examples, history, listing, service, sessions, sign_in
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 from server.schemas.answers import Error
 from server.schemas.listing_config import INSCRIPTION
@@ -25,6 +25,7 @@ OPERATIONS: dict[str, Operation] = {
     **bidding.OPERATIONS,
     **listing.OPERATIONS,
     **history.OPERATIONS,
+    **events.OPERATIONS,
     **control.OPERATIONS,
     **service.OPERATIONS,
 }
@@ -36,6 +37,7 @@ TAGS = {
     "auto-list tasks": "Listings of single inscriptions, kept at their price.",
     "inscriptions": "The caller's inscriptions, and any single one.",
     "history": "Everything that was bid, bought and sold.",
+    "events": "What happened, as it happens: a stream, pages.",
     "control": "States that hold all bids and listings back.",
     "wallet": "The caller's addresses here, and the way out for money and inscriptions.",
     "service": "The service itself: whether it lives, its metrics and this description.",
@@ -176,7 +178,10 @@ def _answer(answer: AnswerBody, schemas: Document) -> Document:
     if answer.is_list:
         schema = {"type": "array", "items": schema}
     content = {"schema": schema} | ({"example": examples.of_answer(schema, schemas)} if answer.model else {})
-    return _response(answer.text, answer.media.partition(";")[0], content, answer.headers)
+    response = _response(answer.text, answer.media.partition(";")[0], content, answer.headers)
+    if answer.stream:
+        response["content"][answer.stream] = {"schema": {"type": "string"}}
+    return response
 
 
 def _error(status: int, text: str, headers: Iterable[str]) -> Document:

@@ -17,6 +17,13 @@ _ORDER = "65f0c0ffee65f0c0ffee65f0"
 
 # By the field's name, or by "Schema.field" where one schema means something else by the name.
 _VALUES: dict[str, Any] = {
+    "EventShown.at": _TIME,
+    "EventShown.data": {"fill": "buy-17", "price": 75_000, "slug": "bitcoin-puppets"},
+    "EventShown.event": "fill",
+    "EventShown.id": 1_234,
+    "EventShown.task": 4,
+    "EventShown.text": "Bought 1 of bitcoin-puppets for 75,000 sats",
+    "EventPage.next": 1_234,
     "Fill.floorAtFill": 100_000,
     "Fill.id": "buy-17",
     "Fill.price": 75_000,

@@ -14,6 +14,7 @@ from cli.main import main
 from cli.migrate import migrate
 from core.settings import load
 from models import api_tokens, base, controls, floor_samples, inscriptions, schema, sessions, users
+from models.events.table import Event, Forgotten
 from models.ledger import withdrawals
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
@@ -36,6 +37,8 @@ MODELS = (
     floor_samples.FloorSample,
     Listing,
     withdrawals.Withdrawal,
+    Event,
+    Forgotten,
 )
 FIRST, SECOND = "0001_tables", "0002_colours"
 COLOURS = """

@@ -75,6 +75,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("GET", "/api/orders"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/pnl"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/trades.csv"): (None, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/events"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/venues"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/wallet"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/wallet/withdraw"): (None, (401, 400, 400, 401, 400), NOTHING),
@@ -96,7 +97,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 30
+    assert len(MATRIX) == 24 + 31
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:

@@ -30,6 +30,7 @@ from models import controls, users
 from models.entitlements import Entitlements
 from models.tasks import cycles, tasks
 from models.tasks.table import Task
+from server.events.feed import MOST_OF_USER, Feed
 from server.http.user_market import Seats
 from strategy.book import Ask
 from tests.server.api import START_MS, new_user, token_of
@@ -294,6 +295,17 @@ async def what_was_traded(service: Service, drive: Driver) -> None:
     await drive("listOrders", query={"since": "x"})
 
 
+async def what_happened(service: Service, drive: Driver) -> None:
+    assert (await drive("listEvents")).json["events"]
+    await drive("listEvents", query={"after": 10**12})
+    await drive("listEvents", query={"events": "fill,nothing"})
+    feed: Feed = service.app.settings["services"].feed
+    waiters = [feed.join(service.user_id) for _ in range(MOST_OF_USER)]
+    await drive("listEvents", query={"after": feed.newest_id, "wait": 1})
+    for waiter in waiters:
+        feed.leave(waiter)
+
+
 async def without_a_session(service: Service, drive: Driver, one: dict[str, int]) -> None:
     answers = service.gateway.answers
     before = {verb: answers[verb] for verb in ("asks", "own_bids")}
@@ -471,6 +483,7 @@ async def test_every_status_of_every_operation_is_answered_as_described(service:
     await the_control(service, drive)
     await auto_listing(service, drive)
     await what_was_traded(service, drive)
+    await what_happened(service, drive)
     await inscriptions_and_wallet(service, drive)
     for name in ("getDescription", "readReference", "isAlive", "isReady", "getMetrics"):
         await drive(name, token="")

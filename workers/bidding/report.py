@@ -11,8 +11,10 @@ from typing import Any
 
 from markets.gateway_client import stretch_s
 from models import controls
+from models.events.table import OUTBID_LIMITED, QUOTA
 from models.ledger.order_table import Order
 from models.tasks import cycles
+from models.tasks.troubles import Conditions
 from strategy.bidding.patience import patience_of, used_percent
 from strategy.book import Snapshot
 from strategy.intents import Memory, RungNote
@@ -66,7 +68,7 @@ def record(context: Context, outcome: BiddingOutcome, faults: Faults, monthly_wo
         action += f"; {patience}"
     if monthly_words:
         action += f"; {monthly_words}"
-    _write(context, action, _detail(outcome, faults), outcome.memory, faults)
+    _write(context, action, _detail(outcome, faults), outcome.memory, faults, _conditions(outcome, context, every_s))
     task_id, reasons = context.task_id, _cancel_reasons(outcome)
     for order in outcome.filled:
         log.info("task %d: filled %d of %s, order %d", task_id, order.price_sats, order.slug, order.id)
@@ -94,7 +96,25 @@ def record_nothing_done(context: Context, memory: Memory, faults: Faults) -> Non
     _write(context, "nothing done", {"errors": faults.texts}, memory, faults)
 
 
-def _write(context: Context, action: str, detail: dict[str, Any], memory: Memory, faults: Faults) -> None:
+def _conditions(outcome: BiddingOutcome, context: Context, every_s: int) -> Conditions:
+    """Returns the conditions that the owner is told of when they begin to hold."""
+    found: dict[str, dict[str, Any]] = {}
+    slug, limited = outcome.assignment.config.slug, [n.reason for n in _notes(outcome)].count(Reason.RAISE_LIMITED)
+    if limited:
+        found[OUTBID_LIMITED] = {"slug": slug, "rungs": limited}
+    if every_s:
+        found[QUOTA] = {"venue": context.venue.name, "every_s": every_s}
+    return found
+
+
+def _write(
+    context: Context,
+    action: str,
+    detail: dict[str, Any],
+    memory: Memory,
+    faults: Faults,
+    conditions: Conditions = cycles.NONE_HOLDS,
+) -> None:
     log.info("task %d: %s", context.task_id, f"{action}; {faults.text}" if faults.texts else action)
     cycles.record_cycle(
         context.task_id,
@@ -104,6 +124,7 @@ def _write(context: Context, action: str, detail: dict[str, Any], memory: Memory
         error=faults.text,
         detail=json.dumps(detail, separators=(",", ":")),
         memory=memory.dumps(),
+        conditions=conditions,
     )
 
 

@@ -128,6 +128,10 @@ class Keeper:
     def _lock_path(self) -> Path:
         return task_lock.lock_path(self._surroundings.settings.run_dir, self.task_id)
 
+    @property
+    def _now_ms(self) -> int:
+        return self._surroundings.clock_ms()
+
     def _runs_worker(self) -> bool:
         return self.child is not None and self.child.kind != "drain"
 
@@ -163,7 +167,7 @@ class Keeper:
         for _ in range(_MOST_STEPS):
             if self.child is not None and self.child.has_ended:
                 dead, self.child = self.child, None
-                record_death(dead, self._restarts, self.task_id, time.monotonic())
+                record_death(dead, self._restarts, self.task_id, time.monotonic(), self._now_ms)
             row = tasks.with_owner(self.task_id)
             if row is None:
                 await self._vanished()
@@ -204,7 +208,7 @@ class Keeper:
             if self._granted is not None:
                 # A worker that died may have left a write on the wire.
                 await self._surroundings.rights.take_back(row.id, row.token)
-            tasks.observe(row.id, STOPPED, pid=None)
+            tasks.observe(row.id, STOPPED, self._now_ms, pid=None)
         elif step is Step.REMOVE:
             await self._withdraw()
             # Before the row: whoever dies in between comes by here again.
@@ -245,7 +249,7 @@ class Keeper:
         """Runs the sequence of a start: token, signer, gateway, process, lock."""
         surroundings = self._surroundings
         if kind != "drain":
-            tasks.observe(row.id, "starting")
+            tasks.observe(row.id, "starting", self._now_ms)
             surroundings.places.take(row.id)
         token = tasks.raise_token(row.id)
         right = await surroundings.rights.hand_over(row, kind, token, surroundings.clock_ms())
@@ -297,7 +301,7 @@ class Keeper:
         if child.kind != "drain":
             self._stop_reason = None
             facts |= {"pid": child.pid, "exit_status": None}
-            tasks.observe(self.task_id, RUNNING, **facts)
+            tasks.observe(self.task_id, RUNNING, self._now_ms, **facts)
         elif self._error_told and (row := tasks.with_owner(self.task_id)):
             tasks.set_error(row, None)
         self._error_told = False
@@ -308,7 +312,7 @@ class Keeper:
             self.child = None
         self._restarts.rest_for(time.monotonic(), self._surroundings.timing.refused_rest_s)
         if kind != "drain":
-            tasks.observe(self.task_id, STOPPED, pid=None)
+            tasks.observe(self.task_id, STOPPED, self._now_ms, pid=None)
 
     def _start_failed(self, kind: Kind, row: Task, refusal: PeerRefused) -> None:
         if refusal.code == "not_entitled":
@@ -320,7 +324,7 @@ class Keeper:
         self._restarts.rest(time.monotonic(), PEERS_AWAY_REST_S if refusal.code in PEERS_AWAY else LONGEST_REST_S)
         self._error_told = True
         if kind != "drain":
-            tasks.observe(row.id, "backoff", pid=None, last_error=refusal.message)
+            tasks.observe(row.id, "backoff", self._now_ms, pid=None, last_error=refusal.message)
         else:
             tasks.set_error(row, f"open orders cannot be cancelled: {refusal.message}")
 
@@ -335,7 +339,7 @@ class Keeper:
             return
         try:
             if "stopping" in MOVES[row.observed]:
-                tasks.observe(row.id, "stopping")
+                tasks.observe(row.id, "stopping", self._now_ms)
             await self._surroundings.rights.take_back(row.id, child.token)
             await self._end(child, self._surroundings.timing.term_s)
         except OperationalError as error:
@@ -347,7 +351,7 @@ class Keeper:
         if self._stop_reason is not None:
             # Again: the last cycle may have cleared it.
             facts["last_error"] = self._stop_reason
-        tasks.observe(row.id, STOPPED, **facts)
+        tasks.observe(row.id, STOPPED, self._now_ms, **facts)
         log.info("task %d: stopped", row.id)
 
     async def _end(self, child: Child, term_s: float) -> None:
