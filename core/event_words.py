@@ -102,4 +102,5 @@ _WORDS: dict[str, Callable[[Data], str]] = {
     "order": _order,
     "listing": _listing,
     "wallet": _wallet,
+    "test": lambda data: "A test: this is where you will be told",
 }

@@ -45,6 +45,7 @@ log = logging.getLogger(__name__)
 _THREADS = 16
 _SIGNER_S = 5.0
 _LOOSENED_A_MINUTE = 30  # by one user: the signer bounds those of all users together, so that nobody uses them up
+_SENT_BY_HAND_A_MINUTE = 20  # deliveries that one user tries or repeats
 _DRAIN_S = 1.5
 _IDLE_S = 75
 _BODY_S = 15
@@ -93,6 +94,7 @@ def make_app(
         starts=start_times(),
         seats=Seats(),
         feed=Feed(),
+        sent_by_hand=CallLimit(_SENT_BY_HAND_A_MINUTE, time.monotonic),
     )
     return Application(
         routes_with_openings(),

@@ -24,6 +24,7 @@ from server.bidding import bids, lookups, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
 from server.history import export, fills, orders, profit
+from server.hooks import handler as hooks
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.listing import inscriptions
@@ -75,6 +76,11 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/pnl", profit.ProfitHandler),
     (r"/api/trades.csv", export.TradesCsvHandler),
     (r"/api/events", events.EventsHandler),
+    (r"/api/hooks", hooks.HooksHandler),
+    (rf"/api/hooks/{_ID}", hooks.OneHookHandler),
+    (rf"/api/hooks/{_ID}/test", hooks.TryHookHandler),
+    (rf"/api/hooks/{_ID}/deliveries", hooks.DeliveriesHandler),
+    (rf"/api/hooks/{_ID}/deliveries/([1-9][0-9]*)/redeliver", hooks.RedeliverHandler),
     (r"/api/venues", venues.VenuesHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
@@ -82,7 +88,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 ]
 
 # What an API token may ask for, and the scopes of which it needs one. What is not named here is for sessions only:
-# withdrawals, changes of the profile, tokens and sessions, the user's own ceilings.
+# withdrawals, changes of the profile, tokens and sessions, hooks, the user's own ceilings.
 SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/auth/me": (READ,),
     "GET /api/tasks": (READ,),

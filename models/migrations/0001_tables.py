@@ -146,6 +146,27 @@ CREATE TABLE forgotten_events (
     user_id INTEGER NOT NULL PRIMARY KEY, lasting_id INTEGER NOT NULL, passing_id INTEGER NOT NULL
 );
 
+CREATE TABLE hooks (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, kind VARCHAR(10) NOT NULL,
+    shown VARCHAR(300) NOT NULL, has_secret INTEGER NOT NULL, receiver VARCHAR(32) NOT NULL,
+    events VARCHAR(200) NOT NULL, min_interval_s INTEGER NOT NULL, cursor INTEGER NOT NULL,
+    is_failing INTEGER NOT NULL, lost INTEGER NOT NULL, sent_ms INTEGER, created_ms INTEGER NOT NULL,
+    FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE INDEX hooks_user_id ON hooks (user_id);
+
+CREATE TABLE deliveries (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, hook_id INTEGER NOT NULL, event_id INTEGER,
+    event VARCHAR(20) NOT NULL, task_id INTEGER, body TEXT NOT NULL, state VARCHAR(10) NOT NULL,
+    tries INTEGER NOT NULL, due_ms INTEGER NOT NULL, created_ms INTEGER NOT NULL, done_ms INTEGER, status INTEGER,
+    error VARCHAR(200),
+    FOREIGN KEY (hook_id) REFERENCES hooks (id) ON DELETE CASCADE
+);
+CREATE INDEX deliveries_hook ON deliveries (hook_id, id);
+CREATE INDEX deliveries_waiting ON deliveries (hook_id, task_id, id) WHERE (state = 'waiting');
+CREATE INDEX deliveries_due ON deliveries (due_ms) WHERE (state = 'waiting');
+CREATE UNIQUE INDEX deliveries_event ON deliveries (hook_id, event_id) WHERE (event_id IS NOT NULL);
+
 CREATE TABLE inscriptions (
     id VARCHAR(80) NOT NULL PRIMARY KEY, collection_id VARCHAR(200), detail TEXT, fetched_ms INTEGER NOT NULL
 );

@@ -43,6 +43,7 @@ class Services:
     starts: Histogram
     seats: Seats
     feed: Feed
+    sent_by_hand: CallLimit
     ways_out: set[tuple[int, str, str]] = field(default_factory=set)
 
     def market_for(self, user: int, by_hand: ByHand) -> UserMarket:

@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
-from server.openapi import bidding, control, events, examples, history, listing, service, sessions, sign_in
+from server.openapi import bidding, control, events, examples, history, hooks, listing, service, sessions, sign_in
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 from server.schemas.answers import Error
 from server.schemas.listing_config import INSCRIPTION
@@ -26,6 +26,7 @@ OPERATIONS: dict[str, Operation] = {
     **listing.OPERATIONS,
     **history.OPERATIONS,
     **events.OPERATIONS,
+    **hooks.OPERATIONS,
     **control.OPERATIONS,
     **service.OPERATIONS,
 }
@@ -38,6 +39,7 @@ TAGS = {
     "inscriptions": "The caller's inscriptions, and any single one.",
     "history": "Everything that was bid, bought and sold.",
     "events": "What happened, as it happens: a stream, pages.",
+    "hooks": "Where you are told: webhooks, chats, mail.",
     "control": "States that hold all bids and listings back.",
     "wallet": "The caller's addresses here, and the way out for money and inscriptions.",
     "service": "The service itself: whether it lives, its metrics and this description.",
@@ -54,6 +56,7 @@ _REF = "#/components/schemas/{model}"
 # The groups of the route table's patterns, and their parameters.
 _GROUPS: dict[str, tuple[str, dict[str, Any]]] = {
     "([0-9]+)": ("id", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
+    "([1-9][0-9]*)": ("deliveryId", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
     "([^/]+)": ("inscriptionId", {"type": "string", "pattern": f"^{INSCRIPTION}$"}),
 }
 _HEADERS = {

@@ -15,6 +15,7 @@ from cli.migrate import migrate
 from core.settings import load
 from models import api_tokens, base, controls, floor_samples, inscriptions, schema, sessions, users
 from models.events.table import Event, Forgotten
+from models.hooks.table import Delivery, Hook
 from models.ledger import withdrawals
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
@@ -39,6 +40,8 @@ MODELS = (
     withdrawals.Withdrawal,
     Event,
     Forgotten,
+    Hook,
+    Delivery,
 )
 FIRST, SECOND = "0001_tables", "0002_colours"
 COLOURS = """
