@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from cli import learn_others
+from cli import learn_others, refused_drafts
 from core.errors import BidkeeperError
 from core.settings import VENUES, Settings
 from markets.capabilities import Capabilities
@@ -46,11 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_learnt_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds list | show VENUE | forget VENUE|--all."""
+    """Adds list | show VENUE | refused [NUMBER] | forget VENUE|--all."""
     actions = parser.add_subparsers(dest="learnt", required=True, metavar="ACTION")
     actions.add_parser("list", help="venue, kind and date of each form")
     show = actions.add_parser("show", help="the forms of a venue in words")
     show.add_argument("venue", metavar="VENUE")
+    refused = actions.add_parser("refused", help="the newest drafts of listings that the signer refused, or one whole")
+    refused.add_argument("number", metavar="NUMBER", nargs="?", type=int, help="from that list")
     forget = actions.add_parser("forget", help="drop the forms of a venue: the rules alone decide again")
     which = forget.add_mutually_exclusive_group(required=True)
     which.add_argument("venue", metavar="VENUE", nargs="?")
@@ -176,6 +178,8 @@ def _typed(question: str) -> str:
 
 def learnt(settings: Settings, options: argparse.Namespace) -> int:
     """Lists, shows or drops the forms. Returns 1 when the file is not believed, or there is nothing to show or drop."""
+    if options.learnt == "refused":
+        return refused_drafts.show(settings, options.number)
     signer = _operators_client(settings)
     if options.learnt == "forget":
         gone = signer.forget("" if options.all else options.venue)

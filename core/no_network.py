@@ -3,6 +3,10 @@
 For processes that never need a network, so that nobody who gets in carries away what they hold. It cannot be taken
 back, children inherit it, and all threads have it. Sockets that are open already, and those that another process hands
 over a Unix socket, stay usable; files and all other calls are as before.
+
+One way around is such a file: whoever may trace another process may write into it through /proc/PID/mem, and use its
+network. That is every dumpable process of the same Unix user, until the kernel lets only ancestors trace
+(kernel.yama.ptrace_scope=1) or each process has a user of its own.
 """
 
 from __future__ import annotations

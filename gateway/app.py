@@ -36,6 +36,9 @@ class Gateway(Program):
         self._quotas = quotas(settings)
         self._lookups = LookupBudget(settings.lookups_per_minute, time.monotonic)
         super().__init__(settings, settings.gateway_clients, self._quotas.get("unisat"), self._lookups)
+        if settings.signer_clients:
+            # The signer's user, where those who trade are another one.
+            self.drafting_uids = settings.facts_clients - settings.signer_clients
         self.fences = Fences(least_token)
         found = make_adapters(settings)
         venues = {name: self._venue(adapter) for name, adapter in found.markets.items()}

@@ -136,8 +136,10 @@ def errand(request: Mapping[str, Any]) -> Errand:
             purpose = "look"
         case "act":
             purpose = "act"
+        case "withdraw":
+            purpose = "withdraw"
         case _:
-            raise bad("by_hand is neither look nor act")
+            raise bad("by_hand is neither look, act nor withdraw")
     return Errand(whole(request, "user") if "user" in request else None, purpose)
 
 

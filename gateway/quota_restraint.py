@@ -17,6 +17,7 @@ AT_MARKET = frozenset(
     {"floors", "asks", "bids", "traits", "sales", "own_bids", "own_listings", "wallet_contents", "item"}
 )
 OF_RUNES = frozenset({"rune", "rune_asks"})  # from the runes' provider, whichever marketplace is meant
+_OF_A_BEGINNING = frozenset({"own_bids", "own_listings"})
 _BOOKS = frozenset({"asks", "bids", "rune_asks"})
 _SPENT_LOOK_S = 60.0  # a look beyond its user's budget gets an answer of this age, if there is one
 _NOW_S = 1.0  # requests for an answer younger than this look for a fresh write
@@ -43,7 +44,7 @@ class QuotaRestraint:
             look_s = max(stretch_s, self._stretch_of_looks_s(errand))
             return {**request, "max_age_s": max(read.max_age_s(request), look_s)} if look_s else request
         max_age_s = read.max_age_s(request)
-        if not stretch_s or max_age_s < _NOW_S:
+        if not stretch_s or (max_age_s < _NOW_S and not self._is_begun_too_often(verb, errand)):
             return request
         if verb in _BOOKS and max_age_s < _FOR_PLACING_S:
             stretch_s = min(stretch_s, _STRETCHED_FOR_PLACING_S)
@@ -55,6 +56,13 @@ class QuotaRestraint:
         if self._quota is None or not (stretch_s := self._quota.stretch_s(user)):
             return ""
         return ',"quota":' + json.dumps({"stretch_s": round(stretch_s), "rungs": self._quota.rungs(user)})
+
+    def _is_begun_too_often(self, verb: Any, errand: Errand) -> bool:
+        """Tells whether this is a read of a worker's beginning that the user's share does not pay for.
+
+        Restarts cost such a read each, so without end they would cost the month. After a write it is read anew anyway.
+        """
+        return verb in _OF_A_BEGINNING and self._quota is not None and self._quota.is_beyond_share(errand.user)
 
     def _stretch_of_looks_s(self, errand: Errand) -> float:
         """Returns the age that is old enough for a look which would otherwise be refused."""

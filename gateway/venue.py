@@ -81,6 +81,8 @@ class Venue:
         errand = current()
         if errand.purpose == "look":
             priority = Priority.LOOKUP
+        elif errand.purpose == "withdraw":  # what must be known of coins must not wait for a month that runs short
+            priority = min(priority, Priority.OWN_BIDS)
         if self.lookups is not None:
             self.lookups.permit(errand)
         if self.quota is not None:
@@ -111,6 +113,11 @@ class Venue:
         self.skew.permit_place()
         if self.quota is not None:
             self.quota.permit_place(rung, current().user)
+
+    def permit_listing(self) -> None:
+        """Raises Refused('quota') when the month is too short for a bid at a ladder's top: then nothing is listed."""
+        if self.quota is not None:
+            self.quota.permit_place(0, current().user)
 
     async def run(self, verb: str, operation: str, call: Callable[[], Value], lost: type[VenueError]) -> Value:
         """Runs `call`, whose turn it is; a fault of ours becomes `lost`.

@@ -31,9 +31,9 @@ from gateway.limits.call_budget import CallBudget
 from gateway.limits.lookup_budget import LookupBudget
 from gateway.quota.quota import Quota
 from gateway.venue import Venue
-from gateway.verbs import WRITES, VerbTable
+from gateway.verbs import OF_DRAFTS, WRITES, VerbTable
 from gateway.writes import Asker
-from markets.base import Unavailable, Unknown, VenueError, to_wire
+from markets.base import Refused, Unavailable, Unknown, VenueError, to_wire
 from markets.gateway_client import MAX_REQUEST
 
 log = logging.getLogger(__name__)
@@ -46,10 +46,12 @@ _LAST_ANSWERS_S = 0.7  # how long the end waits for calls on the wire
 class Program:
     """A process that answers verbs; a subclass has `verbs`.
 
-    Only processes of the users `allowed_uids` may ask; empty means our own user.
+    Only processes of the users `allowed_uids` may ask; empty means our own user. Those of `drafting_uids` may ask for
+    drafts alone.
     """
 
     verbs: VerbTable
+    drafting_uids: frozenset[int] = frozenset()
 
     def __init__(
         self,
@@ -88,7 +90,10 @@ class Program:
 
     def listen(self, listener: socket.socket) -> HTTPServer:
         """Answers at `listener`, a listening Unix socket, on the running loop."""
-        application = Application([("/", AskHandler, {"verbs": self.verbs})], log_function=lambda handler: None)
+        application = Application(
+            [("/", AskHandler, {"verbs": self.verbs, "drafting_uids": self.drafting_uids})],
+            log_function=lambda handler: None,
+        )
         server = _AllowedUsersServer(application, max_body_size=MAX_REQUEST, max_header_size=8192)
         server.allowed_uids = self.allowed_uids
         server.add_socket(listener)
@@ -155,15 +160,20 @@ class _AllowedUsersServer(HTTPServer):
 class AskHandler(RequestHandler):
     """One request of a worker or the server."""
 
-    def initialize(self, verbs: VerbTable) -> None:
+    def initialize(self, verbs: VerbTable, drafting_uids: frozenset[int]) -> None:
         self._verbs = verbs
         stream = getattr(self.request.connection, "stream", None)
-        self._asker = Asker(getattr(stream, "socket", None))
+        connection = getattr(stream, "socket", None)
+        self._asker = Asker(connection)
+        self._drafts_only = bool(drafting_uids) and (connection is None or peer_uid(connection) in drafting_uids)
 
     async def post(self) -> None:
         self.set_header("Content-Type", "application/json")
         try:
             request = _request(self.request.body)
+            if self._drafts_only and request.get("verb") not in OF_DRAFTS:
+                raise Refused("not_allowed", "this user's processes may ask for drafts alone")
+            errand.begin(read.errand(request))  # here, so that the remark is the user's, too
             self._asker.work = asyncio.ensure_future(self._answer(request))
             self.finish('{"ok":' + await self._asker.work + self._verbs.remark(request) + "}")
         except VenueError as error:
@@ -177,7 +187,6 @@ class AskHandler(RequestHandler):
         self._asker.leave()
 
     async def _answer(self, request: dict[str, Any]) -> str:
-        errand.begin(read.errand(request))
         try:
             return await self._verbs.answer(request, self._asker)
         except VenueError:

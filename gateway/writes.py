@@ -112,7 +112,8 @@ class Writes:
         return all_gone
 
     async def list_item(self, order: ListingOrder, fencing: Fencing, asker: Asker) -> None:
-        """Submits a signed listing."""
+        """Submits a signed listing. Raises Refused('quota') where the month's quota is too short for one."""
+        self._venue.permit_listing()
 
         def call(permit: Permit) -> None:
             self._adapter.list_item(order, permit)

@@ -29,7 +29,7 @@ class Scarcity:
 
 AMPLE = Scarcity()
 _OF_RUNES = frozenset({"rune", "rune_asks"})
-ByHand = Literal["look", "act"]
+ByHand = Literal["look", "act", "withdraw"]
 
 
 class KnowsScarcity(Protocol):

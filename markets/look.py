@@ -1,5 +1,4 @@
-"""The market as a decision sees it: book, balance and fees, for live cycles and previews alike. For live cycles and
-previews alike.
+"""The market as a decision sees it: book, balance and fees, for live cycles and previews alike.
 
 A value that cannot be read is None, never a guess.
 """
@@ -15,7 +14,7 @@ from core.errors import BidkeeperError
 from markets.base import AskBook, Balance, BidBook, Fees, Kind, NotSupported, VenueError
 from markets.market_client import MarketClient
 from strategy.bid_config import BidConfig, is_ticker, normal_slug
-from strategy.bidding.plan_bids import measure
+from strategy.bidding.measure import measure
 from strategy.book import Ask, Bid, History, Snapshot
 
 # An accepted bid costs its bidder a purchase transaction of about this size, for ordinals and runes alike. Venues state

@@ -33,14 +33,15 @@ _BUSY_SECONDS = 15
 def connect(url: str) -> None:
     """Opens this process's connection to `url` (sqlite:///FILE) in place of the one it has, if any.
 
-    Raises ValueError for another kind of database.
+    It is of the thread that calls this: in another one a query is an error, where peewee would open a connection that
+    nobody closes. Raises ValueError for another kind of database.
     """
     scheme, _, path = url.partition(":///")
     if scheme != "sqlite" or not path:
         raise ValueError(f"not a database this version can use: {scheme}")
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     close()
-    database.initialize(SqliteDatabase(path, pragmas=_PRAGMAS, timeout=_BUSY_SECONDS))
+    database.initialize(SqliteDatabase(path, pragmas=_PRAGMAS, timeout=_BUSY_SECONDS, autoconnect=False))
     database.connect()
 
 

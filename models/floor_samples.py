@@ -25,7 +25,8 @@ _EXACT = Context(prec=1_000)  # more digits than any price has: sums and halves 
 class FloorSample(Row):
     """The reference price of one minute since 1970, in sats a token (ordinals: of one item), as a decimal's text.
 
-    `reference` is the minute's first, `low` its lowest, which was seen at `low_ms`.
+    `reference` is the minute's first, `low` its lowest, which was seen at `low_ms`, `high` the highest before it was
+    clamped to the history.
     """
 
     kind = CharField(max_length=10)
@@ -35,6 +36,7 @@ class FloorSample(Row):
     reference = TextField()
     low = TextField()
     low_ms = BigIntegerField()
+    high = TextField()
 
     class Meta:
         table_name = "floor_samples"
@@ -48,7 +50,9 @@ _KEY = (
     FloorSample.slug_key == given("slug_key"),
     FloorSample.measure == given("measure"),
 )
-_IN_MINUTE = Prepared(lambda: FloorSample.select(FloorSample.low).where(*_KEY, FloorSample.minute == given("minute")))
+_IN_MINUTE = Prepared(
+    lambda: FloorSample.select(FloorSample.low, FloorSample.high).where(*_KEY, FloorSample.minute == given("minute"))
+)
 _BETWEEN = Prepared(
     lambda: FloorSample.select(FloorSample.reference).where(
         *_KEY, FloorSample.minute > given("after"), FloorSample.minute <= given("minute")
@@ -57,7 +61,9 @@ _BETWEEN = Prepared(
 
 _ALL_BETWEEN = Prepared(
     lambda: (
-        FloorSample.select(FloorSample.minute, FloorSample.reference, FloorSample.low, FloorSample.low_ms)
+        FloorSample.select(
+            FloorSample.minute, FloorSample.reference, FloorSample.low, FloorSample.low_ms, FloorSample.high
+        )
         .where(*_KEY, FloorSample.minute > given("after"), FloorSample.minute <= given("minute"))
         .order_by(FloorSample.minute)
     )
@@ -74,36 +80,46 @@ _NEWEST = Prepared(
 )
 
 
-def record(kind: str, slug_key: str, measure: str, reference: Decimal, now_ms: int) -> None:
-    """Writes the minute's first sample of `measure` (see strategy.bidding.measure); of later ones only a lower one.
+def record(kind: str, slug_key: str, measure: str, reference: Decimal, now_ms: int, raw: Decimal | None = None) -> None:
+    """Writes the minute's first sample of `measure` (see strategy/bidding/measure.py); of later ones only extremes.
 
-    All samples older than a day go. Raises ValueError for an impossible price.
+    `raw` is the reference before it was clamped, if it was. All samples older than a day go. Raises ValueError for an
+    impossible price.
     """
     if not reference.is_finite() or reference <= 0:
         raise ValueError(f"{reference} is no reference price")
     minute = now_ms // _MINUTE_MS
     # Most cycles find the minute's sample there, and need no write lock to see it.
     key = {"kind": kind, "slug_key": slug_key, "measure": measure, "minute": minute}
+    high = reference if raw is None else raw
     known = _IN_MINUTE.row(**key)
-    if known is not None and Decimal(known[0]) <= reference:
+    if known is not None and Decimal(known[0]) <= reference and high <= Decimal(known[1]):
         return
-    low = {"low": str(reference), "low_ms": now_ms}
     with transaction():
         # Another process may have been quicker since.
         if (known := _IN_MINUTE.row(**key)) is None:
-            FloorSample.insert(**key, reference=str(reference), **low).execute()
+            extremes = {"low": str(reference), "low_ms": now_ms, "high": str(high)}
+            FloorSample.insert(**key, reference=str(reference), **extremes).execute()
             FloorSample.delete().where(FloorSample.minute <= minute - KEPT_MINUTES).execute()
-        elif Decimal(known[0]) > reference:
-            FloorSample.update(**low).where(
-                *(getattr(FloorSample, name) == value for name, value in key.items())
-            ).execute()
+            return
+        beyond: dict[str, str | int] = {}
+        if Decimal(known[0]) > reference:
+            beyond |= {"low": str(reference), "low_ms": now_ms}
+        if Decimal(known[1]) < high:
+            beyond |= {"high": str(high)}
+        if beyond:
+            its = (getattr(FloorSample, name) == value for name, value in key.items())
+            FloorSample.update(**beyond).where(*its).execute()
 
 
 def samples(kind: str, slug_key: str, measure: str, minutes: int, now_ms: int) -> list[MinuteSample]:
     """Returns the samples of the last `minutes` minutes and the present one, oldest first."""
     minute = now_ms // _MINUTE_MS
     rows = _ALL_BETWEEN.rows(kind=kind, slug_key=slug_key, measure=measure, after=minute - minutes - 1, minute=minute)
-    return [MinuteSample(at, Decimal(reference), Decimal(low), low_ms) for at, reference, low, low_ms in rows]
+    return [
+        MinuteSample(at, Decimal(reference), Decimal(low), low_ms, Decimal(high))
+        for at, reference, low, low_ms, high in rows
+    ]
 
 
 def history_for(config: BidConfig, key: tuple[str, str, str], now_ms: int) -> History:

@@ -11,6 +11,7 @@ from server import (
     approvals,
     auth,
     bidding_wallet,
+    budgets,
     control,
     health,
     me,
@@ -50,6 +51,8 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/sessions/{_ID}", sessions.OneSessionHandler),
     (r"/api/tokens", api_tokens.ApiTokensHandler),
     (rf"/api/tokens/{_ID}", api_tokens.OneApiTokenHandler),
+    (r"/api/budgets", budgets.BudgetsHandler),
+    (rf"/api/budgets/{_ID}", budgets.OneBudgetHandler),
     (r"/api/ceilings", own_ceilings.OwnCeilingsHandler),
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
@@ -91,6 +94,11 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 # withdrawals, changes of the profile, tokens and sessions, hooks, the user's own ceilings.
 SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/auth/me": (READ,),
+    "GET /api/budgets": (READ,),
+    "POST /api/budgets": (TRADE,),
+    f"GET /api/budgets/{_ID}": (READ,),
+    f"PUT /api/budgets/{_ID}": (TRADE,),
+    f"DELETE /api/budgets/{_ID}": (TRADE,),
     "GET /api/tasks": (READ,),
     "POST /api/tasks": (TRADE,),
     "POST /api/tasks/preview": (READ,),
@@ -136,5 +144,6 @@ def routes_with_openings() -> list[tuple[str, type[Handler], dict[str, Any]]]:
 
 def _openings(path: str, handler: type[Handler]) -> Openings:
     scopes = {method: SCOPES[f"{method} {path}"] for method in handler.described() if f"{method} {path}" in SCOPES}
-    # A change of control names its task in the body, where the handler looks for it.
-    return Openings(scopes, names_task=_ID in path or handler is control.ControlHandler)
+    # A change of control names its task in the body, where the handler looks for it. A budget is several tasks'.
+    names_task = (_ID in path and handler is not budgets.OneBudgetHandler) or handler is control.ControlHandler
+    return Openings(scopes, names_task=names_task)

@@ -16,9 +16,11 @@ from strategy import bid_parts, stored
 from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop
 
 MAX_SATS = 2_100_000_000_000_000  # every bitcoin there can be; below 2**53, so exact in any JSON
+MOST_ID = 2**53 - 1  # exact in any JSON
 FEE_TIERS = ("fastestFee", "halfHourFee", "hourFee", "minimumFee")
 DEFAULT_EXPIRY_MINUTES = 16
 DEFAULT_LOOP_SECONDS = 30
+MOST_LOOPS = 4  # a calm task without a loop of its own looks at the market once in so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class BidConfig:
     pause_on_floor_drop: FloorDrop | None = None
     active_hours: ActiveHours | None = None
     ignore_addresses: tuple[str, ...] = ()
+    budget_id: int | None = None
 
     @property
     def expiry_ms(self) -> int:
@@ -82,6 +85,11 @@ class BidConfig:
     def loop_s(self) -> int:
         """Cycle interval in seconds."""
         return DEFAULT_LOOP_SECONDS if self.loop_seconds is None else self.loop_seconds
+
+    @property
+    def slowest_s(self) -> int:
+        """The longest time in seconds that is meant to be between two cycles."""
+        return MOST_LOOPS * DEFAULT_LOOP_SECONDS if self.loop_seconds is None else self.loop_seconds
 
     @property
     def level_count(self) -> int:
@@ -156,6 +164,7 @@ WHOLE_RANGES = {
     "pause_after_fill_seconds": (0, 86_400),
     "max_fills_per_day": (0, 1_000_000),
     "spend_cap_per_day_sats": (0, MAX_SATS),
+    "budget_id": (1, MOST_ID),
 }
 # Fractions: of a rung's price, and of the gap between two rungs. From half a gap on a bid could hold two rungs.
 FRACTION_RANGES = {
@@ -297,6 +306,11 @@ def _between_fields(config: BidConfig, broken: set[str]) -> Iterator[Problem]:
     least_s = 2 * c.loop_s + 60
     if sound("bid_expiry_minutes", "loop_seconds") and c.expiry_ms < least_s * 1000:
         yield Problem("bid_expiry_minutes", f"must be at least two cycles and a minute ({least_s} seconds)")
+    if c.pause_on_floor_drop is not None and sound("pause_on_floor_drop", "loop_seconds"):
+        # In a shorter window there would be no price to fall from.
+        least = -(-2 * c.slowest_s // 60)
+        if c.pause_on_floor_drop.window_minutes < least:
+            yield Problem("pause_on_floor_drop", f"must have windowMinutes of two cycles at least ({least})")
     if sound("type"):
         yield from _of_type(c, sound("quantity"))
     if c.quantity_mode == "sats":

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strategy.bid_config import BidConfig
+from strategy.bid_config import MOST_LOOPS, BidConfig
 from strategy.entry import Entry
 from strategy.intents import BidPlan
 from strategy.reasons import Reason
 
 # Without a move for so long (ms), a cycle comes every so many loops. Each number is a multiple of the one before, so a
 # turn of the rarest is one of all others, too, and their reads are shared.
-_STEPS = ((90 * 60_000, 4), (60 * 60_000, 2))
-MOST_LOOPS = 4
+_STEPS = ((90 * 60_000, MOST_LOOPS), (60 * 60_000, 2))
 # Reasons that hold as long as config and market do. A rung that waits for anything else (money, room, an age, an
 # answer) may get it any time.
 _SETTLED = frozenset(

@@ -49,6 +49,19 @@ class SignedRoom:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetRoom:
+    """The room that a budget of several tasks leaves for one of them, its own open orders included.
+
+    `sats` and `orders` are None without such a limit, and below what the task holds where the limit was lowered.
+    """
+
+    budget_id: int
+    name: str
+    sats: int | None = None
+    orders: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of this task's orders. All limits are inclusive.
 
@@ -63,7 +76,8 @@ class Limits:
     rungs, from the top, that may have new and renewed bids while the month's quota of calls runs short, None = all.
     `signed` are the signer's ceilings for a new bid, empty if nothing is signed. `installation_room` is the exposure of
     all users left for this task, its own orders included: it decides whether a bid and its successor fit side by side.
-    Only the ledger refuses by it.
+    Only the ledger refuses by it. `budget` is the room of the budget that the task shares, None without one: it refuses
+    new bids, and ends none.
     """
 
     task_total: int
@@ -79,6 +93,7 @@ class Limits:
     installation_room: int = MAX_SATS
     fills_left_today: int | None = None
     spend_left_today_sats: int | None = None
+    budget: BudgetRoom | None = None
 
 
 @dataclass(frozen=True, slots=True)

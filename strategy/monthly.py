@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 from strategy.bid_config import DEFAULT_EXPIRY_MINUTES, WHOLE_RANGES, BidConfig, normal_slug
 from strategy.bidding.renewal import margin_ms
-from strategy.calm import MOST_LOOPS
 from strategy.listing.listing_config import ListingConfig
 
 MONTH_S = 30 * 86_400
@@ -58,8 +57,7 @@ class Bidding:
     @property
     def cycle_s(self) -> int:
         """The seconds between two cycles while nothing moves. Rivals, if they matter, are assumed to be there."""
-        is_adaptive = self.config.loop_seconds is None and not self.config.wants_bids
-        return self.config.loop_s * (MOST_LOOPS if is_adaptive else 1)
+        return self.config.loop_s if self.config.wants_bids else self.config.slowest_s
 
     def cycles(self, costs: CallCosts) -> int:
         """Counts the cycles in a month. Rare cycles also come for each renewal, if it is not their turn anyway."""

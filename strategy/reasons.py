@@ -39,6 +39,7 @@ class Reason(StrEnum):
     SPEND_CAP = "spend_cap"  # would pass spendCapSats
     MAX_FILLS_PER_DAY = "max_fills_per_day"  # open bids could already fill as often as 24 hours allow
     SPEND_CAP_PER_DAY = "spend_cap_per_day"  # would pass spendCapPerDaySats
+    BUDGET = "budget"  # would pass a limit of the budget that the task shares with others
     FILL_PAUSE = "fill_pause"  # a bid was just filled: the next ones wait a moment
     FILL_BURST = "fill_burst"  # several bids were filled in a short time: nothing more is placed for now
     QUOTA = "quota"  # the month's quota of calls runs short: a ladder's lowest rungs wait first

@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leaves what was collected out of every later search for garbage: it stays, and searching it is a tenth of a run."""
+    """Leaves what was collected out of later searches for garbage: it stays, and searching it is a tenth of a run."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)

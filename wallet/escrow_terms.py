@@ -6,7 +6,7 @@ is pinned so that a change is noticed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
@@ -55,7 +55,9 @@ def escrow_terms_of(settings: Settings) -> Mapping[str, EscrowTerms]:
     return found
 
 
-def all_terms(signed: Mapping[str, EscrowTerms]) -> Mapping[str, EscrowTerms]:
-    """Returns the terms that an item of ours may lie under: those of `signed`, and the published ones they replaced."""
-    replaced = {venue: terms for venue, terms in _SIGNED.items() if signed.get(venue) != terms}
-    return {**signed, **{f"{venue} as published": terms for venue, terms in replaced.items()}}
+def all_terms(signed: Mapping[str, EscrowTerms]) -> Sequence[tuple[str, EscrowTerms]]:
+    """Returns the terms that an item of ours may lie under, each with its venue: those of `signed`, and the published
+    ones they replaced.
+    """
+    replaced = [(venue, terms) for venue, terms in _SIGNED.items() if signed.get(venue) != terms]
+    return [*signed.items(), *replaced]

@@ -135,6 +135,11 @@ class ListingToSign:
     recovery: str = ""
 
     @property
+    def drafts(self) -> tuple[str, ...]:
+        """The plain form and the secure ones, in the order in which their kinds are named."""
+        return (self.psbt, *self.secure)
+
+    @property
     def is_in_escrow(self) -> bool:
         """Whether the item moves into an escrow first."""
         return bool(self.transfer or self.recovery)
@@ -154,7 +159,8 @@ class SignedListing:
 class UserKeys:
     """A user's own addresses: payment (P2WPKH), vault (P2TR). Keys in hex: compressed, and x-only internal.
 
-    `escrows` are the addresses, by venue, through which the vault's listed items pass; the vault's key opens them.
+    `escrows` are the addresses through which the vault's listed items pass, each with its venue; the vault's key opens
+    them. A venue has two where the operator names another key than it publishes.
     """
 
     payment: str

@@ -31,8 +31,9 @@ LIST = (
     "venue FROM tasks WHERE user_id = ? AND kind = 'bidding' AND deleted_ms IS NULL ORDER BY id"
 )
 FILLS = (
-    "SELECT task_id, COUNT(*), SUM(price_sats), MAX(filled_ms) FROM orders WHERE close_reason = 'filled' "
-    "AND dry_run = 0 AND task_id IN (SELECT id FROM tasks WHERE user_id = ?) GROUP BY task_id"
+    "SELECT task_id, COUNT(*), SUM(COALESCE(sold_sats, price_sats)), MAX(filled_ms) FROM orders "
+    "WHERE close_reason = 'filled' AND dry_run = 0 "
+    "AND task_id IN (SELECT id FROM tasks WHERE user_id = ?) GROUP BY task_id"
 )
 SAME = "SELECT 1 FROM tasks WHERE user_id = ? AND slug_key = ? AND deleted_ms IS NULL"
 COUNT = "SELECT COUNT(*) FROM tasks WHERE user_id = ? AND kind = 'bidding' AND deleted_ms IS NULL"
@@ -94,6 +95,7 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     pause_on_floor_drop: dict[str, float] | None = None
     active_hours: dict[str, str] | None = None
     ignore_addresses: list[str] = []
+    budget_id: int | None = None
 
 
 class Fills(msgspec.Struct, rename="camel"):

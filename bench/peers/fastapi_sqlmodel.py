@@ -129,6 +129,7 @@ class Config(Camel):
     pause_on_floor_drop: dict[str, float] | None = None
     active_hours: dict[str, str] | None = None
     ignore_addresses: list[str] = []
+    budget_id: int | None = None
 
 
 class LastCycle(Camel):
@@ -156,8 +157,9 @@ class TaskOut(Camel):
 
 
 FILLS = (
-    "SELECT task_id, COUNT(*), SUM(price_sats), MAX(filled_ms) FROM orders WHERE close_reason = 'filled' "
-    "AND dry_run = 0 AND task_id IN (SELECT id FROM tasks WHERE user_id = ?) GROUP BY task_id"
+    "SELECT task_id, COUNT(*), SUM(COALESCE(sold_sats, price_sats)), MAX(filled_ms) FROM orders "
+    "WHERE close_reason = 'filled' AND dry_run = 0 "
+    "AND task_id IN (SELECT id FROM tasks WHERE user_id = ?) GROUP BY task_id"
 )
 
 database, port, pragmas = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])

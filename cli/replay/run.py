@@ -16,10 +16,11 @@ from models.ledger.orders import DAY_MS, Fills
 from server.http.json_out import iso
 from strategy.bid_config import BidConfig
 from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
-from strategy.bidding.plan_bids import measure, plan_bids
+from strategy.bidding.measure import measure
+from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, History, Snapshot
 from strategy.entry import Entry
-from strategy.intents import BidPlan, Limits, Memory, OwnOrder, Rules
+from strategy.intents import BidPlan, BudgetRoom, Limits, Memory, OwnOrder, Rules
 from strategy.reasons import Reason
 
 MINUTE_MS = 60_000
@@ -182,11 +183,13 @@ class _Run:
 
     def _sample(self, plan: BidPlan, config: BidConfig, now_ms: int) -> None:
         is_own_reference = config.wants_history and Reason.TRAIT_FLOOR_MISSING not in plan.marks
-        if plan.reference is not None and is_own_reference:
+        if plan.reference is not None and plan.raw_reference is not None and is_own_reference:
             samples, minute = self._samples.setdefault(measure(config), {}), now_ms // MINUTE_MS
-            known = samples.setdefault(minute, MinuteSample(minute, plan.reference, plan.reference, now_ms))
+            first = MinuteSample(minute, plan.reference, plan.reference, now_ms, plan.raw_reference)
+            known = samples.setdefault(minute, first)
             if plan.reference < known.low:
-                samples[minute] = replace(known, low=plan.reference, low_ms=now_ms)
+                known = replace(known, low=plan.reference, low_ms=now_ms)
+            samples[minute] = replace(known, high=max(known.high, plan.raw_reference))
             if len(samples) > KEPT_MINUTES:
                 del samples[min(samples)]
 
@@ -201,8 +204,14 @@ class _Run:
             task_total=config.max_bid_total,
             balance_sats=None if limits.balance_sats is None else max(0, limits.balance_sats - spent),
             hold=hold(config, fills, now_ms),
+            budget=_shared(limits.budget, config),
         )
         return fill_limits(limits, config, fills)
+
+
+def _shared(recorded: BudgetRoom | None, config: BidConfig) -> BudgetRoom | None:
+    """Returns the recorded room of a budget if the config still names it; that of another one is not known."""
+    return recorded if recorded is not None and recorded.budget_id == config.budget_id else None
 
 
 def _guards(config: BidConfig) -> tuple[object, object]:

@@ -6,15 +6,16 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
-Purpose = Literal["task", "look", "act"]
+Purpose = Literal["task", "look", "act", "withdraw"]
 
 
 @dataclass(frozen=True, slots=True)
 class Errand:
     """The user (a number; None = nobody's) and the purpose of a request.
 
-    `task`: a task's work. `look`: a person wants to see something, which can always wait. `act`: a person starts,
-    deletes or withdraws something; it is counted like a look, and refused only long after looks are.
+    `task`: a task's work. `look`: a person wants to see something, which can always wait. `act`: a person starts or
+    deletes something; it is counted like a look, and refused only long after looks are. `withdraw`: a person takes
+    their own out, which is counted by itself, and which the month refuses as late as it can.
     """
 
     user: int | None = None

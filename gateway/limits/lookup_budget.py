@@ -1,5 +1,5 @@
-"""The calls that one user may cause by hand, at all marketplaces together: so many a minute by looking, and by acting
-as many in four hours.
+"""The calls that one user may cause by hand, at all marketplaces together: so many a minute by looking, as many in
+four hours by acting, and as many in an hour by withdrawing.
 
 It is kept here and not in the server, since only the gateway knows how many calls an answer took (none, when it was
 known), and since several server processes have one gateway. The clock is an argument, in monotonic seconds.
@@ -13,23 +13,25 @@ from collections.abc import Callable
 from gateway.limits.errand import Errand
 from markets.base import TooManyLookups
 
-# A day of cleaning up must go through at once (minutes' worth of looks), but nobody starts and deletes tasks for ever.
-_ACTS_AT_ONCE = 6
-_ACTS_S = 4 * 3600
+# Cleaning up must go through at once (at 15 a minute, 90 calls: 90 starts or deletions, or two withdrawals of 20 coins
+# by an index that counts), but nobody does it for ever: 90 more acts take a day, 90 more calls to withdraw six hours.
+_AT_ONCE = 6
+_ACTS_S, _WITHDRAWALS_S = 4 * 3600, 3600
 _MOST_USERS = 10_000
 
 
 class LookupBudget:
-    """A bucket of `per_minute` calls by looking for each user, and another one for acts, which fills in hours.
+    """Buckets for each user: one of `per_minute` calls by looking, and larger ones that fill slowly for the rest.
 
-    An answer's true cost is taken, so a bucket may go below empty. Looks are refused while any task waits for the
-    month; acts are not, hence their small number.
+    An answer's true cost is taken, so a bucket may go below empty. The month refuses looks before it slows any task
+    down; acts and withdrawals it refuses as late as tasks or later, hence so few in the long run.
     """
 
     def __init__(self, per_minute: int, clock: Callable[[], float]) -> None:
         self._per_minute = per_minute
         self._looks = _Buckets(per_minute, per_minute / 60, clock)
-        self._acts = _Buckets(_ACTS_AT_ONCE * per_minute, per_minute / _ACTS_S, clock)
+        self._acts = _Buckets(_AT_ONCE * per_minute, per_minute / _ACTS_S, clock)
+        self._withdrawals = _Buckets(_AT_ONCE * per_minute, per_minute / _WITHDRAWALS_S, clock)
 
     def permit(self, errand: Errand) -> None:
         """Raises TooManyLookups when the user has caused too many calls; a task's are never too many."""
@@ -38,7 +40,9 @@ class LookupBudget:
             return
         most = f"{self._per_minute} calls to marketplaces a minute by looking"
         if errand.purpose == "act":
-            most = f"{self._per_minute} calls to marketplaces in four hours by starting, deleting and withdrawing"
+            most = f"{self._per_minute} calls to marketplaces in four hours by starting and deleting"
+        elif errand.purpose == "withdraw":
+            most = f"{self._per_minute} calls to marketplaces in an hour by withdrawing"
         wait_s = math.ceil(wait_s)
         raise TooManyLookups(wait_s, f"a user may cause {most}; ask again in {wait_s} s")
 
@@ -53,10 +57,10 @@ class LookupBudget:
             buckets.take(errand.user, calls)
 
     def __len__(self) -> int:
-        return len(self._looks) + len(self._acts)
+        return len(self._looks) + len(self._acts) + len(self._withdrawals)
 
     def _of(self, errand: Errand) -> _Buckets | None:
-        return {"look": self._looks, "act": self._acts}.get(errand.purpose)
+        return {"look": self._looks, "act": self._acts, "withdraw": self._withdrawals}.get(errand.purpose)
 
 
 class _Buckets:

@@ -94,7 +94,7 @@ class Quota:
         """Raises Refused('quota') when the user's bids at this rung (0 is the top) have to wait."""
         allowed = rungs(self._pressure(user) - _GRACE)
         if allowed is not None and rung >= allowed:
-            which = "no bid is placed" if not allowed else f"only the top {allowed} of a ladder are placed"
+            which = "nothing is placed or listed" if not allowed else f"only the top {allowed} of a ladder are placed"
             raise Refused("quota", f"the month's quota of calls runs short: {which} for now")
 
     def stretch_s(self, user: int | None = None) -> float:
@@ -105,8 +105,12 @@ class Quota:
         """Returns how many rungs of a user's ladder may have new bids; None = all."""
         return rungs(self._pressure(user))
 
+    def is_beyond_share(self, user: int | None) -> bool:
+        """Tells whether this user, one of several, has used more than their share of the calls due by now."""
+        return user is not None and self._is_beyond(self._count.use(self.limit), user, HEAD_START)
+
     def share_of(self, user: int) -> dict[str, int]:
-        """Returns the user's calls of this month, and how many they may use before they ever wait for others."""
+        """Returns the user's calls of this month, and their part of the whole month were it divided evenly now."""
         by_user = {user: 0} | self._count.by_user()
         nobodys = self._count.use(self.limit).used - sum(by_user.values())
         month = (PACED + HEAD_START) * self.limit - nobodys

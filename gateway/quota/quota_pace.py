@@ -7,10 +7,11 @@ From the first call of the month the even pace leads to PACED of the quota at it
     3 % to 5 %              below 0     people's looks are refused: they never slow a task down
     5 % to 8 %              0 to 1      reads may be older and older, up to ten minutes
     8 % to 10 %             1 to 2      new and renewed bids are refused too, a ladder's lowest rungs first
-    10 % and more           from 2 on   no bid is placed
+    10 % and more           from 2 on   no bid is placed, nothing is listed
 
 Where several users share a key, those within their share of it (`shares.py`) come into this table 6 % later. Those
 beyond it may not read at all from 10 % on, but for their own bids and listings, and their looks stop at 2 % already.
+Their workers' first reads of these get older like all others, since each restart costs one.
 
 The measures at one pressure slow the calls down until use is level with the pace, whatever tasks want. Cancels and
 their challenges are never refused; PACED and 10 % leave the last 5 % to them.

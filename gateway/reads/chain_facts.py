@@ -19,7 +19,7 @@ from gateway.reads.joined_facts import OnChain, joined
 from gateway.reads.shared import shared
 from gateway.reads.snapshots import Fetch, Flight, Snapshots
 from gateway.venue import Venue
-from markets.base import NotFound, NotSupported, Unavailable, VenueError
+from markets.base import NotFound, NotSupported, TooManyLookups, Unavailable, VenueError
 from markets.codec import named
 from markets.mempool import Mempool
 from markets.outpoint_facts import Indexed, Whereabouts
@@ -44,14 +44,20 @@ class ChainFacts:
         self._snapshots = snapshots.beside(MOST_ANSWERS)
 
     async def outpoint(self, outpoint: str, max_age_s: float) -> str:
-        """Returns the facts of an output (txid:vout). NotSupported when no source is set."""
+        """Returns the facts of an output (txid:vout). NotSupported when no source is set, TooManyLookups when the only
+        index may not be asked for this user now.
+        """
         if self._mempool is None and self._ord is None and self._unisat is None:
             raise NotSupported("not set up here: neither BIDKEEPER_MEMPOOL_URL nor BIDKEEPER_ORD_URL is set")
         on_chain, by_ord, by_unisat = await asyncio.gather(
             self._on_chain(outpoint, max_age_s),
             self._known(("by_ord", outpoint), max_age_s, self._by_ord(outpoint)) if self._ord else _nothing(),
-            self._known(("by_unisat", outpoint), max_age_s, self._by_unisat(outpoint)) if self._unisat else _nothing(),
+            self._told_by_unisat(outpoint, max_age_s),
         )
+        if isinstance(by_unisat, TooManyLookups):
+            if by_ord is None:
+                raise by_unisat  # nobody else tells, and it would be told later
+            by_unisat = None
         indexes = [index for index in (by_ord, by_unisat) if index is not None]
         return json.dumps(named(joined(outpoint, on_chain, indexes)))
 
@@ -118,21 +124,37 @@ class ChainFacts:
         except VenueError:
             return None
 
-    def _by_unisat(self, outpoint: str) -> Fetch[Indexed]:
+    async def _told_by_unisat(self, outpoint: str, max_age_s: float) -> Indexed | TooManyLookups | None:
+        if self._unisat is None:
+            return None
+        try:
+            return await self._known(("by_unisat", outpoint), max_age_s, self._by_unisat(outpoint, max_age_s))
+        except TooManyLookups as refused:
+            return refused
+
+    def _by_unisat(self, outpoint: str, max_age_s: float) -> Fetch[Indexed]:
         unisat, venue = needed(self._unisat, "UNISAT_URL"), self._venues.unisat
 
         async def fetch(flight: Flight) -> Indexed:
             async def read(operation: str, call: Callable[[], Value]) -> Value:
                 return await venue.read("outpoint", operation, Priority.REST, call, flight.begin)
 
-            chain = await read("chain_height", unisat.chain_height)
-            runes_height = await read("runes_height", unisat.runes_height)
+            # Before the output, which is so never older than its height; and once for all outputs of one withdrawal.
+            height = await self._snapshots.get("height_by_unisat", max_age_s, self._unisat_height)
             output = await read("output", lambda: unisat.output(outpoint))
             is_told = output.script is not None  # it may say nothing more of a spent output
             runes = await read("output_runes", lambda: unisat.runes(outpoint)) if is_told else None
-            return replace(output, runes=runes, height=min(chain, runes_height))
+            return replace(output, runes=runes, height=height)
 
         return fetch
+
+    async def _unisat_height(self, flight: Flight) -> int:
+        """Reads the height that both of UniSat's indexes have reached."""
+        unisat, venue = needed(self._unisat, "UNISAT_URL"), self._venues.unisat
+        chain = await venue.read("outpoint", "chain_height", Priority.REST, unisat.chain_height, flight.begin)
+        return min(
+            chain, await venue.read("outpoint", "runes_height", Priority.REST, unisat.runes_height, flight.begin)
+        )
 
     def _reading(self, venue: Venue, operation: str, call: Callable[[], Value]) -> Fetch[Value]:
         async def fetch(flight: Flight) -> Value:
@@ -141,10 +163,14 @@ class ChainFacts:
         return fetch
 
     async def _known(self, key: Hashable, max_age_s: float, fetch: Fetch[Value]) -> Value | None:
-        """Returns the answer, or None while there is none; the log of calls says why."""
+        """Returns the answer, or None while there is none; the log of calls says why. Raises TooManyLookups, which
+        says nothing of the source.
+        """
         try:
             async with asyncio.timeout(PATIENCE_S):
                 return await self._snapshots.get(key, max_age_s, fetch)
+        except TooManyLookups:
+            raise
         except (VenueError, TimeoutError):
             return None
 

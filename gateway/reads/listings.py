@@ -45,7 +45,11 @@ class ListingReads:
         return await self._snapshots.get(own_listings_key(wallet), max_age_s, fetch)
 
     async def draft(self, ask: ListingAsk) -> str:
-        """Drafts one listing. Never shared, and with a write's priority, since a write follows."""
+        """Drafts one listing. Never shared, and with a write's priority, since a write follows.
+
+        Raises Refused('quota') where the month's quota is too short for a listing.
+        """
+        self._venue.permit_listing()
         toll = Toll("write", ask.owner, more=1)
         return text(
             await self._venue.ask("draft_listing", Priority.PLACE, lambda: self._adapter.draft_listing(ask), toll)

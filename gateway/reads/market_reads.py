@@ -38,7 +38,6 @@ class MarketReads:
         self._venue = venue
         self._common = common
         self._snapshots = snapshots
-        self._own_bids: dict[str, set[tuple[str, str, tuple[str, ...]]]] = {}  # keys by wallet
         self._floors = Floors(adapter, venue, snapshots)
         self._sales = SalesReads(adapter, venue, snapshots)
         self.listings = ListingReads(adapter, venue, snapshots)
@@ -78,9 +77,7 @@ class MarketReads:
                 raise Unavailable(f"more bids than {OWN_BIDS_PAGES} pages hold")
             return text(OwnBids(tuple({bid.venue_id: bid for bid in bids}.values()), flight.taken_ms))
 
-        key = ("own_bids", wallet, told)
-        self._own_bids.setdefault(wallet, set()).add(key)
-        return await self._snapshots.get(key, max_age_s, fetch)
+        return await self._snapshots.get(("own_bids", wallet, told), max_age_s, fetch)
 
     async def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> str:
         """Returns the funds of bids: the bidding wallet's, or the payment address's where bids spend its coins."""
@@ -127,8 +124,7 @@ class MarketReads:
 
     def forget_own_bids(self, wallet: str) -> None:
         """Drops the stored bids of `wallet` after a write."""
-        for key in self._own_bids.pop(wallet, ()):
-            self._snapshots.forget(key)
+        self._snapshots.forget_all(("own_bids", wallet))
 
     def forget_own_listings(self, wallet: str) -> None:
         """Drops the stored listings of `wallet` after a listing or delisting."""

@@ -108,6 +108,11 @@ class Snapshots:
             entry.value, entry.began_at = None, None
             entry.not_before = self._clock()
 
+    def forget_all(self, beginning: tuple[Hashable, ...]) -> None:
+        """Drops the answers under all keys that begin like this, whatever follows there."""
+        for key in [key for key in self._entries if isinstance(key, tuple) and key[: len(beginning)] == beginning]:
+            self.forget(key)
+
     def tidy(self, key: Hashable) -> None:
         """Drops an entry that holds nothing: made-up names must not push real answers out."""
         entry = self._entries.get(key)

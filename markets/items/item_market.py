@@ -6,13 +6,13 @@ For live cycles and previews alike. A value that cannot be read is None, never a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markets.base import NotSupported, VenueError
 from markets.look import Notes
 from markets.market_client import MarketClient
 from strategy.bid_config import normal_slug
-from strategy.bidding.plan_bids import without
+from strategy.bidding.measure import without
 from strategy.book import NO_HISTORY, Ask, History
 from strategy.listing.listing_config import ListingConfig
 
@@ -24,7 +24,9 @@ LAST_SALE_MS = 30 * 86_400_000  # an older one says nothing about today
 
 @dataclass(frozen=True, slots=True)
 class ListingMarket:
-    """The values read; None is unknown. `asks` include our own. `key` is that of the asks' history."""
+    """The values read; None is unknown. `asks` include our own. `key` is that of the asks' history, which is not of the
+    market's own telling.
+    """
 
     asks: tuple[Ask, ...] | None = None
     trait_asks: tuple[Ask, ...] | None = None
@@ -32,15 +34,18 @@ class ListingMarket:
     history: History = NO_HISTORY
     key: tuple[str, str, str] | None = None
 
+    def with_history(self, history: Callable[[str, str, str, int], History], now_ms: int) -> ListingMarket:
+        """Returns these values with the past of the asks, if they are asks."""
+        return self if self.key is None else replace(self, history=history(*self.key, now_ms))
+
 
 @dataclass(frozen=True, slots=True)
 class ItemLook:
-    """A look by `market` at `venue`; `elsewhere` None: it is the default venue. `history` gives that of the asks."""
+    """A look by `market` at the venue `elsewhere`, None = the default one. It asks the gateway only, in any thread."""
 
     market: MarketClient
     elsewhere: str | None
     now_ms: int
-    history: Callable[[str, str, str, int], History]
 
     def read(self, config: ListingConfig, slug: str | None, notes: Notes) -> ListingMarket:
         """Reads the values that this config's price depends on."""
@@ -58,7 +63,6 @@ class ItemLook:
         return ListingMarket(
             asks=self._asks(slug, None, notes) if config.trait is None else None,
             trait_asks=None if config.trait is None else self._asks(slug, config.trait, notes),
-            history=self.history(*key, self.now_ms),
             key=key,
         )
 

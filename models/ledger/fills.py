@@ -99,6 +99,7 @@ class _Table(NamedTuple):
 
 _COMMON = ("id", "task_id", "venue", "slug", "created_ms", "sale_id", "inscription_id")
 _OF_ORDER = ("trait_type", "trait_value", "price_sats", "quantity", "filled_ms", "floor_at_fill", "network_fee_sats")
+_OF_PART = ("sold_sats", "sold_quantity")
 _OF_LISTING = ("proceeds_sats", "listed_ms", "sold_ms", "venue_fee_sats", "txid")
 
 
@@ -107,7 +108,7 @@ def _columns(rows: Any, *names: str) -> tuple[Any, ...]:
 
 
 _TABLES = {
-    BUY: _Table(Order, Order.filled_ms, IS_FILLED, _columns(Order, *_OF_ORDER, "dry_run")),
+    BUY: _Table(Order, Order.filled_ms, IS_FILLED, _columns(Order, *_OF_ORDER, *_OF_PART, "dry_run")),
     SELL: _Table(Listing, Listing.sold_ms, IS_SOLD, _columns(Listing, *_OF_LISTING)),
 }
 
@@ -173,8 +174,8 @@ def _bought(row: Any) -> Fill:
         venue=row.venue,
         slug=row.slug,
         trait=(row.trait_type, row.trait_value) if row.trait_type else None,
-        price_sats=row.price_sats,
-        quantity=Decimal(row.quantity),
+        price_sats=row.price_sats if row.sold_sats is None else row.sold_sats,
+        quantity=Decimal(row.sold_quantity or row.quantity),
         placed_ms=row.created_ms,
         sale_id=row.sale_id,
         inscription_id=row.inscription_id,
@@ -201,7 +202,7 @@ def _sold(row: Any) -> Fill:
     )
 
 
-_TOTALS = fn.COUNT(SQL("1")), fn.SUM(Order.price_sats), fn.MAX(Order.filled_ms)
+_TOTALS = fn.COUNT(SQL("1")), fn.SUM(fn.COALESCE(Order.sold_sats, Order.price_sats)), fn.MAX(Order.filled_ms)
 _OF_TASK = Prepared(lambda: Order.select(*_TOTALS).where(Order.task_id == given("task_id"), IS_REAL, IS_FILLED))
 _OF_USER = Prepared(
     lambda: (

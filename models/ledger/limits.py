@@ -12,10 +12,11 @@ from decimal import Decimal
 from core.local_time import is_between, is_zone
 from core.subscription_plans import SubscriptionPlan
 from models.ledger import orders
+from models.ledger.budget_room import room_of
 from models.ledger.order_table import Order
 from models.ledger.orders import ExposureLimits, Fills
 from strategy.bid_config import MAX_SATS, BidConfig, Problem, is_on
-from strategy.intents import Limits, OwnOrder, SignedRoom
+from strategy.intents import BudgetRoom, Limits, OwnOrder, SignedRoom
 from strategy.reasons import Reason
 
 # Replaced or cancelled bids stay signed until they expire: see docs/decisions/0007-ceilings.md.
@@ -56,6 +57,7 @@ def limits_of(holder: Holder, read: Readings, installation_sats: int, now_ms: in
     task_id, config, plan = holder.task_id, holder.config, holder.plan
     own_sats = 0 if task_id is None else orders.task_exposure(task_id, dry_run=config.dry_run)
     fills = fills_of(task_id, config, now_ms)
+    held = hold(config, fills, now_ms)
     limits = Limits(
         task_total=config.max_bid_total,
         user_headroom=_user_ceiling(config, plan, read.untracked_sats)
@@ -64,12 +66,20 @@ def limits_of(holder: Holder, read: Readings, installation_sats: int, now_ms: in
         plan_bids=plan.max_bids_per_task if plan else 0,
         balance_sats=read.balance_sats,
         fee_reserve_sats=read.fee_reserve_sats,
-        hold=Reason.CLOCK_SKEW if read.skew_s else hold(config, fills, now_ms),
+        hold=held if held is Reason.ACTIVE_HOURS or not read.skew_s else Reason.CLOCK_SKEW,
         rungs=read.rungs,
         signed=with_others(read.signed, holder.user_id, task_id),
         installation_room=_room_of_all(installation_sats, own_sats, is_dry=config.dry_run),
+        budget=_budget_of(holder, now_ms),
     )
     return fill_limits(limits, config, fills)
+
+
+def _budget_of(holder: Holder, now_ms: int) -> BudgetRoom | None:
+    config = holder.config
+    if config.budget_id is None:
+        return None
+    return room_of(holder.user_id, config.budget_id, holder.task_id, now_ms, dry_run=config.dry_run)
 
 
 def fill_limits(limits: Limits, config: BidConfig, fills: Fills) -> Limits:

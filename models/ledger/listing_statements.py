@@ -22,7 +22,14 @@ NEWEST_LISTED = Prepared(
         Listing.select().where(_OF_TASK, Listing.listed_ms.is_null(False)).order_by(Listing.id.desc()).limit(SQL("1"))
     )
 )
-FIRST_LISTED = Prepared(lambda: Listing.select(fn.MIN(Listing.listed_ms)).where(_OF_TASK))
+FIRST_LISTED = Prepared(
+    lambda: (
+        Listing.select(Listing.listed_ms)
+        .where(_OF_TASK, Listing.listed_ms.is_null(False))
+        .order_by(Listing.id)
+        .limit(SQL("1"))
+    )
+)
 OPEN_PRICES = Prepared(lambda: Listing.select(Listing.price_sats).where(Listing.user_id == given("user_id"), IS_OPEN))
 COUNT_OPEN = Prepared(lambda: Listing.select(fn.COUNT(SQL("1"))).where(_OF_TASK, IS_OPEN))
 LOWEST = Prepared(lambda: Listing.select(fn.MIN(Listing.price_sats)).where(_OF_OUTPUT, IS_SIGNED))

@@ -257,8 +257,8 @@ def newest_listed(task_id: int) -> Listing | None:
 
 def first_listed_ms(task_id: int) -> int | None:
     """Returns when the venue first had a listing of the task, None if it never had. Such rows are not forgotten."""
-    [(first_ms,)] = statements.FIRST_LISTED.rows(task_id=task_id)
-    return None if first_ms is None else int(first_ms)
+    found = statements.FIRST_LISTED.row(task_id=task_id)
+    return None if found is None else int(found[0])
 
 
 def count_open(task_id: int) -> int:

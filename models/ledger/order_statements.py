@@ -80,18 +80,14 @@ MOVE = Prepared(
             Order.sale_id: given("sale_id"),
             Order.filled_ms: given("filled_ms"),
             Order.inscription_id: given("inscription_id"),
+            Order.sold_sats: given("sold_sats"),
+            Order.sold_quantity: given("sold_quantity"),
         }
     ).where(_IS_THIS, Order.state == given("former_state"))
 )
-FILLED_OF_TASK = Prepared(
-    lambda: Order.select(fn.COUNT(SQL("1")), fn.COALESCE(fn.SUM(Order.price_sats), SQL("0"))).where(
-        _OF_TASK, _IS_KIND, IS_FILLED
-    )
-)
+FILLED_OF_TASK = Prepared(lambda: Order.select(*_TOTALS).where(_OF_TASK, _IS_KIND, IS_FILLED))
 FILLED_SINCE = Prepared(
-    lambda: Order.select(fn.COUNT(SQL("1")), fn.COALESCE(fn.SUM(Order.price_sats), SQL("0"))).where(
-        _OF_TASK, _IS_KIND, IS_FILLED, Order.closed_ms > given("after_ms")
-    )
+    lambda: Order.select(*_TOTALS).where(_OF_TASK, _IS_KIND, IS_FILLED, Order.closed_ms > given("after_ms"))
 )
 NEWEST_FILLS = Prepared(
     lambda: (

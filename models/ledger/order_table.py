@@ -37,7 +37,8 @@ class Order(Row):
 
     A filled one has its sale's name at the venue (`sale_id`) and time (`filled_ms`). The inscription that was bought,
     the reference price of that moment (`floor_at_fill`, of one item or token, a decimal's text) and the network's fee
-    are None where they are not known.
+    are None where they are not known. `sold_sats` and `sold_quantity` are set if only a part of it was sold; the limits
+    count all of it. `budget_id` is the budget that it counts in (models/ledger/budget_room.py).
     """
 
     id = primary_key()
@@ -67,6 +68,9 @@ class Order(Row):
     inscription_id = CharField(max_length=80, null=True)
     floor_at_fill = TextField(null=True)
     network_fee_sats = BigIntegerField(null=True)
+    sold_sats = BigIntegerField(null=True)
+    sold_quantity = CharField(max_length=60, null=True)
+    budget_id = IntegerField(null=True)
 
     class Meta:
         table_name = "orders"
@@ -77,12 +81,18 @@ class Order(Row):
         """The trait (type, value) that is bid on; None for a bid on the whole collection or rune."""
         return (self.trait_type, self.trait_value) if self.trait_type else None
 
+    @property
+    def spent_sats(self) -> int:
+        """The sats that a filled order cost."""
+        return int(self.price_sats if self.sold_sats is None else self.sold_sats)
+
 
 # Literals, as in the indexes: SQLite sees at once which index to use.
 IS_OPEN = Order.state != SQL(f"'{CLOSED}'")
 IS_FILLED = Order.close_reason == SQL(f"'{FILLED}'")
 IS_REAL = Order.dry_run == SQL("0")
 HAS_SALE = Order.sale_id.is_null(False)
+HAS_BUDGET = Order.budget_id.is_null(False)
 
 for _name, _columns, _where, _unique in (
     ("orders_open_task", (Order.task_id, Order.dry_run, Order.price_sats), IS_OPEN, False),
@@ -90,8 +100,20 @@ for _name, _columns, _where, _unique in (
     ("orders_open_wallet", (Order.wallet,), IS_OPEN, False),
     (
         "orders_filled",
-        (Order.task_id, Order.dry_run, Order.closed_ms, Order.price_sats, Order.filled_ms),
+        (Order.task_id, Order.dry_run, Order.closed_ms, Order.price_sats, Order.filled_ms, Order.sold_sats),
         IS_FILLED,
+        False,
+    ),
+    (
+        "orders_open_budget",
+        (Order.budget_id, Order.dry_run, Order.task_id, Order.price_sats),
+        IS_OPEN & HAS_BUDGET,
+        False,
+    ),
+    (
+        "orders_filled_budget",
+        (Order.budget_id, Order.dry_run, Order.closed_ms, Order.price_sats),
+        IS_FILLED & HAS_BUDGET,
         False,
     ),
     ("orders_fills", (Order.user_id, Order.filled_ms, Order.id), IS_FILLED, False),

@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 from peewee import IntegrityError
 
 from models.base import transaction
+from models.ledger import budget_room
 from models.ledger import order_statements as statements
 from models.ledger.order_table import (
     CLOSE_REASONS,
@@ -40,10 +42,10 @@ FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
 
 
 class LimitReached(Exception):
-    """The order does not fit; `limit` is task_total, exposure_limit, installation_limit, bid_count, max_fills, or
-    hardcap for the largest that the user allows.
+    """The order does not fit; `limit` is task_total, exposure_limit, installation_limit, bid_count, max_fills, budget,
+    or hardcap for the largest that the user allows.
 
-    `room` would still fit: sats, for bid_count and max_fills a number of orders.
+    `room` would still fit: sats, for bid_count, max_fills and the fills of a budget a number of orders.
     """
 
     def __init__(self, limit: str, room: int) -> None:
@@ -98,39 +100,47 @@ class NewOrder:
     coins: str = ""
 
 
+class Part(NamedTuple):
+    """The sold part of an order: its sats, and its quantity as text."""
+
+    sats: int
+    quantity: str
+
+
 @dataclass(frozen=True, slots=True)
 class SoldInto:
     """The sale that filled an order: its name and its time at the venue, and what was bought, if the venue tells.
 
-    Without a time the order was filled when that was learnt.
+    Without a time the order was filled when that was learnt. `part` is set if not all of it was sold.
     """
 
     sale_id: str
     inscription_id: str | None = None
     sold_ms: int | None = None
+    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fills:
-    """A task's filled orders: their number, their sats, and when the newest ten closed (Unix ms, newest first).
+    """A task's filled orders: their number, their sats, and when the ten that closed last did (Unix ms, newest first).
 
     `today` and `sats_today` are those of the last 24 hours.
     """
 
     count: int = 0
     sats: int = 0
-    newest: tuple[int, ...] = ()
+    newest_closed: tuple[int, ...] = ()
     today: int = 0
     sats_today: int = 0
 
     @property
     def newest_ms(self) -> int | None:
-        """The time of the last fill."""
-        return self.newest[0] if self.newest else None
+        """The time at which the last fill was learnt of."""
+        return self.newest_closed[0] if self.newest_closed else None
 
     def recent(self, now_ms: int) -> int:
         """Counts those of the newest ten that were in the last ten minutes."""
-        return sum(closed_ms > now_ms - FILL_BURST_MS for closed_ms in self.newest)
+        return sum(closed_ms > now_ms - FILL_BURST_MS for closed_ms in self.newest_closed)
 
 
 def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replaced: Collection[int] = ()) -> Order:
@@ -139,14 +149,16 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
     `replaced` are orders whose place this one, and other accepted ones, take: while they are live they are left out of
     `count`, since they are about to be cancelled. Once their cancel was sent they count again: orders that a cancel
     fails to end must not pile up. Their sats and their fills always count. An order of a dry run is counted with other
-    such orders only. Raises LimitReached (limits are inclusive) or NotAllowedToPlace; then nothing was written.
+    such orders only. Its budget is the one that the task names now, whatever its worker believes. Raises LimitReached
+    (limits are inclusive) or NotAllowedToPlace; then nothing was written.
     """
     values = {name: getattr(new, name) for name in NewOrder.__slots__ if name != "trait"}
     trait_type, trait_value = new.trait or ("", "")
     values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
     values |= {"created_ms": now_ms, "updated_ms": now_ms}
     with transaction(durable=True):
-        if not tasks.may_act(new.task_id, BIDDING, new.token):
+        standing = tasks.standing(new.task_id, BIDDING, new.token)
+        if not standing.may_act:
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
         [(task_sats, task_count)] = statements.OPEN_OF_TASK.rows(task_id=new.task_id, dry_run=new.dry_run)
         [(user_sats, _)] = statements.OPEN_OF_USER.rows(user_id=new.user_id, dry_run=new.dry_run)
@@ -162,6 +174,9 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
             _check("installation_limit", exposure_limits.installation, all_sats, new.price_sats)
         if exposure_limits.fills is not None:
             _check("max_fills", exposure_limits.fills, task_count, 1, unlimited=None)
+        if standing.budget_id is not None:
+            _refuse_beyond_budget(standing.budget_id, new, now_ms)
+            values["budget_id"] = standing.budget_id
         going = sum(o.id in replaced and o.state == LIVE for o in open_orders(new.task_id)) if replaced else 0
         _check("bid_count", exposure_limits.count, task_count - going, 1)
         values["expires_ms"] = _unique_expiry(new.wallet, new.expires_ms)
@@ -172,6 +187,14 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
 def _check(limit: str, ceiling: int, used: int, more: int, unlimited: int | None = 0) -> None:
     if ceiling != unlimited and used + more > ceiling:
         raise LimitReached(limit, max(0, ceiling - used))
+
+
+def _refuse_beyond_budget(budget_id: int, new: NewOrder, now_ms: int) -> None:
+    room = budget_room.room_now(budget_id, now_ms, dry_run=new.dry_run)
+    if room.sats is not None:
+        _check("budget", room.sats, 0, new.price_sats, unlimited=None)
+    if room.orders is not None:
+        _check("budget", room.orders, 0, 1, unlimited=None)
 
 
 def _unique_expiry(wallet: str, expires_ms: int) -> int:
@@ -238,10 +261,13 @@ def _move(
     if sale is not None:
         told_ms = now_ms if sale.sold_ms is None else sale.sold_ms
         filled_ms = min(max(told_ms, int(order.created_ms)), now_ms)
+    part = sale and sale.part
     bought = {
         "sale_id": sale and sale.sale_id,
         "filled_ms": filled_ms,
         "inscription_id": sale and sale.inscription_id,
+        "sold_sats": part and part.sats,
+        "sold_quantity": part and part.quantity,
     }
     with transaction(durable=True):
         moved = statements.MOVE.run(
@@ -313,11 +339,11 @@ def fills(task_id: int, *, dry_run: bool = False, now_ms: int | None = None) -> 
 
     With `now_ms` also those of the last 24 hours; one in the future, after a clock was set back, is among them.
     """
-    [(count, sats)] = statements.FILLED_OF_TASK.rows(task_id=task_id, dry_run=dry_run)
+    [(sats, count)] = statements.FILLED_OF_TASK.rows(task_id=task_id, dry_run=dry_run)
     if not count:
         return Fills()
     newest = statements.NEWEST_FILLS.rows(task_id=task_id, dry_run=dry_run)
     today, sats_today = 0, 0
     if now_ms is not None:
-        [(today, sats_today)] = statements.FILLED_SINCE.rows(task_id=task_id, dry_run=dry_run, after_ms=now_ms - DAY_MS)
+        [(sats_today, today)] = statements.FILLED_SINCE.rows(task_id=task_id, dry_run=dry_run, after_ms=now_ms - DAY_MS)
     return Fills(count, sats, tuple(closed_ms for (closed_ms,) in newest), today, sats_today)

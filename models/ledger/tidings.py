@@ -27,7 +27,10 @@ def tell_order(order: Order, now_ms: int, state: str, reason: str | None, bought
         "dry_run": bool(order.dry_run),
     }
     if reason == order_table.FILLED:
-        outbox.tell(FILL, order.user_id, order.task_id, now_ms, {"fill": f"buy-{order.id}"} | found | dict(bought))
+        sold = {name: bought[name] for name in ("sale_id", "filled_ms", "inscription_id")}
+        if bought["sold_sats"] is not None:  # not all of it
+            sold |= {"price": bought["sold_sats"], "quantity": bought["sold_quantity"]}
+        outbox.tell(FILL, order.user_id, order.task_id, now_ms, {"fill": f"buy-{order.id}"} | found | sold)
     elif state in (order_table.LIVE, order_table.CLOSED):
         fate = {"state": state, "close_reason": reason}
         outbox.tell(ORDER, order.user_id, order.task_id, now_ms, found | fate)

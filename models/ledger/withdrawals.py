@@ -210,6 +210,13 @@ def any_since(user_id: int, since_ms: int) -> bool:
     return Withdrawal.select(SQL("1")).where(Withdrawal.user_id == user_id, has_moved).exists()
 
 
+def ways_home_since(user_id: int, inscription_id: str, since_ms: int) -> int:
+    """Counts the ways home from an escrow that were begun since then for the inscription, refused ones too."""
+    is_its = (Withdrawal.inscription_id == inscription_id) & (Withdrawal.source == "escrow")
+    since = (Withdrawal.user_id == user_id) & (Withdrawal.created_ms >= since_ms)
+    return int(Withdrawal.select().where(since, is_its).count())
+
+
 def all_open(now_ms: int, idle_ms: int) -> list[Withdrawal]:
     """Returns all users' open withdrawals that have not changed for `idle_ms`, oldest first.
 

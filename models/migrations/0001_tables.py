@@ -37,6 +37,14 @@ CREATE TABLE sessions (
 CREATE UNIQUE INDEX sessions_token_hash ON sessions (token_hash);
 CREATE INDEX sessions_user_id ON sessions (user_id);
 
+CREATE TABLE budgets (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, name VARCHAR(100) NOT NULL,
+    max_open_sats INTEGER NOT NULL, max_fills INTEGER NOT NULL, spend_cap_sats INTEGER NOT NULL,
+    spend_cap_per_day_sats INTEGER NOT NULL, created_ms INTEGER NOT NULL,
+    FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE INDEX budgets_user_id ON budgets (user_id);
+
 CREATE TABLE tasks (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, kind VARCHAR(10) NOT NULL,
     venue VARCHAR(30) NOT NULL, config TEXT NOT NULL, revision INTEGER NOT NULL, desired VARCHAR(10) NOT NULL,
@@ -44,10 +52,12 @@ CREATE TABLE tasks (
     restarts INTEGER NOT NULL, cycles INTEGER NOT NULL, memory TEXT NOT NULL, error_cycles INTEGER NOT NULL,
     told TEXT NOT NULL, last_cycle_ms INTEGER,
     last_cycle_action TEXT, last_error TEXT, created_ms INTEGER NOT NULL, deleted_ms INTEGER, type VARCHAR(10),
-    slug VARCHAR(200), slug_key VARCHAR(200), inscription_id VARCHAR(80), collection_id VARCHAR(200),
+    slug VARCHAR(200), slug_key VARCHAR(200), inscription_id VARCHAR(80), collection_id VARCHAR(200), budget_id INTEGER,
     FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
+    FOREIGN KEY (budget_id) REFERENCES budgets (id),
     CHECK ((kind = 'bidding') = (type IS NOT NULL AND slug IS NOT NULL AND slug_key IS NOT NULL)),
-    CHECK ((kind = 'listing') = (inscription_id IS NOT NULL))
+    CHECK ((kind = 'listing') = (inscription_id IS NOT NULL)),
+    CHECK (kind = 'bidding' OR budget_id IS NULL)
 );
 CREATE INDEX tasks_user_id_kind ON tasks (user_id, kind);
 CREATE UNIQUE INDEX tasks_user_slug ON tasks (user_id, slug_key) WHERE (deleted_ms IS NULL);
@@ -77,15 +87,20 @@ CREATE TABLE orders (
     state VARCHAR(10) NOT NULL, close_reason VARCHAR(10), venue_id VARCHAR(128), misses INTEGER NOT NULL,
     created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL, trait_type VARCHAR(200) NOT NULL,
     trait_value VARCHAR(200) NOT NULL, dry_run INTEGER NOT NULL, closed_ms INTEGER, sale_id VARCHAR(100),
-    coins TEXT NOT NULL, filled_ms INTEGER, inscription_id VARCHAR(80), floor_at_fill TEXT, network_fee_sats INTEGER
+    coins TEXT NOT NULL, filled_ms INTEGER, inscription_id VARCHAR(80), floor_at_fill TEXT, network_fee_sats INTEGER,
+    sold_sats INTEGER, sold_quantity VARCHAR(60), budget_id INTEGER
 );
 CREATE UNIQUE INDEX orders_intent ON orders (intent);
 CREATE UNIQUE INDEX orders_wallet_expires_ms ON orders (wallet, expires_ms);
 CREATE INDEX orders_open_task ON orders (task_id, dry_run, price_sats) WHERE (state != 'closed');
 CREATE INDEX orders_open_user ON orders (user_id, dry_run, price_sats) WHERE (state != 'closed');
 CREATE INDEX orders_open_wallet ON orders (wallet) WHERE (state != 'closed');
-CREATE INDEX orders_filled ON orders (task_id, dry_run, closed_ms, price_sats, filled_ms)
+CREATE INDEX orders_filled ON orders (task_id, dry_run, closed_ms, price_sats, filled_ms, sold_sats)
     WHERE (close_reason = 'filled');
+CREATE INDEX orders_open_budget ON orders (budget_id, dry_run, task_id, price_sats)
+    WHERE ((state != 'closed') AND (budget_id IS NOT NULL));
+CREATE INDEX orders_filled_budget ON orders (budget_id, dry_run, closed_ms, price_sats)
+    WHERE ((close_reason = 'filled') AND (budget_id IS NOT NULL));
 CREATE INDEX orders_fills ON orders (user_id, filled_ms, id) WHERE (close_reason = 'filled');
 CREATE INDEX orders_user ON orders (user_id, id);
 CREATE INDEX orders_user_task ON orders (user_id, task_id, id);
@@ -127,7 +142,7 @@ CREATE TABLE controls (
 
 CREATE TABLE floor_samples (
     kind VARCHAR(10) NOT NULL, slug_key VARCHAR(200) NOT NULL, measure TEXT NOT NULL, minute INTEGER NOT NULL,
-    reference TEXT NOT NULL, low TEXT NOT NULL, low_ms INTEGER NOT NULL,
+    reference TEXT NOT NULL, low TEXT NOT NULL, low_ms INTEGER NOT NULL, high TEXT NOT NULL,
     PRIMARY KEY (kind, slug_key, measure, minute)
 ) WITHOUT ROWID;
 CREATE INDEX floor_samples_minute ON floor_samples (minute);

@@ -27,6 +27,7 @@ CHANGE_BIDDING = Prepared(
             Task.type: given("type"),
             Task.slug: given("slug"),
             Task.slug_key: given("slug_key"),
+            Task.budget: given("budget"),
         }
     ).where(_IS_THIS)
 )
@@ -37,7 +38,9 @@ RAISE_TOKEN = Prepared(lambda: Task.update({Task.token: SQL("token + 1")}).where
 OUTLINE = Prepared(
     lambda: Task.select(Task.kind, Task.venue, fn.COALESCE(Task.slug, Task.inscription_id), Task.user).where(_IS_THIS)
 )
-STANDING = Prepared(lambda: Task.select(Task.kind, Task.desired, Task.deleted_ms, Task.token).where(_IS_THIS))
+STANDING = Prepared(
+    lambda: Task.select(Task.kind, Task.desired, Task.deleted_ms, Task.token, Task.budget).where(_IS_THIS)
+)
 OBSERVED = Prepared(
     lambda: Task.select(Task.observed, Task.user, Task.kind, Task.desired, Task.error_cycles).where(_IS_THIS)
 )

@@ -7,6 +7,7 @@ from typing import Any
 from peewee import BigIntegerField, CharField, Check, ForeignKeyField, IntegerField, TextField
 
 from models.base import Row, primary_key
+from models.budgets import Budget
 from models.users import User
 
 BIDDING = "bidding"
@@ -66,6 +67,9 @@ class Task(Row):
     # A listing task's; its inscription's collection may be unknown.
     inscription_id: Any = CharField(max_length=80, null=True)
     collection_id = CharField(max_length=200, null=True)
+    # A bidding task may share limits with others; the rows of two users never do.
+    budget = ForeignKeyField(Budget, null=True, index=False)
+    budget_id: int | None
 
     class Meta:
         table_name = "tasks"
@@ -73,6 +77,7 @@ class Task(Row):
         constraints = (
             Check("(kind = 'bidding') = (type IS NOT NULL AND slug IS NOT NULL AND slug_key IS NOT NULL)"),
             Check("(kind = 'listing') = (inscription_id IS NOT NULL)"),
+            Check("kind = 'bidding' OR budget_id IS NULL"),
         )
 
     @property

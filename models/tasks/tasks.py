@@ -22,6 +22,10 @@ class TaskExists(Exception):
     """A refusal: the user has such a task already."""
 
 
+class NoSuchBudget(Exception):
+    """A refusal: there is no such budget, or not any more."""
+
+
 class TaskLimitReached(Exception):
     """A refusal: the user's plan allows no more tasks; `max_tasks` is its limit."""
 
@@ -42,16 +46,34 @@ def own(user_id: int, kind: str, task_id: int) -> Task | None:
     return None if found is None else instance(Task, found)
 
 
+def naming_budgets(user_id: int) -> dict[int, list[int]]:
+    """Returns the ids of the user's tasks by the budget that they name, oldest first, without deleted ones."""
+    found: dict[int, list[int]] = {}
+    for task in of_user(user_id, BIDDING):
+        if task.budget_id is not None:
+            found.setdefault(task.budget_id, []).append(task.id)
+    return found
+
+
 def count(user_id: int, kind: str) -> int:
     """Counts the user's tasks of this kind, without deleted ones."""
     return int(statements.COUNT.rows(user=user_id, kind=kind)[0][0])
 
 
 def create_bidding_task(
-    user_id: int, *, type: str, slug: str, slug_key: str, config: str, venue: str, max_tasks: int, now_ms: int
+    user_id: int,
+    *,
+    type: str,
+    slug: str,
+    slug_key: str,
+    config: str,
+    venue: str,
+    max_tasks: int,
+    now_ms: int,
+    budget_id: int | None = None,
 ) -> Task:
-    """Creates a stopped task. Raises TaskExists, then TaskLimitReached, also under races."""
-    task = Task(user=user_id, kind=BIDDING, venue=venue, config=config, created_ms=now_ms)
+    """Creates a stopped task. Raises TaskExists, NoSuchBudget, then TaskLimitReached, also under races."""
+    task = Task(user=user_id, kind=BIDDING, venue=venue, config=config, created_ms=now_ms, budget=budget_id)
     task.type, task.slug, task.slug_key = type, slug, slug_key
     return _created(task, max_tasks)
 
@@ -80,14 +102,27 @@ def _unlike_others(write: Callable[[], Any]) -> Any:
     try:
         return write()
     except IntegrityError as error:
-        raise TaskExists from error
+        raise NoSuchBudget if "FOREIGN KEY" in str(error) else TaskExists from error
 
 
-def change_bidding_task(task: Task, *, type: str, slug: str, slug_key: str, config: str) -> int:
-    """Writes a new config and returns its revision. Raises TaskExists when the new slug is another task's."""
-    values = {"type": type, "slug": slug, "slug_key": slug_key, "config": config}
+def change_bidding_task(
+    task: Task,
+    *,
+    type: str,
+    slug: str,
+    slug_key: str,
+    config: str,
+    budget_id: int | None = None,
+    beside: Callable[[], object] = lambda: None,
+) -> int:
+    """Writes a new config and returns its revision; `beside` is done in the same transaction.
+
+    Raises TaskExists when the new slug is another task's, and NoSuchBudget.
+    """
+    values = {"type": type, "slug": slug, "slug_key": slug_key, "config": config, "budget": budget_id}
     with transaction():
         _unlike_others(lambda: statements.CHANGE_BIDDING.run(id=task.id, **values))
+        beside()
         return int(statements.REVISION.rows(id=task.id)[0][0])
 
 
@@ -109,9 +144,12 @@ def set_error(task: Task, text: str | None) -> None:
 
 
 def mark_deleted(task: Task, now_ms: int) -> None:
-    """Hides the task and stops wanting it; its row goes once its orders are closed (`remove_tombstone`)."""
+    """Hides the task and stops wanting it; its row goes once its orders are closed (`remove_tombstone`).
+
+    It no longer keeps its budget from being deleted; its open orders count there to their end.
+    """
     with transaction():
-        _update(task.id, deleted_ms=now_ms, desired=STOPPED)
+        _update(task.id, deleted_ms=now_ms, desired=STOPPED, budget=None)
         outbox.tell(TASK, task.user_id, task.id, now_ms, {"kind": task.kind, "change": "deleted"})
 
 
@@ -152,9 +190,22 @@ def outline(task_id: int) -> Outline | None:
     return None if found is None else Outline(*found)
 
 
+class Standing(NamedTuple):
+    """A worker's standing: whether it may act for its task, and the budget that the task's orders count in, if any."""
+
+    may_act: bool
+    budget_id: int | None
+
+
+def standing(task_id: int, kind: str, token: int) -> Standing:
+    """Tells whether a task of this kind is wanted and its newest worker is the one with `token`, and its budget."""
+    *found, budget_id = statements.STANDING.row(id=task_id) or (None,)
+    return Standing(found == [kind, RUNNING, None, token], budget_id)
+
+
 def may_act(task_id: int, kind: str, token: int) -> bool:
     """Tells whether a task of this kind is wanted, and its newest worker is the one with `token`."""
-    return statements.STANDING.row(id=task_id) == (kind, RUNNING, None, token)
+    return standing(task_id, kind, token).may_act
 
 
 def under_token(task_id: int, token: int) -> Task | None:

@@ -96,6 +96,7 @@ def _as_json(bid: OwnBid, order: Order, book: BidBook | str) -> dict[str, Any]:
         "quantityLeft": quantity if bid.quantity is None else min(bid.quantity, quantity),
         "slug": order.slug,
         "type": "rune" if bid.kind == "runes" else "ordinals",
+        "budgetId": order.budget_id,
         "trait": None if trait is None else {"type": trait[0], "value": trait[1]},
         "expiresAt": json_out.iso(order.expires_ms if bid.expires_ms is None else bid.expires_ms),
         "rank": rank,

@@ -25,7 +25,7 @@ from server import task_venues
 from server.bidding.lookups import MAX_AGE_S, UNKNOWN_SLUG
 from server.bidding.preview_answer import plan_as_json
 from server.bidding.signed_rooms import task_rooms
-from server.bidding.tasks import BiddingTaskHandler
+from server.bidding.tasks import BiddingTaskHandler, refuse_unknown_budget
 from server.bidding.traits import refuse_unknown_trait
 from server.http.api_errors import invalid, not_found
 from server.schemas import bid_config
@@ -120,6 +120,7 @@ class PreviewHandler(BiddingTaskHandler):
             wrong = task_venues.moved(given, venue)
         if found := [*faults, *details, *wrong] or task_venues.unfit_for_bids(venue, config):
             raise invalid(found)
+        refuse_unknown_budget(self.user.id, config)
         return task, config, venue
 
     def _task_on(self, config: BidConfig) -> Task | None:

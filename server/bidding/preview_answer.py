@@ -9,7 +9,7 @@ from markets.look import MarketLook
 from server.http import json_out
 from strategy.entry import Entry
 from strategy.hints import hints
-from strategy.intents import BidPlan, RungNote
+from strategy.intents import BidPlan, BudgetRoom, RungNote
 from strategy.monthly import Bidding, MonthlyQuota, MonthlyVerdict
 from strategy.reasons import Reason
 
@@ -41,6 +41,7 @@ def plan_as_json(entry: Entry, plan: BidPlan, seen: MarketLook, quota: MonthlyQu
             "spend": limits.spend_left_sats,
             "fillsToday": limits.fills_left_today,
             "spendToday": limits.spend_left_today_sats,
+            "budget": _budget(limits.budget),
             "hold": None if limits.hold is None else str(limits.hold),
             "signed": [
                 {"whose": room.whose, "most": room.most_sats, "signed": room.signed_sats} for room in limits.signed
@@ -49,6 +50,12 @@ def plan_as_json(entry: Entry, plan: BidPlan, seen: MarketLook, quota: MonthlyQu
         "monthlyCalls": _monthly(quota.judged(task)),
         "hints": hints(task, quota.costs, _ladder_sats(plan), limits),
     }
+
+
+def _budget(room: BudgetRoom | None) -> dict[str, Any] | None:
+    if room is None:
+        return None
+    return {"id": room.budget_id, "name": room.name, "sats": room.sats, "fills": room.orders}
 
 
 def _wanted(plan: BidPlan) -> list[RungNote]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from models.ledger.budget_room import change_bidding_task
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
 from server import task_venues
@@ -47,7 +48,7 @@ class StartBiddingTaskHandler(BiddingTaskHandler):
         self.refuse_without_plan()
         known = await spelled(self, config)
         if known.slug != config.slug:
-            tasks.change_bidding_task(task, **columns(known))
+            change_bidding_task(task, **columns(known))
 
 
 class StopBiddingTaskHandler(BiddingTaskHandler):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from typing import Any
 
-from models import users
+from models import budgets, users
 from models.ledger import fills
+from models.ledger.budget_room import change_bidding_task
 from models.ledger.fills import FillTotal
 from models.tasks import tasks
 from models.tasks.table import BIDDING, Task
 from models.tasks.task_list import ListedTask, bidding_task_list
-from models.tasks.tasks import TaskExists, TaskLimitReached
+from models.tasks.tasks import NoSuchBudget, TaskExists, TaskLimitReached
 from server import task_venues
 from server.bidding.tickers import is_unspelled, spelled
 from server.bidding.traits import refuse_unknown_trait
@@ -51,15 +53,31 @@ def _time(ms: int | None) -> str:
     return "null" if ms is None else f'"{json_out.iso(ms)}"'
 
 
-def columns(config: BidConfig) -> dict[str, str]:
+def columns(config: BidConfig) -> dict[str, Any]:
     """Returns the columns of a task's row that hold its config."""
-    key = normal_slug(config.type, config.slug)
-    return {"type": config.type, "slug": config.slug, "slug_key": key, "config": dump_bid_config(config)}
+    return {
+        "type": config.type,
+        "slug": config.slug,
+        "slug_key": normal_slug(config.type, config.slug),
+        "config": dump_bid_config(config),
+        "budget_id": config.budget_id,
+    }
 
 
 def exists_already() -> ApiError:
     """Makes the error that the user has a task for this slug."""
     return ApiError(409, "Task already exists for this slug")
+
+
+def unknown_budget() -> ApiError:
+    """Makes the error that a task names no budget of its owner's."""
+    return invalid(["budgetId: is no budget of yours"])
+
+
+def refuse_unknown_budget(user_id: int, config: BidConfig) -> None:
+    """Raises ApiError (400) when the config names a budget that is not this user's."""
+    if config.budget_id is not None and budgets.own(user_id, config.budget_id) is None:
+        raise unknown_budget()
 
 
 class BiddingTaskHandler(TaskHandler):
@@ -96,6 +114,7 @@ class BiddingTasksHandler(SignedIn):
         venue, unknown = task_venues.named(given, self.services.settings)
         if details := [*details, *unknown] or task_venues.unfit_for_bids(venue, config):
             raise invalid(details)
+        refuse_unknown_budget(self.user.id, config)
         if config.trait is not None or is_unspelled(config):
             return self._create_as_the_market_knows_it(config, venue)
         self._create(config, venue)
@@ -116,6 +135,8 @@ class BiddingTasksHandler(SignedIn):
             )
         except TaskExists:
             raise exists_already() from None
+        except NoSuchBudget:
+            raise unknown_budget() from None
         except TaskLimitReached as error:
             message = f"The plan {plan.name} allows {error.max_tasks} bidding tasks."
             raise ApiError(403, "Plan task limit reached", message=message) from None
@@ -154,20 +175,26 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
         self.answer(bidding_task_as_json(task, config if task.config == row["config"] else None))
 
     def _merged(self, task: Task) -> BidConfig:
-        given, venue = self.json_object(), task.venue
-        config, details = bid_config.merged(given, load_bid_config(task.config))
+        given, venue, stored = self.json_object(), task.venue, load_bid_config(task.config)
+        config, details = bid_config.merged(given, stored)
         if details := [*details, *task_venues.moved(given, venue)] or task_venues.unfit_for_bids(venue, config):
             raise invalid(details)
+        token = self.caller.api_token
+        if token is not None and token.task_id is not None and config.budget_id != stored.budget_id:
+            raise ApiError(403, "Not allowed to this token", message="It is for one task only, a budget for several.")
+        refuse_unknown_budget(self.user.id, config)
         return config
 
-    def _write(self, task: Task, row: dict[str, str]) -> int:
+    def _write(self, task: Task, row: dict[str, Any]) -> int:
         try:
-            return tasks.change_bidding_task(task, **row)
+            return change_bidding_task(task, **row)
         except TaskExists:
             raise exists_already() from None
+        except NoSuchBudget:
+            raise unknown_budget() from None
 
-    async def _restart(self, task: Task, row: dict[str, str]) -> None:
-        before = {name: getattr(task, name) for name in ("type", "slug", "slug_key", "config")}
+    async def _restart(self, task: Task, row: dict[str, Any]) -> None:
+        before = {name: getattr(task, name) for name in row}
         await self.restart_worker(task, lambda: self._write(task, row), lambda now: self._write(now, before))
 
     async def delete(self, task_id: str) -> None:

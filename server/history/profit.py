@@ -14,7 +14,7 @@ from server.http import json_out
 from server.http.base import SignedIn
 from server.http.query import Query
 from strategy.bid_config import BidConfig, normal_slug
-from strategy.bidding.plan_bids import measure
+from strategy.bidding.measure import measure
 from strategy.profit.matching import FIFO, METHODS, HeldLot, Trade
 from strategy.profit.rows import GROUPS, ProfitRow, rows_of
 

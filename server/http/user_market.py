@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from markets.base import TooManyLookups
@@ -12,6 +13,8 @@ from markets.market_client import MarketClient
 from server.http.blocking import Pool
 
 AT_ONCE = 4
+# All users' looks together leave some of the pool's threads to acts, withdrawals and the metrics.
+LOOKS_AT_ONCE = 10
 # A page asks more than four questions when it opens, so the fifth waits instead of being refused; but not without end,
 # for each one that waits holds a connection.
 WAITING = 16
@@ -20,18 +23,22 @@ Value = TypeVar("Value")
 
 
 class Seats:
-    """Places for the questions of each user to the marketplaces: AT_ONCE at a time, and WAITING behind them."""
+    """Places for the questions of each user to the marketplaces: AT_ONCE at a time, and WAITING behind them.
+
+    What a user does has places of its own beside what the user looks at; and of all looks LOOKS_AT_ONCE are asked.
+    """
 
     def __init__(self) -> None:
-        self._rows: dict[int, _Row] = {}
+        self._rows: dict[tuple[int, ByHand], _Row] = {}
+        self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
 
-    async def ask(self, user: int, question: Callable[[], Awaitable[Value]]) -> Value:
+    async def ask(self, user: int, by_hand: ByHand, question: Callable[[], Awaitable[Value]]) -> Value:
         """Asks when it is its turn. Raises TooManyLookups when too many wait already, or it waits too long."""
-        row = self._rows.setdefault(user, _Row())
+        row = self._rows.setdefault((user, by_hand), _Row())
         if row.there >= AT_ONCE + WAITING:
             raise _too_many()
         row.there += 1
-        asked = asyncio.ensure_future(self._seated(user, row, question))
+        asked = asyncio.ensure_future(self._seated((user, by_hand), row, question))
         asked.add_done_callback(_look_at)
         # A client that gives up leaves the thread busy, so its place stays taken until that has its answer.
         return await asyncio.shield(asked)
@@ -39,20 +46,21 @@ class Seats:
     def __len__(self) -> int:
         return len(self._rows)
 
-    async def _seated(self, user: int, row: _Row, question: Callable[[], Awaitable[Value]]) -> Value:
+    async def _seated(self, whose: tuple[int, ByHand], row: _Row, question: Callable[[], Awaitable[Value]]) -> Value:
         try:
-            try:
-                await asyncio.wait_for(row.seats.acquire(), PATIENCE_S)
-            except TimeoutError:
-                raise _too_many() from None
-            try:
+            async with AsyncExitStack() as held:
+                try:
+                    async with asyncio.timeout(PATIENCE_S):
+                        await held.enter_async_context(row.seats)
+                        if whose[1] == "look":
+                            await held.enter_async_context(self._looks)
+                except TimeoutError:
+                    raise _too_many() from None
                 return await question()
-            finally:
-                row.seats.release()
         finally:
             row.there -= 1
             if not row.there:
-                self._rows.pop(user, None)
+                self._rows.pop(whose, None)
 
 
 class UserMarket:
@@ -67,7 +75,7 @@ class UserMarket:
     async def __call__(self, question: Callable[[MarketClient], Value]) -> Value:
         """Asks `question` in a thread when it is its turn. Raises VenueError."""
         return await self._seats.ask(
-            self._user, lambda: self._pool(lambda market: question(market.by(self._user, self._by_hand)))
+            self._user, self._by_hand, lambda: self._pool(lambda market: question(market.by(self._user, self._by_hand)))
         )
 
 

@@ -78,6 +78,6 @@ async def refuse_outside_vault(handler: SignedIn, inscription_id: str) -> None:
     except (VenueError, TimeoutError):
         return
     # One in an escrow of theirs is brought home by its worker.
-    if found.address is not None and found.address not in (keys.vault, *keys.escrows.values()):
+    if found.address is not None and found.address not in (keys.vault, *keys.escrows):
         message = f"It is at {found.address}. Send it to {keys.vault}, and start when that is confirmed."
         raise ApiError(409, "The inscription is not in the vault", message=message)

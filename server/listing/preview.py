@@ -83,7 +83,11 @@ class AutolistPreviewHandler(AutolistTaskHandler):
         meant = replace(meant, config=scheduled(meant.config, first_ms, self.now_ms))
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
         open_ = listings.open_listing(meant.task.id) if meant.task else None
-        seen = await self.ask_market(lambda market: self._look(market, meant, keys, open_, notes))
+        elsewhere, now_ms = None if meant.venue == self.services.settings.market else meant.venue, self.now_ms
+        seen = await self.ask_market(
+            lambda market: self._look(ItemLook(market, elsewhere, now_ms), meant, keys, open_, notes)
+        )
+        seen = replace(seen, market=seen.market.with_history(floor_samples.history_of_asks(elsewhere), now_ms))
         plan = plan_listing(self._inputs(meant, keys, open_, seen))
         drafted = await self._drafted(meant, keys, seen, plan, notes)
         control = controls.effective(self.user.id, meant.task.id if meant.task else 0)
@@ -129,10 +133,10 @@ class AutolistPreviewHandler(AutolistTaskHandler):
             task, change.config, inscription_id, named or known_collection(self, inscription_id, venue), venue
         )
 
-    def _look(
-        self, default: MarketClient, meant: _Meant, keys: UserKeys, open_: Listing | None, notes: _Notes
-    ) -> _Seen:
-        market, shown, own_read = default.at(meant.venue), None, True
+    def _look(self, look: ItemLook, meant: _Meant, keys: UserKeys, open_: Listing | None, notes: _Notes) -> _Seen:
+        """Asks the gateway, in a thread of the pool: the database is not for such threads."""
+        default, shown, own_read = look.market, None, True
+        market = default.at(meant.venue)
         try:
             for each in market.own_listings(keys.vault, MAX_AGE_S).listings:
                 if (each.inscription_id, each.owner) == (meant.inscription_id, keys.vault):
@@ -141,14 +145,13 @@ class AutolistPreviewHandler(AutolistTaskHandler):
             notes.add("read our own listings", error)
             own_read = False
         signed_at = None if open_ is None else open_.outpoint
-        escrows = frozenset(keys.escrows.values())
+        escrows = frozenset(keys.escrows)
         located = whereabouts.locate(default, meant.inscription_id, keys.vault, signed_at, MAX_AGE_S, notes, escrows)
         slug = meant.collection_id or (shown.slug if shown else None)
         if slug is None and meant.config.wants_collection:
             slug = _told(market, meant.inscription_id, notes)
-        elsewhere = None if meant.venue == self.services.settings.market else meant.venue
-        look = ItemLook(market, elsewhere, self.now_ms, floor_samples.history_of_asks(elsewhere))
-        return _Seen(look.read(meant.config, slug, notes), located, own_read, shown.price if shown else None, slug)
+        asks = replace(look, market=market).read(meant.config, slug, notes)
+        return _Seen(asks, located, own_read, shown.price if shown else None, slug)
 
     def _inputs(self, meant: _Meant, keys: UserKeys, open_: Listing | None, seen: _Seen) -> ListingInputs:
         since_ms, market = self.now_ms - HOUR_MS, seen.market

@@ -12,7 +12,19 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
-from server.openapi import bidding, control, events, examples, history, hooks, listing, service, sessions, sign_in
+from server.openapi import (
+    bidding,
+    budgets,
+    control,
+    events,
+    examples,
+    history,
+    hooks,
+    listing,
+    service,
+    sessions,
+    sign_in,
+)
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 from server.schemas.answers import Error
 from server.schemas.listing_config import INSCRIPTION
@@ -23,6 +35,7 @@ OPERATIONS: dict[str, Operation] = {
     **sign_in.OPERATIONS,
     **sessions.OPERATIONS,
     **bidding.OPERATIONS,
+    **budgets.OPERATIONS,
     **listing.OPERATIONS,
     **history.OPERATIONS,
     **events.OPERATIONS,
@@ -34,6 +47,7 @@ TAGS = {
     "sign-in": "A challenge, its signature for a token, and the profile behind it.",
     "sessions": "Clients that are signed in, API tokens, and the ceilings that bound both.",
     "bidding tasks": "Ladders of bids on one collection or rune each: kept, watched, started and stopped.",
+    "budgets": "Limits that several bidding tasks share.",
     "market": "Floors, prices and marketplaces, before a task is made.",
     "auto-list tasks": "Listings of single inscriptions, kept at their price.",
     "inscriptions": "The caller's inscriptions, and any single one.",

@@ -69,6 +69,7 @@ class Bid(Answer):
     quantity_left: Annotated[float, Field(ge=0, description="What of it has not been sold to us yet.")]
     slug: str
     type: Kind
+    budget_id: Annotated[int | None, Field(description="The budget that it counts in; null without one.")]
     trait: Trait | None
     expires_at: datetime
     rank: Annotated[
@@ -102,6 +103,7 @@ class CycleDetail(Answer):
     spend_left_today_sats: Annotated[int | None, Field(description="What spendCapPerDaySats left; null without.")] = (
         None
     )
+    budget: Annotated[dict[str, Any] | None, Field(description="What its budget left; null without one.")] = None
     planned: Annotated[dict[str, Any], Field(description="What was decided at first.")] = {}
     looks: Annotated[
         int, Field(description="How many decisions there were; after cancels the market is read anew.")

@@ -70,6 +70,15 @@ class SignedRoom(Answer):
     signed: SATS
 
 
+class BudgetLeft(Answer):
+    """The room in a budget that the task shares, its own open bids included; null is no limit."""
+
+    id: int
+    name: str
+    sats: SATS | None
+    fills: Count | None
+
+
 class PreviewLimits(Answer):
     """The limits of the task; null is no limit."""
 
@@ -86,6 +95,7 @@ class PreviewLimits(Answer):
             description="What the signer's ceilings leave; empty for a dry run, and while the signer cannot be asked."
         ),
     ]
+    budget: Annotated[BudgetLeft | None, Field(description="What the budget of its `budgetId` leaves; null without.")]
     hold: Annotated[str | None, Field(description="Why nothing is placed for now: fills, the hour, or a wrong clock.")]
 
 

@@ -18,7 +18,6 @@ from server.schemas.bid_parts import SIZES, shown_part
 from server.schemas.listing_config import ListingFields
 from strategy import bid_config
 from strategy.bid_config import BidConfig
-from strategy.calm import MOST_LOOPS
 from strategy.listing.listing_config import (
     LEAST_LOOP_SECONDS,
     MAX_MARGIN,
@@ -47,7 +46,7 @@ _BID_TEXTS = {
     "bid_expiry_minutes": f"Life of a bid; null is {bid_config.DEFAULT_EXPIRY_MINUTES}.",
     "loop_seconds": (
         f"Seconds between two cycles; null: every {bid_config.DEFAULT_LOOP_SECONDS} seconds, "
-        f"up to {bid_config.DEFAULT_LOOP_SECONDS * MOST_LOOPS} while nothing moves."
+        f"up to {bid_config.DEFAULT_LOOP_SECONDS * bid_config.MOST_LOOPS} while nothing moves."
     ),
     "outbid_enabled": "Bid above competitors.",
     "outbid_mode": "Whether outbidding adds sats or a fraction.",
@@ -84,6 +83,7 @@ _BID_TEXTS = {
     "pause_on_floor_drop": "All bids go when the floor falls so far, and come back after a pause.",
     "active_hours": "There are bids only at these hours of the day.",
     "ignore_addresses": "Bids and listings of these addresses are no part of the market.",
+    "budget_id": "The budget whose limits it shares with other tasks; null: none.",
     "venue": _VENUE,
 }
 _LISTING_TEXTS = {

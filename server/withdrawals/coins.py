@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from markets.base import VenueError
+from markets.base import TooManyLookups, VenueError
 from markets.codec import named
 from markets.utxos import Utxo
 from server.http.user_market import UserMarket
@@ -57,7 +57,10 @@ class Choosing:
         self._least_value = -(-INPUT_VSIZE[kind] * fee_per_kvb // VIRTUAL_KB)
 
     async def choose(self, found: Sequence[Utxo], is_enough: Callable[[Sequence[Coin]], bool], most: int) -> Chosen:
-        """Chooses the largest coins, one after the other, until they are enough; `most` of them at most."""
+        """Chooses the largest coins, one after the other, until they are enough; `most` of them at most.
+
+        Once the user may ask no more, those learned of by then are chosen. Raises TooManyLookups if there are none.
+        """
         coins: list[Coin] = []
         left_out: list[LeftOut] = []
         rest: list[Utxo] = []
@@ -67,23 +70,33 @@ class Choosing:
                 rest.append(coin)
             else:
                 left_out.append(LeftOut(coin, reason))
-        while rest and len(coins) < most and not is_enough(coins):
+        too_many: TooManyLookups | None = None
+        while rest and too_many is None and len(coins) < most and not is_enough(coins):
             now, rest = rest[:_AT_ONCE], rest[_AT_ONCE:]
             for coin, judged in zip(now, await asyncio.gather(*map(self._judged, now)), strict=True):
-                if isinstance(judged, str):
+                if isinstance(judged, TooManyLookups):
+                    too_many = judged
+                    left_out.append(LeftOut(coin, judged.message))
+                elif isinstance(judged, str):
                     left_out.append(LeftOut(coin, judged))
                 elif len(coins) < most and not is_enough(coins):
                     coins.append(judged)
                 else:
                     rest.append(coin)
+        if too_many is not None and not coins:
+            raise too_many
         if not is_enough(coins):
-            too_many = f"a withdrawal takes {MAX_COINS} coins at most: ask again for the rest"
-            left_out += [LeftOut(coin, too_many) for coin in rest]
+            why = f"a withdrawal takes {MAX_COINS} coins at most: ask again for the rest"
+            left_out += [LeftOut(coin, why if too_many is None else too_many.message) for coin in rest]
         return Chosen(tuple(coins), tuple(left_out))
 
     async def coin(self, outpoint: str, inscription_id: str) -> Coin:
-        """Returns the coin of an inscription. Raises PolicyRefused when it is not alone there, or that is not known."""
+        """Returns the coin of an inscription. Raises PolicyRefused when it is not alone there, or that is not known;
+        TooManyLookups.
+        """
         judged = await self._look_at(outpoint, (inscription_id,))
+        if isinstance(judged, TooManyLookups):
+            raise judged
         if isinstance(judged, str):
             raise PolicyRefused("inputs-cardinal", judged)
         return judged
@@ -97,10 +110,10 @@ class Choosing:
             return f"to spend it costs {self._least_value} sats"
         return None
 
-    async def _judged(self, coin: Utxo) -> Coin | str:
+    async def _judged(self, coin: Utxo) -> Coin | str | TooManyLookups:
         return await self._look_at(coin.outpoint, ())
 
-    async def _look_at(self, outpoint: str, inscriptions: tuple[str, ...]) -> Coin | str:
+    async def _look_at(self, outpoint: str, inscriptions: tuple[str, ...]) -> Coin | str | TooManyLookups:
         try:
             found = await self._ask(lambda market: market.outpoint(outpoint, _FACTS_AGE_S))
             facts = rules.inputs_confirmed(outpoint, read_facts(outpoint, named(found)))
@@ -108,6 +121,8 @@ class Choosing:
             rules.inputs_cardinal(facts, inscriptions)
         except PolicyRefused as refused:
             return refused.message
+        except TooManyLookups as refused:
+            return refused
         except (VenueError, FactsError) as error:
             return f"nothing could be learned of it: {error}"
         return Coin(Outpoint.parse(outpoint), spent, self._kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 
 from markets.base import NotFound
 from models.ledger import withdrawals
@@ -19,8 +19,14 @@ from wallet.policy import PolicyRefused
 from wallet.protocol import MAX_COINS, UserKeys
 from wallet.psbt.escrow import Escrow, escrow_at
 from wallet.withdrawal.compose import Coin, CoinKind, Composed, send_inscription, send_sats
-from wallet.withdrawal.request import VIRTUAL_KB, Source, WithdrawalToSign
-from wallet.withdrawal.rules import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB
+from wallet.withdrawal.request import (
+    LEAST_FEE_PER_KVB,
+    MOST_FEE_PER_KVB,
+    VIRTUAL_KB,
+    Source,
+    WithdrawalToSign,
+    per_kvb,
+)
 
 DEFAULT_TIER = "halfHourFee"
 _FEES_AGE_S = 30.0
@@ -32,7 +38,7 @@ class WithdrawalPlanner:
 
     def __init__(self, services: Services, user: User, body: WithdrawalBody) -> None:
         self._services = services
-        self._ask = services.market_for(user.id, "look" if body.dry_run else "act")
+        self._ask = services.market_for(user.id, "look" if body.dry_run else "withdraw")
         self._body = body
         self._user = user
         self._address = user.address
@@ -114,11 +120,12 @@ class WithdrawalPlanner:
 
     def _escrow_at(self, address: str | None, keys: UserKeys) -> Escrow | None:
         """Returns the user's escrow at this address."""
-        if address is None or address not in keys.escrows.values():
+        if address is None or address not in keys.escrows:
             return None
         # An x-only key: its parity is no part of an escrow.
         vault = b"\x02" + bytes.fromhex(keys.vault_pubkey)
-        return escrow_at(script_at(address), vault, all_terms(escrow_terms_of(self._services.settings)).values())
+        known = all_terms(escrow_terms_of(self._services.settings))
+        return escrow_at(script_at(address), vault, [terms for _, terms in known])
 
     def _refuse_listed(self, inscription_id: str) -> None:
         kept = withdrawals.what_keeps(self._user.id, inscription_id)
@@ -155,7 +162,7 @@ class WithdrawalPlanner:
     async def _fee_per_kvb(self) -> int:
         given = self._body.fee_rate or DEFAULT_TIER
         if isinstance(given, Decimal):
-            return _per_kvb(given)
+            return per_kvb(given)
         fees = await self._ask(lambda market: market.fees(_FEES_AGE_S))
         tiers = {
             "fastestFee": fees.fastest,
@@ -164,16 +171,12 @@ class WithdrawalPlanner:
             "economyFee": fees.economy,
             "minimumFee": fees.minimum,
         }
-        rate = max(_per_kvb(tiers[given]), LEAST_FEE_PER_KVB)
+        rate = max(per_kvb(tiers[given]), LEAST_FEE_PER_KVB)
         if rate > MOST_FEE_PER_KVB:
             most = MOST_FEE_PER_KVB // VIRTUAL_KB
             text = f"{given} is {tiers[given]} sat/vB at the moment, and {most} is the most that is paid here."
             raise CannotWithdraw("The network is too dear", text)
         return rate
-
-
-def _per_kvb(rate: Decimal) -> int:
-    return int((rate * VIRTUAL_KB).to_integral_value(ROUND_CEILING))
 
 
 def _pays(composed: Callable[[Sequence[Coin]], Composed], coins: Sequence[Coin]) -> bool:

@@ -102,15 +102,15 @@ async def _signature(services: Services, row: Withdrawal) -> SignedWithdrawal:
 
 async def _send(services: Services, row: Withdrawal, signed: SignedWithdrawal) -> None:
     payment = row.destination
-    # The gateway compares this with the real time, whatever clock the service is tested with.
-    deadline_ms = time.time_ns() // 1_000_000 + _SEND_MS
     try:
         if signed.psbt:
             txid = await services.market(
-                lambda market: market.at(row.venue).submit_withdrawal(payment, signed.psbt, deadline_ms=deadline_ms)
+                lambda market: market.at(row.venue).submit_withdrawal(payment, signed.psbt, deadline_ms=_deadline_ms())
             )
         else:
-            txid = await services.market(lambda market: market.broadcast(signed.transaction, deadline_ms=deadline_ms))
+            txid = await services.market(
+                lambda market: market.broadcast(signed.transaction, deadline_ms=_deadline_ms())
+            )
     except (Unavailable, AuthFailed, NotSupported) as error:
         # Not sent, this time: the cause is ours, not the transaction's.
         log.warning("withdrawal %s was not sent: %s", row.id, error)
@@ -123,6 +123,14 @@ async def _send(services: Services, row: Withdrawal, signed: SignedWithdrawal) -
             _note(services, row, UNKNOWN, "the answer named another transaction")
         else:
             _note(services, row, SUBMITTED)
+
+
+def _deadline_ms() -> int:
+    """Returns the deadline of a request that is made now: time spent waiting for a thread does not shorten it.
+
+    The gateway compares it with the real time, whatever clock the service is tested with.
+    """
+    return time.time_ns() // 1_000_000 + _SEND_MS
 
 
 async def _after_refusal(services: Services, row: Withdrawal, refused: Refused) -> None:

@@ -23,11 +23,6 @@ from wallet.signer_client import SignerError, SignerRefused
 
 PATIENCE_S = 5.0
 _NOT_YET = "This cannot be started yet"
-_SOURCES = (
-    "venue: nothing could be withdrawn again: {} (docs/withdrawing.md)",
-    "no mempool server is set (BIDKEEPER_MEMPOOL_URL)",
-    "no index of inscriptions is set (BIDKEEPER_ORD_URL, or BIDKEEPER_UNISAT_URL)",
-)
 # Rules that a marketplace's draft breaks by its form, so that it would break them tomorrow as well.
 _OF_THE_FORM = frozenset(
     {
@@ -46,11 +41,13 @@ _OF_THE_FORM = frozenset(
 
 def refuse_without_sources(settings: Settings) -> None:
     """Raises ApiError (400) where no withdrawal is ever signed, by the settings alone."""
-    told, no_mempool, no_index = _SOURCES
     if not settings.venue_url("mempool"):
-        raise invalid([told.format(no_mempool)], _NOT_YET)
-    if not (settings.venue_url("ord") or settings.venue_url("unisat")):
-        raise invalid([told.format(no_index)], _NOT_YET)
+        lacking = "no mempool server is set (BIDKEEPER_MEMPOOL_URL)"
+    elif not (settings.venue_url("ord") or settings.venue_url("unisat")):
+        lacking = "no index of inscriptions is set (BIDKEEPER_ORD_URL, or BIDKEEPER_UNISAT_URL)"
+    else:
+        return
+    raise invalid([f"venue: nothing could be withdrawn again: {lacking} (docs/withdrawing.md)"], _NOT_YET)
 
 
 async def refuse_without_way_out(handler: SignedIn, venue: str) -> None:

@@ -41,11 +41,16 @@ class SatsBudget:
         self.used -= price_sats
         self.orders -= 1
 
-    def refusal(self, price_sats: int) -> Reason | None:
-        """Says why one more order of this price does not fit, None when it does."""
+    def refusal(self, price_sats: int, *, is_there: bool = False) -> Reason | None:
+        """Says why one more order of this price does not fit, None when it does.
+
+        One that `is_there` is not given up for the budget that tasks share: each of them would give up something.
+        """
         used = self.used + price_sats
         if over := self.over_limit(used, self.orders + 1):
             return over
+        if not is_there and self._is_over_budget(used, self.orders + 1):
+            return Reason.BUDGET
         if self._balance is None:
             return None
         if self._cumulative:
@@ -57,9 +62,15 @@ class SatsBudget:
     def has_room(self, sats: int, orders: int) -> bool:
         """Tells whether these sats in these orders, which are there already, fit as well."""
         used, count = self.used + sats, self.orders + orders
-        if self.over_limit(used, count) or used > self._limits.installation_room:
+        if self.over_limit(used, count) or used > self._limits.installation_room or self._is_over_budget(used, count):
             return False
         return self._balance is None or not self._cumulative or used + count * self._fee <= self._balance
+
+    def _is_over_budget(self, used: int, orders: int) -> bool:
+        room = self._limits.budget
+        if room is None:
+            return False
+        return (room.sats is not None and used > room.sats) or (room.orders is not None and orders > room.orders)
 
     def over_limit(self, used: int, orders: int) -> Reason | None:
         """Returns the limit that these sats in these orders would pass, or None."""

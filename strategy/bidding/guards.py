@@ -25,12 +25,16 @@ _INSIDE_LOW, _INSIDE_HIGH = Decimal("1.01"), Decimal("0.99")  # back by 1 % befo
 
 @dataclass(frozen=True, slots=True)
 class MinuteSample:
-    """The reference in one minute since 1970: the first one seen, and the lowest, which was seen at `low_ms`."""
+    """The reference in one minute since 1970: the first one seen, and the lowest, which was seen at `low_ms`.
+
+    `high` is the highest before it was clamped: a floor beyond its bounds is outside, however far bids follow it.
+    """
 
     minute: int
     reference: Decimal
     low: Decimal
     low_ms: int
+    high: Decimal
 
 
 def minutes_wanted(config: BidConfig) -> int:
@@ -60,29 +64,30 @@ def guarded(history: History, config: BidConfig, samples: Sequence[MinuteSample]
 def guard_reason(config: BidConfig, market: MarketPrices, history: History, now_ms: int) -> Reason | None:
     """Returns `floor_drop` or `floor_guard` if a guard keeps the task from bidding now, None if none does.
 
-    A fall is told by the reference at which bids would be made. Not while a collection's floor stands in for a trait's
-    own, which is another price.
+    A fall is told by the reference at which bids would be made: while that is not known, one may be under way.
+    Not while a collection's floor stands in for a trait's own, which is another price.
     """
     drop, bounds = config.pause_on_floor_drop, config.only_while_floor_between
     if drop is not None:
         if history.dropped_ms is not None and now_ms - history.dropped_ms < drop.for_minutes * MINUTE_MS:
             return Reason.FLOOR_DROP
+        if market.reference is None:
+            return Reason.FLOOR_GUARD
         stands_in = Reason.TRAIT_FLOOR_MISSING in market.marks
-        if market.reference is not None and not stands_in and _falls(drop, history, market.reference):
+        if not stands_in and _is_fall(drop, market.reference, history.highest, history.lowest):
             return Reason.FLOOR_DROP
     if bounds is not None and _is_outside(bounds, market.raw, history.was_outside):
         return Reason.FLOOR_GUARD
     return None
 
 
-def _falls(drop: FloorDrop, history: History, price: Decimal) -> bool:
+def _is_fall(drop: FloorDrop, price: Decimal, highest: Decimal | None, lowest: Decimal | None) -> bool:
     """Tells whether this is a new low of the window, and far enough below its highest price.
 
     Only a new low begins the pause anew: 89,000 after 100,000 is a fall by a tenth for the rest of the hour.
     """
-    if history.highest is None or history.lowest is None or price >= history.lowest:
-        return False
-    return price < times(history.highest, 1 - drop.percent)
+    is_new = lowest is None or price < lowest
+    return highest is not None and is_new and price < times(highest, 1 - drop.percent)
 
 
 def _last_drop(drop: FloorDrop, samples: Sequence[MinuteSample]) -> int | None:
@@ -91,11 +96,8 @@ def _last_drop(drop: FloorDrop, samples: Sequence[MinuteSample]) -> int | None:
     lowest = _Extreme(drop.window_minutes, lambda one, other: one < other)
     found = None
     for sample in samples:
-        before = lowest.at(sample.minute)
         highest.add(sample.minute, sample.reference)
-        most = highest.at(sample.minute)
-        assert most is not None
-        if sample.low < times(most, 1 - drop.percent) and (before is None or sample.low < before):
+        if _is_fall(drop, sample.low, highest.at(sample.minute), lowest.at(sample.minute)):
             found = sample.low_ms
         lowest.add(sample.minute, sample.low)
     return found
@@ -136,9 +138,8 @@ def _is_well_inside(bounds: tuple[Decimal, ...], floor: Decimal) -> bool:
 def _was_outside(bounds: tuple[Decimal, ...], samples: Sequence[MinuteSample]) -> bool:
     """Tells by the last sample that is outside, or well inside, on which side the task stood."""
     for sample in reversed(samples):
-        for price in (sample.low, sample.reference):
-            if not bounds[0] <= price <= bounds[1]:
-                return True
-            if _is_well_inside(bounds, price):
-                return False
+        if sample.low < bounds[0] or sample.high > bounds[1]:
+            return True
+        if _is_well_inside(bounds, sample.low) or _is_well_inside(bounds, sample.high):
+            return False
     return False

@@ -126,7 +126,7 @@ class Pairing:
                 continue
             elif level < least or (lower and _is_closer(level, lower.level, rung.level)):
                 break
-            if order.id not in self._fixed and (reason := self._budget.refusal(self._cost(rung, order))):
+            if order.id not in self._fixed and (reason := self._budget.refusal(self._cost(rung, order), is_there=True)):
                 self.refused[order.id] = reason
                 continue
             if order.id not in self._due and (highest is None or level >= rung.level):

@@ -38,7 +38,7 @@ def geometric(low: int, high: int, count: int, tick: int) -> list[int]:
     Each is floored to the grid. Example: 80,000 down to 10,000 in 4: 80,000 / 40,000 / 20,000 / 10,000.
     """
     gaps = max(count - 1, 1)
-    return [whole_root(high ** (gaps - i) * low**i, gaps, high) // tick * tick for i in range(count)]
+    return [whole_root(high ** (gaps - i) * low**i, gaps) // tick * tick for i in range(count)]
 
 
 def geometric_units(low: Fraction, high: Fraction, count: int) -> list[Fraction]:
@@ -49,11 +49,10 @@ def geometric_units(low: Fraction, high: Fraction, count: int) -> list[Fraction]
     gaps = max(count - 1, 1)
     grain = low * Fraction(1, _FINE)
     parts = high * Fraction(grain.denominator, grain.numerator)
-    most = parts.numerator // parts.denominator + 1
     units = [high]
     for i in range(1, count - 1):
         product = parts ** (gaps - i) * _FINE**i
-        units.append(grain * whole_root(product.numerator // product.denominator, gaps, most))
+        units.append(grain * whole_root(product.numerator // product.denominator, gaps))
     return [*units, low][:count]
 
 
@@ -63,14 +62,15 @@ def crowded_units(low: Fraction, high: Fraction, count: int) -> list[Fraction]:
     return [high - Fraction(i * i, squares) * (high - low) for i in range(count)]
 
 
-def whole_root(number: int, degree: int, most: int) -> int:
-    """Returns the greatest whole number whose `degree`-th power is not above `number`; it is at most `most`.
+def whole_root(number: int, degree: int) -> int:
+    """Returns the greatest whole number whose `degree`-th power is not above `number`.
 
-    By Newton's method from above, which never passes the root.
+    By Newton's method from above, which never passes the root. It begins less than twice too high: from far above it
+    takes a step for each hundredth part of the way where the degree is a hundred.
     """
     if degree == 1 or number == 0:
         return number
-    root = most
+    root = 2 ** -(-number.bit_length() // degree)
     while (power := root ** (degree - 1)) * root > number:
         root = ((degree - 1) * root + number // power) // degree
     return root

@@ -97,6 +97,10 @@ def test_a_form_is_shown_confirmed_kept_and_an_alarm(running: Installation, item
     running.sim("PUT", "/sim/poison", {"mode": None})
     until(lambda: (trader.ok("GET", f"/api/autolist/{task}")["listing"] or {}).get("state") == "live", "a listing")
     trader.ok("DELETE", f"/api/autolist/{task}")
+    code, told = venue(running, "learnt", "refused")
+    assert code == 0 and f"simulator plain, secure, task {task}, 90,000 sats  learnt-form: " in told, told
+    code, told = venue(running, "learnt", "refused", "1")
+    assert code == 0 and "as the signer judges it now:" in told and "\ndraft PSBT:\n" in told, told
 
     assert venue(running, "learnt", "forget", "simulator") == (0, "2 forgotten: the rules alone decide there\n")
     assert venue(running, "learnt", "forget", "simulator")[0] == 1

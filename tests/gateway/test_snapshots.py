@@ -136,3 +136,18 @@ async def test_memory_is_bounded_and_the_latest_stay(most: int) -> None:
     assert len(story.snapshots) == most
     assert await story.ask(60, key="9") == "9"
     assert len(story.flights) == 10
+
+
+async def test_answers_forgotten_together_are_those_whose_keys_begin_alike() -> None:
+    """However many collections a wallet's bids were asked for, nothing besides the bounded store remembers them."""
+    snapshots = Snapshots(lambda: 100.0, lambda: 0)
+
+    async def fetch(flight: Flight) -> str:
+        flight.begin()
+        return "read"
+
+    keys = [("own_bids", "a", ("x",)), ("own_bids", "a", ()), ("own_bids", "b", ()), "fees"]
+    for key in keys:
+        await snapshots.get(key, 30, fetch)
+    snapshots.forget_all(("own_bids", "a"))
+    assert [snapshots.kept(key, 30) is None for key in keys] == [True, True, False, False]

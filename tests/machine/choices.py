@@ -69,6 +69,7 @@ COMMON = {
     "pause_on_floor_drop": _seldom(None, FloorDrop(Decimal("0.1"), 10, 20)),
     "active_hours": _seldom(None, ActiveHours("Europe/Berlin", "08:00", "20:00")),
     "ignore_addresses": _seldom((), ("bc1qnobodyhere0000000000000",)),
+    "budget_id": _seldom(None, 1),  # stands for the owner's own
 }
 RANGE = {
     "bid_percent_low": st.sampled_from([Decimal("0.15"), Decimal("0.4")]),

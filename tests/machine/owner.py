@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.subscription_plans import FIRST_PLAN
-from models import controls, users
+from models import budgets, controls, users
 from models.entitlements import Entitlements
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
@@ -22,6 +22,7 @@ from wallet.protocol import Scope, State
 from wallet.signer_client import SignerError
 
 STRICTNESS = controls.STATES
+BUDGET = {"max_open_sats": 120_000, "spend_cap_sats": 200_000, "max_fills": 4}
 
 
 class Owners:
@@ -34,6 +35,7 @@ class Owners:
         self.users = [users.find_or_create(p2wpkh(bytes([n] * 20)), plans, self.now_ms) for n in (1, 2)]
         self.wallets = [house.signer.addresses(user.address).payment for user in self.users]
         self.tasks: list[int] = []
+        self.budgets = {user.id: budgets.create(user.id, self.now_ms, name="both", **BUDGET).id for user in self.users}
 
     @property
     def now_ms(self) -> int:
@@ -46,7 +48,7 @@ class Owners:
         try:
             row = tasks.create_bidding_task(
                 owner.id,
-                **_columns(config),
+                **_columns(self._shared(owner.id, config)),
                 venue=self.house.settings.market,
                 max_tasks=self.house.settings.plans[FIRST_PLAN].max_tasks,
                 now_ms=self.now_ms,
@@ -59,6 +61,10 @@ class Owners:
             if state != controls.RUN:
                 self.told.be_quiet(row.id, scope, self.now_ms)
         return int(row.id)
+
+    def _shared(self, user_id: int, config: BidConfig) -> BidConfig:
+        """Returns the config with its owner's budget, if it names one."""
+        return config if config.budget_id is None else replace(config, budget_id=self.budgets[user_id])
 
     def start(self, task_id: int) -> None:
         row = self._row(task_id)
@@ -94,7 +100,9 @@ class Owners:
             return
         if not moves:
             config = self._about_the_same(row, config)
-        before = {name: getattr(row, name) for name in ("type", "slug", "slug_key", "config")}
+        # A task that joined another budget would take its bids along, whatever that one has room for.
+        config = replace(config, budget_id=row.budget_id)
+        before = {name: getattr(row, name) for name in ("type", "slug", "slug_key", "config", "budget_id")}
         try:
             revision = tasks.change_bidding_task(row, **_columns(config))
         except TaskExists:
@@ -227,7 +235,8 @@ class Owners:
         if row is None or not row.is_running:
             return
         try:
-            tasks.change_bidding_task(row, **_columns(self._about_the_same(row, config)))
+            kept = replace(self._about_the_same(row, config), budget_id=row.budget_id)
+            tasks.change_bidding_task(row, **_columns(kept))
         except TaskExists:
             return
         self.told.configs[task_id].append(load_bid_config(tasks.with_owner(task_id).config))
@@ -267,4 +276,5 @@ def _columns(config: BidConfig) -> dict[str, Any]:
         "slug": slug,
         "slug_key": normal_slug(config.type, slug),
         "config": dump_bid_config(config),
+        "budget_id": config.budget_id,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from decimal import Decimal
@@ -16,7 +16,7 @@ from tests.faults import checker
 from tests.faults.checker import BOOK_AGE_MS, CHECKS, Check, Joined
 from tests.faults.evidence import Bid, Evidence, Row
 from tests.machine.house import EXPOSURE, INSTALLATION, House
-from tests.machine.owner import Owners
+from tests.machine.owner import BUDGET, Owners
 
 # The ledger learns of an end at the venue when a cycle looks, and none may for as long as something is away.
 AT_LAST = (checker.ghost,)
@@ -96,6 +96,7 @@ class Watch:
         yield from _found(BY_SIGHT, seeing)
         yield from self._rune_at_ask(seeing)
         yield from _over_installation(run)
+        yield from over_budget(run, dict.fromkeys(self._owners.budgets.values(), BUDGET))
 
     def _beyond_its_config(self, run: Joined) -> Iterator[str]:
         """Placed by a worker against the config that it was started with."""
@@ -132,6 +133,20 @@ def _over_installation(run: Joined) -> Iterator[str]:
     everybody = Joined(replace(run.evidence, orders=orders, exposure={0: INSTALLATION}))
     for found in checker.over_user_exposure(everybody):
         yield f"over_installation: {found}"
+
+
+def over_budget(run: Joined, limits: Mapping[int, Mapping[str, int]]) -> Iterator[str]:
+    """Finds what tasks that share a budget hold above its limits: open orders, and those with what was bought."""
+    shared = [row | {"user_id": row["budget_id"]} for row in run.evidence.orders if row["budget_id"] is not None]
+    ever = {"state": "live", "closed_ms": None}
+    kept = [row | ever if row["close_reason"] == "filled" else row for row in shared]
+    single = [row | {"price_sats": 1} for row in kept]
+    for name, orders in (("max_open_sats", shared), ("spend_cap_sats", kept), ("max_fills", single)):
+        most = {budget: limit[name] for budget, limit in limits.items()}
+        history = [] if name == "max_fills" else run.evidence.history
+        evidence = replace(run.evidence, history=history, orders=orders, exposure=most)
+        for found in checker.over_user_exposure(Joined(evidence)):
+            yield f"over_budget: {name}: {found}"
 
 
 def _found(checks: tuple[Check, ...], run: Joined) -> list[str]:

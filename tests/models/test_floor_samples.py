@@ -92,8 +92,15 @@ def test_a_minutes_lowest_price_is_kept_beside_its_first(database: str) -> None:
     for price, late_ms in ((100, 0), (90, 1_000), (89, 2_000), (95, 3_000), (89, 4_000)):
         floor_samples.record(*CATS, Decimal(price), NOW + late_ms)
     [found] = floor_samples.samples(*CATS, 60, NOW)
-    assert (found.reference, found.low, found.low_ms) == (100, 89, NOW + 2_000)
+    assert (found.reference, found.low, found.low_ms, found.high) == (100, 89, NOW + 2_000, 100)
     assert floor_samples.history(*CATS, NOW) == History(Decimal(100), 1)
+
+
+def test_a_minutes_highest_price_is_kept_as_it_was_before_the_clamp(database: str) -> None:
+    for raw, late_ms in ((None, 0), (Decimal(180), 1_000), (Decimal(170), 2_000), (None, 3_000)):
+        floor_samples.record(*CATS, Decimal(125), NOW + late_ms, raw)
+    [found] = floor_samples.samples(*CATS, 60, NOW)
+    assert (found.reference, found.low, found.low_ms, found.high) == (125, 125, NOW, 180)
 
 
 def test_samples_of_so_many_minutes_and_the_present_one_oldest_first(database: str) -> None:

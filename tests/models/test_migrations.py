@@ -13,7 +13,7 @@ import pytest
 from cli.main import main
 from cli.migrate import migrate
 from core.settings import load
-from models import api_tokens, base, controls, floor_samples, inscriptions, schema, sessions, users
+from models import api_tokens, base, budgets, controls, floor_samples, inscriptions, schema, sessions, users
 from models.events.table import Event, Forgotten
 from models.hooks.table import Delivery, Hook
 from models.ledger import withdrawals
@@ -29,6 +29,7 @@ MODELS = (
     sessions.Challenge,
     sessions.Session,
     api_tokens.ApiToken,
+    budgets.Budget,
     Task,
     Order,
     cycles.Cycle,

@@ -5,8 +5,6 @@ nothing over a limit is missed, however short it lasts."""
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import queue
 import random
 import time
 from collections import Counter
@@ -24,13 +22,13 @@ from models.ledger.orders import ExposureLimits, LimitReached, NewOrder
 from models.tasks import tasks
 from models.tasks.table import RUNNING
 from models.users import User
+from tests.models.racing import START_S, race
 
 TASK, USER, INSTALLATION, COUNT = 14_000, 33_000, 105_000, 5
 USERS, TASKS_EACH = 4, 3
 MOST_PRICE = 5_000
 OWN_EXPOSURE, OWN_HARDCAP = 20_000, 3_000  # of the first user, now and then
 CLOSED_AGAIN = 0.6  # of the reservations: room comes back, so that the limits stay contested to the end
-START_S, RUN_S = 120, 550
 
 OWN = "(SELECT COALESCE({}, 1000000000) FROM users WHERE id = NEW.user_id)"
 WATCH = "".join(
@@ -128,32 +126,8 @@ def test_no_limit_is_passed_at_any_instant(processes: int, tries: int, database:
     base.database.execute_sql("CREATE TABLE over (name TEXT)")
     base.database.execute_sql(f"CREATE TRIGGER watch AFTER INSERT ON orders BEGIN {WATCH} END")
 
-    context = multiprocessing.get_context("spawn")
-    started, said = context.Barrier(processes), context.Queue()
-    # Daemons, so that they end with this process when something fails.
-    workers = [
-        context.Process(target=reserve_many, args=(database, ours, number, tries, started, said), daemon=True)
-        for number in range(processes)
-    ]
-    begin = time.monotonic()
-    for worker in workers:
-        worker.start()
-    answers: list[tuple[Counter[str], float]] = []
-    while len(answers) < processes:
-        try:
-            answers.append(said.get(timeout=1))
-        except queue.Empty:
-            assert not any(worker.exitcode for worker in workers), "one of them died"
-            assert time.monotonic() < begin + START_S + RUN_S
-    for worker in workers:
-        worker.join(START_S)
-    found = sum((each for each, _ in answers), Counter[str]())
-    print(
-        f"\n{processes} processes x {tries} in {time.monotonic() - begin:.1f} s: over {over().total()}; {dict(found)};"
-        f" slowest {max(slowest for _, slowest in answers):.2f} s"
-    )
+    found = race(reserve_many, database, ours, processes, tries)
 
-    assert [worker.exitcode for worker in workers] == [0] * processes
     assert over() == {}
     assert found.total() - found["not closed"] == processes * tries
     # SQLite's waiting is not fair. Where so many never pause, one in a great while waits its 15 s for nothing: then

@@ -49,6 +49,11 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("DELETE", "/api/tokens/([0-9]+)"): (None, (401, 200, 404, 401, 404), NOTHING),
     ("GET", "/api/ceilings"): (None, (401, 200, 200, 401, 200), NOTHING),
     ("PUT", "/api/ceilings"): ({"maxExposure": 5}, (401, 200, 200, 401, 200), NOTHING),
+    ("GET", "/api/budgets"): (None, (401, 200, 200, 401, 200), R),
+    ("POST", "/api/budgets"): ({"name": "both"}, (401, 201, 201, 401, 201), T),
+    ("GET", "/api/budgets/([0-9]+)"): (None, (401, 200, 404, 401, 404), R),
+    ("PUT", "/api/budgets/([0-9]+)"): ({"maxFills": 5}, (401, 200, 404, 401, 404), T),
+    ("DELETE", "/api/budgets/([0-9]+)"): (None, (401, 200, 404, 401, 404), T),
     ("GET", "/api/tasks"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/tasks"): ({"slug": "new", "hardcapSats": 1}, (401, 201, 201, 401, 201), T),
     ("POST", "/api/tasks/preview"): ({"slug": "goosinals", "hardcapSats": 1}, (401, 200, 200, 401, 200), R),
@@ -109,7 +114,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 39
+    assert len(MATRIX) == 24 + 44
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:
@@ -138,6 +143,8 @@ async def row_of(service: Service, path: str) -> int:
         done = queue.add_test(Hook.get_by_id(made.json["id"]), START_MS)
         queue.sent(done, 200, START_MS)
         return int(made.json["id"])
+    if "budgets" in path:
+        return int((await service.ask("POST", "/api/budgets", {"name": "both"})).json["id"])
     if "autolist" in path:
         body = {"inscriptionId": "6" * 64 + "i0", "collectionId": "dogs"}
         return int((await service.ask("POST", "/api/autolist", body)).json["id"])
@@ -197,7 +204,7 @@ async def test_an_api_token_may_do_what_its_scopes_say_to_its_own_task(
     path, (_, statuses, scopes) = operation[1], MATRIX[operation]
     service.gateway.answers["item"] = Item(INSCRIPTION, listed=False)
     elsewhere = await service.new_task(slug="elsewhere")
-    names_task = path == "/api/control" or "/([0-9]+)" in path
+    names_task = path == "/api/control" or ("/([0-9]+)" in path and "budgets" not in path)
 
     everything = R + T + C
     kinds = (None, R), (None, T), (None, C), ("own", everything), ("other", everything)

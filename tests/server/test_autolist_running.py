@@ -65,7 +65,7 @@ async def test_a_bidding_task_runs_and_stops_by_itself(service: Service) -> None
 @pytest.mark.gen_test
 async def test_an_inscription_in_its_escrow_is_as_good_as_in_the_vault(service: Service) -> None:
     task_id = await new_task(service)
-    service.signer.more_keys = {"escrows": {"simulator-ordnet": OWNER}}
+    service.signer.more_keys = {"escrows": {OWNER: "simulator-ordnet"}}
     lies_at(service, OWNER)
     assert (await call(service, "POST", task_id, "/start")).status == 200
 

@@ -58,6 +58,7 @@ BAD: dict[str, list[str]] = {
     "pauseAfterFillSeconds": [*NO_WHOLE, "null", "86401"],
     "maxFillsPerDay": [*NO_WHOLE, "null"],
     "spendCapPerDaySats": [*NO_WHOLE, "null"],
+    "budgetId": [*NO_WHOLE, "0", "1", "9007199254740992"],  # there is no budget
     "onlyWhileFloorBetween": [
         "5",
         "{}",

@@ -56,6 +56,7 @@ DEFAULTS = {
     "pauseOnFloorDrop": None,
     "activeHours": None,
     "ignoreAddresses": [],
+    "budgetId": None,
 }
 
 

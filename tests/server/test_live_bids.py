@@ -45,6 +45,7 @@ async def test_bids_are_those_of_this_task_with_their_rank(service: Service) -> 
             "quantityLeft": 1,
             "slug": "goosinals",
             "type": "ordinals",
+            "budgetId": None,
             "trait": None,
             "expiresAt": "2025-11-20T12:15:00.000Z",
             "rank": 2,

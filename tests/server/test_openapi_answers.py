@@ -26,7 +26,8 @@ from markets.base import (
 )
 from markets.listings import ListingDraft
 from markets.outpoint_facts import OutpointFacts, Whereabouts
-from models import controls, users
+from models import budgets, controls, users
+from models.budgets import MAX_BUDGETS
 from models.entitlements import Entitlements
 from models.hooks import queue
 from models.hooks.hooks import MOST_HOOKS
@@ -130,7 +131,7 @@ async def spent(service: Service, asked: Awaitable[Any]) -> None:
 class Full(Seats):
     """Places at the marketplaces that are all taken."""
 
-    async def ask(self, user: int, question: Any) -> Any:
+    async def ask(self, *asked: Any) -> Any:
         raise TooManyLookups(2.0, "all taken")
 
 
@@ -226,6 +227,23 @@ async def what_it_would_do(service: Service, drive: Driver, one: dict[str, int])
     service.signer.state = "locked"
     await drive("previewTask", task)
     service.signer.state = "ready"
+
+
+async def the_budgets(service: Service, drive: Driver) -> None:
+    await drive("createBudget", {"name": ""})
+    made = (await drive("createBudget", {"name": "both", "maxOpenSats": 150_000})).json
+    one = {"id": made["id"]}
+    await drive("createTask", {"slug": "shared", "hardcapSats": 5, "budgetId": made["id"]})
+    assert [budget["name"] for budget in (await drive("listBudgets")).json] == ["both"]
+    await drive("getBudget", path=one)
+    await drive("changeBudget", {}, path=one)
+    await drive("changeBudget", {"spendCapSats": 100_000}, path=one)
+    await drive("deleteBudget", path=one)
+    other = (await drive("createBudget", {"name": "other"})).json
+    await drive("deleteBudget", path={"id": other["id"]})
+    for number in range(MAX_BUDGETS - 1):
+        budgets.create(service.user_id, START_MS, name=str(number))
+    await drive("createBudget", {"name": "one more"})
 
 
 async def the_control(service: Service, drive: Driver) -> None:
@@ -507,6 +525,7 @@ async def test_every_status_of_every_operation_is_answered_as_described(service:
     await sessions_and_tokens(service, drive)
     await the_profile(service, drive)
     await bidding(service, drive)
+    await the_budgets(service, drive)
     await the_market(service, drive)
     await the_control(service, drive)
     await auto_listing(service, drive)

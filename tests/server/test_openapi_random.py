@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from tornado.ioloop import IOLoop
 
 from markets.base import Item
+from models import budgets
 from models.api_tokens import ApiToken
+from models.budgets import Budget
 from models.sessions import Challenge
 from models.tasks import tasks
 from models.tasks.table import Task
@@ -79,7 +81,7 @@ def questions(draw: st.DrawFn) -> dict[str, Any]:
 
 def prepare(service: Service, weather: str) -> dict[str, dict[str, int]]:
     """Returns the same rows for every question; ids of the caller's tasks and of another user's."""
-    for table in (Task, Challenge, ApiToken):
+    for table in (Task, Challenge, ApiToken, Budget):
         table.delete().execute()
     User.update(max_exposure=None, max_hardcap=None).execute()
     config = BidConfig(slug="goosinals", hardcap_sats=100_000)
@@ -89,7 +91,8 @@ def prepare(service: Service, weather: str) -> dict[str, dict[str, int]]:
     for whose, user in (("mine", service.user_id), ("theirs", service.user_id + 1)):
         bidding = tasks.create_bidding_task(user, **row, venue="simulator", max_tasks=20, now_ms=START_MS)
         autolist = tasks.create_autolist_task(user, **item, venue="simulator", now_ms=START_MS)
-        ids[whose] = {"tasks": bidding.id, "autolist": autolist.id}
+        shared = budgets.create(user, START_MS, name="both")
+        ids[whose] = {"tasks": bidding.id, "autolist": autolist.id, "budgets": shared.id}
     service.gateway.down = weather == "venue away"
     service.signer.state = "locked" if weather == "signer locked" else "ready"
     service.manager.refuse = ("start_failed", "") if weather == "manager refuses" else None
@@ -118,7 +121,7 @@ def test_random_questions_get_described_answers(io_loop: IOLoop, service: Servic
     def ask(question: dict[str, Any]) -> None:
         ids = prepare(service, question.pop("weather"))
         name, body = question["operation_id"], question["body"]
-        noun = "autolist" if "autolist" in OPERATIONS[name][1] else "tasks"
+        noun = next((noun for noun in ("autolist", "budgets") if noun in OPERATIONS[name][1]), "tasks")
         mine = question["path"].get("id") in (None, "mine") and question["token"] is None
         path = {key: ids[value][noun] if value in ids else value for key, value in question["path"].items()}
         asked = question | {"body": text_of(body), "path": path}

@@ -129,6 +129,7 @@ async def test_limits_skip_rungs_and_say_so(service: Service) -> None:
         "spend": None,
         "fillsToday": None,
         "spendToday": None,
+        "budget": None,
         "hold": None,
         "signed": [
             {"whose": "task", "most": 1_200_000, "signed": 0},

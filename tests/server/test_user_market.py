@@ -8,8 +8,9 @@ import threading
 import pytest
 
 from markets.base import BidBook, OwnBids, TooManyLookups
+from markets.gateway_client import ByHand
 from server.app import _THREADS
-from server.http.user_market import AT_ONCE, WAITING, Seats
+from server.http.user_market import AT_ONCE, LOOKS_AT_ONCE, WAITING, Seats
 from tests.server.conftest import Service
 from tests.server.test_lookups import INSCRIPTION
 
@@ -64,19 +65,41 @@ async def test_a_place_is_taken_until_the_thread_has_its_answer() -> None:
 
     for _ in range(AT_ONCE):
         with pytest.raises(TimeoutError):  # as a start, which waits for the traits for a while only
-            await asyncio.wait_for(seats.ask(1, question), 0.01)
-    waiting = [asyncio.ensure_future(seats.ask(1, question)) for _ in range(WAITING)]
+            await asyncio.wait_for(seats.ask(1, "look", question), 0.01)
+    waiting = [asyncio.ensure_future(seats.ask(1, "look", question)) for _ in range(WAITING)]
     await asyncio.sleep(0.01)
     assert began == AT_ONCE
     with pytest.raises(TooManyLookups):
-        await seats.ask(1, question)
-    other = asyncio.ensure_future(seats.ask(2, question))
+        await seats.ask(1, "look", question)
+    other = asyncio.ensure_future(seats.ask(2, "look", question))
     await asyncio.sleep(0.01)
     assert began == AT_ONCE + 1
 
     answered.set()
     await asyncio.gather(other, *waiting)
     assert began == AT_ONCE + WAITING + 1 and len(seats) == 0
+
+
+async def test_what_users_look_at_leaves_threads_to_what_they_do() -> None:
+    seats, answered, begun = Seats(), asyncio.Event(), list[ByHand]()
+
+    def ask(user: int, by_hand: ByHand) -> asyncio.Future[None]:
+        async def question() -> None:
+            begun.append(by_hand)
+            await answered.wait()
+
+        return asyncio.ensure_future(seats.ask(user, by_hand, question))
+
+    asked = [ask(user, "look") for user in range(1, 6) for _ in range(AT_ONCE)]
+    await asyncio.sleep(0.01)
+    assert len(begun) == LOOKS_AT_ONCE <= _THREADS - AT_ONCE
+    asked += [ask(1, "act"), ask(1, "withdraw")]
+    await asyncio.sleep(0.01)
+    assert begun[LOOKS_AT_ONCE:] == ["act", "withdraw"]
+
+    answered.set()
+    await asyncio.gather(*asked)
+    assert len(begun) == 5 * AT_ONCE + 2 and len(seats) == 0
 
 
 @pytest.mark.gen_test
@@ -89,5 +112,5 @@ async def test_each_question_says_whose_it_is_and_what_for(service: Service) -> 
     assert told[0] == ("floors", service.user_id, "look")
     assert {each for each in told if each[0] == "coins"} == {
         ("coins", service.user_id, "look"),
-        ("coins", service.user_id, "act"),
+        ("coins", service.user_id, "withdraw"),
     }

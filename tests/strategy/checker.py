@@ -40,9 +40,9 @@ def facts(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_ms: in
     )
     if not snapshot.complete:
         return Facts(None, None, None, snapshot.bids)
-    raw = ask = _lowest(snapshot.asks)
+    raw = ask = dearest_meant = _lowest(snapshot.asks)
     if config.bid_type == "trait":
-        trait_floor = _lowest(snapshot.trait_asks or ())
+        dearest_meant = trait_floor = _lowest(snapshot.trait_asks or ())
         if trait_floor is not None:
             raw = ask = trait_floor
         elif config.bid_mode == "fixed":
@@ -56,7 +56,7 @@ def facts(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_ms: in
     bids = snapshot.bids
     if bids is not None:
         # An ignored one is nobody's, and whoever bids above an ask could buy it.
-        bids = tuple(bid for bid in bids if ask is None or Fraction(bid.unit_price) <= ask)
+        bids = tuple(bid for bid in bids if dearest_meant is None or Fraction(bid.unit_price) <= dearest_meant)
     return Facts(raw, reference, ask, bids)
 
 
@@ -456,6 +456,8 @@ def _sums(case: Case) -> Iterator[str]:
     fills = max(min(counts), 0) if counts else None
     if fills is not None and len(standing) > max(fills, len(stuck)):
         yield "what stays may fill too often"
+    if any(cancel.reason == "budget" for cancel in plan.to_cancel):
+        yield "a bid goes for a budget that others share"
     renewals = sum(note.reason == "renew" for note in plan.rungs)
     if len(new) > renewals and len(standing) + len(new) > case.count:
         yield "more bids than rungs"
@@ -465,6 +467,11 @@ def _sums(case: Case) -> Iterator[str]:
         yield "new bids pass a limit"
     if fills is not None and len(left) + len(new) > fills:
         yield "new bids may fill too often"
+    if (room := limits.budget) is not None:
+        if room.sats is not None and held + sum(new) > room.sats:
+            yield "new bids pass the budget of several tasks"
+        if room.orders is not None and len(left) + len(new) > room.orders:
+            yield "new bids may fill more often than the budget of several tasks lets them"
     if limits.balance_sats is None or limits.fee_reserve_sats is None or limits.hold is not None:
         yield "placed though it may not"
     elif case.profile.balance_model == "per_bid":
@@ -488,6 +495,8 @@ def _guards(case: Case, found: Facts) -> Iterator[str]:
         if is_in and any(note.reason == "floor_guard" for note in plan.rungs):
             yield "a floor is guarded against that its owner named"
     drop = config.pause_on_floor_drop
+    if drop and found.reference is None and plan.to_place:
+        yield "a bid is placed though nobody knows whether the floor has fallen"
     if drop and history:
         falls = history.dropped_ms is not None and case.now_ms - history.dropped_ms < drop.for_minutes * 60_000
         if found.reference is not None and history.highest and history.lowest and not _stands_in(case):
@@ -539,6 +548,10 @@ def _side_by_side(case: Case) -> Iterator[str]:
         yield "old and new bids may spend too much"
     if any(left is not None and count > left for left in (limits.fills_left, limits.fills_left_today)):
         yield "old and new bids may fill too often"
+    if (room := limits.budget) is not None and (
+        (room.sats is not None and sats > room.sats) or (room.orders is not None and count > room.orders)
+    ):
+        yield "old and new bids pass the budget of several tasks side by side"
     needed = sats + (limits.fee_reserve_sats or 0) * count
     if case.profile.balance_model == "reserved" and needed > (limits.balance_sats or 0):
         yield "the balance does not cover old and new bids"

@@ -12,7 +12,7 @@ from strategy.bid_parts import BidLevel, FloorDrop
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.entry import Entry
-from strategy.intents import BidPlan, Limits, Memory, OwnOrder, Rules
+from strategy.intents import BidPlan, BudgetRoom, Limits, Memory, OwnOrder, Rules
 from strategy.reasons import Reason
 from tests.strategy.checker import Case
 from tests.strategy.market import NOW, carry_out
@@ -296,6 +296,9 @@ def _of_today(limits: Limits, luck: float) -> Limits:
         return replace(limits, hold=Reason.ACTIVE_HOURS)
     if luck < 0.1:
         return replace(limits, fills_left_today=int(luck * 100) % 5, spend_left_today_sats=int(luck * 3_000_000))
+    if luck < 0.13:
+        lot = int(luck * 10_000)
+        return replace(limits, budget=BudgetRoom(1, "both", (None, lot * 150)[lot % 3 > 0], (None, lot % 6)[lot % 2]))
     return limits
 
 

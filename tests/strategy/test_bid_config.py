@@ -19,6 +19,7 @@ from strategy.bid_config import (
     problems,
     unsupported,
 )
+from strategy.bid_parts import FloorDrop
 from tests.strategy.market import ladder_config, rune_config
 
 
@@ -45,6 +46,10 @@ LEGAL: list[BidConfig] = [
     ladder_config(bid_expiry_minutes=15, loop_seconds=5),
     ladder_config(bid_expiry_minutes=15, loop_seconds=420),
     ladder_config(bid_expiry_minutes=10_080, loop_seconds=86_400),
+    *(
+        ladder_config(pause_on_floor_drop=FloorDrop(Decimal("0.1"), window, 60), **loop)
+        for window, loop in ((4, {}), (2, {"loop_seconds": 31}), (1, {"loop_seconds": 30}))
+    ),
     ladder_config(bid_type="trait", trait_type="Hat", trait_value="Crown"),
     ladder_config(trait_type="Hat"),  # of a mode that is not selected
     ladder_config(sats_per_order=500_000),  # of a mode that is not selected
@@ -94,6 +99,10 @@ BROKEN: list[tuple[BidConfig, str]] = [
     *((ladder_config(bid_expiry_minutes=value), "bid_expiry_minutes") for value in (0, 14, 10_081)),
     (ladder_config(loop_seconds=421, bid_expiry_minutes=15), "bid_expiry_minutes"),
     (ladder_config(loop_seconds=3_600), "bid_expiry_minutes"),
+    *(
+        (ladder_config(pause_on_floor_drop=FloorDrop(Decimal("0.1"), window, 60), **loop), "pause_on_floor_drop")
+        for window, loop in ((3, {}), (1, {"loop_seconds": 31}), (6, {"loop_seconds": 200}))
+    ),
     (ladder_config(bid_type="trait", trait_value="Crown"), "trait_type"),
     (ladder_config(bid_type="trait", trait_type="Hat", trait_value=" "), "trait_value"),
     (ladder_config(trait_type="x" * 201), "trait_type"),

@@ -10,7 +10,7 @@ import pytest
 
 from strategy.bid_config import BidConfig, problems, unsupported
 from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop
-from strategy.bidding.plan_bids import measure
+from strategy.bidding.measure import measure
 from strategy.book import History, Snapshot
 from strategy.intents import BidPlan
 from tests.strategy.market import NOW, ask, bid, book, ladder_config, orders, plan, rivals, rune_ask, rune_config
@@ -70,7 +70,7 @@ FLIPS: dict[str, tuple[BidConfig, Any, Snapshot, Any]] = {
 # Fields that others use: the readers, the placing and the limits; `max_fills` and the like come as Limits.
 ELSEWHERE = {
     "slug", "max_bid_total", "fee_rate", "cancel_on_stop", "max_fills", "spend_cap_sats", "dry_run",
-    "pause_after_fill_seconds", "max_fills_per_day", "spend_cap_per_day_sats", "active_hours",
+    "pause_after_fill_seconds", "max_fills_per_day", "spend_cap_per_day_sats", "active_hours", "budget_id",
 }  # fmt: skip
 
 
@@ -98,6 +98,7 @@ def test_what_is_used_elsewhere_changes_no_plan() -> None:
         "slug": "other-cats", "max_bid_total": 1, "fee_rate": "fastestFee", "cancel_on_stop": False, "max_fills": 1,
         "spend_cap_sats": 1, "dry_run": True, "pause_after_fill_seconds": 0, "max_fills_per_day": 1,
         "spend_cap_per_day_sats": 1, "active_hours": ActiveHours("UTC", "08:00", "09:00"),
+        "budget_id": 1,
     }  # fmt: skip
     assert changes.keys() == ELSEWHERE
     for name, value in changes.items():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from strategy.bidding.plan_bids import halted
+from strategy.bidding.restrained import halted
 from strategy.intents import Memory
 from strategy.reasons import Reason
 from tests.strategy.market import (

@@ -46,8 +46,8 @@ def course(*prices: tuple[int, int]) -> list[MinuteSample]:
     samples: dict[int, MinuteSample] = {}
     for minutes, price in prices:
         minute, at_ms = (NOW // MINUTE) + minutes, (NOW // MINUTE + minutes) * MINUTE
-        first = samples.get(minute, MinuteSample(minute, Decimal(price), Decimal(price), at_ms))
-        samples[minute] = replace(first, low=min(first.low, Decimal(price)))
+        first = samples.get(minute, MinuteSample(minute, Decimal(price), Decimal(price), at_ms, Decimal(price)))
+        samples[minute] = replace(first, low=min(first.low, Decimal(price)), high=max(first.high, Decimal(price)))
     return list(samples.values())
 
 
@@ -69,7 +69,7 @@ class TestAFallOfTheFloor:
         result = at(40, 89_000, HIGH)
         # 75,000 is above the range (66,750, and 1,000 of tolerance): it must go in any case.
         assert cancelled(result) == [
-            (75_000, True, "above_range"), (60_000, False, "floor_drop"), (45_000, False, "floor_drop"),
+            (75_000, True, "above_range"), (60_000, True, "floor_drop"), (45_000, True, "floor_drop"),
         ]  # fmt: skip
         assert (placed(result), rung_reasons(result)) == ([], ["floor_drop"] * 5)
 
@@ -108,6 +108,19 @@ class TestAFallOfTheFloor:
         fixed = replace(DROP, bid_mode="fixed")
         assert fixed.wants_history and not ladder_config(bid_mode="fixed").wants_history
         assert rung_reasons(at(40, 89_000, HIGH, fixed, own=())) == ["floor_drop"] * 5
+
+    def test_a_market_that_cannot_be_read_does_not_end_the_pause_of_a_fixed_range(self) -> None:
+        fixed = replace(DROP, bid_mode="fixed")
+        for unread in (None, replace(book(100_000), complete=False), replace(book(100_000), taken_ms=NOW - 3_600_000)):
+            assert rung_reasons(plan(fixed, unread)) == ["floor_guard"] * 5
+            assert placed(plan(replace(fixed, pause_on_floor_drop=None), unread)) != []
+
+    def test_the_bids_go_though_ours_cannot_be_read(self) -> None:
+        high = guarded(NO_HISTORY, DROP, HIGH, NOW + 40 * MINUTE)
+        market = Snapshot(NOW + 40 * MINUTE, (ask(89_000),), history=high)
+        own = tuple(replace(each, expires_ms=NOW + 60 * MINUTE) for each in LIVE[1:])
+        entry = Entry(NOW + 40 * MINUTE, DROP, ORDINALS, market, own, AMPLE, RULES, Memory(), Reason.OWN_BIDS_UNKNOWN)
+        assert [cancel.price_sats for cancel in plan_bids(entry).to_cancel] == [60_000, 45_000]
 
     def test_what_is_in_flight_stays_what_it_is(self) -> None:
         result = at(40, 89_000, HIGH, own=[order(7, 60_000, "unknown")])
@@ -149,6 +162,11 @@ class TestTwoFloors:
         assert placed(at(3, 80_100, inside, BETWEEN, own=())) != []
         assert placed(at(3, 80_100, course((0, 90_000), (0, 79_000)), BETWEEN, own=())) == []
 
+    def test_a_spike_that_bids_do_not_follow_was_outside_all_the_same(self) -> None:
+        [clamped] = course((0, 110_000))
+        assert placed(at(1, 119_500, [clamped], BETWEEN, own=())) != []
+        assert placed(at(1, 119_500, [replace(clamped, high=Decimal(180_000))], BETWEEN, own=())) == []
+
     def test_an_unknown_floor_is_not_inside(self) -> None:
         fixed = replace(BETWEEN, bid_mode="fixed")
         assert rung_reasons(plan(fixed, book())) == ["floor_guard"] * 5
@@ -158,7 +176,7 @@ class TestTwoFloors:
 class TestHours:
     def test_beyond_them_every_bid_goes(self) -> None:
         result = plan(ladder_config(), book(100_000), orders(75_000, 61_000), with_limits(hold=Reason.ACTIVE_HOURS))
-        assert cancelled(result) == [(75_000, False, "active_hours"), (61_000, False, "active_hours")]
+        assert cancelled(result) == [(75_000, True, "active_hours"), (61_000, True, "active_hours")]
         assert (placed(result), rung_reasons(result)) == ([], ["active_hours"] * 5)
 
 
@@ -185,6 +203,17 @@ class TestWhoeverIsIgnored:
         equal = plan(highest, rivals(book(100_000), 100_000, 50_000), orders(75_000))
         assert cancelled(equal) == [(75_000, False, "not_highest")]
         assert Reason.RIVAL_ABOVE_ASK not in equal.marks
+
+    def test_a_rival_for_a_trait_is_meant_where_only_the_collections_floor_is_known(self) -> None:
+        """A trait may be worth more than that floor, so a bid above it may well be the highest one."""
+        crown = ladder_config(bid_type="trait", trait_type="Hat", trait_value="Crown", only_bid_if_highest=True)
+        own = [order(1, 75_000, trait=("Hat", "Crown"))]
+        market = replace(rivals(book(100_000), 140_000), trait_asks=())
+        result = plan(crown, market, own)
+        assert (placed(result), cancelled(result)) == ([], [(75_000, False, "not_highest")])
+        assert Reason.RIVAL_ABOVE_ASK not in result.marks
+        known = plan(crown, replace(market, trait_asks=(ask(130_000),)), own)
+        assert Reason.RIVAL_ABOVE_ASK in known.marks
 
 
 def test_guards_are_stored_exactly() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.plan_bids import without_places
+from strategy.bidding.restrained import without_places
 from strategy.intents import BidPlan, Limits, OwnOrder
 from strategy.reasons import Reason
 from tests.strategy.market import (

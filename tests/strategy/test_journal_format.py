@@ -18,6 +18,7 @@ from strategy.entry import Entry, SaleIntoBid
 from strategy.intents import (
     BidNote,
     BidPlan,
+    BudgetRoom,
     CancelIntent,
     Limits,
     Memory,
@@ -78,6 +79,7 @@ def random_value(rng: random.Random, kind: str) -> Any:
         "Reason": rng.choice(list(Reason)),
         "History": History(number, rng.randint(0, 60)),
         "Memory": Memory(rng.choice([None, 5]), tuple(rng.choices(range(100), k=rng.randint(0, 4)))),
+        "BudgetRoom": BudgetRoom(rng.randint(1, 99), "both •", rng.choice([None, 7]), rng.choice([None, 0])),
         "tuple[str, str]": ("Hat", "Red •"),
         "tuple[int, ...]": tuple(rng.choices(range(100), k=rng.randint(0, 4))),
     }

@@ -153,9 +153,10 @@ def test_shapes_of_runes_in_sats_mode() -> None:
 
 
 def test_roots_are_exact() -> None:
-    assert [whole_root(n, 3, 10) for n in (1, 7, 8, 26, 27, 999, 1_000)] == [1, 1, 2, 2, 3, 9, 10]
+    assert [whole_root(n, 3) for n in (1, 7, 8, 26, 27, 999, 1_000)] == [1, 1, 2, 2, 3, 9, 10]
     big = 2_100_000_000_000_000
-    assert whole_root(big**99, 99, big) == big and whole_root(big**99 - 1, 99, big) == big - 1
+    assert whole_root(big**99, 99) == big and whole_root(big**99 - 1, 99) == big - 1
+    assert [whole_root(n**99 + more, 99) for n in (1, 2, 2**50) for more in (0, 1)] == [1, 1, 2, 2, 2**50, 2**50]
     ends = geometric(10_000, big, 100, 1)
     assert (ends[0], ends[-1]) == (big, 10_000) and ends == sorted(ends, reverse=True)
     assert geometric(1_000, 8_000, 4, 1) == [8_000, 4_000, 2_000, 1_000]

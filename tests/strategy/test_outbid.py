@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.plan_bids import without_places
+from strategy.bidding.restrained import without_places
 from strategy.book import Bid, Snapshot
 from strategy.intents import Memory, Rules
 from strategy.reasons import Reason

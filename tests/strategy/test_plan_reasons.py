@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding.plan_bids import without_places
+from strategy.bidding.restrained import without_places
 from strategy.book import Snapshot
 from strategy.intents import Limits, OwnOrder
 from strategy.reasons import Reason

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.plan_bids import measure
+from strategy.bidding.measure import measure
 from strategy.book import History, Snapshot
 from strategy.reasons import Reason
 from tests.strategy.market import (

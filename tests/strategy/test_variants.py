@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding.plan_bids import measure
+from strategy.bidding.measure import measure
 from strategy.intents import Memory
 from tests.strategy.market import (
     NOW,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strategy.bidding.plan_bids import without_places
+from strategy.bidding.restrained import without_places
 from strategy.intents import Memory
 from strategy.reasons import Reason
 from tests.strategy.market import (

@@ -139,7 +139,7 @@ def test_the_least_price_is_the_tasks_and_the_installations(tmp_path: Path, open
 def test_the_signers_own_memory_counts(opened: Desk) -> None:
     opened.sign(listing(1, 400_000))
     assert wrong(judged(opened)[0]) == {"list-lower": False}
-    opened.ledger.payouts.put("ab" * 32 + ":0", AT_400K, 0x83)
+    opened.ledger.payouts.put("ab" * 32 + ":0", AT_400K, 0x83, "ab" * 32 + ":0")
     plain, secure = judged(opened, listing(2, 400_000))
     assert (wrong(plain), wrong(secure)) == ({}, {"outputs-unique": False})
 
@@ -168,7 +168,7 @@ def test_a_misshapen_question_is_refused(opened: Desk, changes: dict[str, Any]) 
 def test_it_looks_up_the_output_and_those_with_the_same_payout(opened: Desk) -> None:
     request = {"op": "judge", "user": USER, "venue": "simulator", "min_price_sats": 0, "listing": listing()}
     assert opened.signer.outpoints_to_look_up(request) == (OUTPOINT,)
-    opened.ledger.payouts.put("ab" * 32 + ":0", AT_400K, 0x81)
+    opened.ledger.payouts.put("ab" * 32 + ":0", AT_400K, 0x81, "ab" * 32 + ":0")
     request["listing"] = listing(1, 400_000)
     assert opened.signer.outpoints_to_look_up(request) == (OUTPOINT, "ab" * 32 + ":0")
     paid_else = honest("p2tr", "OKX")

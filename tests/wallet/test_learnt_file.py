@@ -6,14 +6,17 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from tests.wallet.learnt_files import a_form, change_stored, stored
+from wallet.keystore.keystore_file import beside
 from wallet.learnt.form import canonical
 from wallet.learnt.store import LearntForms, last_digest
+from wallet.signer.audit import AuditLog
 
 
 def test_what_is_stored_is_read_again(tmp_path: Path) -> None:
@@ -95,6 +98,64 @@ def test_a_change_that_could_not_be_noted_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="the disk is full"):
         store.put(a_form(), failing)
     assert not path.exists() and store.all() == []
+
+
+class Killed(BaseException):
+    pass
+
+
+def killed(*_: object) -> None:
+    raise Killed
+
+
+def stop_writing(path: Path, stored: object) -> None:
+    path.write_text(json.dumps(stored)[:-20])
+    raise Killed
+
+
+def take_and_stop(path: Path) -> None:
+    beside(path).replace(path)
+    raise Killed
+
+
+@pytest.mark.parametrize(
+    ("where", "how", "is_stored"),
+    [
+        ("wallet.keystore.keystore_file.put", stop_writing, False),
+        ("wallet.signer.audit.AuditLog.append", killed, False),  # the file is there, its line is not
+        ("wallet.keystore.keystore_file.take_beside", killed, True),  # the line is there
+        ("wallet.keystore.keystore_file.sync_directory", killed, False),
+        ("wallet.keystore.keystore_file.take_beside", take_and_stop, True),
+    ],
+)
+def test_a_kill_at_any_point_leaves_a_file_that_is_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, how: object, is_stored: bool
+) -> None:
+    path, log = tmp_path / "learnt.json", tmp_path / "audit.jsonl"
+
+    def opened() -> LearntForms:
+        return LearntForms(path, b"k" * 32, last_digest(log))
+
+    def put(venue: str) -> None:
+        with closing(AuditLog(log)) as audit:
+            opened().put(a_form(venue), lambda digest: audit.append(1, {"operation": "learn", "learnt_sha256": digest}))
+
+    put("satflow")
+    with monkeypatch.context() as kill, pytest.raises(Killed):
+        kill.setattr(where, how)
+        put("unisat")
+    for _ in range(2):
+        assert opened().problem == ""
+        assert [form.venue for form in opened().all()] == (["satflow", "unisat"] if is_stored else ["satflow"])
+    put("ordnet")
+    assert len(opened().all()) == 2 + is_stored
+
+
+def test_what_lies_beside_is_believed_no_more_than_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "learnt.json"
+    digest = stored(path, a_form())
+    path.rename(tmp_path / "learnt.json.new")
+    assert LearntForms(path, b"o" * 32, digest).problem.startswith("learnt.json is not believed: it was changed")
 
 
 def test_the_audit_log_knows_the_last_file(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_another_users_listing_pays_another_user(desk: Desk) -> None:
     """The script is another one, so a payment to them satisfies only their own signatures."""
     store = desk.ledger.payouts
     payout = TxOutput(PRICE, PAYOUT_SCRIPT)
-    store.put("ab" * 32 + ":0", payout, SECURE_LISTING)
+    store.put("ab" * 32 + ":0", payout, SECURE_LISTING, "ab" * 32 + ":0")
     theirs = b"\x00\x14" + fixed_keys(USER).secrets_of(OTHER_USER).payment.get_public_key().sec()[:20]
     assert store.rivals("cd" * 32 + ":0", payout, LISTING) == ["ab" * 32 + ":0"]
     assert store.rivals("cd" * 32 + ":0", TxOutput(PRICE, theirs), LISTING) == []

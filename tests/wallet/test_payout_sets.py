@@ -84,7 +84,7 @@ def signed_set(rng: random.Random, judge: Callable[..., None], tags: Counter[str
         except PolicyRefused as refused:
             tags[refused.tag] += 1
             continue
-        store.put(str(item.outpoint), approved.payout, sighash)
+        store.put(str(item.outpoint), approved.payout, sighash, str(item.outpoint))
         signature = dict(parse(sign_listing(approved, VAULT)).maps[1 + approved.index])[b"\x13"]
         tx = parse_transaction(draft.unsigned())
         found.append(

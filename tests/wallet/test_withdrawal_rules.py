@@ -34,7 +34,7 @@ from wallet.ceilings import DAY_MS, Ceilings
 from wallet.policy import PolicyRefused
 from wallet.withdrawal import rules
 from wallet.withdrawal.compose import vsize
-from wallet.withdrawal.request import as_request
+from wallet.withdrawal.request import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, as_request
 
 HOME = script_by("p2wpkh", OWNER)
 
@@ -163,10 +163,10 @@ def test_the_vaults_coins_are_not_the_payment_addresss(signer: Desk) -> None:
 
 
 def test_fee_rate(signer: Desk) -> None:
-    for number, rate in enumerate((rules.LEAST_FEE_PER_KVB, 100_000)):
+    for number, rate in enumerate((LEAST_FEE_PER_KVB, 100_000)):
         assert signer.sign(from_payment(number, fee_per_kvb=rate, coins=tuple(COINS)[:1]))["txid"]
-    rules.fee_rate(rules.MOST_FEE_PER_KVB)
-    for rate in (0, rules.LEAST_FEE_PER_KVB - 1, rules.MOST_FEE_PER_KVB + 1):
+    rules.fee_rate(MOST_FEE_PER_KVB)
+    for rate in (0, LEAST_FEE_PER_KVB - 1, MOST_FEE_PER_KVB + 1):
         assert tag_of(signer.sign, from_payment(9, fee_per_kvb=rate)) == "fee-rate"
         assert tag_of(signer.sign, of_inscription(9, fee_per_kvb=rate)) == "fee-rate"
 

@@ -2,7 +2,8 @@
 
 A file that was changed, comes from another installation or is older than the last one stored is not believed: then no
 listing is signed before an operator has put it right. The seal is an HMAC, and the audit log says which file was stored
-last.
+last: a new one is on disk beside the old before the log has its line, and takes the old one's place after it, so that a
+crash between any two leaves a file that is believed.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class LearntForms:
         self._forms: Forms = {}
         self.problem = ""
         try:
+            self._finish(last_digest)
             self._forms = self._read(last_digest)
         except (OSError, ValueError, RecursionError) as error:
             self.problem = f"{path.name} is not believed: {error}: {_REMEDY}"
@@ -52,7 +54,7 @@ class LearntForms:
         return self._forms.get((venue, kind))
 
     def put(self, form: LearntForm, before_writing: Callable[[str], None]) -> None:
-        """Stores a form in place of the former one. `before_writing` is told the file's digest, before it is there."""
+        """Stores a form in place of the former one. `before_writing` is told the file's digest before it counts."""
         self._believed()
         self._write({**self._forms, (form.venue, form.kind): form}, before_writing)
 
@@ -69,6 +71,15 @@ class LearntForms:
     def _believed(self) -> None:
         if self.problem:
             raise PolicyRefused(TAG, self.problem)
+
+    def _finish(self, last_digest: str) -> None:
+        """Finishes a change that a crash cut off after its line in the audit log."""
+        try:
+            is_noted = _digest(json.loads(keystore_file.beside(self._path).read_bytes())) == last_digest
+        except (OSError, ValueError, RecursionError):
+            return  # there is none, or it was not written to its end: then the log has no line of it
+        if is_noted:
+            keystore_file.take_beside(self._path)
 
     def _read(self, last_digest: str) -> Forms:
         try:
@@ -92,8 +103,9 @@ class LearntForms:
     def _write(self, forms: Forms, before_writing: Callable[[str], None]) -> None:
         listed = json.loads(canonical([asdict(forms[name]) for name in sorted(forms)]))
         stored = {"forms": listed, "hmac": self._seal(listed)}
+        keystore_file.write_beside(self._path, stored)
         before_writing(_digest(stored))
-        keystore_file.write(self._path, stored)
+        keystore_file.take_beside(self._path)
         self._forms, self.problem = forms, ""
 
     def _seal(self, listed: Any) -> str:

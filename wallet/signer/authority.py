@@ -13,6 +13,7 @@ from strategy.intents import SignedRoom
 from wallet import policy, protocol
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore, UserSecrets
+from wallet.learnt.refused import RefusedDrafts
 from wallet.learnt.store import LearntForms
 from wallet.policy import HeldGrant, PolicyRefused
 from wallet.protocol import Grant, Operation, Scope
@@ -28,6 +29,7 @@ Answer = dict[str, Any]
 class Authority:
     """The gate before every signature. `keystore` None means locked, for the reason given; `clock` gives Unix
     milliseconds. `learnt` are the confirmed forms of drafts; None: there is no place to keep any.
+    `refused` keeps refused drafts.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Authority:
         locked_reason: str,
         has_halt_file: Callable[[], bool],
         learnt: LearntForms | None = None,
+        refused: RefusedDrafts | None = None,
     ) -> None:
         self.ledger = ledger
         self.audit = audit
@@ -50,6 +53,7 @@ class Authority:
         self.locked_reason = locked_reason
         self.has_halt_file = has_halt_file
         self.learnt = learnt
+        self.refused = refused
 
     def unlocked(self) -> Keystore:
         """Returns the keys. Raises PeerRefused with the code `locked`."""

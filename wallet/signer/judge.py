@@ -23,7 +23,7 @@ from wallet.psbt.judge_listing import SIGHASHES, judge_listing
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.transaction import TxOutput
 from wallet.signer.authority import Answer, Authority
-from wallet.signer.learnt import alike, kind_at, seen_of
+from wallet.signer.learnt import alike, believed, kind_at, seen_of
 from wallet.signer.listing_terms import intent_of, owner_of, raw_psbt, rivals_of
 from wallet.signer.listings import MOST_RIVALS
 from wallet.signer.payouts import outputs_unique
@@ -69,7 +69,8 @@ class ListingJudge:
         drafts = EscrowDrafts(_bytes(listing.transfer), _bytes(listing.psbt), _bytes(listing.recovery) or None)
         judgements, found = judge_escrow(drafts, intent, facts.get(listing.outpoint), owner_of(secrets), terms)
         outpoint, payout = (str(found.outpoint), found.payout) if found else ("", None)
-        judged = [self._with_ours(each, asked, facts, outpoint, payout) for each in judgements]
+        learnt = _finding(TAG, lambda: believed(self._authority.learnt))
+        judged = [self._with_ours(each, asked, facts, outpoint, payout, learnt) for each in judgements]
         is_signed = all(each.is_signed for each in judged)
         return [replace(each, is_signed=is_signed) for each in judged]
 
@@ -137,7 +138,7 @@ class ListingJudge:
 
 
 def _forms(listing: ListingToSign) -> list[tuple[Form, str]]:
-    return [("plain", listing.psbt), *(("secure", psbt) for psbt in listing.secure)]
+    return [("secure" if at else "plain", psbt) for at, psbt in enumerate(listing.drafts)]
 
 
 def _form_allowed(form: Form, venue: str, ceilings: Ceilings) -> None:

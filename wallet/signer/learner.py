@@ -13,7 +13,7 @@ from typing import Any
 from wallet import protocol
 from wallet.address import sign_in_address
 from wallet.judgement import Judgement
-from wallet.learnt.form import TAG, LearntForm, form_of
+from wallet.learnt.form import TAG, LearntForm, SeenDraft, form_of
 from wallet.policy import PolicyRefused
 from wallet.protocol import ListingToSign, RequestError
 from wallet.psbt.listing import OutpointFacts
@@ -121,12 +121,11 @@ class Learner:
         drafts = [self._seen(each, at, facts) for each in asked]
         return form_of(asked[0]["venue"], kind_at(at), drafts, self._authority.clock())
 
-    def _seen(self, asked: Answer, at: int, facts: Facts) -> Any:
+    def _seen(self, asked: Answer, at: int, facts: Facts) -> SeenDraft:
         listing: ListingToSign = protocol.read_listing(asked["listing"])
         secrets = self._authority.unlocked().secrets_of(sign_in_address(asked["user"]))
         intent = intent_of(listing, asked["venue"], 0, secrets, self._authority.ceilings)
-        psbt = (listing.psbt, *listing.secure)[at]
-        return seen_of(raw_psbt(psbt), intent, facts.get(listing.outpoint), owner_of(secrets))
+        return seen_of(raw_psbt(listing.drafts[at]), intent, facts.get(listing.outpoint), owner_of(secrets))
 
     def _store(self, form: LearntForm) -> None:
         learnt = self._authority.learnt

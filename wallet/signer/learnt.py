@@ -40,13 +40,18 @@ def as_learnt(
 
     While the file of forms is not believed it refuses those of an escrow, too, though none of theirs are learnt.
     """
-    if learnt is not None:
-        learnt.all()
+    believed(learnt)
     for at, each in enumerate(approved):
         spent = each.spent[each.index]
         assert intent.price_sats is not None and spent is not None
         draft = seen_in(each.psbt, each.index, intent.price_sats, spent.value, _ours(each.owner))
         alike(learnt, venue, kind_at(at), draft)
+
+
+def believed(learnt: LearntForms | None) -> None:
+    """Refuses while the file of forms is not believed."""
+    if learnt is not None:
+        learnt.all()
 
 
 def alike(learnt: LearntForms | None, venue: str, kind: str, draft: SeenDraft) -> None:

@@ -56,7 +56,7 @@ _USERS_IN_NEED = """
 SELECT count(*) FROM (
     SELECT user FROM new_users WHERE created_ms > :since
     UNION SELECT user FROM signatures WHERE expires_ms > :since
-    UNION SELECT user FROM listings WHERE outpoint IN (SELECT outpoint FROM payouts)
+    UNION SELECT user FROM listings WHERE outpoint IN (SELECT item FROM payouts)
 )
 """
 

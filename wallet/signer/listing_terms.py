@@ -40,17 +40,15 @@ def owner_of(secrets: UserSecrets) -> Owner:
 
 
 def escrow_addresses(secrets: UserSecrets, ceilings: Ceilings) -> dict[str, str]:
-    """Returns the addresses of the user's escrows, by venue."""
+    """Returns the venue of each address of the user's escrows."""
     vault, known = secrets.vault.get_public_key().sec(), all_terms(ceilings.escrow_terms)
-    return {venue: p2tr(escrow_of(vault, terms).script[2:]) for venue, terms in known.items()}
+    return {p2tr(escrow_of(vault, terms).script[2:]): venue for venue, terms in known}
 
 
 def drafts_to_sign(listing: ListingToSign, venue: str, ceilings: Ceilings) -> list[tuple[str, int]]:
     """Returns the PSBTs that promise a payout, each with its sighash; secure ones only where the operator says."""
-    drafts = [(listing.psbt, LISTING)]
-    if venue in ceilings.secure_listings:
-        drafts += [(psbt, SECURE_LISTING) for psbt in listing.secure]
-    return drafts
+    drafts = [(psbt, SECURE_LISTING if at else LISTING) for at, psbt in enumerate(listing.drafts)]
+    return drafts if venue in ceilings.secure_listings else drafts[:1]
 
 
 def rivals_of(drafts: list[tuple[str, int]], outpoint: str, secrets: UserSecrets, payouts: PayoutStore) -> list[str]:

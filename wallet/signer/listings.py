@@ -6,10 +6,12 @@ The facts are our own. If one of the PSBTs that are to be signed is wrong, none 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from wallet import policy, protocol
-from wallet.policy import HeldGrant
+from wallet.learnt.refused import RefusedDraft
+from wallet.policy import HeldGrant, PolicyRefused
 from wallet.protocol import ListingToSign
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.approved import Approved, approved
@@ -42,7 +44,8 @@ class ListingSigner:
             return ()
         authority, venue = self._authority, held.grant.venue
         secrets = authority.unlocked().secrets_of(held.grant.user)
-        drafts = drafts_to_sign(listing, venue, authority.ceilings)
+        with self._kept_if_refused(held, listing):
+            drafts = drafts_to_sign(listing, venue, authority.ceilings)
         return (listing.outpoint, *rivals_of(drafts, listing.outpoint, secrets, authority.ledger.payouts)[:MOST_RIVALS])
 
     def sign_listing(self, request: Answer, facts: Mapping[str, OutpointFacts]) -> Answer:
@@ -81,12 +84,27 @@ class ListingSigner:
             )
         return known
 
+    @contextmanager
+    def _kept_if_refused(self, held: HeldGrant, listing: ListingToSign) -> Iterator[None]:
+        """Keeps a draft that a rule in this block refuses, for the operator. Only those with the right to list come
+        here.
+        """
+        try:
+            yield
+        except PolicyRefused as refused:
+            grant, authority = held.grant, self._authority
+            if authority.refused is not None:
+                about = (authority.clock(), grant.venue, grant.task, grant.user, grant.min_price_sats)
+                authority.refused.keep(RefusedDraft(*about, refused.tag, refused.message, listing))
+            raise
+
     def _signed(self, held: HeldGrant, listing: ListingToSign, facts: Mapping[str, OutpointFacts]) -> ListingSignature:
         grant, authority, store = held.grant, self._authority, self._authority.ledger.signed
         secrets = authority.unlocked().secrets_of(grant.user)
         intent = intent_of(listing, grant.venue, grant.min_price_sats, secrets, authority.ceilings)
-        found = approved(listing, grant.venue, intent, facts.get(listing.outpoint), secrets, authority.ceilings)
-        as_learnt(authority.learnt, grant.venue, intent, found.forms)
+        with self._kept_if_refused(held, listing):
+            found = approved(listing, grant.venue, intent, facts.get(listing.outpoint), secrets, authority.ceilings)
+            as_learnt(authority.learnt, grant.venue, intent, found.forms)
         payouts = authority.ledger.payouts
         for promise in found.promises:
             rivals = payouts.rivals(promise.outpoint, promise.payout, promise.sighash)
@@ -109,7 +127,7 @@ class ListingSigner:
         )
         store.put_listing(signed)
         for promise in found.promises:
-            payouts.put(promise.outpoint, promise.payout, promise.sighash)
+            payouts.put(promise.outpoint, promise.payout, promise.sighash, listing.outpoint)
         # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
         authority.audit.append(now, _entry(signed, found))
         return signed
@@ -117,7 +135,7 @@ class ListingSigner:
 
 def _drafts_hash(listing: ListingToSign) -> str:
     # An escrow's as one more item, so that it is no secure listing's hash.
-    drafts = [listing.psbt, *listing.secure]
+    drafts = list(listing.drafts)
     if listing.is_in_escrow:
         drafts.append(f"escrow {listing.transfer} {listing.recovery}")
     return hashlib.sha256("\n".join(drafts).encode()).hexdigest()

@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS payouts (
     sats INTEGER NOT NULL,
     outpoint TEXT NOT NULL,
     sighash INTEGER NOT NULL,
+    item TEXT NOT NULL,
     PRIMARY KEY (script, sats, outpoint, sighash)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS payouts_outpoint ON payouts (outpoint);
@@ -32,7 +33,12 @@ CREATE INDEX IF NOT EXISTS payouts_outpoint ON payouts (outpoint);
 
 
 class PayoutStore:
-    """The table of payouts; one stays until its output is gone. Writes belong inside the ledger's transaction."""
+    """The table of payouts; one stays until its output is gone. Writes belong inside the ledger's transaction.
+
+    `outpoint` is what the payout buys, `item` the output that was listed: the same, or the one that an escrow is made
+    from. An escrow that is never made is never gone, and its payout stays: the facts do not tell what spent the item's
+    output, so they cannot say that none will come.
+    """
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -47,10 +53,10 @@ class PayoutStore:
         found = self._database.execute(query + " ORDER BY outpoint", (payout.script.hex(), payout.value, outpoint))
         return [row[0] for row in found]
 
-    def put(self, outpoint: str, payout: TxOutput, sighash: int) -> None:
+    def put(self, outpoint: str, payout: TxOutput, sighash: int, item: str) -> None:
         """Remembers a signature's payout."""
-        row = (payout.script.hex(), payout.value, outpoint, sighash)
-        self._database.execute("INSERT OR IGNORE INTO payouts VALUES (?, ?, ?, ?)", row)
+        row = (payout.script.hex(), payout.value, outpoint, sighash, item)
+        self._database.execute("INSERT OR IGNORE INTO payouts VALUES (?, ?, ?, ?, ?)", row)
 
     def forget(self, outpoint: str) -> None:
         """Forgets the payouts of an output that is gone: its signatures are worthless."""

@@ -26,6 +26,7 @@ from wallet.address import AddressError, sign_in_address
 from wallet.ceilings import Ceilings
 from wallet.facts_client import AskFacts, FactsError
 from wallet.keystore.keys import Keystore
+from wallet.learnt.refused import RefusedDrafts
 from wallet.learnt.store import LearntForms
 from wallet.policy import PolicyRefused
 from wallet.protocol import RequestError, SignerStatus
@@ -75,6 +76,7 @@ class Signer:
         locked_reason: str = "",
         has_halt_file: Callable[[], bool] = lambda: False,
         learnt: LearntForms | None = None,
+        refused: RefusedDrafts | None = None,
     ) -> None:
         self._ledger = ledger
         self._authority = authority = Authority(
@@ -86,6 +88,7 @@ class Signer:
             locked_reason=locked_reason,
             has_halt_file=has_halt_file,
             learnt=learnt,
+            refused=refused,
         )
         grants, challenges, rooms = Grants(authority, rng_bytes), ChallengeSigner(authority), Rooms(authority)
         listings, offers, withdrawals = ListingSigner(authority), OfferSigner(authority), WithdrawalSigner(authority)

@@ -29,6 +29,7 @@ from wallet.keystore import hardening, keystore, passphrase_source
 from wallet.keystore.keys import Keystore
 from wallet.keystore.keystore_file import KeystoreError
 from wallet.keystore.seal import WrongPassphrase
+from wallet.learnt.refused import REFUSED_DIRECTORY, RefusedDrafts
 from wallet.learnt.store import LEARNT_FILE, LearntForms, last_digest
 from wallet.protocol import ControlState
 from wallet.signer import start_checks
@@ -92,6 +93,7 @@ def run(
                 locked_reason=locked_reason,
                 has_halt_file=lambda: _is_there(directory / HALT_FILE),
                 learnt=learnt,
+                refused=RefusedDrafts(directory / REFUSED_DIRECTORY),
             )
 
         def answering_with(keys: Keystore | None, locked_reason: str) -> Answering:

@@ -140,13 +140,13 @@ class WithdrawalSigner:
     def _item(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> Coin:
         """Returns the inscription's coin: the vault's, or an escrow's that the vault's key opens."""
         outpoint, held = asked.coins[0], (asked.inscription_id,)
-        vault, terms = secrets.vault.get_public_key().sec(), all_terms(self._authority.ceilings.escrow_terms)
-        told = facts.get(outpoint)
-        escrow = None if told is None or told.script is None else escrow_at(told.script, vault, terms.values())
+        vault, known = secrets.vault.get_public_key().sec(), all_terms(self._authority.ceilings.escrow_terms)
+        told = rules.inputs_confirmed(outpoint, facts.get(outpoint))
+        escrow = None if told.script is None else escrow_at(told.script, vault, [terms for _, terms in known])
         if escrow is not None:
             kind: CoinKind = "p2tr" if escrow.recovery is None else "recovery"
             return replace(_coin(outpoint, facts, kind, escrow.script, held), escrow=escrow)
-        if asked.source == "escrow":
+        if asked.source == "escrow" and told.script is not None:  # an unknown one may be: `amount-proof`, for now
             raise PolicyRefused("inputs-own", f"{outpoint} is no escrow of this user's that is known here")
         return _coin(outpoint, facts, "p2tr", own_script("p2tr", vault), held)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from decimal import ROUND_CEILING, Decimal
 from typing import Any, Literal
 
 from wallet import protocol
@@ -18,6 +19,8 @@ SOURCES: tuple[Source, ...] = ("bidding", "payment", "vault", "escrow")
 WITHDRAWAL_INTENT_DIGITS = 40
 MAX_FEE_PER_KVB = 10_000_000
 VIRTUAL_KB = 1000
+# Sats for 1000 vB. The least is the nodes' relay minimum; the most is above any price that blocks have had for long.
+LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB = 1_000, 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,11 @@ def _refuse_leftovers(read: WithdrawalToSign) -> None:
         raise RequestError("fee_coins are for an inscription")
     if not read.coins:
         raise RequestError("coins are missing")
+
+
+def per_kvb(rate: Decimal) -> int:
+    """Returns a fee rate of sats for a virtual byte as sats for 1000, rounded up."""
+    return int((rate * VIRTUAL_KB).to_integral_value(ROUND_CEILING))
 
 
 def as_request(withdrawal: WithdrawalToSign) -> Mapping[str, Any]:

@@ -15,12 +15,10 @@ from wallet.psbt.common import MOST_BLOCKS_BEHIND
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.script import script_of
 from wallet.psbt.transaction import TxOutput
-from wallet.withdrawal.request import VIRTUAL_KB
+from wallet.withdrawal.request import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, VIRTUAL_KB
 
 Facts = Mapping[str, OutpointFacts]
 
-# Sats for 1000 vB. The least is the nodes' relay minimum; the most is above any price that blocks have had for long.
-LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB = 1_000, 300_000
 MOST_FEE = 200_000
 # A tenth of the sats sent, but never less than this: small amounts take as many bytes as large ones.
 FEE_SHARE, FEE_SHARE_FLOOR = 10, 20_000

@@ -17,7 +17,6 @@ from models.ledger.order_table import CANCELLING
 from strategy.bid_config import BidConfig
 from strategy.bidding.renewal import margin_ms
 from strategy.book import VenueProfile
-from strategy.calm import MOST_LOOPS
 from strategy.intents import Memory
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError
@@ -135,19 +134,18 @@ class Bidder:
         else:
             first_s = self._until_cycle(assignment.task.slug_key, config.loop_s, now_ms / 1000)
         every = self._state.calm.loops(config, now_ms)
-        if every == 1:
-            return first_s
-        due_s = self._next_due_ms(config, now_ms) / 1000
-        return until_rare_cycle(first_s, config.loop_s, now_ms / 1000, every=every, due_s=due_s)
+        if every > 1:
+            due_s = self._next_due_ms(config, now_ms) / 1000
+            first_s = until_rare_cycle(first_s, config.loop_s, now_ms / 1000, every=every, due_s=due_s)
+        if hours := config.active_hours:
+            # Bids must not outlast their hours by a long loop.
+            change_ms = next_change_ms(hours.tz, hours.begin, hours.end, now_ms, int(first_s * 1000))
+            return first_s if change_ms is None else (change_ms - now_ms) / 1000
+        return first_s
 
     def _next_due_ms(self, config: BidConfig, now_ms: int) -> float:
-        """Returns when an order of ours, or the hour, next needs a cycle, whatever the market does."""
+        """Returns when an order of ours next needs a cycle, whatever the market does."""
         own = orders.open_orders(self._context.task_id)
         if needs_fresh_read(own, now_ms):
             return now_ms
-        due_ms = min((order.expires_ms - margin_ms(config) for order in own), default=math.inf)
-        if hours := config.active_hours:
-            longest_ms = MOST_LOOPS * config.loop_s * 1000
-            change_ms = next_change_ms(hours.tz, hours.begin, hours.end, now_ms, longest_ms)
-            return due_ms if change_ms is None else min(due_ms, change_ms)
-        return due_ms
+        return min((order.expires_ms - margin_ms(config) for order in own), default=math.inf)

@@ -28,6 +28,13 @@ class PaymentCoins:
         self._faults = faults
         self._coins: list[Utxo] | None = None  # confirmed, dearest first
         self._is_plain: dict[str, bool] = {}
+        self._has_unconfirmed = False
+        self._has_unknown = False
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a coin was passed over that may pay later: in no block yet, or of contents that nobody knows."""
+        return self._has_unconfirmed or self._has_unknown
 
     def pay(self, price: int, in_use: Collection[str], what: str = "a bid") -> tuple[Coin, ...] | PlaceResult:
         """Chooses the fewest coins, none of them `in_use`, that pay `price` sats and leave no dust; the dearest first.
@@ -58,6 +65,7 @@ class PaymentCoins:
         if self._coins is None:
             found = self._context.market.coins(self._payment, COINS_S)
             confirmed = [coin for coin in found if coin.is_confirmed]
+            self._has_unconfirmed = len(confirmed) < len(found)
             self._coins = sorted(confirmed, key=lambda coin: (-coin.value, coin.outpoint))
         return self._coins
 
@@ -65,5 +73,6 @@ class PaymentCoins:
         """Tells whether the coin is known to hold neither inscription nor rune."""
         if outpoint not in self._is_plain:
             facts = self._context.market.outpoint(outpoint, CONTENTS_S)
+            self._has_unknown = self._has_unknown or facts.inscriptions is None or facts.runes is None
             self._is_plain[outpoint] = facts.inscriptions == () and facts.runes == () and facts.is_unspent is not False
         return self._is_plain[outpoint]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from models.ledger import orders
 from models.ledger.order_table import Order
-from strategy.bidding.plan_bids import memory_without_raise, raise_rung
+from strategy.bidding.restrained import memory_without_raise, raise_rung
 from strategy.calm import Calm
 from strategy.intents import Memory
 from workers.bidding import dry_run

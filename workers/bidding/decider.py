@@ -107,7 +107,7 @@ class Decider:
         """
         if plan.reference is None or not self._config.wants_history or Reason.TRAIT_FLOOR_MISSING in plan.marks:
             return
-        floor_samples.record(*self._history_key(), plan.reference, now_ms)
+        floor_samples.record(*self._history_key(), plan.reference, now_ms, plan.raw_reference)
 
     def _seen(self, max_age_s: float, *, by_floor: bool) -> MarketLook:
         config, faults, now_ms = self._config, self._inputs.faults, self._context.clock_ms()

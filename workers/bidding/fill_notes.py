@@ -52,7 +52,7 @@ def _network_fee(inputs: CycleInputs, outcome: BiddingOutcome, order: Order) -> 
     if after is None:
         return None
     _remember(inputs, after.taken_ms, after.sats)
-    fee_sats = before_sats - after.sats - int(order.price_sats)
+    fee_sats = before_sats - after.sats - order.spent_sats
     most = max(MOST_FEE_SATS, MOST_RESERVES * (outcome.done.last.seen.fee_reserve_sats or 0))
     return fee_sats if 0 <= fee_sats <= most else None
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from decimal import ROUND_DOWN, Decimal, localcontext
 
 from markets.base import NotSupported, Sale, Sales, VenueError
 from markets.look import kind_of_slug
 from markets.market_client import MarketClient
 from models.ledger import orders
 from models.ledger.order_table import Order
-from models.ledger.orders import SoldInto
+from models.ledger.orders import Part, SoldInto
 from strategy import entry
+from strategy.bid_config import is_ticker
 from workers.faults import Faults
 
 CLOCKS_MS = 2_000  # how far the venue's clock may be behind ours; it may tell whole seconds only
@@ -52,7 +54,7 @@ class Explainer:
         """Closes the order as filled if a sale explains that it is gone; returns whether it did."""
         found = self._sales_of(order.slug)
         for sale in found.sales if found else ():
-            if self._explains(sale, order) and orders.fill(order, now_ms, _as_told(sale)):
+            if self._explains(sale, order) and orders.fill(order, now_ms, self._as_told(sale, order)):
                 return True
         return False
 
@@ -123,6 +125,24 @@ class Explainer:
         oldest_first = sorted(found.sales, key=lambda sale: (sale.sold_ms, sale.sale_id))
         return replace(found, sales=tuple(oldest_first))
 
+    def _as_told(self, sale: Sale, order: Order) -> SoldInto:
+        return SoldInto(sale.sale_id, sale.inscription_id, sale.sold_ms, self._part(sale, order))
 
-def _as_told(sale: Sale) -> SoldInto:
-    return SoldInto(sale.sale_id, sale.inscription_id, sale.sold_ms)
+    def _part(self, sale: Sale, order: Order) -> Part | None:
+        """Returns the part of the order that was sold, as far as the sales tell now; None if that is all of it."""
+        if not is_ticker(order.slug) or sale.price >= order.price_sats:
+            return None
+        found = self._sales_of(order.slug)
+        parts = [other for other in found.sales if self._explains(other, order)] if found else [sale]
+        sats = sum(each.price for each in parts)
+        whole = Decimal(order.quantity)
+        # The price of a token does not change: where the venue tells no quantity, it follows from the sats.
+        quantity = sum((each.quantity or _share(whole, each.price, order.price_sats) for each in parts), Decimal(0))
+        if sats >= order.price_sats or quantity >= whole:
+            return None
+        return Part(sats, f"{quantity.normalize():f}")
+
+
+def _share(quantity: Decimal, sats: int, of_sats: int) -> Decimal:
+    with localcontext(prec=38, rounding=ROUND_DOWN):
+        return quantity * sats / of_sats

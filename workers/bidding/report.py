@@ -17,7 +17,7 @@ from models.tasks import cycles
 from models.tasks.troubles import Conditions
 from strategy.bidding.patience import patience_of, used_percent
 from strategy.book import Snapshot
-from strategy.intents import Memory, RungNote
+from strategy.intents import BudgetRoom, Memory, RungNote
 from strategy.reasons import Reason
 from strategy.summary import left_alone, summary
 from workers.bidding.assignment import BiddingAssignment
@@ -71,7 +71,7 @@ def record(context: Context, outcome: BiddingOutcome, faults: Faults, monthly_wo
     _write(context, action, _detail(outcome, faults), outcome.memory, faults, _conditions(outcome, context, every_s))
     task_id, reasons = context.task_id, _cancel_reasons(outcome)
     for order in outcome.filled:
-        log.info("task %d: filled %d of %s, order %d", task_id, order.price_sats, order.slug, order.id)
+        log.info("task %d: filled %d of %s, order %d", task_id, order.spent_sats, order.slug, order.id)
     for order in outcome.done.cancelled:
         log.info(
             "task %d: cancelled %d of %s, order %d (%s)",
@@ -200,6 +200,7 @@ def _detail(outcome: BiddingOutcome, faults: Faults) -> dict[str, Any]:
         "spend_left_sats": limits.spend_left_sats,
         "fills_left_today": limits.fills_left_today,
         "spend_left_today_sats": limits.spend_left_today_sats,
+        "budget": _budget(limits.budget),
         "signed": [
             {"whose": room.whose, "most_sats": room.most_sats, "signed_sats": room.signed_sats}
             for room in limits.signed
@@ -220,6 +221,10 @@ def _detail(outcome: BiddingOutcome, faults: Faults) -> dict[str, Any]:
         ],
         "errors": faults.texts,
     }
+
+
+def _budget(room: BudgetRoom | None) -> dict[str, Any] | None:
+    return None if room is None else {"id": room.budget_id, "sats": room.sats, "fills": room.orders}
 
 
 def _seen(decision: Decision) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from markets.gateway_client import skew_words
+from strategy.intents import BudgetRoom
 from strategy.reasons import Reason
 from workers.bidding.decision import Decision
 from workers.bidding.inputs import CycleInputs
@@ -23,6 +24,8 @@ def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
     if limits.spend_left_today_sats == 0:
         text = f"spendCapPerDaySats ({config.spend_cap_per_day_sats}) was spent within 24 hours"
         faults.add("place", text, backs_off=False)
+    if limits.budget is not None and any(note.reason is Reason.BUDGET for note in decision.plan.rungs):
+        faults.add("place", f"the budget {limits.budget.name!r} {_left(limits.budget)}", backs_off=False)
     if limits.hold is Reason.FILL_BURST:
         text = "several bids were filled within ten minutes, which a market that turns does: nothing is placed"
         faults.add("place", f"{text} until that is ten minutes ago", backs_off=False)
@@ -33,6 +36,13 @@ def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
     if limits.rungs is not None and any(note.reason is Reason.QUOTA for note in decision.plan.rungs):
         which = f"only the top {limits.rungs} of the ladder get new bids" if limits.rungs else "no new bids for now"
         faults.add("place", f"the month's quota of calls runs short: {which}", backs_off=False)
+
+
+def _left(room: BudgetRoom) -> str:
+    """Describes the room of a budget in which not all of the ladder fits."""
+    found = [] if room.sats is None else [f"{max(0, room.sats)} sats"]
+    found += [] if room.orders is None else [f"{max(0, room.orders)} fills"]
+    return f"leaves this task {' and '.join(found)}, its open bids included"
 
 
 def _low_cap(inputs: CycleInputs) -> str:

@@ -113,7 +113,7 @@ class ListingCycle:
             None if open_ is None else open_.outpoint,
             max_age_s,
             self._faults,
-            frozenset(self._keys.escrows.values()),
+            frozenset(self._keys.escrows),
         )
 
     def _is_as_known(self, open_: Listing | None) -> bool:
@@ -130,7 +130,9 @@ class ListingCycle:
             outcome.error = f"the inscription is not at the vault {self._keys.vault}: send it there and start again"
             return
         ending = self._state.end_finder.ending(newest, self._slug, self._faults)
-        if ending.sale is not None:
+        # On its way into an escrow it leaves its output without a sale, and only an index tells where it is then.
+        is_in_doubt = outcome.located.is_untraced and self._context.venue.lists_in_escrow
+        if ending.sale is not None and not is_in_doubt:
             self._close(open_, ending.sale)
             if open_ is None:
                 listings.note_late_sale(newest, ending.sale, self._context.clock_ms())
@@ -225,7 +227,7 @@ class ListingCycle:
         """Begins the way home from the escrow: another price is signed for an output of the vault only."""
         user, item, outpoint = self._assignment.user, self._task.inscription_id, outcome.located.outpoint
         assert outpoint is not None and outcome.plan is not None
-        how = bring_home(self._context, user, self._keys, item, outpoint, self._faults)
+        how = bring_home(self._context, user, self._keys, item, outpoint, self._faults, outcome.plan.price)
         outcome.words = f"waiting: the inscription is {how} from its escrow; wanted {outcome.plan.note}"
         outcome.plan = None
 

@@ -63,11 +63,14 @@ class ListingDrain:
         read = read_own_listings(context, listing.wallet, 0, faults)
         if read is None:
             return
+        is_shown = shown_of(read, listing.inscription_id, listing.wallet) is not None
+        is_acknowledged = self._cancelled(listing, faults) if is_shown else None
         # While the row is open: nobody looks after an item whose listing is closed.
         if self._brought_home(listing, faults) is Homecoming.LATER:
             return
-        if shown_of(read, listing.inscription_id, listing.wallet) is not None:
-            self._cancel(listing, faults)
+        if is_shown:
+            if is_acknowledged is not None:
+                self._settle_cancelled(listing, is_acknowledged, faults)
             return
         if listing.state == CANCELLING and self._has_left(listing, faults):
             self._close_left(listing, slug, faults)  # it vanished without a cancel of ours
@@ -80,20 +83,27 @@ class ListingDrain:
 
     def _brought_home(self, listing: Listing, faults: Faults) -> Homecoming | None:
         """Begins the way home of an item that lies in its escrow; one that is impossible is left to its owner."""
-        keys, context = self._known_keys(faults), self._context
-        task = tasks.under_token(context.task_id, context.token)
-        if task is None or keys is None or context.venue.name not in keys.escrows:
+        context = self._context
+        if not context.venue.lists_in_escrow:
+            return None
+        keys, task = self._known_keys(faults), tasks.under_token(context.task_id, context.token)
+        if task is None or keys is None:
+            return Homecoming.LATER
+        if context.venue.name not in keys.escrows.values():
             return None
         located = self._located(listing, faults)
+        if located.inscription_state in ("unknown", "pending"):
+            return Homecoming.LATER
         if not located.is_in_escrow or located.outpoint is None:
             return None
         return bring_home(context, task.user, keys, listing.inscription_id, located.outpoint, faults)
 
-    def _cancel(self, listing: Listing, faults: Faults) -> None:
+    def _cancelled(self, listing: Listing, faults: Faults) -> bool | None:
+        """Sends the cancel; tells whether the venue confirms it, None when it could not be sent."""
         context = self._context
         signature = self._proof(listing, faults)
         if signature is None:
-            return
+            return None
         with signals_held():
             if listing.state in (RESERVED, SIGNED, SUBMITTED):
                 listings.move(listing, UNKNOWN, context.clock_ms())
@@ -102,6 +112,10 @@ class ListingDrain:
             context.crash("listing-cancelling")
             is_acknowledged = self._sent(listing, signature, faults)
         context.crash("listing-cancelled")
+        return is_acknowledged
+
+    def _settle_cancelled(self, listing: Listing, is_acknowledged: bool, faults: Faults) -> None:
+        context = self._context
         read = read_own_listings(context, listing.wallet, 0, faults)
         if read is not None and listing.state == CANCELLING:
             shown = shown_of(read, listing.inscription_id, listing.wallet)
@@ -171,7 +185,7 @@ class ListingDrain:
         keys, market = self._known_keys(faults), self._context.market
         if keys is None:
             return LocatedInscription("unknown")
-        place, escrows = (keys.vault, listing.outpoint, _CHAIN_AGE_S), frozenset(keys.escrows.values())
+        place, escrows = (keys.vault, listing.outpoint, _CHAIN_AGE_S), frozenset(keys.escrows)
         return whereabouts.locate(market, listing.inscription_id, *place, faults, escrows)
 
     def _known_keys(self, faults: Faults) -> UserKeys | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from decimal import ROUND_CEILING
 from enum import StrEnum
 
 from markets.base import VenueError
@@ -18,7 +17,14 @@ from models.ledger.withdrawals import REFUSED, RESERVED, CoinsTaken, NewWithdraw
 from models.users import User
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
-from wallet.withdrawal.request import VIRTUAL_KB, WithdrawalToSign, as_request
+from wallet.withdrawal.request import (
+    LEAST_FEE_PER_KVB,
+    MOST_FEE_PER_KVB,
+    VIRTUAL_KB,
+    WithdrawalToSign,
+    as_request,
+    per_kvb,
+)
 from workers.bidding.coins import PaymentCoins
 from workers.bidding.place_result import PlaceResult
 from workers.context import Context
@@ -28,14 +34,21 @@ FEES_S = 60.0
 # Virtual bytes of the transaction with a few coins that pay for it.
 VSIZE = 500
 WAY_HOME = "bring the inscription home from its escrow"
+# Ways home of one item that may begin in a day, and how many of them for another price: the rest is for its end.
+MOST_A_DAY, MOST_A_DAY_FOR_A_PRICE = 8, 4
+DAY_MS = 86_400_000
+# Another price is worth this part of it in fees.
+FEE_SHARE = 10
+# Refusals that pass: a fact is missing, a day's limit is used up, a person has stopped all signatures.
+_PASSING = frozenset({"inputs-confirmed", "inputs-cardinal", "amount-proof", "velocity", "control-state"})
 
 
 class Homecoming(StrEnum):
     """The state of an item's way home."""
 
     ON_ITS_WAY = "on its way home"
-    LATER = "not on its way home yet"  # something did not answer: to be tried again
-    IMPOSSIBLE = "not to be brought home"  # no coin pays the fee, or the signer refuses: its owner is told why
+    LATER = "not on its way home yet"  # something did not answer, or must wait: to be tried again
+    IMPOSSIBLE = "not to be brought home"  # no coin pays the fee, or the signer refuses for good: its owner is told why
 
 
 def bring_home(
@@ -45,13 +58,21 @@ def bring_home(
     inscription_id: str,
     outpoint: str,
     faults: Faults,
+    wanted_sats: int | None = None,
     new_intent: Callable[[], str] = lambda: os.urandom(20).hex(),
 ) -> Homecoming:
-    """Signs the way home of the inscription at `outpoint`, once."""
+    """Signs the way home of the inscription at `outpoint`, once.
+
+    `wanted_sats` is the price that it is to be listed for afterwards, if that is why it comes home.
+    """
     for row in withdrawals.open_of(user.id):
         if outpoint in json.loads(row.coins):
             # A reserved one may never be signed: the caretaker finds that out, and frees its coins.
             return Homecoming.LATER if row.state == RESERVED else Homecoming.ON_ITS_WAY
+    most = MOST_A_DAY if wanted_sats is None else MOST_A_DAY_FOR_A_PRICE
+    if withdrawals.ways_home_since(user.id, inscription_id, context.clock_ms() - DAY_MS) >= most:
+        faults.add(WAY_HOME, f"it has begun {most} ways home in a day", backs_off=False)
+        return Homecoming.LATER
     paying = _paying(context, user.id, keys, faults)
     if isinstance(paying, Homecoming):
         return paying
@@ -65,6 +86,8 @@ def bring_home(
         inscription_id=inscription_id,
         fee_per_kvb=fee_per_kvb,
     )
+    if (refused := _judged(context, asked, wanted_sats, faults)) is not None:
+        return refused
     new = NewWithdrawal(
         intent=asked.intent,
         user_id=user.id,
@@ -83,29 +106,53 @@ def bring_home(
     try:
         signed = context.signer.sign_withdrawal(asked)
     except (SignerRefused, SignerLocked) as error:
-        faults.add_unsigned(WAY_HOME, error)
         withdrawals.move(row, REFUSED, context.clock_ms(), str(error))
-        return Homecoming.IMPOSSIBLE
+        return _unsigned(error, faults)
     except SignerError as error:
-        faults.add(WAY_HOME, error)
-        return Homecoming.LATER
+        return _unsigned(error, faults)
     context.crash("homecoming-signed")
     withdrawals.signed(row, signed.txid, signed.sent_sats, signed.fee_sats, context.clock_ms())
     context.crash("homecoming-stored")
     return Homecoming.ON_ITS_WAY
 
 
+def _judged(context: Context, asked: WithdrawalToSign, wanted_sats: int | None, faults: Faults) -> Homecoming | None:
+    """Has the way home judged before its row is written, so that no rows of refused ones pile up; None: it may go."""
+    try:
+        _, fee_sats = context.signer.judge_withdrawal(asked)
+    except SignerError as error:
+        return _unsigned(error, faults)
+    if wanted_sats is not None and fee_sats * FEE_SHARE > wanted_sats:
+        text = f"its fee of {fee_sats} sats is more than a tenth of the {wanted_sats} that it would be listed for"
+        faults.add(WAY_HOME, text, backs_off=False)
+        return Homecoming.IMPOSSIBLE
+    return None
+
+
+def _unsigned(error: SignerError, faults: Faults) -> Homecoming:
+    faults.add_unsigned(WAY_HOME, error)
+    is_final = isinstance(error, SignerRefused) and error.tag not in _PASSING
+    return Homecoming.IMPOSSIBLE if is_final else Homecoming.LATER
+
+
 def _paying(context: Context, user_id: int, keys: UserKeys, faults: Faults) -> tuple[int, tuple[str, ...]] | Homecoming:
     """Returns sats for 1000 vB and the coins that pay them."""
     try:
-        rate = context.market.fees(FEES_S).hour
+        rate = max(LEAST_FEE_PER_KVB, per_kvb(context.market.fees(FEES_S).hour))
     except VenueError as error:
         faults.add(WAY_HOME, error)
         return Homecoming.LATER
-    per_kvb = max(VIRTUAL_KB, int((rate * VIRTUAL_KB).to_integral_value(ROUND_CEILING)))
-    most_fee = -(-per_kvb * VSIZE // VIRTUAL_KB)
-    in_use = withdrawals.taken_coins(user_id) | set(withdrawals.coins_behind_bids(user_id))
-    found = PaymentCoins(context, keys.payment, faults).pay(most_fee, in_use, "the way home from an escrow, a fee")
+    if rate > MOST_FEE_PER_KVB:
+        faults.add(WAY_HOME, f"{rate} sats for 1000 vB are more than {MOST_FEE_PER_KVB}", backs_off=False)
+        return Homecoming.LATER
+    most_fee = -(-rate * VSIZE // VIRTUAL_KB)
+    taken = withdrawals.taken_coins(user_id)
+    coins = PaymentCoins(context, keys.payment, faults)
+    found = coins.pay(
+        most_fee, taken | set(withdrawals.coins_behind_bids(user_id)), "the way home from an escrow, a fee"
+    )
     if isinstance(found, PlaceResult):
-        return Homecoming.IMPOSSIBLE if found is PlaceResult.NO_COINS else Homecoming.LATER
-    return per_kvb, tuple(coin.outpoint for coin in found)
+        # An open withdrawal gives its coins back, or their change.
+        is_final = found is PlaceResult.NO_COINS and not (taken or coins.is_in_doubt)
+        return Homecoming.IMPOSSIBLE if is_final else Homecoming.LATER
+    return rate, tuple(coin.outpoint for coin in found)

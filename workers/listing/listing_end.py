@@ -64,7 +64,8 @@ class EndFinder:
         ours = [
             sale for sale in found.sales if sale.inscription_id == newest.inscription_id and sale.sold_ms >= since_ms
         ]
-        return max(ours, key=lambda sale: sale.sold_ms, default=None)
+        # The first one: it spent our output, and whoever bought it may have sold it on since.
+        return min(ours, key=lambda sale: sale.sold_ms, default=None)
 
     def _sold_for(self, sale: Sale, newest: Listing) -> SoldFor:
         # The signer signs for the whole price but for what the operator lets the venue keep, and then nobody knows.

@@ -44,9 +44,8 @@ def read_market(context: Context, config: ListingConfig, slug: str | None, fault
     """Reads the values that this config's price depends on."""
     now_ms, venue = context.clock_ms(), context.venue.name
     elsewhere = None if venue == context.settings.market else venue
-    return ItemLook(context.market, elsewhere, now_ms, floor_samples.history_of_asks(elsewhere)).read(
-        config, slug, faults
-    )
+    found = ItemLook(context.market, elsewhere, now_ms).read(config, slug, faults)
+    return found.with_history(floor_samples.history_of_asks(elsewhere), now_ms)
 
 
 def sample(market: ListingMarket, own_wallets: Collection[str], now_ms: int) -> None:

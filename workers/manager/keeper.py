@@ -57,6 +57,7 @@ class Keeper:
         self._stop_reason: str | None = None
         self._error_told = False
         self._granted: int | None = None
+        self._has_died = False  # and no worker was tried since
 
     @property
     def is_busy(self) -> bool:
@@ -149,14 +150,15 @@ class Keeper:
     async def _agree(self, *, asked: bool) -> bool:
         """Takes step after step; returns False when another operation must go on instead, with a newer row.
 
-        The task's place is kept from a worker's end to the start of the one that follows it here.
+        The task's place is kept from a worker's end to the start of the one that follows it, also while a dead one's
+        successor rests; a start that fails leaves it.
         """
         agreed = True
         try:
             agreed = await self._steps(asked=asked)
             return agreed
         finally:
-            if agreed and not self._runs_worker():
+            if agreed and not self._runs_worker() and not self._has_died:
                 self._surroundings.places.leave(self.task_id)
 
     async def _steps(self, *, asked: bool) -> bool:
@@ -167,12 +169,15 @@ class Keeper:
         for _ in range(_MOST_STEPS):
             if self.child is not None and self.child.has_ended:
                 dead, self.child = self.child, None
+                self._has_died = dead.kind != "drain"
                 record_death(dead, self._restarts, self.task_id, time.monotonic(), self._now_ms)
             row = tasks.with_owner(self.task_id)
             if row is None:
+                self._has_died = False
                 await self._vanished()
                 return True
             step = next_step(self._facts(row, asked))
+            self._has_died = self._has_died and step in (Step.REST, Step.START_WORKER)
             if step is Step.REST:
                 self._look_at(self._restarts.not_before)
                 return True
@@ -308,6 +313,7 @@ class Keeper:
 
     def _start_refused(self, kind: Kind) -> None:
         """Tells the waiting client, which may take its row back before the next try."""
+        self._has_died = False
         if self.child is not None and self.child.has_ended:
             self.child = None
         self._restarts.rest_for(time.monotonic(), self._surroundings.timing.refused_rest_s)
@@ -320,6 +326,7 @@ class Keeper:
             return
         if self.child is not None and self.child.has_ended:
             return  # it is buried at the next step
+        self._has_died = False
         log.warning("task %d: failed to start its %s worker: %s", row.id, kind, refusal.message)
         self._restarts.rest(time.monotonic(), PEERS_AWAY_REST_S if refusal.code in PEERS_AWAY else LONGEST_REST_S)
         self._error_told = True

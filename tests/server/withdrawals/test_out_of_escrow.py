@@ -21,7 +21,7 @@ pytestmark = pytest.mark.gen_test
 
 VAULT_KEY = VAULT.get_public_key().sec()
 ESCROW = p2tr(escrow_of(VAULT_KEY, ESCROW_TERMS["simulator-ordnet"]).script[2:])
-ESCROWS = {"vault_pubkey": VAULT_KEY[1:].hex(), "escrows": {"simulator-ordnet": ESCROW}}
+ESCROWS = {"vault_pubkey": VAULT_KEY[1:].hex(), "escrows": {ESCROW: "simulator-ordnet"}}
 
 
 def in_escrow(service: Service, chain: Chain) -> None:

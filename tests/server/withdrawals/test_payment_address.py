@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from markets.base import Fees, Unavailable
+from markets.base import Fees, TooManyLookups, Unavailable
 from models.ledger.withdrawals import Withdrawal
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service
@@ -210,3 +210,23 @@ async def test_who_signs_in_with_the_payment_address_has_the_coins_already(servi
     await service.signer.stop()
     await service.signer.start()
     assert (await withdraw(service, from_="payment")).status == 409
+
+
+async def test_coins_that_may_not_be_asked_about_now_stay_and_the_rest_goes(service: Service, chain: Chain) -> None:
+    chain.put(KEYS["payment"], *(coin(number, 100_000 - number) for number in range(1, 7)))
+    known, asked = chain.facts, []
+
+    def outpoint(outpoint: str) -> Any:
+        asked.append(outpoint)
+        return known[outpoint] if outpoint == coin(2).outpoint else TooManyLookups(30.0, "ask again in 30 s")
+
+    service.gateway.answers["outpoint"] = outpoint
+    answer = await withdraw(service, from_="payment")
+
+    assert answer.status == 201 and answer.json["coins"] == [coin(2).outpoint]
+    assert {each["reason"] for each in answer.json["leftOut"]} == {"ask again in 30 s"}
+    assert len(answer.json["leftOut"]) == 5 and len(asked) == 4
+
+    service.gateway.answers["outpoint"] = TooManyLookups(30.0, "ask again in 30 s")
+    refused = await withdraw(service, from_="payment")
+    assert (refused.status, refused.headers["Retry-After"]) == (429, "30")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -109,3 +110,19 @@ async def test_of_two_at_once_one_gets_the_coins(service: Service, chain: Chain)
     answers = await asyncio.gather(*(withdraw(service, from_="payment") for _ in range(4)))
     assert sorted(each.status for each in answers) == [201, 409, 409, 409]
     assert len(service.signer.signed) == len(chain.sent) == 1
+
+
+async def test_the_wait_for_a_thread_leaves_the_whole_time_to_send(service: Service, chain: Chain) -> None:
+    chain.put(KEYS["payment"], coin(1))
+    market = service.app.settings["services"].market
+    ask, began_ms = market._ask, [0]
+
+    def late(question: object) -> object:
+        time.sleep(0.05)
+        began_ms[0] = time.time_ns() // 1_000_000
+        return ask(question)
+
+    market._ask = late
+    await withdraw(service, from_="payment")
+    sent = next(each for each in service.gateway.asked if each["verb"] == "broadcast")
+    assert sent["deadline_ms"] >= began_ms[0] + 10_000

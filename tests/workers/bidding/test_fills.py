@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from markets.base import NotFound, NotSupported, Sale, Unavailable
-from models.ledger import orders
+from models.ledger import fills, orders
 from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.table import STOPPED
@@ -263,6 +263,41 @@ def test_a_part_that_was_sold_is_shown_and_makes_no_second_bid(world: World) -> 
     world.market.asks_ = [ask(2_000, quantity=200)]
     bidder.cycle()
     assert orders.fills(task).count == 1, "cancelled is only what was left of it"
+    (fill,) = fills.newest(int(world.user.id), fills.Wanted(), 2)
+    assert (fill.price_sats, fill.quantity) == (45_000, Decimal(600))
+    assert fills.total_of_task(task).sats == 45_000
+    assert orders.fills(task).sats == whole.price, "the limits count all of it"
+
+
+@pytest.mark.parametrize(
+    ("told", "sold"),
+    [
+        ([(45_000, "600")], (45_000, 600)),
+        ([(30_000, "400"), (15_000, "200")], (45_000, 600)),
+        ([(45_000, None)], (45_000, 600)),
+        ([(30_000, "400"), (45_000, "600")], (75_000, 1_000)),
+        ([(74_000, "1000")], (75_000, 1_000)),  # less is what the seller got
+    ],
+)
+def test_of_a_bid_that_was_sold_in_parts_those_are_recorded_that_were_told(
+    world: World, told: list[tuple[int, str | None]], sold: tuple[int, int]
+) -> None:
+    config = replace(CATS, type="rune", slug="UNCOMMON•GOODS", quantity=Decimal(1000), bid_count=1)
+    config = replace(config, bid_mode="fixed", bid_fixed_low=75_000, bid_fixed_high=75_000)
+    world.market.asks_ = [ask(20_000, quantity=200)]
+    task, bidder = world.begun(config)
+    bidder.cycle()
+    [whole] = world.market.own_
+    world.market.own_ = []
+    part = Sale("part", whole.slug, 0, None, KEYS.payment, whole.venue_id, None, world.clock())
+    world.market.sales_ = [
+        replace(part, sale_id=f"part-{number}", price=sats, quantity=Decimal(tokens) if tokens else None)
+        for number, (sats, tokens) in enumerate(told)
+    ]
+    world.later(30, bidder)
+    (fill,) = fills.newest(int(world.user.id), fills.Wanted(), 2)
+    assert (fill.price_sats, fill.quantity) == sold
+    assert orders.fills(task).sats == 75_000
 
 
 def test_a_bid_sold_while_its_task_is_drained_is_filled(world: World) -> None:

@@ -15,7 +15,7 @@ from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop
 from strategy.reasons import Reason
 from tests.workers.bidding.fakes import START_MS, ask
 from tests.workers.bidding.test_limits_of_a_task import MINUTE_MS, limits, order
-from tests.workers.bidding.world import CATS, World
+from tests.workers.bidding.world import CATS, World, seconds
 from workers.context import BadConfig
 
 HOUR_MS = 60 * MINUTE_MS
@@ -61,6 +61,17 @@ def test_a_floor_beyond_the_bounds_keeps_a_fixed_range_from_bidding(world: World
     assert floor_samples.history(*key, world.clock()).samples == 3, "a guarded task samples the floor in any mode"
 
 
+def test_a_spike_that_was_clamped_is_outside_the_bounds_all_the_same(world: World) -> None:
+    task = world.task(replace(CATS, bid_count=1, only_while_floor_between=(Decimal(80_000), Decimal(130_000))))
+    for minute in range(1, 12):
+        floor_samples.record("ordinals", "cats", "floor", Decimal(100_000), world.clock() - minute * MINUTE_MS)
+    bidder = world.bidder(task)
+    for floor, prices in ((180_000, []), (128_701, []), (128_700, [93_000])):
+        world.market.asks_ = [ask(floor)]
+        world.later(61, bidder)
+        assert world.market.prices == prices, f"at {floor}, where bids would follow 125,000 at most"
+
+
 def test_beyond_its_hours_a_task_has_no_bids(world: World) -> None:
     # START_MS in UTC decides which hours are now.
     minute = START_MS // MINUTE_MS % 1_440
@@ -69,6 +80,20 @@ def test_beyond_its_hours_a_task_has_no_bids(world: World) -> None:
     assert world.market.prices != []
     world.later(10 * 60, bidder)
     world.later(30, bidder)
+    assert (world.market.prices, "skipped 5 active_hours" in world.action(task)) == ([], True)
+
+
+@pytest.mark.parametrize("loop_s", [None, 3_600])
+def test_a_task_wakes_when_its_hours_end_however_long_its_loop(world: World, loop_s: int | None) -> None:
+    minute = START_MS // MINUTE_MS % 1_440
+    begin, end = (f"{m // 60 % 24:02d}:{m % 60:02d}" for m in (minute, minute + 1))
+    config = replace(CATS, active_hours=ActiveHours("UTC", begin, end), loop_seconds=loop_s, bid_expiry_minutes=180)
+    task, bidder = world.begun(config)
+    assert world.market.prices != []
+    for _ in range(5):
+        world.clock.advance(seconds(bidder.cycle()))
+    bidder.cycle()
+    assert (world.clock() - START_MS) / 1000 < 180
     assert (world.market.prices, "skipped 5 active_hours" in world.action(task)) == ([], True)
 
 

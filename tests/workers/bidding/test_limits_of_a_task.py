@@ -8,6 +8,8 @@ from models.ledger import orders
 from models.ledger.limits import Holder, Readings, exposure_limits_of, limits_of
 from models.ledger.order_table import CLOSED, LIVE, Order
 from models.ledger.orders import ExposureLimits, NewOrder, SoldInto
+from strategy.bid_config import BidConfig
+from strategy.bid_parts import ActiveHours
 from strategy.intents import Limits
 from strategy.reasons import Reason
 from tests.workers.bidding.fakes import KEYS, START_MS
@@ -52,6 +54,18 @@ def test_what_other_tasks_and_untracked_bids_hold_is_not_left(world: World) -> N
     assert limits(world, mine).user_headroom == 50_000_000 - 60_000 - 1_000
     assert limits(world, mine, dry_run=True).user_headroom == 50_000_000 - 7_000
     assert limits(world, None).user_headroom == 50_000_000 - 112_000 - 1_000
+
+
+def test_a_wrong_clock_does_not_hide_that_it_is_not_the_hour(world: World) -> None:
+    minute = START_MS // MINUTE_MS % 1_440
+    begin, end = (f"{m // 60 % 24:02d}:{m % 60:02d}" for m in (minute + 1, minute + 2))
+    plan, read = world.settings.plans["beta"], Readings(1, 2, skew_s=61.0)
+
+    def hold(config: BidConfig) -> Reason | None:
+        return limits_of(Holder(world.user.id, world.task(config), config, plan), read, 0, START_MS).hold
+
+    assert hold(replace(CATS, active_hours=ActiveHours("UTC", begin, end))) is Reason.ACTIVE_HOURS
+    assert hold(replace(CATS, slug="dogs")) is Reason.CLOCK_SKEW
 
 
 def test_fills_pause_then_burst_then_neither(world: World) -> None:

@@ -81,6 +81,7 @@ class World:
             venue=self.settings.market,
             max_tasks=20,
             now_ms=self.clock(),
+            budget_id=config.budget_id,
         )
         tasks.set_desired(task, RUNNING)
         return int(task.id)

@@ -61,6 +61,15 @@ def test_the_spend_of_the_listed_output_is_no_sale_where_items_pass_through_an_e
     assert (fill.price_sats, fill.txid) == (105_000, None)
 
 
+def test_the_sale_of_our_listing_is_the_first_one_whoever_sells_it_on(shop: ListingWorld) -> None:
+    task, lister = shop.begun()
+    shop.market.buy(105_000)
+    shop.clock.advance(20)
+    shop.market.tell_sale(400_000)
+    shop.later(10, lister)
+    assert shop.action(task) == "sold for 105,000"
+
+
 def test_a_sale_by_an_older_cheaper_signature_is_told_at_its_price(shop: ListingWorld) -> None:
     task, lister = shop.begun()
     shop.floor(200_000)

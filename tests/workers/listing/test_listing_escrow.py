@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from markets.base import Fees, Unavailable
+from markets.base import Fees, NotSupported, Unavailable
 from markets.items.whereabouts import judged
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from markets.utxos import Utxo
+from markets.venues import capabilities
 from models.ledger import withdrawals
 from models.ledger.withdrawals import Withdrawal
 from models.tasks import tasks
@@ -21,12 +22,15 @@ from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import BUYER, FIRST, ITEM, SECOND, ListingMarket, ListingSigner, ListingWorld
 from wallet.protocol import UserKeys
-from wallet.signer_client import SignerRefused, SignerUnavailable
+from wallet.signer_client import SignerError, SignerLocked, SignerRefused, SignerUnavailable
 from wallet.withdrawal.request import SignedWithdrawal, WithdrawalToSign
+from workers import context
 from workers.crashpoints import HOMECOMING_NAMES
+from workers.listing.drain import ListingDrain
+from workers.listing.homecoming import MOST_A_DAY, MOST_A_DAY_FOR_A_PRICE
 
 ESCROW, HOME, COIN = "bc1pescrow", "44" * 32 + ":0", "55" * 32 + ":2"
-OWN = replace(KEYS, escrows={"simulator": ESCROW})
+OWN = replace(KEYS, escrows={ESCROW: "simulator"})
 
 
 @dataclass
@@ -34,6 +38,7 @@ class EscrowMarket(ListingMarket):
     """Knows one coin of the payment address, and the network's fees."""
 
     coins_: list[Utxo] = field(default_factory=lambda: [Utxo(COIN, 50_000, True)])
+    rate: Decimal = Decimal("7.5")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,7 +51,7 @@ class EscrowMarket(ListingMarket):
 
     def fees(self, max_age_s: float) -> Fees:
         self._turn("fees")
-        return Fees(Decimal(9), Decimal(8), Decimal("7.5"), Decimal(2), Decimal(1), self.clock())
+        return Fees(Decimal(9), Decimal(8), self.rate, Decimal(2), Decimal(1), self.clock())
 
     def strand(self) -> None:
         """The venue sends the transfer, and no sale."""
@@ -64,10 +69,20 @@ class EscrowMarket(ListingMarket):
 class EscrowSigner(ListingSigner):
     ways_home: dict[str, WithdrawalToSign] = field(default_factory=dict)
     home_script: list[Any] = field(default_factory=list)
+    judge_script: list[Any] = field(default_factory=list)
+    home_fee: int = 1_500
+    is_lost: bool = False
 
     def addresses(self, user_address: str) -> UserKeys:
         self._here()
+        if self.is_lost:
+            raise SignerUnavailable("away")
         return OWN
+
+    def judge_withdrawal(self, asked: WithdrawalToSign) -> tuple[int, int]:
+        if self.judge_script:
+            raise self.judge_script.pop(0)
+        return 546, self.home_fee
 
     def sign_withdrawal(self, asked: WithdrawalToSign) -> SignedWithdrawal:
         if self.home_script:
@@ -77,7 +92,8 @@ class EscrowSigner(ListingSigner):
 
 
 @pytest.fixture
-def shop(database: str) -> Iterator[ListingWorld]:
+def shop(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[ListingWorld]:
+    monkeypatch.setattr(context, "capabilities", lambda name: replace(capabilities(name), lists_in_escrow=True))
     made = ListingWorld(signer=EscrowSigner())
     made.market = EscrowMarket(made.clock)
     yield made
@@ -230,11 +246,142 @@ def test_a_drain_waits_for_the_signer_and_not_for_coins(shop: ListingWorld) -> N
     drain = shop.listing_drain(deleted(shop))
     shop.signer.home_script.append(SignerUnavailable("away"))  # type: ignore[attr-defined]
     assert drain.cycle() is not None
-    assert shop.rows() == [(105_000, "live", None)], "an item in doubt keeps its row"
+    assert (shop.prices, shop.rows()) == ([], [(105_000, "cancelling", None)]), "an item in doubt keeps its row"
     withdrawals.move(Withdrawal.get(), withdrawals.REFUSED, shop.clock(), "it was never signed")
     shop.market.coins_ = []  # type: ignore[attr-defined]
+    assert drained(shop, drain)
+    assert shop.rows() == [(105_000, "closed", "cancelled")]
+
+
+def drained(shop: ListingWorld, drain: ListingDrain) -> bool:
+    """Tells whether the drain comes to its end within some rounds."""
+    for _ in range(4):
+        if drain.cycle() is None:
+            return True
+        shop.clock.advance(6)
+    return False
+
+
+def lose_keys(shop: ListingWorld) -> None:
+    shop.signer.is_lost = True  # type: ignore[attr-defined]
+
+
+def lose_index(shop: ListingWorld) -> None:
+    shop.market.script["whereabouts"] = [NotSupported("no index")] * 9
+    shop.market.script["outpoint"] = [Unavailable("down")] * 9
+
+
+def spend_escrow(shop: ListingWorld) -> None:
+    """The mempool has a spend of it."""
+    shop.market.chain(SECOND, is_unspent=False)
+
+
+def refusing(error: SignerError, where: str) -> Callable[[ListingWorld], None]:
+    return lambda shop: getattr(shop.signer, where).extend([error] * 4)
+
+
+def take_coins(shop: ListingWorld) -> None:
+    """Another withdrawal spends the only coin, whose change comes later."""
+    withdrawals.reserve(withdrawals.NewWithdrawal("ab" * 20, int(shop.user.id), "payment", "bc1q", "{}", (COIN,)), 1)
+
+
+DOUBTS = {
+    "keys": lose_keys,
+    "index": lose_index,
+    "pending": spend_escrow,
+    "taken": take_coins,
+    "unconfirmed": lambda shop: shop.market.coins_.__setitem__(0, Utxo(COIN, 50_000, False)),  # type: ignore[attr-defined]
+    "contents": lambda shop: shop.market.facts.__setitem__(COIN, facts(COIN, inscriptions=None)),
+    "locked": refusing(SignerLocked("locked"), "judge_script"),
+    "locked since": refusing(SignerLocked("locked"), "home_script"),
+    **{
+        f"{where} {tag}": refusing(SignerRefused(tag, "for now"), where)
+        for where in ("judge_script", "home_script")
+        for tag in ("inputs-confirmed", "inputs-cardinal", "amount-proof", "velocity", "control-state")
+    },
+}
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+def test_a_drain_cancels_at_once_and_keeps_the_row_in_doubt(shop: ListingWorld, doubt: str) -> None:
+    drain = shop.listing_drain(deleted(shop))
+    DOUBTS[doubt](shop)
+    assert not drained(shop, drain)
+    assert (shop.prices, shop.rows()) == ([], [(105_000, "cancelling", None)])
+    assert "signed" not in [state for state, _, _ in ways_home()]
+    if "judge" in doubt:
+        assert ways_home() == [], "a refused one leaves no row"
+
+
+@pytest.mark.parametrize("where", ["judge_script", "home_script"])
+def test_what_the_signer_refuses_for_good_is_left_to_its_owner(shop: ListingWorld, where: str) -> None:
+    drain = shop.listing_drain(deleted(shop))
+    refusing(SignerRefused("inputs-own", "not yours"), where)(shop)
     assert drain.cycle() is None
     assert shop.rows() == [(105_000, "closed", "cancelled")]
+
+
+def test_a_dear_network_is_waited_for(shop: ListingWorld) -> None:
+    drain = shop.listing_drain(deleted(shop))
+    shop.market.rate = Decimal("300.1")  # type: ignore[attr-defined]
+    assert not drained(shop, drain)
+    assert ways_home() == []
+    shop.market.rate = Decimal(300)  # type: ignore[attr-defined]
+    shop.market.coins_ = [Utxo(COIN, 500_000, True)]  # type: ignore[attr-defined]
+    assert drained(shop, drain)
+    assert [state for state, _, _ in ways_home()] == ["signed"]
+
+
+@pytest.mark.parametrize(("fee_sats", "goes"), [(15_000, True), (15_001, False)])
+def test_another_price_is_not_worth_more_than_a_tenth_of_it_in_fees(
+    shop: ListingWorld, fee_sats: int, goes: bool
+) -> None:
+    task = raised(shop)
+    shop.signer.home_fee = fee_sats  # type: ignore[attr-defined]
+    shop.lister(task).cycle()
+    assert bool(ways_home()) is goes
+    assert ("more than a tenth of the 150000" in (shop.row(task).last_error or "")) is not goes
+    if not goes:
+        tasks.mark_deleted(shop.row(task), shop.clock())
+        assert shop.listing_drain(task).cycle() is None
+        assert len(ways_home()) == 1, "its end is worth any fee that the signer pays"
+
+
+def test_ways_home_are_few_in_a_day_and_some_are_left_for_the_end(shop: ListingWorld) -> None:
+    task = raised(shop)
+
+    def tried(cycle: Callable[[], object], times: int) -> None:
+        for _ in range(times):
+            shop.signer.home_script.append(SignerRefused("velocity", "enough"))  # type: ignore[attr-defined]
+            cycle()
+            shop.clock.advance(30)
+
+    tried(shop.lister(task).cycle, MOST_A_DAY_FOR_A_PRICE + 2)
+    assert len(ways_home()) == MOST_A_DAY_FOR_A_PRICE
+    assert "4 ways home in a day" in shop.row(task).last_error
+    tasks.mark_deleted(shop.row(task), shop.clock())
+    drain = shop.listing_drain(task)
+    tried(drain.cycle, MOST_A_DAY)
+    assert len(ways_home()) == MOST_A_DAY
+    shop.signer.home_script.clear()  # type: ignore[attr-defined]
+    assert not drained(shop, drain)
+    shop.clock.advance(86_400)
+    assert drained(shop, drain)
+    assert ways_home()[-1][0] == "signed" and len(ways_home()) == MOST_A_DAY + 1
+
+
+def test_a_sale_is_not_believed_while_nobody_knows_where_the_item_is(shop: ListingWorld) -> None:
+    """The transfer into the escrow spends the listed output, too."""
+    task = stranded(shop)
+    shop.market.tell_sale(105_000)
+    shop.market.script["whereabouts"] = [NotSupported("no index")]
+    shop.market.listed.clear()
+    assert shop.lister(task).cycle() is not None
+    assert "whether it was sold is looked for" in shop.row(task).last_cycle_action
+    assert shop.rows() == [(105_000, "live", None)]
+    shop.market.move(BUYER)
+    assert shop.lister(task).cycle() is None
+    assert shop.rows() == [(105_000, "closed", "sold")]
 
 
 @pytest.mark.parametrize("point", HOMECOMING_NAMES)
@@ -250,7 +397,7 @@ def test_a_drain_killed_on_the_way_home(shop: ListingWorld, point: str) -> None:
             assert withdrawals.signed(row, "44" * 32, 546, 1_500, shop.clock())
         else:
             withdrawals.move(row, withdrawals.REFUSED, shop.clock(), "it was never signed")
-    assert drain.cycle() is None
+    assert drained(shop, drain)
     assert [state for state, _, _ in ways_home()][-1] == "signed"
     assert shop.rows() == [(105_000, "closed", "cancelled")]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -164,8 +166,8 @@ async def test_a_wanted_task_of_a_user_without_plan_is_set_to_stopped(installati
         assert tasks.count_by_observed() == {"stopped": 1}
 
 
-def with_places(data_dir: Path, most: int) -> Installation:
-    installation = with_timing(data_dir, first_rest_s=0.05, refused_rest_s=0.05)
+def with_places(data_dir: Path, most: int, first_rest_s: float = 0.05) -> Installation:
+    installation = with_timing(data_dir, first_rest_s=first_rest_s, refused_rest_s=0.05)
     installation.settings = replace(installation.settings, max_workers=most)
     return installation
 
@@ -198,7 +200,7 @@ async def test_no_more_run_than_there_are_places_and_a_stop_frees_one(database: 
 
 
 async def test_what_finds_no_place_by_itself_says_so_and_gets_one_later(database: str, tmp_path: Path) -> None:
-    """As after a restart with a lower limit, or while a worker that died lies in its back-off."""
+    """As after a restart with a lower limit."""
     installation = with_places(tmp_path, 1)
     ids = [installation.task(slug) for slug in ("a", "b", "c")]
     for task in ids:
@@ -229,3 +231,19 @@ async def test_a_worker_that_failed_to_start_leaves_its_place(database: str, tmp
         installation.want(task, STOPPED)
         installation.signer.refusal = None
         assert await installation.started("b")
+
+
+async def test_a_worker_that_died_keeps_its_place_while_it_rests(database: str, tmp_path: Path) -> None:
+    installation = with_places(tmp_path, 1, first_rest_s=30.0)
+    async with installation.running():
+        first, other = await installation.started("a"), installation.task("b")
+        os.kill(installation.pid(first), signal.SIGKILL)
+        await eventually(lambda: installation.row(first).observed == "backoff")
+        with pytest.raises(PeerRefused) as refused:
+            await installation.start(other)
+        assert refused.value.code == "too_many_workers"
+        installation.want(other, STOPPED)
+        await installation.start(first)
+        await installation.stop(first)
+        await installation.start(other)
+        assert installation.row(other).observed == "running"

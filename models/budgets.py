@@ -1,0 +1,85 @@
+"""Budgets: limits that a user's bidding tasks share. Their sums are the ledger's (models/ledger/budget_room.py)."""
+
+from __future__ import annotations
+
+from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, IntegrityError
+
+from models.base import Row, primary_key, transaction
+from models.prepared import Prepared, given, instance
+from models.users import User
+
+MAX_BUDGETS = 100  # for each user
+
+
+class Budget(Row):
+    """The limits of all tasks that name it together, 0 for none.
+
+    `max_open_sats` bounds their open orders. `max_fills` and `spend_cap_sats` bound open orders and fills together, and
+    `spend_cap_per_day_sats` open orders and the fills of the last 24 hours.
+    """
+
+    id = primary_key()
+    user = ForeignKeyField(User, on_delete="CASCADE")
+    user_id: int  # as peewee names the column itself, so that no query is needed
+    name = CharField(max_length=100)
+    max_open_sats = BigIntegerField(default=0)
+    max_fills = IntegerField(default=0)
+    spend_cap_sats = BigIntegerField(default=0)
+    spend_cap_per_day_sats = BigIntegerField(default=0)
+    created_ms = BigIntegerField()
+
+    class Meta:
+        table_name = "budgets"
+
+
+class TooManyBudgets(Exception):
+    """A refusal: the user has MAX_BUDGETS already."""
+
+
+class BudgetInUse(Exception):
+    """A refusal: tasks name the budget."""
+
+
+_OWN = Prepared(lambda: Budget.select().where(Budget.id == given("id"), Budget.user == given("user")))
+_OF_TASK = Prepared(lambda: Budget.select().where(Budget.id == given("id")))
+
+
+def of_user(user_id: int) -> list[Budget]:
+    """Returns the user's budgets, oldest first."""
+    return list(Budget.select().where(Budget.user == user_id).order_by(Budget.id))
+
+
+def own(user_id: int, budget_id: int) -> Budget | None:
+    """Returns the user's budget of this id; None when there is none, or it is another user's."""
+    found = _OWN.row(id=budget_id, user=user_id)
+    return None if found is None else instance(Budget, found)
+
+
+def named_by_a_task(budget_id: int) -> Budget | None:
+    """Returns the budget of this id, as a task's row names it; None when there is none."""
+    found = _OF_TASK.row(id=budget_id)
+    return None if found is None else instance(Budget, found)
+
+
+def create(user_id: int, now_ms: int, **values: object) -> Budget:
+    """Creates a budget with these columns. Raises TooManyBudgets, also under races."""
+    with transaction():
+        if Budget.select().where(Budget.user == user_id).count() >= MAX_BUDGETS:
+            raise TooManyBudgets
+        return Budget.create(user=user_id, created_ms=now_ms, **values)
+
+
+def change(user_id: int, budget_id: int, **values: object) -> bool:
+    """Writes these columns; returns False when the user has no such budget."""
+    own_one = Budget.id == budget_id, Budget.user == user_id
+    if not values:
+        return Budget.select().where(*own_one).exists()
+    return bool(Budget.update(**values).where(*own_one).execute())
+
+
+def remove(user_id: int, budget_id: int) -> bool:
+    """Removes the budget; returns False when the user has no such one. Raises BudgetInUse while a task names it."""
+    try:
+        return bool(Budget.delete().where(Budget.id == budget_id, Budget.user == user_id).execute())
+    except IntegrityError as error:
+        raise BudgetInUse from error

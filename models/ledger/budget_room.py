@@ -1,0 +1,99 @@
+"""The room in a budget that several tasks share: what its orders hold and have spent, and what that leaves.
+
+An order counts in the budget that its task named when it was reserved. A task that names another one takes its open
+orders along (`change_bidding_task`); its fills stay where they were made, also when it is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import SQL, fn
+
+from models import budgets
+from models.budgets import Budget
+from models.ledger.order_table import IS_FILLED, IS_OPEN, Order
+from models.prepared import Prepared, given
+from models.tasks import tasks
+from models.tasks.table import Task
+from strategy.intents import BudgetRoom
+
+DAY_MS = 86_400_000
+
+_TOTALS = fn.COALESCE(fn.SUM(Order.price_sats), SQL("0")), fn.COUNT(SQL("1"))
+_OF_BUDGET = Order.budget_id == given("budget_id"), Order.dry_run == given("dry_run")
+_OPEN = Prepared(lambda: Order.select(*_TOTALS).where(*_OF_BUDGET, IS_OPEN))
+_OPEN_OF_OTHERS = Prepared(
+    lambda: Order.select(*_TOTALS).where(*_OF_BUDGET, IS_OPEN, Order.task_id != given("task_id"))
+)
+_FILLED = Prepared(lambda: Order.select(*_TOTALS).where(*_OF_BUDGET, IS_FILLED))
+_FILLED_SINCE = Prepared(
+    lambda: Order.select(*_TOTALS).where(*_OF_BUDGET, IS_FILLED, Order.closed_ms > given("after_ms"))
+)
+_TAKE_ALONG = Prepared(
+    lambda: Order.update({Order.budget_id: given("budget_id")}).where(Order.task_id == given("task_id"), IS_OPEN)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetUse:
+    """The use of a budget: its tasks' open orders, their fills, and the sats of those of the last 24 hours."""
+
+    open_sats: int
+    open_count: int
+    fills: int
+    spent_sats: int
+    spent_today_sats: int
+
+
+def use_of(budget_id: int, now_ms: int, *, dry_run: bool = False, but: int | None = None) -> BudgetUse:
+    """Returns the use by real orders, or by those of dry runs; `but` leaves out this task's open ones."""
+    which: dict[str, Any] = {"budget_id": budget_id, "dry_run": dry_run}
+    [(open_sats, count)] = _OPEN.rows(**which) if but is None else _OPEN_OF_OTHERS.rows(**which, task_id=but)
+    [(spent, fills)] = _FILLED.rows(**which)
+    # One in the future, after a clock was set back, is among those of today.
+    [(today, _)] = _FILLED_SINCE.rows(**which, after_ms=now_ms - DAY_MS) if fills else [(0, 0)]
+    return BudgetUse(open_sats, count, fills, spent, today)
+
+
+def left(budget: Budget, use: BudgetUse) -> BudgetRoom:
+    """Returns the room beside these orders and fills: none where a limit was lowered below them."""
+    fills_left = max(0, budget.max_fills - use.fills - use.open_count) if budget.max_fills else None
+    return BudgetRoom(budget.id, budget.name, min(_sats_left(budget, use), default=None), fills_left)
+
+
+def _sats_left(budget: Budget, use: BudgetUse) -> Iterator[int]:
+    for most, gone in (
+        (budget.max_open_sats, 0),
+        (budget.spend_cap_sats, use.spent_sats),
+        (budget.spend_cap_per_day_sats, use.spent_today_sats),
+    ):
+        if most:
+            yield max(0, most - gone - use.open_sats)
+
+
+def room_of(user_id: int, budget_id: int, task_id: int | None, now_ms: int, *, dry_run: bool) -> BudgetRoom:
+    """Returns the room for the task's orders, its own open ones included; none in a budget that is not the user's."""
+    budget = budgets.own(user_id, budget_id)
+    if budget is None:
+        return BudgetRoom(budget_id, "", 0, 0)
+    return left(budget, use_of(budget_id, now_ms, dry_run=dry_run, but=task_id))
+
+
+def room_now(budget_id: int, now_ms: int, *, dry_run: bool) -> BudgetRoom:
+    """Returns the room for one more order, for a reservation that holds the write lock."""
+    budget = budgets.named_by_a_task(budget_id)
+    if budget is None:
+        return BudgetRoom(budget_id, "", 0, 0)
+    return left(budget, use_of(budget_id, now_ms, dry_run=dry_run))
+
+
+def change_bidding_task(task: Task, **columns: Any) -> int:
+    """Writes a task's config as `tasks.change_bidding_task`, in one step with the budget of its open orders."""
+
+    def take_along() -> None:
+        _TAKE_ALONG.run(task_id=task.id, budget_id=columns["budget_id"])
+
+    return tasks.change_bidding_task(task, **columns, beside=take_along)

@@ -1,0 +1,45 @@
+"""Many processes that write to one database at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+import time
+from collections import Counter
+from collections.abc import Callable
+from multiprocessing.synchronize import Barrier
+from typing import Any
+
+START_S, RUN_S = 120, 550
+Worker = Callable[[str, Any, int, int, Barrier, Any], None]
+
+
+def race(worker: Worker, database: str, what: Any, processes: int, tries: int) -> Counter[str]:
+    """Starts so many of `worker(database, what, number, tries, started, said)`; returns the sum of what they say.
+
+    Each waits for `started`, and says a Counter of its results and the seconds of its slowest try.
+    """
+    context = multiprocessing.get_context("spawn")
+    started, said = context.Barrier(processes), context.Queue()
+    # Daemons, so that they end with this process when something fails.
+    workers = [
+        context.Process(target=worker, args=(database, what, number, tries, started, said), daemon=True)
+        for number in range(processes)
+    ]
+    begin = time.monotonic()
+    for each in workers:
+        each.start()
+    answers: list[tuple[Counter[str], float]] = []
+    while len(answers) < processes:
+        try:
+            answers.append(said.get(timeout=1))
+        except queue.Empty:
+            assert not any(each.exitcode for each in workers), "one of them died"
+            assert time.monotonic() < begin + START_S + RUN_S
+    for each in workers:
+        each.join(START_S)
+    assert [each.exitcode for each in workers] == [0] * processes
+    found = sum((each for each, _ in answers), Counter[str]())
+    slowest, took = max(slowest for _, slowest in answers), time.monotonic() - begin
+    print(f"\n{processes} processes x {tries} in {took:.1f} s: {dict(found)}; slowest {slowest:.2f} s")
+    return found
