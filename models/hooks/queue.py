@@ -155,20 +155,13 @@ def next_due(hook: Hook, now_ms: int) -> Delivery | None:
 
     A test neither waits for the hook's interval nor for others.
     """
-    older = Delivery.alias()
-    is_behind = fn.EXISTS(
-        older.select(SQL("1")).where(
-            older.hook == Delivery.hook,
-            older.state == SQL(f"'{WAITING}'"),
-            older.task_id.is_null() & Delivery.task_id.is_null() | (older.task_id == Delivery.task_id),
-            older.event != TEST,
-            older.id < Delivery.id,
-        )
-    )
-    due = Delivery.select().where(Delivery.hook == hook.id, IS_WAITING, Delivery.due_ms <= now_ms)
-    rests = hook.sent_ms is not None and 0 <= now_ms - hook.sent_ms < 1000 * hook.min_interval_s
-    free = (Delivery.event == TEST) if rests else (Delivery.event == TEST) | ~is_behind
-    found: Delivery | None = due.where(free).order_by(Delivery.id).first()
+    of_hook = (Delivery.hook == hook.id) & IS_WAITING
+    may_go = Delivery.event == TEST
+    if hook.sent_ms is None or not 0 <= now_ms - hook.sent_ms < 1000 * hook.min_interval_s:
+        oldest = Delivery.select(fn.MIN(Delivery.id)).where(of_hook, Delivery.event != TEST).group_by(Delivery.task_id)
+        may_go |= Delivery.id.in_(oldest)
+    due = Delivery.select().where(of_hook, Delivery.due_ms <= now_ms, may_go)
+    found: Delivery | None = due.order_by(Delivery.id).first()
     return found
 
 

@@ -143,6 +143,15 @@ def set_error(task: Task, text: str | None) -> None:
     _update(task.id, last_error=text)
 
 
+def note_trouble(task: Task, text: str | None, now_ms: int) -> None:
+    """Writes a drain's error as `set_error`, and counts it: bids that cannot be cancelled are told of, too."""
+    with transaction():
+        found = statements.OBSERVED.row(id=task.id)
+        if found is not None:
+            counted = troubles.counted(task.id, task.user_id, found[4], text, now_ms)
+            _update(task.id, last_error=text, error_cycles=counted)
+
+
 def mark_deleted(task: Task, now_ms: int) -> None:
     """Hides the task and stops wanting it; its row goes once its orders are closed (`remove_tombstone`).
 

@@ -53,7 +53,10 @@ class Receiver:
 def receiver() -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            length = int(self.headers["Content-Length"])
+            body = self.rfile.read(length).decode()
+            if len(body.encode()) < length:
+                return  # its sender was killed: it is no request
             got = Got(self.path, dict(self.headers), body)
             made.got.append(got)
             status = made.behave(self, got)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import ipaddress
 import json
 import os
 import socket
+import ssl
 import stat
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from core.hook_receivers import NoReceiver, Receiver, Receivers
 from core.hook_urls import KINDS, MAIL, secret_problem, shown, url_problem
@@ -289,3 +295,29 @@ def test_a_signature_is_as_documented() -> None:
     digest = hmac.new(b"k", b"5.{}", hashlib.sha256).hexdigest()
     assert signature("k", 5, "{}") == f"t=5,v1={digest}"
     assert "k" not in repr(Post("https://k/", b"", {"a": "k"})).replace("Post(body=b'')", "")
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(receivers: Receivers, tmp_path: Path) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name, now = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")]), datetime.now(UTC)
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    made = made.serial_number(1).not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1))
+    made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    file = tmp_path / "both.pem"
+    file.write_bytes(made.sign(key, hashes.SHA256()).public_bytes(form[0]) + key.private_bytes(*form))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    heard: list[bytes] = []
+
+    def serve(listener: socket.socket) -> None:
+        peer, _ = listener.accept()
+        with peer, contextlib.suppress(OSError), context.wrap_socket(peer, server_side=True) as secure:
+            heard.append(secure.recv(100))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        outcome = try_once(receivers, f"https://localhost:{listener.getsockname()[1]}/")
+        thread.join(20)
+    assert (outcome, heard) == ((None, "failed to send: SSLCertVerificationError"), [])

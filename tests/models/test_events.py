@@ -235,3 +235,14 @@ def test_sold_by_a_move_is_told_too(database: str) -> None:
     row = listings.adopt(listing_rows.new(task, 100_000), 10)
     listings.move(row, CLOSED, 12, reason=SOLD, sale=SoldFor(100_000))
     assert [name for name, _ in told(1, "sold", "listed", "listing")] == ["listing", "sold"]
+
+
+def test_a_drain_that_cannot_cancel_is_told_of(database: str) -> None:
+    task = running_task()
+    for text in ("venue away", "venue away", "venue away", None):
+        tasks.note_trouble(task, text, 5)
+    assert told(1, "error", "recovered") == [
+        ("error", {"error": "venue away", "cycles": 3}),
+        ("recovered", {"cycles": 3}),
+    ]
+    assert Task.get_by_id(task.id).last_error is None
