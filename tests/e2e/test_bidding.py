@@ -94,8 +94,8 @@ def test_a_spike_of_the_floor_is_clamped(service: Installation, trader: Trader) 
     minute = int(time.time()) // 60
     with closing(sqlite3.connect(service.data_dir / "bidkeeper.db", timeout=30)) as database, database:
         database.executemany(
-            "INSERT INTO floor_samples (kind, slug_key, measure, minute, reference, low, low_ms)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO floor_samples (kind, slug_key, measure, minute, reference, low, low_ms, high)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, '100000')",
             [
                 ("ordinals", "spiky", "floor", minute - age, "100000", "100000", (minute - age) * 60_000)
                 for age in range(1, 31)

@@ -10,7 +10,7 @@ import pytest
 
 from markets.base import OwnBids, VenueError
 from models.base import database
-from models.ledger import orders
+from models.ledger import budget_room, orders
 from models.ledger.order_table import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.orders import ExposureLimits, NewOrder
 from models.tasks.table import STOPPED, Task
@@ -96,6 +96,17 @@ def exposure_counted_late(patch: pytest.MonkeyPatch) -> None:
     """Only what is live counts: not what is on its way, in doubt or being cancelled."""
     patch.setattr(orders.statements, "OPEN_OF_TASK", _LiveOnly("task_id"))
     patch.setattr(orders.statements, "OPEN_OF_USER", _LiveOnly("user_id"))
+
+
+def budget_of_one_task(patch: pytest.MonkeyPatch) -> None:
+    """Tasks plan and reserve as if the budget that they share had no open orders."""
+    patch.setattr(SatsBudget, "_is_over_budget", lambda budget, used, orders: False)
+    patch.setattr(budget_room, "_OPEN", _NothingOpen())
+
+
+class _NothingOpen:
+    def rows(self, **values: Any) -> list[Any]:
+        return [(0, 0)]
 
 
 def retry_after_timeout(patch: pytest.MonkeyPatch) -> None:
@@ -254,7 +265,11 @@ BUGS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "record after submit": (record_after_submit, ("untracked", "out_of_order", "signed_without_order")),
     "a stop that is only a flag": (flag_only_stop, ("in_the_quiet",)),
     "the cap is not last": (cap_not_last, ("at_ask", "signer", "beyond_its_config", "over_hardcap")),
-    "exposure counted late": (exposure_counted_late, ("over_task_total", "over_user_exposure", "over_count")),
+    "exposure counted late": (
+        exposure_counted_late,
+        ("over_task_total", "over_user_exposure", "over_count", "over_fills"),
+    ),
+    "a shared budget is not counted": (budget_of_one_task, ("over_budget",)),
     "sent again after a timeout": (retry_after_timeout, ("sent_twice",)),
     "a timeout is a refusal": (timeout_is_a_refusal, ("wrong_end", "forgotten")),
     "adoption skipped": (adoption_skipped, ("not_drained",)),

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from strategy.intents import PlaceIntent
+from strategy.intents import BudgetRoom, PlaceIntent
 from strategy.reasons import Reason
 from tests.replay.recorded import (
     CONFIG,
@@ -112,6 +112,13 @@ def test_limits_follow_what_is_set(tmp_path: Path, replayed: Replayed) -> None:
     path = journal(tmp_path / "j.jsonl", carried_out([entry(0, 100_000)]))
 
     assert placed(replayed(path, "--set", "maxBidTotal=150000")) == [[75_000, 60_000, 15_000]]
+
+
+def test_a_shared_budget_holds_as_it_was_recorded_unless_another_is_set(tmp_path: Path, replayed: Replayed) -> None:
+    config, limits = replace(CONFIG, budget_id=3), replace(LIMITS, budget=BudgetRoom(3, "both", 75_000))
+    file = journal(tmp_path / "a.jsonl", carried_out([entry(0, 100_000, config=config, limits=limits)]))
+    assert placed(replayed(file)) == [[75_000]]
+    assert placed(replayed(file, "--set", "budgetId=null")) == [[75_000, 60_000, 45_000, 30_000, 15_000]]
 
 
 def test_task_names_the_journal_in_the_data_directory_with_its_older_file(data_dir: Path, replayed: Replayed) -> None:
