@@ -146,14 +146,15 @@ def _servers() -> Iterator[tuple[list[Server], list[str]]]:
         home = Path(name)
         (home / "source").mkdir()
         tokens = traders_database.make(home / "source" / "bidkeeper.db")
-        started = [stack.enter_context(_ours(home))]
+        started = [stack.enter_context(our_server(home))]
         for peer, module in ((SQLMODEL, "fastapi_sqlmodel"), (RAW, "fastapi_raw")):
             started.append(stack.enter_context(_peer(home, peer, module)))
         yield started, tokens
 
 
 @contextmanager
-def _ours(home: Path) -> Iterator[Server]:
+def our_server(home: Path) -> Iterator[Server]:
+    """Starts our server over a copy of the database in `home`'s `source`."""
     (home / "data").mkdir()
     (home / "bidkeeper.toml").write_text(_PLAN)
     shutil.copyfile(home / "source" / "bidkeeper.db", home / "data" / "bidkeeper.db")

@@ -41,7 +41,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     with MarketClient(settings.gateway_socket, PATIENCE_S) as market:
         outpoint = _outpoint(market, options.inscription, keys)
         item, slug = options.inscription, options.collection
-        ask = ListingAsk(options.price, item, keys.vault, keys.payment, keys.vault_pubkey, slug)
+        ask = ListingAsk(options.price, item, keys.vault, keys.payment, keys.vault_pubkey, slug, outpoint)
         draft = market.at(venue).draft_listing(ask)
     secure = (each.psbt for each in draft.secure)
     listing = to_judge(ask.inscription_id, outpoint, ask.price, draft.psbt, secure, draft.transfer, draft.recovery)

@@ -19,6 +19,7 @@ from markets.listings import ListingAsk
 from markets.market_client import MarketClient
 from markets.venues import capabilities
 from wallet import judgement
+from wallet.escrow_terms import escrow_terms_of
 from wallet.learnt import words
 from wallet.learnt.client import LearntClient, Studied
 from wallet.learnt.laws import LEAST_SPAN
@@ -80,7 +81,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     if problem := settings.why_no_venue(venue):
         raise BidkeeperError(problem)
     can = capabilities(venue)
-    if options.listing and (why := _not_drafted(can)):
+    if options.listing and (why := _not_drafted(can, settings)):
         raise BidkeeperError(why)
     signer = _operators_client(settings)
     if not options.listing:
@@ -100,10 +101,10 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     return 0 if all(confirmed) else 1
 
 
-def _not_drafted(can: Capabilities) -> str | None:
+def _not_drafted(can: Capabilities, settings: Settings) -> str | None:
     if not can.listings:
         return f"{can.title} takes no listings: there is nothing to draft"
-    if can.lists_in_escrow:
+    if can.name in escrow_terms_of(settings):
         return f"listings at {can.title} go through an escrow that the signer rebuilds: there is no form to learn"
     return None
 
@@ -139,7 +140,7 @@ def _drafted(
             raise BidkeeperError(f"{inscription} is at {found.address}: send it to the vault, {keys.vault}")
         users.add(user)
         for price in prices:
-            ask = ListingAsk(price, inscription, keys.vault, keys.payment, keys.vault_pubkey, None)
+            ask = ListingAsk(price, inscription, keys.vault, keys.payment, keys.vault_pubkey, None, found.outpoint)
             draft = market.at(venue).draft_listing(ask)
             secure = (each.psbt for each in draft.secure)
             drafts.append(judgement.to_judge(inscription, found.outpoint, price, draft.psbt, secure))

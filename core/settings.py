@@ -81,6 +81,7 @@ class Settings:
     ordnet_listing_key: str | None = None
     ordnet_seller_fee_ppm: int = 0
     ordinalswallet_url: str | None = None
+    ordinalswallet_protected_listings: bool = False
     ordinalswallet_seller_fee_ppm: int = 0
     mempool_url: str | None = None
     ord_url: str | None = None
@@ -253,6 +254,11 @@ OPTIONS = (
     Option("ordnet_listing_key", read.listing_key, "key that co-signs sales at ord.net; as it publishes it when unset"),
     _seller_fee("ordnet", "ord.net"),
     Option("ordinalswallet_url", read.url, "Ordinals Wallet API"),
+    Option(
+        "ordinalswallet_protected_listings",
+        read.flag,
+        "whether listings there go through an escrow (docs/custody.md); else they are plain",
+    ),
     _seller_fee("ordinalswallet", "Ordinals Wallet"),
     Option("mempool_url", read.url, "mempool server without /api; fee rates, balances and listings need it"),
     Option("ord_url", read.url, "ord server; listings need it, or UniSat as their index"),

@@ -70,4 +70,6 @@ def _checked(given: ListingAsk) -> ListingAsk:
     matching(_KEY, given.tap_internal_key, "tap_internal_key")
     if given.slug is not None:
         slug(given.slug)
+    if given.outpoint != "":
+        outpoint(given.outpoint)
     return given

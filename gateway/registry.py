@@ -37,5 +37,7 @@ _MAKERS: Mapping[str, Callable[[str, str, str, Settings], Adapter]] = {
     "satflow": lambda base, key, name, settings: Satflow(base, key, name, settings.satflow_rune_price),
     "ordnet": lambda base, key, name, settings: OrdNet(base, name),
     "unisat": lambda base, key, name, settings: UnisatMarket(base, key, name),
-    "ordinalswallet": lambda base, key, name, settings: OrdinalsWallet(base, name),
+    "ordinalswallet": lambda base, key, name, settings: OrdinalsWallet(
+        base, name, is_protecting=settings.ordinalswallet_protected_listings
+    ),
 }

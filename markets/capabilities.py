@@ -21,8 +21,8 @@ class Capabilities:
     bids. `bids_are_psbt` = the venue drafts the PSBTs of a bid (`draft_bid`), else a message is signed. `own_ids` =
     `place` returns the bid's id; else only the own bids show it. `expiry` is how exact a bid's end is: to the
     millisecond, in whole hours, or not given at all; `lives_hours` are the lives that a bid may have there, () = any.
-    `lists_in_escrow` = a listing there first moves the item into a script of the venue's. `drafts_are_orders` = each
-    draft of a listing is kept there as an order that waits to be confirmed.
+    `lists_in_escrow` = a listing there may first move the item into a script of the venue's, and always does without
+    `lists_plain`. `drafts_are_orders` = each draft of a listing is kept there as an order that waits to be confirmed.
     `delist_proof` is the proof that takes a listing back: the vault's signature under a challenge, a session, or a
     signed PSBT that the venue drafts (`draft_delist`). Listings' prices are multiples of `listing_tick` sats.
     `tells_traits` = listings show their items' traits. `floors_tell_asks` = floors, many in one request, are the prices
@@ -43,6 +43,7 @@ class Capabilities:
     bid_types: tuple[BidType, ...] = ()
     listings: bool = False
     lists_in_escrow: bool = False
+    lists_plain: bool = True
     drafts_are_orders: bool = False
     delist_proof: DelistProof = "session"
     listing_tick: int = 1

@@ -38,6 +38,7 @@ class ListingAsk:
     """A listing to be drafted: `owner` (a taproot address) holds the inscription, `receive` is paid.
 
     `tap_internal_key` is the owner's x-only internal key, 64 hex digits; "" in drafts that nobody is to sign.
+    `outpoint` (txid:vout) is the output that the item is on, "" where it is not known; some venues go by it.
     """
 
     price: int
@@ -46,6 +47,7 @@ class ListingAsk:
     receive: str
     tap_internal_key: str
     slug: str | None
+    outpoint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,15 @@ class BidderWallet:
 
 
 @dataclass(frozen=True, slots=True)
+class Books:
+    """The books of one look with the user's own orders; None was not, or could not be, read."""
+
+    asks: AskBook
+    trait_asks: AskBook | None
+    bids: BidBook | None
+
+
+@dataclass(frozen=True, slots=True)
 class MarketLook:
     """One look at the market; `asks_read` counts the asks before the user's own were removed.
 
@@ -82,13 +91,7 @@ class MarketLook:
     fee_reserve_sats: int | None
     funded_at: str | None = None
     balance_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Books:
-    asks: AskBook
-    trait_asks: AskBook | None
-    bids: BidBook | None
+    books: Books | None = None
 
 
 class Looker:
@@ -125,11 +128,11 @@ class Looker:
         if not books.asks.asks:
             self._note_unknown(config, notes)
         snapshot = _snapshot(books, wallet, history, self._divisibility(config, notes))
-        return MarketLook(snapshot, len(books.asks.asks), balance_sats, fee_reserve_sats, funded_at, balance_ms)
+        return MarketLook(snapshot, len(books.asks.asks), balance_sats, fee_reserve_sats, funded_at, balance_ms, books)
 
     def _books(
         self, config: BidConfig, wallet: BidderWallet, max_age_s: float, notes: Notes, *, by_floor: bool
-    ) -> _Books | None:
+    ) -> Books | None:
         market, trait = self._market, trait_of(config)
         is_floor_enough = by_floor and config.hangs_on_floor
 
@@ -150,7 +153,7 @@ class Looker:
         bids = None
         if config.wants_bids:
             bids = _try(lambda: market.bids(config.slug, kind_of(config), max_age_s, trait), "read the bids", notes)
-        return _Books(asks, trait_asks, bids)
+        return Books(asks, trait_asks, bids)
 
     def _trait_asks(self, slug: str, max_age_s: float, trait: tuple[str, str]) -> AskBook | None:
         try:
@@ -189,7 +192,7 @@ class Looker:
         return fee_reserve(tier_rate(self._fees, fee_rate))
 
 
-def _snapshot(books: _Books, wallet: BidderWallet, history: History, divisibility: int | None) -> Snapshot:
+def _snapshot(books: Books, wallet: BidderWallet, history: History, divisibility: int | None) -> Snapshot:
     read = [book for book in (books.asks, books.trait_asks, books.bids) if book is not None]
     return Snapshot(
         taken_ms=min(book.taken_ms for book in read),

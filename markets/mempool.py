@@ -8,7 +8,7 @@ from typing import Any
 
 from markets.base import Fees, Refused, Unavailable, Unknown
 from markets.http import Http, Permit, segment
-from markets.outpoint_facts import Spending
+from markets.outpoint_facts import Confirmation, Spending
 from markets.utxos import Utxo
 from markets.wire import Unreadable, amount, flag, height, outpoint, rows, sats, table, txid, whole
 
@@ -73,11 +73,14 @@ class Mempool:
         except ValueError as error:
             raise Unavailable("failed to understand a transaction: it is not hex") from error
 
-    def is_confirmed(self, wanted: str) -> bool:
-        """Tells whether a transaction is in a block; an unknown one is in none. Raises as `fees`."""
+    def confirmation(self, wanted: str) -> Confirmation:
+        """Returns whether a transaction is in a block, and in which; an unknown one is in none. Raises as `fees`."""
         answer = self._http.read(f"/api/tx/{segment(wanted)}/status")
         try:
-            return _in_block(answer)
+            if not _in_block(answer):
+                return Confirmation(False)
+            at = table(answer, "status").get("block_height")
+            return Confirmation(True, None if at is None else height(at, "block"))
         except Unreadable as error:
             raise Unavailable(f"failed to understand a transaction: {error}") from error
 

@@ -25,6 +25,13 @@ class Whereabouts:
     taken_ms: int
 
 
+class Confirmation(NamedTuple):
+    """The state of a transaction: in a block or not, and in which; `height` None = in none, or it is not told."""
+
+    is_in_block: bool
+    height: int | None = None
+
+
 class Spending(NamedTuple):
     """The fate of an output: spent or not, by which transaction, and whether that one is in a block."""
 
@@ -55,6 +62,7 @@ class OutpointFacts:
     `inscriptions` are ids, `runes` spaced names, both complete. `tip_height` is the chain's, `index_height` the last
     block that `inscriptions` and `runes` take into account; a spend is seen in the mempool already, where another may
     replace it until it `is_spent_in_block`. `item_offset` is how many of its sats lie before its only inscription's.
+    `height` is the block that the output is in.
     """
 
     outpoint: str
@@ -69,3 +77,4 @@ class OutpointFacts:
     spent_by: str | None
     is_spent_in_block: bool = False
     item_offset: int | None = None
+    height: int | None = None

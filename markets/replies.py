@@ -81,10 +81,13 @@ def refusal(said: str) -> Refused:
 
 
 def error_text(answer: Any) -> str | None:
-    """Returns the text of `{"error": text}` or `{"message": text}`, or None; at most 200 printable characters."""
+    """Returns the text of `{"error": text}` or `{"message": text}`, or None; at most 200 printable characters.
+
+    `{"error": true, "code": text}` has its code alone.
+    """
     if not isinstance(answer, Mapping):
         return None
-    for name in ("error", "message", "msg"):
+    for name in ("error", "message", "msg", *(["code"] if answer.get("error") is True else [])):
         said = answer.get(name)
         if isinstance(said, Mapping):
             said = said.get("message")

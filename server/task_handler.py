@@ -41,7 +41,7 @@ class TaskHandler(SignedIn):
     async def start_worker(self, task: Task) -> None:
         """Starts the worker; returns when it runs. After a failure the task is wanted only if it was before."""
         self.require_signed_in()
-        was_desired, was_error = task.desired, task.last_error
+        was_desired = task.desired
         tasks.set_desired(task, RUNNING)
         try:
             await self.services.manager.settle(task.id)
@@ -50,7 +50,7 @@ class TaskHandler(SignedIn):
             if was_desired == STOPPED or task.observed == "crashed":
                 tasks.set_desired(task, STOPPED)
             if self.task(str(task.id)).last_error is None:
-                tasks.set_error(task, was_error)
+                tasks.restore_error(task)
             raise manager_client.answer_to(error) from error
 
     async def restart_worker(self, task: Task, write: Callable[[], int], take_back: Callable[[Any], object]) -> None:
@@ -119,7 +119,7 @@ class TaskHandler(SignedIn):
             await self.services.manager.settle(task.id, drain_s=0)
         except PeerError as error:
             tasks.set_desired(task, task.desired)
-            tasks.set_error(task, task.last_error)
+            tasks.restore_error(task)
             raise manager_client.answer_to(error) from error
 
 

@@ -72,7 +72,7 @@ def not_signed_bids(venue: str, settings: Settings) -> list[str]:
 def not_signed_listings(venue: str, settings: Settings) -> list[str]:
     """Returns why the signer does not sign listings there: they move the item into an escrow that it does not know."""
     can = _capabilities(venue)
-    if can is None or not can.lists_in_escrow or venue in escrow_terms_of(settings):
+    if can is None or can.lists_plain or venue in escrow_terms_of(settings):
         return []
     return [f"venue: listings at {can.title} are not signed, since they move the item into an escrow that is not known"]
 

@@ -17,14 +17,15 @@ from server import (
     me,
     metrics,
     own_ceilings,
+    presets,
     sessions,
     task_log,
     venues,
 )
-from server.bidding import bids, lookups, preview, running
+from server.bidding import actions, bids, book, lookups, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
-from server.history import export, fills, orders, profit
+from server.history import export, fills, moment, orders, profit, series
 from server.hooks import handler as hooks
 from server.http.base import Handler
 from server.http.callers import Openings
@@ -56,15 +57,20 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/ceilings", own_ceilings.OwnCeilingsHandler),
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
+    (r"/api/tasks/actions", actions.TaskActionsHandler),
     (r"/api/tasks/floor", lookups.FloorHandler),
     (r"/api/tasks/rune-market", lookups.RuneMarketHandler),
     (rf"/api/tasks/{_ID}", bidding_tasks.OneBiddingTaskHandler),
+    (rf"/api/tasks/{_ID}/clone", bidding_tasks.CloneTaskHandler),
     (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/stop", running.StopBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/bids", bids.BidsHandler),
     (rf"/api/tasks/{_ID}/cycles", task_log.TaskCyclesHandler),
     (rf"/api/tasks/{_ID}/log", task_log.TaskLogHandler),
     (rf"/api/tasks/{_ID}/orders", orders.TaskOrdersHandler),
+    (rf"/api/tasks/{_ID}/series", series.TaskSeriesHandler),
+    (rf"/api/tasks/{_ID}/at", moment.TaskMomentHandler),
+    (r"/api/market/book", book.BookHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
@@ -74,6 +80,11 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/cycles", autolist_running.AutolistTaskCyclesHandler),
     (rf"/api/autolist/{_ID}/log", autolist_running.AutolistTaskLogHandler),
+    (rf"/api/autolist/{_ID}/series", series.AutolistTaskSeriesHandler),
+    (r"/api/presets", presets.PresetsHandler),
+    (r"/api/presets/export", presets.PresetExportHandler),
+    (r"/api/presets/import", presets.PresetImportHandler),
+    (rf"/api/presets/{_ID}", presets.OnePresetHandler),
     (r"/api/fills", fills.FillsHandler),
     (r"/api/orders", orders.OrdersHandler),
     (r"/api/pnl", profit.ProfitHandler),
@@ -102,17 +113,22 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/tasks": (READ,),
     "POST /api/tasks": (TRADE,),
     "POST /api/tasks/preview": (READ,),
+    "POST /api/tasks/actions": (TRADE,),
     "GET /api/tasks/floor": (READ,),
     "GET /api/tasks/rune-market": (READ,),
     f"GET /api/tasks/{_ID}": (READ,),
     f"PUT /api/tasks/{_ID}": (TRADE,),
     f"DELETE /api/tasks/{_ID}": (TRADE,),
+    f"POST /api/tasks/{_ID}/clone": (TRADE,),
     f"POST /api/tasks/{_ID}/start": (TRADE,),
     f"POST /api/tasks/{_ID}/stop": (TRADE, CONTROL),
     f"GET /api/tasks/{_ID}/bids": (READ,),
     f"GET /api/tasks/{_ID}/cycles": (READ,),
     f"GET /api/tasks/{_ID}/log": (READ,),
     f"GET /api/tasks/{_ID}/orders": (READ,),
+    f"GET /api/tasks/{_ID}/series": (READ,),
+    f"GET /api/tasks/{_ID}/at": (READ,),
+    "GET /api/market/book": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),
@@ -125,6 +141,14 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"POST /api/autolist/{_ID}/stop": (TRADE, CONTROL),
     f"GET /api/autolist/{_ID}/cycles": (READ,),
     f"GET /api/autolist/{_ID}/log": (READ,),
+    f"GET /api/autolist/{_ID}/series": (READ,),
+    "GET /api/presets": (READ,),
+    "POST /api/presets": (TRADE,),
+    "GET /api/presets/export": (READ,),
+    "POST /api/presets/import": (TRADE,),
+    f"GET /api/presets/{_ID}": (READ,),
+    f"PUT /api/presets/{_ID}": (TRADE,),
+    f"DELETE /api/presets/{_ID}": (TRADE,),
     "GET /api/fills": (READ,),
     "GET /api/orders": (READ,),
     "GET /api/pnl": (READ,),
@@ -144,6 +168,7 @@ def routes_with_openings() -> list[tuple[str, type[Handler], dict[str, Any]]]:
 
 def _openings(path: str, handler: type[Handler]) -> Openings:
     scopes = {method: SCOPES[f"{method} {path}"] for method in handler.described() if f"{method} {path}" in SCOPES}
-    # A change of control names its task in the body, where the handler looks for it. A budget is several tasks'.
-    names_task = (_ID in path and handler is not budgets.OneBudgetHandler) or handler is control.ControlHandler
-    return Openings(scopes, names_task=names_task)
+    # A change of control names its task in the body, where the handler looks for it. A clone is another task.
+    is_one_task = _ID in path and path.startswith(("/api/tasks/", "/api/autolist/"))
+    is_its_own = is_one_task and handler is not bidding_tasks.CloneTaskHandler
+    return Openings(scopes, names_task=is_its_own or handler is control.ControlHandler)

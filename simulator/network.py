@@ -18,6 +18,9 @@ _DUST = {"p2wpkh": 294, "p2tr": 330, "p2wsh": 330, "p2sh": 540, "p2pkh": 546}
 _KEY_PATH = {64: 0x00, 65: 0x01}  # DEFAULT is not written out, ALL is
 _OP_1 = 0x51
 _LEAF_VERSION = 0xC0
+# Of a sequence (BIP-68): no lock, one in seconds (which this market does not count), and the number of blocks.
+_NO_LOCK, _IN_SECONDS, _BLOCKS = 1 << 31, 1 << 22, 0xFFFF
+_CSV_DROP = b"\xb2\x75"
 
 
 class Rejected(Exception):
@@ -41,6 +44,7 @@ def send(engine: Engine, raw: bytes) -> str:
         return txid
     coins = [_coin(engine, source) for source in tx.vin]
     _check_amounts(tx, coins)
+    _check_locks(engine, tx, coins)
     for at in range(len(tx.vin)):
         _check_signature(tx, at, coins)
     _move(engine, tx, coins)
@@ -83,6 +87,17 @@ def _check_amounts(tx: Transaction, coins: list[Coin]) -> None:
     vsize = -(-_weight(tx) // 4)
     if fee * 1000 < vsize * LEAST_FEE_PER_KVB:
         raise Rejected(-26, f"min relay fee not met, {fee} < {-(-vsize * LEAST_FEE_PER_KVB // 1000)}")
+
+
+def _check_locks(engine: Engine, tx: Transaction, coins: list[Coin]) -> None:
+    """Checks relative locks in blocks (BIP-68): in the next block each coin must be as old as its sequence says."""
+    chain = engine.chain
+    for source, coin in zip(tx.vin, coins, strict=True):
+        if tx.version < 2 or source.sequence & _NO_LOCK:
+            continue
+        since = chain.transactions[coin.txid].height if chain.confirmations(coin.txid) else chain.height() + 1
+        if source.sequence & _IN_SECONDS or chain.height() + 1 < since + (source.sequence & _BLOCKS):
+            raise Rejected(-26, "non-BIP68-final")
 
 
 def _weight(tx: Transaction) -> int:
@@ -130,13 +145,17 @@ def _is_p2tr_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[b
 def _is_leaf_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[bytes]) -> bool:
     """Checks a leaf that all of its keys sign for: a signature for each key, the last key's first, with DEFAULT or ALL.
 
-    The leaf is alone in its tree.
+    The leaf is alone in its tree or beside one other. One of a single key may keep the coin for so many blocks.
     """
     *signatures, code, control = witness
-    hashed = tagged_hash("TapLeaf", bytes([_LEAF_VERSION, len(code)]) + code)
-    output = PublicKey.from_xonly(control[1:]).taproot_tweak(hashed).xonly()
-    if len(control) != 33 or b"\x51\x20" + output != coins[at].output.script_pubkey.data:
+    root = tagged_hash("TapLeaf", bytes([_LEAF_VERSION, len(code)]) + code)
+    if len(control) == 65:
+        root = tagged_hash("TapBranch", b"".join(sorted((bytes(root), control[33:]))))
+    output = PublicKey.from_xonly(control[1:33]).taproot_tweak(root).xonly()
+    if len(control) not in (33, 65) or b"\x51\x20" + output != coins[at].output.script_pubkey.data:
         return False
+    if code[3:5] == _CSV_DROP:
+        return _is_late_leaf_signed(tx, at, coins, code, signatures)
     keys = [code[1 + 34 * n : 33 + 34 * n] for n in range(len(code) // 34)]
     checks = [b"\x20" + key + (b"\xba" if n else b"\xac") for n, key in enumerate(keys)]
     if code != b"".join(checks) + bytes([_OP_1 - 1 + len(keys), 0x9C]) or len(signatures) != len(keys):
@@ -148,6 +167,19 @@ def _is_leaf_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[b
         if not PublicKey.from_xonly(key).schnorr_verify(SchnorrSig(signature[:64]), digest):
             return False
     return True
+
+
+def _is_late_leaf_signed(tx: Transaction, at: int, coins: list[Coin], code: bytes, signatures: list[bytes]) -> bool:
+    """Checks `<blocks> CSV DROP <key> CHECKSIG` (BIP-112), of two bytes of blocks; the age itself is BIP-68's."""
+    key, sequence, blocks = code[6:38], tx.vin[at].sequence, int.from_bytes(code[1:3], "little")
+    if code != b"\x02" + code[1:3] + _CSV_DROP + b"\x20" + key + b"\xac" or len(signatures) != 1:
+        return False
+    if tx.version < 2 or sequence & (_NO_LOCK | _IN_SECONDS) or sequence & _BLOCKS < blocks:
+        return False
+    if signatures[0][64:] not in (b"", b"\x01"):
+        return False
+    digest = leaf_digest(tx, at, coins, code, int.from_bytes(signatures[0][64:]))
+    return bool(PublicKey.from_xonly(key).schnorr_verify(SchnorrSig(signatures[0][:64]), digest))
 
 
 def leaf_digest(tx: Transaction, at: int, coins: list[Coin], code: bytes, sighash: int = 0) -> bytes:

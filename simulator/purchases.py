@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from simulator.engine import Engine
 from simulator.listing.psbt import signed_sale
+from simulator.listing.release import release
 from simulator.listing.sale_transaction import INSCRIPTION_AT, Buyer, complete
 from simulator.orders import Order
 from simulator.ordnet import purchase
 from simulator.ordnet.offers import VENUE as ORDNET
+from simulator.protected import purchase as protected_purchase
 from simulator.rules import Refusal
 from simulator.sales import Sale
 
@@ -30,9 +32,10 @@ def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[S
         if holder is None:
             raise Refusal("nobody holds the inscription")
         inscriptions = coin.inscriptions
-        if ask.venue == ORDNET:
-            passed, sold = purchase.release(engine, ask, confirmed=confirmed)
-            made = complete(engine.chain, passed, sold, buyer, purchase.opener(ask, sold))
+        if ask.papers:
+            passed, sold = release(engine, ask, confirmed=confirmed)
+            opened = (purchase if ask.venue == ORDNET else protected_purchase).opener(ask, sold)
+            made = complete(engine.chain, passed, sold, buyer, opened)
         else:
             sold = signed_sale(ask.psbt)
             made = complete(engine.chain, coin, sold, buyer)

@@ -13,6 +13,7 @@ from simulator.crowd.traders import Traders
 from simulator.engine import Engine
 from simulator.faults import Faults
 from simulator.listing.auctions import Auctions
+from simulator.listing.listings import AskTerms
 from simulator.listing.poison import Poison
 from simulator.ordnet.desk import Desk
 from simulator.sessions.challenges import Challenges
@@ -68,6 +69,7 @@ class World:
         self.counts = Counts()
         self.poison: Poison | None = None
         self.auctions = Auctions()
+        self.protected: dict[str, AskTerms] = {}  # drafts of protected listings by their digest
         self.wallet_sessions = WalletSessions(self._clock, f"{seed}")
         self.traders = Traders(self.engine, random.Random(f"traders {seed}{salt}"))
 

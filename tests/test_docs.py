@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
 
 from cli.main import VERBS
+from strategy.fates import LedgerLimit, ListingResult, PlaceResult, WorkerReason
+from strategy.fault_codes import FaultCode, Step
 from strategy.reasons import Reason
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def test_every_reason_is_documented_and_no_other() -> None:
-    documented = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "reasons.md").read_text(), re.M)
-    assert sorted(documented) == sorted(reason.value for reason in Reason)
+REASONS = (ROOT / "docs" / "reasons.md").read_text()
+# The heading of each list of its own; all the other lists are of reasons.
+LISTS: dict[str, tuple[type[StrEnum], ...]] = {
+    "Fates of a bid to be placed": (PlaceResult, LedgerLimit),
+    "The worker's own reasons to cancel": (WorkerReason,),
+    "Fates of a listing to be put up": (ListingResult,),
+    "Codes of errors": (FaultCode,),
+    "Steps that fail": (Step,),
+}
+
+
+def test_every_code_is_documented_in_its_list_and_no_other() -> None:
+    documented: dict[str, list[str]] = {}
+    for section in REASONS.split("\n## ")[1:]:
+        heading, _, text = section.partition("\n")
+        codes = re.findall(r"^\| `(\w+)` \|", text, re.M)
+        documented.setdefault(heading if heading in LISTS else "reasons", []).extend(codes)
+    there = {name: sorted(code.value for kind in kinds for code in kind) for name, kinds in LISTS.items()}
+    there["reasons"] = sorted(reason.value for reason in Reason)
+    assert {name: sorted(codes) for name, codes in documented.items()} == there
 
 
 def test_every_verb_is_mentioned() -> None:

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
-from core.settings import PLAY_MARKET, Settings
+from core.settings import PLAY_MARKET, Settings, dialect_of
 
 EscrowForm = Literal["ordnet", "ordinalswallet"]
+# Blocks between an item's arrival in an escrow and the first that our key alone may take it out in, by form.
+LOCK_BLOCKS: Mapping[EscrowForm, int] = MappingProxyType({"ordnet": 0, "ordinalswallet": 144})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,11 @@ class EscrowTerms:
     form: EscrowForm
     cosigner: bytes
     least_sats: int
+
+    @property
+    def lock_blocks(self) -> int:
+        """Blocks for which an item that came into the escrow stays there; 0 = our key takes it out at once."""
+        return LOCK_BLOCKS[self.form]
 
 
 # The venues' keys as they publish them (ord.net's documents, Ordinals Wallet's client), and those of the practice
@@ -38,18 +45,20 @@ ESCROW_TERMS: Mapping[str, EscrowTerms] = MappingProxyType(
         f"{PLAY_MARKET}-ordnet": EscrowTerms(
             "ordnet", bytes.fromhex("28e4d123544dcb211954cfac57d0d4d89c26e59d3e69d38a132dc52e26ed1258"), 330
         ),
+        f"{PLAY_MARKET}-ordinalswallet": EscrowTerms(
+            "ordinalswallet", bytes.fromhex("9ccefba06ac2281b7c0b05d5412b1bb48a6cddccd6892c886cb1c9353000ecb5"), 330
+        ),
     }
 )
 
 
-# Published, and not signed: nothing here drafts such a listing, and its item comes back only after a day.
-_NOT_SIGNED = frozenset({"ordinalswallet"})
-_SIGNED = {venue: terms for venue, terms in ESCROW_TERMS.items() if venue not in _NOT_SIGNED}
-
-
 def escrow_terms_of(settings: Settings) -> Mapping[str, EscrowTerms]:
     """Returns the terms of the venues where listings in escrow are signed, with the key that the operator names."""
-    found = dict(_SIGNED)
+    found = {
+        venue: terms
+        for venue, terms in ESCROW_TERMS.items()
+        if dialect_of(venue) != "ordinalswallet" or settings.ordinalswallet_protected_listings
+    }
     if settings.ordnet_listing_key is not None:
         found["ordnet"] = replace(found["ordnet"], cosigner=bytes.fromhex(settings.ordnet_listing_key))
     return found
@@ -57,7 +66,9 @@ def escrow_terms_of(settings: Settings) -> Mapping[str, EscrowTerms]:
 
 def all_terms(signed: Mapping[str, EscrowTerms]) -> Sequence[tuple[str, EscrowTerms]]:
     """Returns the terms that an item of ours may lie under, each with its venue: those of `signed`, and the published
-    ones they replaced.
+    ones.
+
+    Where nothing is signed now something may have been: settings change, and escrows stay.
     """
-    replaced = [(venue, terms) for venue, terms in _SIGNED.items() if signed.get(venue) != terms]
-    return [*signed.items(), *replaced]
+    published = [(venue, terms) for venue, terms in ESCROW_TERMS.items() if signed.get(venue) != terms]
+    return [*signed.items(), *published]

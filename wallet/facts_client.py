@@ -68,6 +68,7 @@ def read_facts(outpoint: str, found: dict[str, Any]) -> OutpointFacts:
         index_height=_whole(found.get("index_height")),
         is_spent_in_block=found.get("is_spent_in_block") is True,
         item_offset=_whole(found.get("item_offset")),
+        height=_whole(found.get("height")),
     )
 
 

@@ -1,37 +1,56 @@
-"""The faults of a cycle: words for the task's owner, and their consequences for the next try."""
+"""The faults of a cycle: words for the task's owner, codes for programs, and their consequences for the next try."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from core.errors import BidkeeperError
 from core.logs import mask
-from markets.base import AuthFailed, RateLimited, VenueError
-from wallet.signer_client import SignerError, SignerRefused
+from markets.base import AuthFailed, RateLimited, Refused, Unavailable, Unknown, VenueError
+from strategy.fault_codes import FaultCode, price_of, step_of
+from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 
 _LONGEST = 200  # of one text: it may quote a venue
 _MOST = 5
 
 
+class CodedFault(NamedTuple):
+    """One fault for programs: its code, and the values in its words."""
+
+    code: FaultCode
+    params: dict[str, Any]
+
+
 @dataclass(slots=True)
 class Faults:
-    """The faults of one cycle, as they come.
+    """The faults of one cycle, as they come, in words (`texts`) and as codes (`coded`), in the same order.
 
     `backs_off`: something is down, so tries go further apart. `retry_after_s`: the venue's own wish for the next try.
     `rejected`: the venue refused our credentials; trying again would not help.
     """
 
     texts: list[str] = field(default_factory=list)
+    coded: list[CodedFault] = field(default_factory=list)
     backs_off: bool = False
     is_rate_limited: bool = False
     retry_after_s: float = 0.0
     rejected: str | None = None
 
-    def add(self, failed_to: str, error: BidkeeperError | str, *, backs_off: bool = True) -> None:
-        """Notes one fault: `failed_to` completes "failed to ..."."""
+    def add(
+        self,
+        failed_to: str,
+        error: BidkeeperError | str,
+        *,
+        backs_off: bool = True,
+        code: FaultCode | None = None,
+        **params: int | str,
+    ) -> None:
+        """Notes one fault: `failed_to` completes "failed to ...". An error has its own code."""
         text = mask(f"failed to {failed_to}: {error}".replace("\n", " "))[:_LONGEST]
         if text not in self.texts:
             self.texts.append(text)
+            self.coded.append(_coded(failed_to, error, code, params))
         self.backs_off = self.backs_off or backs_off
         if isinstance(error, RateLimited):
             self.is_rate_limited = True
@@ -55,3 +74,47 @@ class Faults:
             return None
         more = len(self.texts) - _MOST
         return "; ".join(self.texts[:_MOST] + ([f"and {more} more"] if more > 0 else []))
+
+    @property
+    def first(self) -> CodedFault | None:
+        """The fault that a task shows as its own: the first one, with the number of the others as `more`."""
+        if not self.coded:
+            return None
+        fault, more = self.coded[0], len(self.coded) - 1
+        return CodedFault(fault.code, fault.params | {"more": more}) if more else fault
+
+    @property
+    def as_values(self) -> list[dict[str, Any]]:
+        """All faults as JSON values, for a cycle's details."""
+        return [{"code": str(fault.code), **fault.params} for fault in self.coded]
+
+
+def _coded(
+    failed_to: str, error: BidkeeperError | str, code: FaultCode | None, given: dict[str, int | str]
+) -> CodedFault:
+    params: dict[str, Any] = {"step": str(step_of(failed_to))}
+    if (price := price_of(failed_to)) is not None:
+        params["priceSats"] = price
+    if isinstance(error, RateLimited) and error.retry_after_s is not None:
+        params["retryAfterSeconds"] = round(error.retry_after_s)
+    if isinstance(error, SignerRefused):
+        params["rule"] = error.tag
+    return CodedFault(code or _code_of(error), params | given)
+
+
+def _code_of(error: BidkeeperError | str) -> FaultCode:
+    if isinstance(error, RateLimited):
+        return FaultCode.VENUE_RATE_LIMITED
+    if isinstance(error, Unavailable):
+        return FaultCode.VENUE_UNAVAILABLE
+    if isinstance(error, Unknown):
+        return FaultCode.VENUE_UNKNOWN
+    if isinstance(error, Refused):
+        # A venue's own codes are not ours to promise; a leaf's kind is, and so are the gateway's.
+        known = {code.value: code for code in FaultCode}
+        return known.get(error.kind) or known.get(error.code) or FaultCode.VENUE_REFUSED
+    if isinstance(error, SignerRefused):
+        return FaultCode.SIGNER_REFUSED
+    if isinstance(error, SignerLocked):
+        return FaultCode.SIGNER_LOCKED
+    return FaultCode.SIGNER_AWAY if isinstance(error, SignerError) else FaultCode.OTHER

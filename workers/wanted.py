@@ -8,6 +8,7 @@ from typing import TypeVar
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
 from strategy.bid_config import Problem
+from strategy.fault_codes import FaultCode
 from workers.context import BadConfig, Context
 
 Config = TypeVar("Config")
@@ -31,5 +32,5 @@ def config_of(task: Task, loads: Callable[[str], Config], problems: Callable[[Co
 
 
 def _bad(task: Task, trouble: str) -> BadConfig:
-    tasks.set_error(task, f"the task cannot run: {trouble}")
+    tasks.set_error(task, f"the task cannot run: {trouble}", (FaultCode.BAD_CONFIG, {}))
     return BadConfig(trouble)

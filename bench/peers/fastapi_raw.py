@@ -27,8 +27,9 @@ SESSION = (
     "WHERE s.token_hash = ? AND s.used_ms > ? AND s.created_ms > ?"
 )
 LIST = (
-    "SELECT id, slug, type, config, desired, observed, last_cycle_ms, last_cycle_action, last_error, created_ms, "
-    "venue FROM tasks WHERE user_id = ? AND kind = 'bidding' AND deleted_ms IS NULL ORDER BY id"
+    "SELECT id, slug, type, config, desired, observed, last_cycle_ms, last_cycle_action, last_error, last_error_code, "
+    "last_error_params, created_ms, venue, tags "
+    "FROM tasks WHERE user_id = ? AND kind = 'bidding' AND deleted_ms IS NULL ORDER BY id"
 )
 FILLS = (
     "SELECT task_id, COUNT(*), SUM(COALESCE(sold_sats, price_sats)), MAX(filled_ms) FROM orders "
@@ -39,12 +40,13 @@ SAME = "SELECT 1 FROM tasks WHERE user_id = ? AND slug_key = ? AND deleted_ms IS
 COUNT = "SELECT COUNT(*) FROM tasks WHERE user_id = ? AND kind = 'bidding' AND deleted_ms IS NULL"
 INSERT = (
     "INSERT INTO tasks (user_id, kind, venue, config, revision, desired, observed, token, restarts, cycles, memory, "
-    "error_cycles, told, created_ms, type, slug, slug_key) "
-    "VALUES (?, 'bidding', ?, ?, 1, 'stopped', 'stopped', 0, 0, 0, '{}', 0, '', ?, ?, ?, ?)"
+    "error_cycles, told, created_ms, tags, type, slug, slug_key) "
+    "VALUES (?, 'bidding', ?, ?, 1, 'stopped', 'stopped', 0, 0, 0, '{}', 0, '', ?, '[]', ?, ?, ?)"
 )
 ONE = (
-    "SELECT id, slug, type, config, desired, observed, last_cycle_ms, last_cycle_action, last_error, created_ms, "
-    "venue FROM tasks WHERE id = ? AND user_id = ? AND kind = 'bidding' AND deleted_ms IS NULL"
+    "SELECT id, slug, type, config, desired, observed, last_cycle_ms, last_cycle_action, last_error, last_error_code, "
+    "last_error_params, created_ms, venue, tags "
+    "FROM tasks WHERE id = ? AND user_id = ? AND kind = 'bidding' AND deleted_ms IS NULL"
 )
 SAME_BUT = SAME + " AND id != ?"
 UPDATE = "UPDATE tasks SET config = ?, revision = revision + 1, type = ?, slug = ?, slug_key = ? WHERE id = ?"
@@ -112,8 +114,11 @@ class TaskOut(msgspec.Struct, rename="camel"):
     config: msgspec.Raw
     last_cycle: dict[str, Any] | None
     last_error: str | None
+    last_error_code: str | None
+    last_error_params: msgspec.Raw
     created_at: str
     venue: str
+    tags: msgspec.Raw
     fills: Fills
 
 
@@ -152,11 +157,14 @@ def fills_of(user: int) -> dict[int, Fills]:
 
 
 def shown(row: tuple[Any, ...], fills: dict[int, Fills]) -> TaskOut:
-    task_id, slug, type_, config, desired, observed, cycle_ms, action, error, created_ms, venue = row
+    task_id, slug, type_, config, desired, observed, cycle_ms, action, *error, created_ms, venue, tags = row
     cycle = None if cycle_ms is None else {"time": cycle_ms // 1000, "action": action or ""}
     running = desired == "running" and observed != "crashed"
     filled = fills.get(task_id) or Fills()
-    return TaskOut(task_id, slug, type_, running, msgspec.Raw(config), cycle, error, iso(created_ms), venue, filled)
+    text, code, params = error
+    raw = msgspec.Raw(params or "null")
+    head = (task_id, slug, type_, running, msgspec.Raw(config), cycle, text, code, raw)
+    return TaskOut(*head, iso(created_ms), venue, msgspec.Raw(tags), filled)
 
 
 @app.get("/api/tasks")
@@ -187,7 +195,8 @@ async def create_task(request: Request) -> Response:
     except BaseException:
         database.execute("ROLLBACK")
         raise
-    row = (task_id, config.slug, config.type, text.encode(), "stopped", "stopped", None, None, None, now, DEFAULT_VENUE)
+    row = (task_id, config.slug, config.type, text.encode(), "stopped", "stopped", None, None, None, None, None, now)
+    row = (*row, DEFAULT_VENUE, "[]")
     return Response(encode(shown(row, {})), 201, {"Location": f"/api/tasks/{task_id}"}, "application/json")
 
 

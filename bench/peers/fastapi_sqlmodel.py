@@ -73,8 +73,11 @@ class Task(SQLModel, table=True):
     last_cycle_ms: int | None = None
     last_cycle_action: str | None = None
     last_error: str | None = None
+    last_error_code: str | None = None
+    last_error_params: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON(none_as_null=True)))
     created_ms: int
     deleted_ms: int | None = None
+    tags: list[str] = Field(default_factory=list, sa_column=Column(JSON))
     type: str
     slug: str
     slug_key: str
@@ -151,8 +154,11 @@ class TaskOut(Camel):
     config: Config
     last_cycle: LastCycle | None
     last_error: str | None
+    last_error_code: str | None
+    last_error_params: dict[str, Any] | None
     created_at: str
     venue: str
+    tags: list[str]
     fills: Fills
 
 
@@ -225,8 +231,11 @@ def shown(task: Task, fills: dict[int, Fills]) -> TaskOut:
         config=Config.model_validate(task.config),
         last_cycle=cycle,
         last_error=task.last_error,
+        last_error_code=task.last_error_code,
+        last_error_params=task.last_error_params,
         created_at=iso(task.created_ms),
         venue=task.venue,
+        tags=task.tags,
         fills=fills.get(task.id or 0) or Fills(),
     )
 

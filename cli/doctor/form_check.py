@@ -13,10 +13,13 @@ from markets.funding import funding_of
 from markets.venues import capabilities
 from server.task_venues import not_signed_bids, not_signed_listings
 from wallet.ceilings import ceilings_of
+from wallet.escrow_terms import escrow_terms_of
 from wallet.learnt.client import Learnt, LearntClient
 
 _PATIENCE_S = 15.0
 _PAGE = "docs/learning-a-venue.md"
+_IN_ESCROW = "meaning: transfer, sale and recovery, by an escrow that your own key opens"
+_LOCKED = "meaning: transfer and sale, by an escrow that your own key opens {} blocks after an item came there"
 
 
 def examine(settings: Settings) -> Iterator[Check]:
@@ -42,10 +45,8 @@ def examine(settings: Settings) -> Iterator[Check]:
         if why := not_signed_listings(venue, settings):
             yield _not_signed(can, "listings", why)
             continue
-        if can.lists_in_escrow:
-            yield ok(
-                _name(can, "listings"), "meaning: transfer, sale and recovery, by an escrow that your own key opens"
-            )
+        if (terms := escrow_terms_of(settings).get(venue)) is not None:
+            yield ok(_name(can, "listings"), _IN_ESCROW if not terms.lock_blocks else _LOCKED.format(terms.lock_blocks))
             continue
         yield _meant(can, "plain listings", "plain", learnt)
         if venue in secure:

@@ -87,13 +87,13 @@ class ChainFacts:
         async def known(name: str, key: Hashable, age_s: float, call: Callable[[], Value]) -> Value | None:
             return await self._known((name, key), age_s, self._reading(self._venues.mempool, name, call))
 
-        made, is_confirmed, spending, tip_height = await asyncio.gather(
+        made, confirmation, spending, tip_height = await asyncio.gather(
             known("made", outpoint, MADE_AGE_S, lambda: _made(mempool, outpoint)),
-            known("is_confirmed", txid, max_age_s, lambda: mempool.is_confirmed(txid)),
+            known("is_confirmed", txid, max_age_s, lambda: mempool.confirmation(txid)),
             known("spending", outpoint, max_age_s, lambda: mempool.spending(outpoint)),
             known("tip_height", "", max_age_s, mempool.tip_height),
         )
-        return OnChain(made, is_confirmed, spending, tip_height)
+        return OnChain(made, confirmation, spending, tip_height)
 
     def _by_ord(self, outpoint: str) -> Fetch[Indexed]:
         ord_, venue = needed(self._ord, "ORD_URL"), self._venues.ord

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from markets.outpoint_facts import Indexed, OutpointFacts, Spending
+from markets.outpoint_facts import Confirmation, Indexed, OutpointFacts, Spending
 from wallet.psbt.transaction import TxOutput
 
 Value = TypeVar("Value")
@@ -17,7 +17,7 @@ class OnChain:
     """A mempool server's facts; None is a fact it does not give."""
 
     made: TxOutput | None
-    is_confirmed: bool | None
+    confirmation: Confirmation | None
     spending: Spending | None
     tip_height: int | None
 
@@ -27,6 +27,12 @@ def joined(outpoint: str, on_chain: OnChain, indexes: Sequence[Indexed]) -> Outp
     heights = [index.height for index in indexes if index.height is not None]
     if tip is not None and heights and max(heights) > tip + 1:
         tip = None  # a block may come between two questions, but a tip that lags is no tip
+    confirmation = on_chain.confirmation
+    is_confirmed = (
+        None
+        if confirmation is None
+        else _agreed([confirmation.is_in_block, *(index.is_confirmed for index in indexes)])
+    )
     is_unspent = None if spending is None else not spending.is_spent
     if is_unspent and made is None:
         is_unspent = None  # servers also call an output unspent that they do not know
@@ -37,9 +43,7 @@ def joined(outpoint: str, on_chain: OnChain, indexes: Sequence[Indexed]) -> Outp
         value=None if made is None else _agreed([made.value, *(index.value for index in indexes)]),
         script=None if made is None else _agreed([made.script.hex(), *(index.script for index in indexes)]),
         is_unspent=is_unspent,
-        is_confirmed=None
-        if on_chain.is_confirmed is None
-        else _agreed([on_chain.is_confirmed, *(index.is_confirmed for index in indexes)]),
+        is_confirmed=is_confirmed,
         inscriptions=_agreed(index.inscriptions for index in indexes),
         runes=_agreed(index.runes for index in indexes),
         tip_height=tip,
@@ -47,6 +51,7 @@ def joined(outpoint: str, on_chain: OnChain, indexes: Sequence[Indexed]) -> Outp
         spent_by=None if spending is None else spending.txid,
         is_spent_in_block=spending is not None and spending.is_in_block,
         item_offset=_agreed(index.item_offset for index in indexes),
+        height=confirmation.height if confirmation is not None and is_confirmed else None,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from markets.adapter import Adapter, Cursor, Listing, number_of
 from markets.base import (
@@ -22,12 +22,15 @@ from markets.base import (
     NotSupported,
     Sale,
     SignInNeeded,
+    Unavailable,
     WalletItem,
 )
 from markets.http import Http, Permit, segment
+from markets.latest import Latest
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInText, SignInTexts
-from markets.ordinalswallet import books, holdings, listings
+from markets.ordinalswallet import books, holdings, listings, protected
+from markets.ordinalswallet.protected import Drafted
 from markets.unreadable_answers import of_read, of_write
 from markets.wire import Page
 
@@ -39,6 +42,7 @@ _NO_BIDS = "no bids from here: an offer there, and its cancel, is a transaction 
 class OrdinalsWallet(Adapter):
     """The venue's adapter; `base` ends before `/collection/...`. All its prices are the seller's.
 
+    Listings are drafted as protected ones when it `is_protecting`, else as plain ones; each is submitted as what it is.
     Sessions are held in memory, by the address that signed in. `now_ms` and `nonce` (32 hex digits) are for tests.
     """
 
@@ -47,12 +51,16 @@ class OrdinalsWallet(Adapter):
         base: str,
         name: str,
         *,
+        is_protecting: bool = False,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         nonce: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
         self.name = name
         self._http = Http(base, {"x-ow-client": "bidkeeper"})
         self._images = base.rstrip("/") + "/inscription/content"
+        self._is_protecting = is_protecting
+        self._drafts: Latest[Drafted] = Latest()
+        self._protected: Latest[str | None] = Latest()  # the output that a listing goes by; None = a plain one
         self._now_ms = now_ms
         self._nonce = nonce
         self._sessions: dict[str, listings.Session] = {}
@@ -97,13 +105,17 @@ class OrdinalsWallet(Adapter):
         """Returns a wallet's listings: first all with a known price, then the others one by one."""
         if cursor is None:
             answer = self._http.read(f"/wallet/{segment(owner)}/inscriptions")
-            return of_read(lambda: holdings.own_listings(answer, owner), self.name)
+            page = of_read(lambda: holdings.own_listings(answer, owner), self.name)
+            self._note(of_read(lambda: holdings.protected_outpoints(answer), self.name))
+            return page
         inscription_id, _, rest = str(cursor).partition(",")
         try:
             answer = self._http.read(f"/market/escrow/{segment(inscription_id)}")
         except NotFound:
             return Page((), rest or None)
         found = of_read(lambda: holdings.own_listing(answer, inscription_id, owner), self.name)
+        if found is not None:
+            self._note({inscription_id: of_read(lambda: protected.protected_outpoint(answer), self.name)})
         return Page(() if found is None else (found,), rest or None)
 
     def draft_bid(self, order: BidAsk) -> BidDraft:
@@ -113,24 +125,44 @@ class OrdinalsWallet(Adapter):
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
     def draft_listing(self, ask: ListingAsk) -> ListingDraft:
-        """Returns the PSBT of a plain listing, without the venue's co-signer. Changes nothing there."""
-        answer = self._http.read("/wallet/escrow-bulk", post=listings.draft_body(ask))
-        return of_read(lambda: listings.draft(answer), self.name)
+        """Returns the PSBT of a plain listing, or the two of a protected one. Changes nothing there."""
+        if not self._is_protecting:
+            answer = self._http.read("/wallet/escrow-bulk", post=listings.draft_body(ask))
+            return of_read(lambda: listings.draft(answer), self.name)
+        answer = self._http.read("/market/secure-listing/build-bulk", post=protected.draft_body(ask))
+        drafted = of_read(lambda: protected.drafted(answer, ask), self.name)
+        self._drafts.note(ask.inscription_id, drafted)
+        return drafted.draft
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
-        answer = self._http.write("/market/escrow-bulk", listings.list_body(order), permit)
-        of_write(lambda: listings.check_listed(answer))
+        if not order.signed_transfer:
+            answer = self._http.write("/market/escrow-bulk", listings.list_body(order), permit)
+            of_write(lambda: listings.check_listed(answer))
+            return
+        drafted = protected.drafted_for(order, self._drafts.of(order.ask.inscription_id))
+        body = protected.authorize_body(order, drafted)
+        answer = self._http.write("/market/secure-listing/authorize-bulk", body, permit)
+        of_write(lambda: protected.check_authorized(answer, order.ask.outpoint))
+        self._protected.note(order.ask.inscription_id, order.ask.outpoint)
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
-        """Cancels the plain listing of one inscription in the owner's session; `signature` is not used."""
-        token = self._token(owner)
+        """Cancels the listing of one inscription in the owner's session; `signature` is not used."""
+        token, outpoint = self._token(owner), self._protected.of(inscription_id)
+        if outpoint == "":
+            raise Unavailable("which output the listing goes by is not told at the moment; nothing was sent")
+        body = listings.delist_body(inscription_id, outpoint, token)
         try:
-            answer = self._http.write("/market/cancel-escrow", listings.delist_body(inscription_id, token), permit)
+            answer = self._http.write("/market/cancel-escrow", body, permit)
             return of_write(lambda: listings.delisted(answer))
         except AuthFailed:
             with self._lock:
                 self._sessions.pop(owner, None)
             raise
+
+    def _note(self, outpoints: Mapping[str, str | None]) -> None:
+        for inscription_id, outpoint in outpoints.items():
+            if outpoint != "" or not self._protected.of(inscription_id):
+                self._protected.note(inscription_id, outpoint)
 
     def sign_in_texts(self, pair: Pair) -> SignInTexts:
         """Makes the text that the inscriptions' address must sign within five minutes. No request: we write it."""

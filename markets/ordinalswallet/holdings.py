@@ -8,6 +8,7 @@ from typing import Any
 from markets import traits
 from markets.base import Item, NotFound, WalletItem
 from markets.listings import OwnListing
+from markets.ordinalswallet.protected import protected_outpoint
 from markets.ordinalswallet.wire import content, is_for_sale, sellers_price
 from markets.wire import Page, Unreadable, first, identifier, link, rows, table, text, text_or_none, whole_or_none
 
@@ -56,6 +57,12 @@ def own_listings(answer: Any, owner: str) -> Page[OwnListing]:
             named = None if slug is None else text(slug, "collection")
             known.append(OwnListing(inscription_id, inscription_id, named, sellers_price(listing), owner))
     return Page(tuple(known), ",".join(to_ask) or None)
+
+
+def protected_outpoints(answer: Any) -> dict[str, str | None]:
+    """Reads the output that each listing of a wallet goes by; None for a plain one."""
+    listed = (entry for entry in _held(answer) if _listing(entry) is not None)
+    return {identifier(entry.get("id"), "inscription id"): protected_outpoint(entry) for entry in listed}
 
 
 def own_listing(answer: Any, inscription_id: str, owner: str) -> OwnListing | None:

@@ -89,9 +89,10 @@ def list_body(order: ListingOrder) -> bytes:
     return json.dumps({"psbt": psbt.hex()}).encode()
 
 
-def delist_body(inscription_id: str, token: str) -> bytes:
-    """Makes the body of POST /market/cancel-escrow for a plain listing, which goes by its inscription."""
-    return json.dumps({"inscription_id": inscription_id, "signature": token}).encode()
+def delist_body(inscription_id: str, outpoint: str | None, token: str) -> bytes:
+    """Makes the body of POST /market/cancel-escrow: a protected listing goes by its output, a plain one has none."""
+    named = {"inscription_id": inscription_id} if outpoint is None else {"outpoint": outpoint}
+    return json.dumps({**named, "signature": token}).encode()
 
 
 def check_listed(answer: Any) -> None:

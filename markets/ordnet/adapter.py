@@ -14,11 +14,12 @@ from typing import TypeVar
 from markets.adapter import Adapter, Cursor, Listing, Offer
 from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Refused, Sale, SignInNeeded, Unavailable
 from markets.http import Permit, segment
+from markets.latest import Latest
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInTexts
 from markets.ordnet import listings, offers, reads, sessions
 from markets.ordnet.http import OrdNetHttp
-from markets.ordnet.listings import Drafted, Latest, ListingIds
+from markets.ordnet.listings import Drafted, ListingIds
 from markets.ordnet.offers import Drafts
 from markets.ordnet.sessions import Session, Sessions
 from markets.ordnet.wire import body, known_slug, needed_slug, paging, parts

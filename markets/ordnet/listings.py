@@ -7,12 +7,12 @@ for anything it does not understand.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from markets.base import Refused, Unavailable
+from markets.latest import Latest
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.ordnet.sessions import Binding
 from markets.ordnet.wire import SigningStep, step, uuid
@@ -21,8 +21,6 @@ from markets.wire import Unreadable, rows, table, whole
 # The life of a listing. The lister renews it when it is gone, so none outlives us by more.
 DURATION_DAYS = 30
 TRANSFER, SETTLEMENT, RECOVERY = 0, 131, 1  # their sighashes, as documented
-_MOST_KEPT = 5000
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +32,6 @@ class Drafted:
     transfer: SigningStep
     settlement: SigningStep
     recovery: SigningStep
-
-
-class Latest(Generic[Value]):
-    """The latest values by inscription. Safe in several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: dict[str, Value] = {}
-
-    def note(self, inscription_id: str, value: Value) -> None:
-        """Keeps `value` instead of the former one."""
-        with self._lock:
-            self._kept.pop(inscription_id, None)
-            self._kept[inscription_id] = value
-            while len(self._kept) > _MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
-
-    def of(self, inscription_id: str) -> Value | None:
-        """Returns the stored value, None when there is none."""
-        with self._lock:
-            return self._kept.get(inscription_id)
 
 
 class ListingIds:

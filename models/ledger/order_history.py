@@ -17,3 +17,10 @@ def newest(
     if before is not None:
         query = query.where(Order.id < before)
     return list(query.order_by(Order.id.desc()).limit(most))
+
+
+def standing(user_id: int, task_id: int, time_ms: int) -> list[Order]:
+    """Returns the task's orders that were open at this time, the highest price first, as they are now."""
+    is_of_task = (Order.user_id == user_id) & (Order.task_id == task_id)
+    was_open = (Order.created_ms <= time_ms) & (Order.closed_ms.is_null() | (Order.closed_ms > time_ms))
+    return list(Order.select().where(is_of_task, was_open).order_by(Order.price_sats.desc(), Order.id))

@@ -36,19 +36,19 @@ from models.ledger.tidings import tell_order
 from models.prepared import each, instance
 from models.tasks import tasks
 from models.tasks.table import BIDDING
+from strategy.fates import LedgerLimit
 
 DAY_MS = 86_400_000
 FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
 
 
 class LimitReached(Exception):
-    """The order does not fit; `limit` is task_total, exposure_limit, installation_limit, bid_count, max_fills, budget,
-    or hardcap for the largest that the user allows.
+    """The order does not fit within `limit`.
 
-    `room` would still fit: sats, for bid_count, max_fills and the fills of a budget a number of orders.
+    `room` would still fit: sats, for BID_COUNT, MAX_FILLS and the fills of a budget a number of orders.
     """
 
-    def __init__(self, limit: str, room: int) -> None:
+    def __init__(self, limit: LedgerLimit, room: int) -> None:
         super().__init__(f"{limit}: room for {room}")
         self.limit = limit
         self.room = room
@@ -162,29 +162,29 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
         [(task_sats, task_count)] = statements.OPEN_OF_TASK.rows(task_id=new.task_id, dry_run=new.dry_run)
         [(user_sats, _)] = statements.OPEN_OF_USER.rows(user_id=new.user_id, dry_run=new.dry_run)
-        _check("task_total", exposure_limits.task, task_sats, new.price_sats)
+        _check(LedgerLimit.TASK_TOTAL, exposure_limits.task, task_sats, new.price_sats)
         # Read here, since they may have fallen since the decision; they are the last word against a stolen token.
         [(own_exposure, own_hardcap)] = statements.OWN_CEILINGS.rows(user_id=new.user_id) or [(None, None)]
         user_ceiling = exposure_limits.user if own_exposure is None else min(exposure_limits.user, own_exposure)
-        _check("exposure_limit", user_ceiling, user_sats, new.price_sats, unlimited=None)
+        _check(LedgerLimit.EXPOSURE_LIMIT, user_ceiling, user_sats, new.price_sats, unlimited=None)
         if own_hardcap is not None:
-            _check("hardcap", own_hardcap, 0, new.price_sats)
+            _check(LedgerLimit.HARDCAP, own_hardcap, 0, new.price_sats)
         if exposure_limits.installation:
             [(all_sats, _)] = statements.OPEN_OF_ALL.rows(dry_run=new.dry_run)
-            _check("installation_limit", exposure_limits.installation, all_sats, new.price_sats)
+            _check(LedgerLimit.INSTALLATION_LIMIT, exposure_limits.installation, all_sats, new.price_sats)
         if exposure_limits.fills is not None:
-            _check("max_fills", exposure_limits.fills, task_count, 1, unlimited=None)
+            _check(LedgerLimit.MAX_FILLS, exposure_limits.fills, task_count, 1, unlimited=None)
         if standing.budget_id is not None:
             _refuse_beyond_budget(standing.budget_id, new, now_ms)
             values["budget_id"] = standing.budget_id
         going = sum(o.id in replaced and o.state == LIVE for o in open_orders(new.task_id)) if replaced else 0
-        _check("bid_count", exposure_limits.count, task_count - going, 1)
+        _check(LedgerLimit.BID_COUNT, exposure_limits.count, task_count - going, 1)
         values["expires_ms"] = _unique_expiry(new.wallet, new.expires_ms)
         order_id = statements.INSERT.run(**dict.fromkeys(statements.WRITTEN) | values).lastrowid
     return Order(id=order_id, **values)
 
 
-def _check(limit: str, ceiling: int, used: int, more: int, unlimited: int | None = 0) -> None:
+def _check(limit: LedgerLimit, ceiling: int, used: int, more: int, unlimited: int | None = 0) -> None:
     if ceiling != unlimited and used + more > ceiling:
         raise LimitReached(limit, max(0, ceiling - used))
 
@@ -192,9 +192,9 @@ def _check(limit: str, ceiling: int, used: int, more: int, unlimited: int | None
 def _refuse_beyond_budget(budget_id: int, new: NewOrder, now_ms: int) -> None:
     room = budget_room.room_now(budget_id, now_ms, dry_run=new.dry_run)
     if room.sats is not None:
-        _check("budget", room.sats, 0, new.price_sats, unlimited=None)
+        _check(LedgerLimit.BUDGET, room.sats, 0, new.price_sats, unlimited=None)
     if room.orders is not None:
-        _check("budget", room.orders, 0, 1, unlimited=None)
+        _check(LedgerLimit.BUDGET, room.orders, 0, 1, unlimited=None)
 
 
 def _unique_expiry(wallet: str, expires_ms: int) -> int:

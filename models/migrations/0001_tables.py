@@ -50,8 +50,8 @@ CREATE TABLE tasks (
     venue VARCHAR(30) NOT NULL, config TEXT NOT NULL, revision INTEGER NOT NULL, desired VARCHAR(10) NOT NULL,
     observed VARCHAR(10) NOT NULL, token INTEGER NOT NULL, pid INTEGER, exit_status VARCHAR(100),
     restarts INTEGER NOT NULL, cycles INTEGER NOT NULL, memory TEXT NOT NULL, error_cycles INTEGER NOT NULL,
-    told TEXT NOT NULL, last_cycle_ms INTEGER,
-    last_cycle_action TEXT, last_error TEXT, created_ms INTEGER NOT NULL, deleted_ms INTEGER, type VARCHAR(10),
+    told TEXT NOT NULL, last_cycle_ms INTEGER, last_cycle_action TEXT, last_error TEXT, last_error_code VARCHAR(30),
+    last_error_params TEXT, created_ms INTEGER NOT NULL, deleted_ms INTEGER, tags TEXT NOT NULL, type VARCHAR(10),
     slug VARCHAR(200), slug_key VARCHAR(200), inscription_id VARCHAR(80), collection_id VARCHAR(200), budget_id INTEGER,
     FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
     FOREIGN KEY (budget_id) REFERENCES budgets (id),
@@ -74,11 +74,25 @@ CREATE UNIQUE INDEX api_tokens_token_hash ON api_tokens (token_hash);
 CREATE INDEX api_tokens_user_id ON api_tokens (user_id);
 CREATE INDEX api_tokens_task_id ON api_tokens (task_id);
 
+CREATE TABLE presets (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, name VARCHAR(100) NOT NULL,
+    config TEXT NOT NULL, created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL,
+    FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX presets_user_id_name ON presets (user_id, name);
+
 CREATE TABLE cycles (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, task_id INTEGER NOT NULL, time_ms INTEGER NOT NULL,
     action TEXT NOT NULL, error TEXT, detail TEXT NOT NULL
 );
 CREATE INDEX cycles_task_id ON cycles (task_id);
+
+CREATE TABLE task_samples (
+    task_id INTEGER NOT NULL, step INTEGER NOT NULL, minute INTEGER NOT NULL, floor TEXT, reference TEXT,
+    best_bid TEXT, own_top TEXT, own_low TEXT, guard_sats INTEGER, open_count INTEGER NOT NULL,
+    exposure_sats INTEGER NOT NULL,
+    PRIMARY KEY (task_id, step, minute), FOREIGN KEY (task_id) REFERENCES tasks (id) ON DELETE CASCADE
+) WITHOUT ROWID;
 
 CREATE TABLE orders (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, intent VARCHAR(32) NOT NULL, task_id INTEGER NOT NULL,

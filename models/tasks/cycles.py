@@ -9,6 +9,8 @@ from models.events import outbox
 from models.events.table import CYCLE
 from models.prepared import Prepared, given
 from models.tasks import troubles
+from models.tasks.errors import Coded, stored_fault
+from models.tasks.samples import Sample, add_sample
 from models.tasks.statements import SHOW_CYCLE, TROUBLES
 from models.tasks.troubles import Conditions
 
@@ -49,9 +51,16 @@ def record_cycle(
     error: str | None,
     detail: str,
     memory: str,
+    fault: Coded | None = None,
+    sample: Sample | None = None,
     conditions: Conditions = NONE_HOLDS,
 ) -> None:
-    """Writes the cycle, its traces in the task's row and its events; nothing when another worker has taken over."""
+    """Writes the cycle, its traces in the task's row and its events; nothing when another worker has taken over.
+
+    `fault` is what the task shows of `error` to programs, `sample` what is kept in numbers, `conditions` those that
+    the owner is told of when they begin to hold.
+    """
+    code, params = stored_fault(error, fault)
     with transaction():
         before = TROUBLES.row(id=task_id, token=token)
         if before is None:
@@ -66,12 +75,16 @@ def record_cycle(
             last_cycle_ms=time_ms,
             last_cycle_action=action,
             last_error=error,
+            last_error_code=code,
+            last_error_params=params,
         )
         outbox.tell(CYCLE, user_id, task_id, time_ms, {"action": action, "error": error})
         _INSERT.run(task_id=task_id, time_ms=time_ms, action=action, error=error, detail=detail)
         oldest_kept = _OLDEST_KEPT.row(task_id=task_id, newer=KEPT - 1)
         if oldest_kept is not None:
             _FORGET.run(task_id=task_id, oldest_kept=oldest_kept[0])
+        if sample is not None:
+            add_sample(task_id, sample, time_ms)
 
 
 def cycles_of(task_id: int, limit: int = KEPT) -> list[Cycle]:

@@ -42,7 +42,9 @@ STANDING = Prepared(
     lambda: Task.select(Task.kind, Task.desired, Task.deleted_ms, Task.token, Task.budget).where(_IS_THIS)
 )
 OBSERVED = Prepared(
-    lambda: Task.select(Task.observed, Task.user, Task.kind, Task.desired, Task.error_cycles).where(_IS_THIS)
+    lambda: Task.select(Task.observed, Task.user, Task.kind, Task.desired, Task.error_cycles, Task.last_error).where(
+        _IS_THIS
+    )
 )
 WITH_OWNER = Prepared(lambda: _and_owner().where(_IS_THIS))
 UNDER_TOKEN = Prepared(lambda: _and_owner().where(_IS_THIS, _IS_UNDER_TOKEN))
@@ -57,6 +59,8 @@ SHOW_CYCLE = Prepared(
             Task.last_cycle_ms: given("last_cycle_ms"),
             Task.last_cycle_action: given("last_cycle_action"),
             Task.last_error: given("last_error"),
+            Task.last_error_code: given("last_error_code"),
+            Task.last_error_params: given("last_error_params"),
         }
     ).where(_IS_THIS, _IS_UNDER_TOKEN)
 )

@@ -58,8 +58,11 @@ class Task(Row):
     last_cycle_ms = BigIntegerField(null=True)
     last_cycle_action = TextField(null=True)
     last_error = TextField(null=True)
+    last_error_code = CharField(max_length=30, null=True)  # strategy.fault_codes; none while nothing is wrong
+    last_error_params = TextField(null=True)  # JSON
     created_ms = BigIntegerField()
     deleted_ms = BigIntegerField(null=True)
+    tags = TextField(default="[]")  # the owner's words for it, as a JSON list
     # A bidding task has all of these, any other none. (Any: peewee would have each reader ask for None.)
     type: Any = CharField(max_length=10, null=True)
     slug: Any = CharField(max_length=200, null=True)

@@ -22,8 +22,11 @@ class ListedTask(NamedTuple):
     last_cycle_ms: int | None
     last_cycle_action: str | None
     last_error: str | None
+    last_error_code: str | None
+    last_error_params: str | None
     created_ms: int
     venue: str
+    tags: str
 
     @property
     def is_running(self) -> bool:

@@ -12,6 +12,7 @@ from models.events import outbox
 from models.events.table import TASK, WORKER_DEAD
 from models.prepared import instance
 from models.tasks import statements, troubles
+from models.tasks.errors import Coded, error_columns
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
 from models.users import User
 
@@ -70,19 +71,27 @@ def create_bidding_task(
     venue: str,
     max_tasks: int,
     now_ms: int,
+    tags: str = "[]",
     budget_id: int | None = None,
 ) -> Task:
     """Creates a stopped task. Raises TaskExists, NoSuchBudget, then TaskLimitReached, also under races."""
-    task = Task(user=user_id, kind=BIDDING, venue=venue, config=config, created_ms=now_ms, budget=budget_id)
+    task = Task(user=user_id, kind=BIDDING, venue=venue, config=config, created_ms=now_ms, tags=tags, budget=budget_id)
     task.type, task.slug, task.slug_key = type, slug, slug_key
     return _created(task, max_tasks)
 
 
 def create_autolist_task(
-    user_id: int, *, inscription_id: str, collection_id: str | None, config: str, venue: str, now_ms: int
+    user_id: int,
+    *,
+    inscription_id: str,
+    collection_id: str | None,
+    config: str,
+    venue: str,
+    now_ms: int,
+    tags: str = "[]",
 ) -> Task:
     """Creates a stopped task as `create_bidding_task`, with a limit that no plan sets."""
-    task = Task(user=user_id, kind=LISTING, venue=venue, config=config, created_ms=now_ms)
+    task = Task(user=user_id, kind=LISTING, venue=venue, config=config, created_ms=now_ms, tags=tags)
     task.inscription_id, task.collection_id = inscription_id, collection_id
     return _created(task, MAX_AUTOLIST_TASKS)
 
@@ -133,23 +142,34 @@ def change_autolist_task(task: Task, *, collection_id: str | None, config: str) 
         return int(statements.REVISION.rows(id=task.id)[0][0])
 
 
+def set_tags(task: Task, tags: str) -> None:
+    """Writes the owner's words for the task (a JSON list), which no worker needs to know."""
+    if tags != task.tags:
+        _update(task.id, tags=tags)
+
+
 def set_desired(task: Task, desired: str) -> None:
     """Writes the user's wish; a wish to start also clears the last worker's error."""
-    _update(task.id, desired=desired, **({"last_error": None} if desired == RUNNING else {}))
+    _update(task.id, desired=desired, **(error_columns(None) if desired == RUNNING else {}))
 
 
-def set_error(task: Task, text: str | None) -> None:
-    """Writes why the task cannot do its job, in words for its owner; None when it can."""
-    _update(task.id, last_error=text)
+def set_error(task: Task, text: str | None, fault: Coded | None = None) -> None:
+    """Writes why the task cannot do its job, in words for its owner and as a code; None when it can."""
+    _update(task.id, **error_columns(text, fault))
 
 
-def note_trouble(task: Task, text: str | None, now_ms: int) -> None:
+def restore_error(task: Task) -> None:
+    """Writes the error that `task` was read with."""
+    _update(task.id, **{name: getattr(task, name) for name in error_columns(None)})
+
+
+def note_trouble(task: Task, text: str | None, now_ms: int, fault: Coded | None = None) -> None:
     """Writes a drain's error as `set_error`, and counts it: bids that cannot be cancelled are told of, too."""
     with transaction():
         found = statements.OBSERVED.row(id=task.id)
         if found is not None:
             counted = troubles.counted(task.id, task.user_id, found[4], text, now_ms)
-            _update(task.id, last_error=text, error_cycles=counted)
+            _update(task.id, error_cycles=counted, **error_columns(text, fault))
 
 
 def mark_deleted(task: Task, now_ms: int) -> None:
@@ -237,7 +257,9 @@ def _with_owner(found: tuple[Any, ...] | None) -> Task | None:
 
 
 def observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
-    """Writes the manager's observations (`facts`: pid, exit_status, restarts, last_error), and tells of the move.
+    """Writes the manager's observations, and tells of the move.
+
+    `facts`: pid, exit_status, restarts, and those of `error_columns`.
 
     Raises ValueError for a move that is not in MOVES.
     """
@@ -245,11 +267,11 @@ def observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
         found = statements.OBSERVED.row(id=task_id)
         if found is None:
             return
-        former, user_id, kind, desired, error_cycles = found
+        former, user_id, kind, desired, error_cycles, former_error = found
         if observed != former and observed not in MOVES[former]:
             raise ValueError(f"task {task_id} cannot go from {former} to {observed}")
-        error = facts.get("last_error")
-        if observed == "backoff" and error is not None:
+        error = facts.get("last_error", former_error)
+        if observed == "backoff" and facts.get("last_error") is not None:
             facts["error_cycles"] = troubles.counted(task_id, user_id, error_cycles, error, now_ms)
         statements.observing(tuple(facts)).run(id=task_id, observed=observed, **facts)
         if observed != former:
@@ -264,15 +286,15 @@ def forget_workers() -> None:
     Task.update(observed=STOPPED, pid=None).where(Task.observed != "crashed").execute()
 
 
-def report_error(task_id: int, token: int, text: str) -> None:
+def report_error(task_id: int, token: int, text: str, fault: Coded | None = None) -> None:
     """Writes a worker's error as `set_error`; nothing when another worker has taken over."""
-    Task.update(last_error=text).where(Task.id == task_id, Task.token == token).execute()
+    Task.update(**error_columns(text, fault)).where(Task.id == task_id, Task.token == token).execute()
 
 
-def stop_wanting(task_id: int, reason: str | None) -> None:
+def stop_wanting(task_id: int, reason: str | None, fault: Coded | None = None) -> None:
     """Stops a task on behalf of the service, not the user; `reason` is for its owner, None when nothing is wrong."""
     wanted = Task.id == task_id, Task.desired == RUNNING
-    Task.update(desired=STOPPED, last_error=reason).where(*wanted).execute()
+    Task.update(desired=STOPPED, **error_columns(reason, fault)).where(*wanted).execute()
 
 
 def count_by_observed() -> dict[str, int]:

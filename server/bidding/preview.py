@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from core.errors import BidkeeperError
 from core.settings import dialect_of
@@ -22,6 +23,7 @@ from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import BIDDING, Task
 from server import task_venues
+from server.bidding.book import PREVIEWED_LEVELS, book_as_json
 from server.bidding.lookups import MAX_AGE_S, UNKNOWN_SLUG
 from server.bidding.preview_answer import plan_as_json
 from server.bidding.signed_rooms import task_rooms
@@ -57,7 +59,7 @@ class _PreviewReads:
 
     profile: VenueProfile
     seen: MarketLook
-    payment: str  # the address that `own_bids` are of
+    wallet: BidderWallet  # whose payment address `own_bids` are of
     own_bids: OwnBids
     is_known: bool
     faults: tuple[str, ...]
@@ -85,6 +87,7 @@ class PreviewHandler(BiddingTaskHandler):
             "refusal": self.services.entitlements.refusal(self.user, self.now_ms),
             "errors": [*market.faults, *trouble],
         }
+        around["book"] = _book(market)
         self.answer(around | plan_as_json(entry, plan_bids(entry), market.seen, self._month(task, venue), self.user.id))
 
     async def _signing(self, task: Task | None, entry: Entry) -> tuple[Entry, list[str]]:
@@ -152,7 +155,7 @@ class PreviewHandler(BiddingTaskHandler):
         """Makes a cycle of the task, or the first one of a task that is yet to be created."""
         now_ms, settings, task_id = self.now_ms, self.services.settings, task.id if task else None
         plan, bids = self.services.entitlements.plan(self.user), market.own_bids
-        shown = match(task_id, capabilities(venue), market.payment, bids.bids, bids.taken_ms)
+        shown = match(task_id, capabilities(venue), market.wallet.payment, bids.bids, bids.taken_ms)
         read = Readings(
             balance_sats=market.seen.balance_sats,
             fee_reserve_sats=market.seen.fee_reserve_sats,
@@ -170,6 +173,14 @@ class PreviewHandler(BiddingTaskHandler):
             rules=Rules.of(config.loop_s, market.stretch_s, settings.tolerance, settings.min_age_seconds),
             memory=Memory.loads(task.memory) if task else Memory(),
         )
+
+
+def _book(market: _PreviewReads) -> dict[str, Any]:
+    """Returns the levels of the very books that the plan was made on."""
+    books = market.seen.books
+    asks = "it was not read" if books is None else books.asks
+    bids = books.bids if books is not None and books.bids is not None else "this config does not look at others' bids"
+    return book_as_json(asks, bids, market.wallet, PREVIEWED_LEVELS)
 
 
 def _knowing(wallet: BidderWallet, placed: list[Order], own_bids: OwnBids) -> BidderWallet:
@@ -194,7 +205,7 @@ def _looked(
     return _PreviewReads(
         profile,
         seen,
-        wallet.payment,
+        wallet,
         own_bids,
         is_known,
         tuple(notes.texts),

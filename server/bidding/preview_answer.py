@@ -21,7 +21,7 @@ def plan_as_json(entry: Entry, plan: BidPlan, seen: MarketLook, quota: MonthlyQu
     limits = entry.limits
     task = Bidding(entry.config, 0 if entry.config.dry_run else len(_wanted(plan)), user_id)
     return {
-        "rungs": _rungs(entry, plan),
+        "rungs": rungs_as_json(entry, plan),
         "cancels": [
             {"order": cancel.order_id, "price": cancel.price_sats, "reason": str(cancel.reason), "hard": cancel.hard}
             for cancel in plan.to_cancel
@@ -67,7 +67,8 @@ def _ladder_sats(plan: BidPlan) -> int:
     return sum(note.price_sats or 0 for note in _wanted(plan))
 
 
-def _rungs(entry: Entry, plan: BidPlan) -> list[dict[str, Any]]:
+def rungs_as_json(entry: Entry, plan: BidPlan) -> list[dict[str, Any]]:
+    """Returns the fate of each rung, with the bid that holds it or is to come."""
     quantities = {intent.rung: intent.quantity for intent in plan.to_place}
     own = {order.id: order.quantity for order in entry.own}
 

@@ -4,29 +4,37 @@ from __future__ import annotations
 
 from models.ledger.budget_room import change_bidding_task
 from models.tasks import tasks
+from models.tasks.errors import START_REFUSED
 from models.tasks.table import RUNNING, Task
 from server import task_venues
 from server.bidding.tasks import BiddingTaskHandler, columns
 from server.bidding.tickers import spelled
 from server.bidding.traits import refuse_unknown_trait
 from server.http.api_errors import ApiError, invalid
+from server.http.json_out import Raw
 from server.schemas import bid_config
 from server.withdrawals.ways_out import refuse_without_way_out
 from strategy.bid_config import load_bid_config, problems
 
 
-class StartBiddingTaskHandler(BiddingTaskHandler):
-    """POST /api/tasks/:id/start"""
+class TaskRunner(BiddingTaskHandler):
+    """The start and the stop of one bidding task, for the operations that do them."""
 
-    async def post(self, task_id: str) -> None:
+    async def start(self, task_id: str) -> bool:
+        """Starts the task; tells whether it did not run before. Raises ApiError: 404, 400, 403, 429, 503."""
         async with self.services.locks.of(self.task(task_id).id):
             task = self.task(task_id)
-            if not (task.is_running and task.observed == RUNNING):
-                await self._check(task)
-                await self.services.manager.ready()
-                await self.start_worker(self.task(task_id))
-                self.services.starts.observe(self.request.request_time())
-        self.answer(self.shown(task_id))
+            if task.is_running and task.observed == RUNNING:
+                return False
+            await self._check(task)
+            await self.services.manager.ready()
+            await self.start_worker(self.task(task_id))
+            return True
+
+    async def stop(self, task_id: str) -> Raw:
+        """Stops the task and returns it with its open bids. Raises ApiError: 404, 503."""
+        open_bids = await self.stop_worker(task_id)
+        return self.shown(task_id, openBids=open_bids)
 
     async def _check(self, task: Task) -> None:
         """Checks a start. Raises ApiError: 400 (which the task then shows as its error, too) or 403."""
@@ -43,7 +51,7 @@ class StartBiddingTaskHandler(BiddingTaskHandler):
             if not config.dry_run:  # a dry run takes nothing in
                 await refuse_without_way_out(self, venue)
         except ApiError as error:
-            tasks.set_error(task, "; ".join(error.details))
+            tasks.set_error(task, "; ".join(error.details), START_REFUSED)
             raise
         self.refuse_without_plan()
         known = await spelled(self, config)
@@ -51,9 +59,17 @@ class StartBiddingTaskHandler(BiddingTaskHandler):
             change_bidding_task(task, **columns(known))
 
 
-class StopBiddingTaskHandler(BiddingTaskHandler):
+class StartBiddingTaskHandler(TaskRunner):
+    """POST /api/tasks/:id/start"""
+
+    async def post(self, task_id: str) -> None:
+        if await self.start(task_id):
+            self.services.starts.observe(self.request.request_time())
+        self.answer(self.shown(task_id))
+
+
+class StopBiddingTaskHandler(TaskRunner):
     """POST /api/tasks/:id/stop"""
 
     async def post(self, task_id: str) -> None:
-        open_bids = await self.stop_worker(task_id)
-        self.answer(self.shown(task_id, openBids=open_bids))
+        self.answer(await self.stop(task_id))

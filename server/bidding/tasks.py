@@ -20,7 +20,9 @@ from server.http import json_out
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
 from server.http.json_out import Raw, text
+from server.http.query import Query
 from server.schemas import bid_config
+from server.schemas.tags import has_tag, stored_tags
 from server.task_handler import TaskHandler
 from server.withdrawals.ways_out import refuse_without_way_out
 from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, normal_slug, unsupported
@@ -43,6 +45,9 @@ def bidding_task_as_json(
         f', "isRunning": {"true" if task.is_running else "false"}, "config": {shown}'
         f', "lastCycle": {cycle}, "lastError": {"null" if task.last_error is None else text(task.last_error)}'
         f', "createdAt": "{json_out.iso(task.created_ms)}", "venue": {text(task.venue)}'
+        f', "lastErrorCode": {"null" if task.last_error_code is None else text(task.last_error_code)}'
+        f', "lastErrorParams": {task.last_error_params or "null"}'
+        f', "tags": {task.tags}'
         f', "fills": {{"count": {total.count}, "spentSats": {total.sats}, "last": {_time(total.last_ms)}}}'
         + "".join(f', "{name}": {json_out.dumps(value)}' for name, value in more.items())
         + "}"
@@ -95,43 +100,29 @@ class BiddingTaskHandler(TaskHandler):
             raise invalid(found, "This cannot be started yet")
 
 
-class BiddingTasksHandler(SignedIn):
-    """GET and POST /api/tasks"""
+class TaskMaker(SignedIn):
+    """The common part of operations that create bidding tasks."""
 
-    has_etag = True
-
-    def get(self) -> None:
-        self.send(self.services.task_lists.get(self.user.id, self._list))
-
-    def _list(self) -> bytes:
-        filled, none = fills.totals_of_tasks(self.user.id), FillTotal()
-        listed = bidding_task_list(self.user.id)
-        return json_out.encoded([bidding_task_as_json(task, None, filled.get(task.id, none)) for task in listed])
-
-    def post(self) -> Awaitable[None] | None:
-        given = self.json_object()
-        config, details = bid_config.merged(given, None)
-        venue, unknown = task_venues.named(given, self.services.settings)
-        if details := [*details, *unknown] or task_venues.unfit_for_bids(venue, config):
-            raise invalid(details)
+    def make(self, config: BidConfig, venue: str, tags: str) -> Awaitable[None] | None:
+        """Creates the task and answers it. Raises ApiError: 400, 409, 403."""
         refuse_unknown_budget(self.user.id, config)
         if config.trait is not None or is_unspelled(config):
-            return self._create_as_the_market_knows_it(config, venue)
-        self._create(config, venue)
+            return self._make_as_the_market_knows_it(config, venue, tags)
+        self._make(config, venue, tags)
         return None
 
-    async def _create_as_the_market_knows_it(self, config: BidConfig, venue: str) -> None:
+    async def _make_as_the_market_knows_it(self, config: BidConfig, venue: str, tags: str) -> None:
         await refuse_unknown_trait(self, config, venue)
         config = await spelled(self, config)
         self.require_signed_in()
-        self._create(config, venue)
+        self._make(config, venue, tags)
 
-    def _create(self, config: BidConfig, venue: str) -> None:
+    def _make(self, config: BidConfig, venue: str, tags: str) -> None:
         subscription = users.subscription_of(self.user.id)
         plan = self.services.plan(subscription.plan if subscription else "")
         try:
             task = tasks.create_bidding_task(
-                self.user.id, **columns(config), max_tasks=plan.max_tasks, now_ms=self.now_ms, venue=venue
+                self.user.id, **columns(config), max_tasks=plan.max_tasks, now_ms=self.now_ms, venue=venue, tags=tags
             )
         except TaskExists:
             raise exists_already() from None
@@ -144,15 +135,55 @@ class BiddingTasksHandler(SignedIn):
         self.answer(bidding_task_as_json(task, config), 201)
 
 
-class OneBiddingTaskHandler(BiddingTaskHandler):
-    """GET, PUT and DELETE /api/tasks/:id"""
+class BiddingTasksHandler(TaskMaker):
+    """GET and POST /api/tasks"""
 
-    def get(self, task_id: str) -> None:
-        self.answer(self.shown(task_id))
+    has_etag = True
 
-    async def put(self, task_id: str) -> None:
+    def get(self) -> None:
+        if not self.request.query:
+            self.send(self.services.task_lists.get(self.user.id, self._list))
+            return
+        query = Query(self, "tag")
+        tag = query.text("tag")
+        query.refuse_faults()
+        self.send(self._list(tag))
+
+    def _list(self, tag: str | None = None) -> bytes:
+        filled, none = fills.totals_of_tasks(self.user.id), FillTotal()
+        listed = bidding_task_list(self.user.id)
+        if tag is not None:
+            listed = [task for task in listed if has_tag(task.tags, tag)]
+        return json_out.encoded([bidding_task_as_json(task, None, filled.get(task.id, none)) for task in listed])
+
+    def post(self) -> Awaitable[None] | None:
+        given = self.json_object()
+        config, details = bid_config.merged(given, None)
+        venue, unknown = task_venues.named(given, self.services.settings)
+        if details := [*details, *unknown] or task_venues.unfit_for_bids(venue, config):
+            raise invalid(details)
+        return self.make(config, venue, stored_tags(given))
+
+
+class CloneTaskHandler(TaskMaker, BiddingTaskHandler):
+    """POST /api/tasks/:id/clone"""
+
+    def post(self, task_id: str) -> Awaitable[None] | None:
+        task, given = self.task(task_id), self.json_object()
+        config, details = bid_config.merged(given, load_bid_config(task.config))
+        venue, unknown = task_venues.named({"venue": task.venue, **given}, self.services.settings)
+        if details := [*details, *unknown] or task_venues.unfit_for_bids(venue, config):
+            raise invalid(details)
+        return self.make(config, venue, stored_tags(given, task.tags))
+
+
+class TaskChanger(BiddingTaskHandler):
+    """The change and the end of one bidding task, for the operations that do them."""
+
+    async def change(self, task_id: str, given: dict[str, Any]) -> Raw:
+        """Changes what is given and returns the task. Raises ApiError: 404, 400, 409, 403, 503."""
         seen = self.task(task_id)
-        config = self._merged(seen)
+        config = self._merged(seen, given)
         if config.trait is not None:
             await refuse_unknown_trait(self, config, seen.venue, load_bid_config(seen.config))
         config = await spelled(self, config)
@@ -160,7 +191,7 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
             self.require_signed_in()
             task = self.task(task_id)
             if task.config != seen.config:  # by a request that had the lock before
-                config = self._merged(task)
+                config = self._merged(task, given)
             row = columns(config)
             if row["config"] != task.config:
                 if task.is_running:
@@ -171,11 +202,12 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
                     await self._restart(self.task(task_id), row)
                 else:
                     self._write(task, row)
+            tasks.set_tags(task, stored_tags(given, task.tags))
         task = self.task(task_id)
-        self.answer(bidding_task_as_json(task, config if task.config == row["config"] else None))
+        return bidding_task_as_json(task, config if task.config == row["config"] else None)
 
-    def _merged(self, task: Task) -> BidConfig:
-        given, venue, stored = self.json_object(), task.venue, load_bid_config(task.config)
+    def _merged(self, task: Task, given: dict[str, Any]) -> BidConfig:
+        venue, stored = task.venue, load_bid_config(task.config)
         config, details = bid_config.merged(given, stored)
         if details := [*details, *task_venues.moved(given, venue)] or task_venues.unfit_for_bids(venue, config):
             raise invalid(details)
@@ -197,7 +229,22 @@ class OneBiddingTaskHandler(BiddingTaskHandler):
         before = {name: getattr(task, name) for name in row}
         await self.restart_worker(task, lambda: self._write(task, row), lambda now: self._write(now, before))
 
-    async def delete(self, task_id: str) -> None:
+    async def remove(self, task_id: str) -> dict[str, object]:
+        """Stops and deletes the task and returns the answer. Raises ApiError: 404, 503."""
         async with self.services.locks.of(self.task(task_id).id):
             open_bids = await self.delete_task(self.task(task_id))
-        self.answer({"success": True, "openBids": open_bids})
+        return {"success": True, "openBids": open_bids}
+
+
+class OneBiddingTaskHandler(TaskChanger):
+    """GET, PUT and DELETE /api/tasks/:id"""
+
+    def get(self, task_id: str) -> None:
+        self.answer(self.shown(task_id))
+
+    async def put(self, task_id: str) -> None:
+        self.task(task_id)
+        self.answer(await self.change(task_id, self.json_object()))
+
+    async def delete(self, task_id: str) -> None:
+        self.answer(await self.remove(task_id))

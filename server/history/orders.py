@@ -37,10 +37,11 @@ def _answer(handler: SignedIn, task_id: int | None) -> None:
     found = order_history.newest(handler.user.id, most + 1, task_id=task_id, since_ms=since_ms, before=before)
     shown = found[:most]
     following = shown[-1].id if len(found) > most else None
-    handler.answer({"orders": [_as_json(order) for order in shown], "next": following})
+    handler.answer({"orders": [order_as_json(order) for order in shown], "next": following})
 
 
-def _as_json(order: Order) -> dict[str, object]:
+def order_as_json(order: Order) -> dict[str, object]:
+    """Returns the order as callers see it."""
     return {
         "id": order.id,
         "taskId": order.task_id,

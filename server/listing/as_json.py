@@ -69,6 +69,9 @@ def _as_json(
         "lastError": task.last_error,
         "createdAt": json_out.iso(task.created_ms),
         "venue": task.venue,
+        "lastErrorCode": task.last_error_code,
+        "lastErrorParams": Raw(task.last_error_params or "null"),
+        "tags": Raw(task.tags),
     }
     return Raw(json_out.dumps(shown | more))
 

@@ -193,7 +193,8 @@ class AutolistPreviewHandler(AutolistTaskHandler):
         if capabilities(meant.venue).drafts_are_orders:
             notes.texts.append(_ORDERS)
             return None
-        ask = ListingAsk(price, meant.inscription_id, keys.vault, keys.payment, keys.vault_pubkey, seen.collection_id)
+        about = meant.inscription_id, keys.vault, keys.payment, keys.vault_pubkey, seen.collection_id
+        ask = ListingAsk(price, *about, outpoint)
         least = guard(meant.config, self._fee_ppm(meant), tick=1)
         try:
             draft = await self.look(lambda market: market.at(meant.venue).draft_listing(ask))

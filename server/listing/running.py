@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from models.ledger import listings
 from models.tasks import tasks
+from models.tasks.errors import START_REFUSED
 from models.tasks.table import LISTING, RUNNING, Task
 from server import task_log
 from server.http.api_errors import ApiError
@@ -41,7 +42,7 @@ class StartAutolistTaskHandler(AutolistTaskHandler):
                 await refuse_outside_vault(self, task.inscription_id)
         except ApiError as error:
             if error.status_code in (400, 409):
-                tasks.set_error(task, "; ".join(error.details) or f"{error.error}: {error.message}")
+                tasks.set_error(task, "; ".join(error.details) or f"{error.error}: {error.message}", START_REFUSED)
             raise
         self.refuse_without_plan()
         if collection_id != task.collection_id:

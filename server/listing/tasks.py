@@ -9,11 +9,13 @@ from models.tasks.table import LISTING, Task
 from models.tasks.tasks import TaskExists, TaskLimitReached
 from server import task_venues
 from server.http.api_errors import ApiError, invalid
+from server.http.query import Query
 from server.listing.as_json import autolist_task_as_json, autolist_tasks_as_json
 from server.listing.checks import known_collection, startable_collection
 from server.listing.leftovers import take_up
 from server.schemas import listing_config
 from server.schemas.listing_config import ListingChange
+from server.schemas.tags import has_tag, stored_tags
 from server.task_handler import TaskHandler
 from server.withdrawals.ways_out import refuse_without_sources
 from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config, warnings
@@ -33,7 +35,12 @@ class AutolistTasksHandler(AutolistTaskHandler):
     has_etag = True
 
     async def get(self) -> None:
-        self.answer(await autolist_tasks_as_json(self.services, tasks.of_user(self.user.id, LISTING)))
+        query = Query(self, "tag")
+        tag = query.text("tag")
+        query.refuse_faults()
+        found = tasks.of_user(self.user.id, LISTING)
+        wanted = found if tag is None else [task for task in found if has_tag(task.tags, tag)]
+        self.answer(await autolist_tasks_as_json(self.services, wanted))
 
     async def post(self) -> None:
         given = self.json_object()
@@ -54,6 +61,7 @@ class AutolistTasksHandler(AutolistTaskHandler):
                 config=dump_listing_config(change.config),
                 now_ms=self.now_ms,
                 venue=venue,
+                tags=stored_tags(given),
             )
         except TaskExists:
             raise ApiError(409, "Task already exists for this inscription") from None
@@ -89,6 +97,7 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
                     await self._restart(self.task(task_id), collection_id, config)
                 else:
                     tasks.change_autolist_task(task, collection_id=collection_id, config=config)
+            tasks.set_tags(task, stored_tags(self.json_object(), task.tags))
         task = self.task(task_id)
         self.answer(await autolist_task_as_json(self.services, task, **_warned(load_listing_config(task.config))))
 

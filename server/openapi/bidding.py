@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.settings import VENUES
 from models.tasks.cycles import KEPT
+from server.bidding.book import DEFAULT_LEVELS, MOST_LEVELS
 from server.openapi.operation import (
     INVALID,
     MANAGER_AWAY,
@@ -18,7 +19,8 @@ from server.openapi.operation import (
     one,
 )
 from server.schemas import bidding_answers as answers
-from server.schemas.preview import Preview, TaskPreview
+from server.schemas.actions import ActionResults, TaskActions
+from server.schemas.preview import MarketBook, Preview, TaskPreview
 from server.schemas.task_bodies import BiddingTaskChange, NewBiddingTask
 from server.task_log import DEFAULT_CYCLES, DEFAULT_LINES, MOST_LINES
 from strategy.bid_config import CHOICES, MAX_SATS
@@ -28,6 +30,14 @@ _TAKEN = "There is a task for this slug already."
 NOT_ALLOWED = "The plan is over, or the address is not whitelisted any more."
 _NO_SESSION = "The marketplace answers to a signed-in wallet only, and no running task has signed in there."
 _NO_SUCH_SLUG = "The marketplace does not know it."
+_TYPE = Parameter(
+    "type", {"type": "string", "enum": list(CHOICES["type"]), "default": "ordinals"}, "What the slug names."
+)
+_VENUE = Parameter(
+    "venue", {"type": "string", "enum": list(VENUES)}, "The marketplace, by its name; the default one when left out."
+)
+
+TAG = Parameter("tag", {"type": "string", "minLength": 1, "maxLength": 200}, "Only those with this tag.")
 
 OPERATIONS = {
     "GET /api/tasks": Operation(
@@ -35,7 +45,9 @@ OPERATIONS = {
         tag=_TAG,
         summary="My bidding tasks",
         text="With their configs, and the newest cycle of each. Ask with `If-None-Match` when it is polled.",
+        query=(TAG,),
         success=many(answers.BiddingTask, "Oldest first."),
+        errors={400: INVALID},
     ),
     "POST /api/tasks": Operation(
         id="createTask",
@@ -70,6 +82,25 @@ OPERATIONS = {
         text="Answers when its worker has ended; the rest is drained in the background.",
         success=one(answers.DeletedBiddingTask, "Deleted; its bids are cancelled."),
         errors={404: NOT_YOURS, 503: MANAGER_AWAY},
+    ),
+    "POST /api/tasks/{id}/clone": Operation(
+        id="cloneTask",
+        tag=_TAG,
+        summary="Create a bidding task like another",
+        text="With the config, marketplace and tags of the other, but for what is given, which must have another slug.",
+        body=BiddingTaskChange,
+        success=one(answers.BiddingTask, "Created; it is stopped.", 201, ("Location",)),
+        errors={400: INVALID, 403: "The plan's task limit is reached.", 404: NOT_YOURS, 409: _TAKEN},
+    ),
+    "POST /api/tasks/actions": Operation(
+        id="actOnTasks",
+        tag=_TAG,
+        summary="Start, stop, delete or change many tasks",
+        text="Each task gets the answer that its own operation would give; one that fails is no matter of the others. "
+        "Ten are handled at a time.",
+        body=TaskActions,
+        success=one(ActionResults, "One result for each task."),
+        errors={400: INVALID},
     ),
     "POST /api/tasks/{id}/start": Operation(
         id="startTask",
@@ -155,19 +186,39 @@ OPERATIONS = {
         text="The cheapest listing, in sats; of a rune, per token.",
         query=(
             Parameter("slug", {"type": "string", "minLength": 1}, "Collection slug or rune ticker.", required=True),
-            Parameter(
-                "type",
-                {"type": "string", "enum": list(CHOICES["type"]), "default": "ordinals"},
-                "What the slug names.",
-            ),
-            Parameter(
-                "venue",
-                {"type": "string", "enum": list(VENUES)},
-                "The marketplace, by its name; the default one when left out.",
-            ),
+            _TYPE,
+            _VENUE,
         ),
         success=one(answers.Floor, "The floor now, at most 10 seconds old."),
         errors={400: INVALID, 404: _NO_SUCH_SLUG, 409: _NO_SESSION, 429: TOO_MANY_LOOKUPS, 502: UNREADABLE},
+    ),
+    "GET /api/market/book": Operation(
+        id="getBook",
+        tag="market",
+        summary="Order book of a collection, a trait or a rune",
+        text="Asks and bids in levels with the caller's own marked, at most 10 seconds old: what a task has just read "
+        "is not read again. A side that the marketplace does not tell is null, with the reason.",
+        query=(
+            Parameter("slug", {"type": "string", "minLength": 1}, "Collection slug or rune ticker.", required=True),
+            _TYPE,
+            _VENUE,
+            Parameter("traitType", {"type": "string", "minLength": 1}, "Trait category, with `traitValue`."),
+            Parameter("traitValue", {"type": "string", "minLength": 1}, "Only asks with it, and bids on it, too."),
+            Parameter(
+                "depth",
+                {"type": "integer", "minimum": 1, "maximum": MOST_LEVELS, "default": DEFAULT_LEVELS},
+                "Most levels of each side.",
+            ),
+        ),
+        success=one(MarketBook, "The best levels first."),
+        errors={
+            400: INVALID,
+            404: _NO_SUCH_SLUG,
+            409: _NO_SESSION,
+            429: TOO_MANY_LOOKUPS,
+            502: UNREADABLE,
+            503: SIGNER_AWAY,
+        },
     ),
     "GET /api/tasks/rune-market": Operation(
         id="getRuneMarket",

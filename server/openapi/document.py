@@ -21,6 +21,7 @@ from server.openapi import (
     history,
     hooks,
     listing,
+    presets,
     service,
     sessions,
     sign_in,
@@ -40,6 +41,7 @@ OPERATIONS: dict[str, Operation] = {
     **history.OPERATIONS,
     **events.OPERATIONS,
     **hooks.OPERATIONS,
+    **presets.OPERATIONS,
     **control.OPERATIONS,
     **service.OPERATIONS,
 }
@@ -51,6 +53,7 @@ TAGS = {
     "market": "Floors, prices and marketplaces, before a task is made.",
     "auto-list tasks": "Listings of single inscriptions, kept at their price.",
     "inscriptions": "The caller's inscriptions, and any single one.",
+    "presets": "Named configs to make tasks of.",
     "history": "Everything that was bid, bought and sold.",
     "events": "What happened, as it happens: a stream, pages.",
     "hooks": "Where you are told: webhooks, chats, mail.",

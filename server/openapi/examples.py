@@ -56,6 +56,35 @@ _VALUES: dict[str, Any] = {
     "Fill.txid": None,
     "Fill.unitPrice": 75_000,
     "PlacedOrder.state": "live",
+    "PresetShown.name": "careful",
+    "PresetShown.config": {"hardcapSats": 90_000, "bidCount": 3},
+    "PresetInFile.name": "careful",
+    "PresetInFile.config": {"hardcapSats": 90_000, "bidCount": 3},
+    "ActionResults.results": [{"id": 4, "status": 404, "body": {"error": "Not found"}}],
+    "PastCycle.time": _TIME,
+    "PastCycle.restraint": None,
+    "PastCycle.marks": [],
+    "PastSample.time": _TIME,
+    "PastSample.floor": 100_000,
+    "PastSample.bestBid": None,
+    "TaskMoment.time": _TIME,
+    "TaskMoment.journalFrom": _TIME,
+    "cycleUnknown": None,
+    "StandingOrder.reason": "kept",
+    "StandingOrder.state": "closed",
+    "StandingOrder.taskId": 4,
+    "TaskSeries.open": [3],
+    "TaskSeries.exposure": [195_000],
+    "TaskSeries.floor": [100_000],
+    "TaskSeries.reference": [100_000],
+    "TaskSeries.bestBid": [None],
+    "TaskSeries.ownTop": [75_000],
+    "TaskSeries.ownLow": [55_000],
+    "TaskSeries.time": [60 * (_NOW_S // 60)],
+    "AutolistTaskSeries.floor": [100_000],
+    "AutolistTaskSeries.price": [110_000],
+    "AutolistTaskSeries.guard": [90_000],
+    "AutolistTaskSeries.time": [60 * (_NOW_S // 60)],
     "PlacedOrder.taskId": 4,
     "Profit.method": "fifo",
     "ProfitRow.key": None,
@@ -67,6 +96,10 @@ _VALUES: dict[str, Any] = {
     "ProfitRow.realizedSats": 27_300,
     "ProfitRow.unknownFees": 0,
     "ProfitRow.unmatchedSales": 0,
+    "asksUnknown": None,
+    "bidsUnknown": None,
+    "BookLevel.own": 0,
+    "BookLevel.unitPrice": 100_000,
     "BudgetLeft.name": "Puppets and monkes",
     "BudgetLeft.sats": 15_000,
     "BudgetLeft.fills": None,
@@ -167,6 +200,9 @@ _VALUES: dict[str, Any] = {
     "inscriptionNumber": 0,
     "isAdmin": False,
     "lastError": None,
+    "lastErrorCode": None,
+    "lastErrorParams": None,
+    "tags": ["long term"],
     "leftOut": [],
     "lines": [f"{_TIME} INFO cycle: placed 1, kept 4, cancelled 0"],
     "listedAt": _TIME,
@@ -266,7 +302,8 @@ def _value(schema: Mapping[str, Any], schemas: Mapping[str, Any], owner: str, fi
         return _VALUES[field]
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return _object(schemas[name], schemas, name)
+        found = schemas[name]
+        return found["enum"][0] if "enum" in found else _object(found, schemas, name)
     if "anyOf" in schema:
         return _value(schema["anyOf"][0], schemas, owner, field)
     if "enum" in schema:

@@ -8,9 +8,10 @@ from server.history.csv_formats import FORMATS
 from server.history.export import CSV
 from server.history.fills import DEFAULT_FILLS, MOST_FILLS
 from server.history.orders import DEFAULT_ORDERS, MOST_ORDERS
+from server.history.series import STEPS
 from server.http.base import MAX_ID
 from server.openapi.operation import INVALID, NOT_YOURS, Operation, Parameter, one, page
-from server.schemas.history import Fills, PlacedOrders, Profit
+from server.schemas.history import AutolistTaskSeries, Fills, PlacedOrders, Profit, TaskMoment, TaskSeries
 from strategy.profit.matching import FIFO, METHODS
 from strategy.profit.rows import GROUPS
 
@@ -37,6 +38,17 @@ _METHOD = Parameter(
     "method",
     {"type": "string", "enum": list(METHODS), "default": FIFO},
     "Which tokens of a rune are sold: the oldest first, or all at their average cost. Items are matched by their id.",
+)
+
+_SERIES = "For charts: the last day by minutes, the last year by hours. A minute without a cycle is not there."
+_SPAN = (
+    Parameter("from", _TIME, f"Samples from then on; a day before `to` when left out. {_AS_TIME}"),
+    Parameter("to", _TIME, "Samples before then; now when left out."),
+    Parameter(
+        "step",
+        {"type": "string", "enum": list(STEPS)},
+        "Samples by minutes or by hours; when left out, the finest that is kept so far back.",
+    ),
 )
 
 OPERATIONS = {
@@ -95,6 +107,34 @@ OPERATIONS = {
         query=_PAGES,
         success=one(PlacedOrders, "Newest first."),
         errors={400: INVALID},
+    ),
+    "GET /api/tasks/{id}/series": Operation(
+        id="readTaskSeries",
+        tag=_TAG,
+        summary="The past of a bidding task in numbers",
+        text=_SERIES,
+        query=_SPAN,
+        success=one(TaskSeries, "Columns of equal length; empty where no cycle ran."),
+        errors={400: INVALID, 404: NOT_YOURS},
+    ),
+    "GET /api/tasks/{id}/at": Operation(
+        id="readTaskMoment",
+        tag=_TAG,
+        summary="A bidding task at a moment of its past",
+        text="The bids that stood, from the ledger, which forgets none; and the cycle before it with its books and all "
+        "reasons, from the task's journal, which is bounded: `cycleUnknown` says where it does not reach back so far.",
+        query=(Parameter("time", _TIME, f"The moment. {_AS_TIME}", required=True),),
+        success=one(TaskMoment, "What is known of it."),
+        errors={400: INVALID, 404: NOT_YOURS},
+    ),
+    "GET /api/autolist/{id}/series": Operation(
+        id="readAutolistTaskSeries",
+        tag=_TAG,
+        summary="The past of an auto-list task in numbers",
+        text=_SERIES,
+        query=_SPAN,
+        success=one(AutolistTaskSeries, "Columns of equal length; empty where no cycle ran."),
+        errors={400: INVALID, 404: NOT_YOURS},
     ),
     "GET /api/tasks/{id}/orders": Operation(
         id="listTaskOrders",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from server.openapi import bidding
-from server.openapi.bidding import NOT_ALLOWED
+from server.openapi.bidding import NOT_ALLOWED, TAG
 from server.openapi.operation import (
     INVALID,
     MANAGER_AWAY,
@@ -43,7 +43,9 @@ OPERATIONS = {
         tag=_TAG,
         summary="My auto-list tasks",
         text="With their configs, the newest listing and the newest cycle of each.",
+        query=(TAG,),
         success=many(answers.AutolistTask, "Oldest first."),
+        errors={400: INVALID},
     ),
     "POST /api/autolist": Operation(
         id="createAutolistTask",

@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 Kind = Literal["ordinals", "rune"]
 Seconds = Annotated[int, Field(description="Unix time in seconds.")]
 Venue = Annotated[str, Field(description="The marketplace, by its name in GET /api/venues.")]
+Tags = Annotated[list[str], Field(description="The owner's own words for the task.")]
 Price = Annotated[float, Field(ge=0, description="Sats per token; exact, with as many digits as it has.")]
 
 

@@ -16,6 +16,7 @@ from server.http.bodies import Body, Flag, Number, Text, Whole, number, or_null,
 from server.http.json_out import Raw, dumps
 from server.schemas import bid_parts
 from server.schemas.bid_parts import shown_part
+from server.schemas.tags import TAGS
 from strategy.bid_config import BidConfig, Problem, canonical_slug, load_bid_config, problems
 
 _NAMES = [field.name for field in fields(BidConfig)]
@@ -66,10 +67,11 @@ _KINDS = {
 }
 _OF = {field.name: _KINDS[str(field.type)] for field in fields(BidConfig)}
 # Each is judged by itself; the rules between them are in `strategy/bid_config.py`. The defaults only mark optional
-# fields: `BidConfig` has the real ones. The venue is the task's, not its config's.
+# fields: `BidConfig` has the real ones. The venue is the task's, not its config's, and so are the tags.
 _FIELDS: dict[str, Any] = {name: (kind.shape, kind.left_out) for name, kind in _OF.items()} | {
     "slug": (Annotated[str, PlainValidator(_slug, json_schema_input_type=str)], ""),
     "venue": (Text, ""),
+    "tags": (TAGS, ()),
 }
 BidConfigFields: Any = create_model("BidConfigFields", __base__=Body, **_FIELDS)
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from server.schemas.answers import Answer, Kind, Price, Seconds, Success, Venue
+from server.schemas.answers import Answer, Kind, Price, Seconds, Success, Tags, Venue
+from server.schemas.codes import CycleBid, CycleRung, ErrorCode, ErrorParams, Fault, ListingFate, ReasonCode
 from server.schemas.task_bodies import BiddingConfig
 
 
@@ -36,8 +37,11 @@ class BiddingTask(Answer):
     config: BiddingConfig
     last_cycle: LastCycle | None
     last_error: Annotated[str | None, Field(description="What keeps the last cycle from doing its job.")]
+    last_error_code: Annotated[ErrorCode | None, Field(description="The same as a code; null without it.")]
+    last_error_params: Annotated[ErrorParams | None, Field(description="The values in it; null without it.")]
     created_at: datetime
     venue: Venue
+    tags: Tags
     fills: TaskFills
 
 
@@ -95,8 +99,9 @@ class CycleDetail(Answer):
     seen: Annotated[dict[str, Any], Field(description="Reference price, balance, fees, and the book in numbers.")] = {}
     control: Annotated[dict[str, str], Field(description="The state that held, and the scope that said so.")] = {}
     dry_run: bool = False
-    marks: Annotated[list[str], Field(description="What held for the whole plan, such as `floor_spike`.")] = []
-    hold: Annotated[str | None, Field(description="Why nothing was placed for a while: fills, or the hour.")] = None
+    faults: Annotated[list[Fault], Field(description="The same as codes.")] = []
+    marks: Annotated[list[ReasonCode], Field(description="What held for the whole plan, such as `floor_spike`.")] = []
+    hold: Annotated[ReasonCode | None, Field(description="Why nothing was placed for a while.")] = None
     fills_left: Annotated[int | None, Field(description="What maxFills left; null without it.")] = None
     spend_left_sats: Annotated[int | None, Field(description="What spendCapSats left; null without it.")] = None
     fills_left_today: Annotated[int | None, Field(description="What maxFillsPerDay left; null without it.")] = None
@@ -108,10 +113,9 @@ class CycleDetail(Answer):
     looks: Annotated[
         int, Field(description="How many decisions there were; after cancels the market is read anew.")
     ] = 1
-    rungs: Annotated[
-        list[dict[str, Any]], Field(description="Each with its price and reason, and its bid's fate.")
-    ] = []
-    bids: Annotated[list[dict[str, Any]], Field(description="Each open order with its state and reason.")] = []
+    rungs: Annotated[list[CycleRung], Field(description="Each with its price and reason, and its bid's fate.")] = []
+    fate: Annotated[ListingFate | None, Field(description="Of an auto-list task: that of its listing.")] = None
+    bids: Annotated[list[CycleBid], Field(description="Each open order with its state and reason.")] = []
     cancelled: Annotated[list[int], Field(description="Orders.")] = []
     filled: Annotated[list[dict[str, Any]], Field(description="Orders that were sold into, with the sale.")] = []
     strays: Annotated[list[str], Field(description="Bids of this task that no open order stands for.")] = []

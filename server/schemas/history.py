@@ -9,6 +9,9 @@ from pydantic import Field
 
 from server.schemas.answers import Answer, Kind, Price, Venue
 from server.schemas.bidding_answers import Trait
+from server.schemas.codes import OrderEnd, OrderState, ReasonCode
+from server.schemas.preview import OrderBook, PlannedCancel, PlannedRung
+from server.schemas.task_bodies import BiddingConfig
 
 
 class Fill(Answer):
@@ -103,6 +106,37 @@ class Profit(Answer):
     rows: list[ProfitRow]
 
 
+Times = Annotated[list[int], Field(description="The beginning of each minute or hour, oldest first, in Unix seconds.")]
+Prices = list[Price | None]
+
+
+class TaskSeries(Answer):
+    """The past of a bidding task in columns, one place in each for each time; null is unknown, or nothing there.
+
+    Of what changed within a minute or hour, the market's numbers are the last, the task's own the widest.
+    """
+
+    step: Literal["minute", "hour"]
+    time: Times
+    floor: Annotated[Prices, Field(description="The lowest ask of others, in sats an item or token.")]
+    reference: Annotated[Prices, Field(description="What the range hangs on.")]
+    best_bid: Annotated[Prices, Field(description="The highest bid of others, where they are read.")]
+    own_top: Annotated[Prices, Field(description="The highest bid of the task.")]
+    own_low: Annotated[Prices, Field(description="The lowest bid of the task.")]
+    open: Annotated[list[int], Field(description="Open orders.")]
+    exposure: Annotated[list[int], Field(description="Sats of all open orders.")]
+
+
+class AutolistTaskSeries(Answer):
+    """The past of an auto-list task in columns, as a bidding task's."""
+
+    step: Literal["minute", "hour"]
+    time: Times
+    floor: Annotated[Prices, Field(description="The lowest ask of others that is believed, where asks are read.")]
+    price: Annotated[Prices, Field(description="That of the listing; null without one.")]
+    guard: Annotated[list[int | None], Field(description="The price is never below it; null: the config sets none.")]
+
+
 class PlacedOrder(Answer):
     """One bid of a task, from its reservation to its end."""
 
@@ -114,17 +148,63 @@ class PlacedOrder(Answer):
     trait: Trait | None
     price: Annotated[int, Field(ge=0, description="Sats of the whole order, for runes too.")]
     quantity: Annotated[float, Field(gt=0, description="Items or tokens of the whole order.")]
-    state: Annotated[str, Field(description="From `reserved` over `live` to `closed`; `unknown` where nobody said.")]
-    close_reason: Annotated[
-        str | None,
-        Field(description="`cancelled`, `expired`, `filled`, `refused` or `lost`; null while it is open."),
-    ]
+    state: OrderState
+    close_reason: Annotated[OrderEnd | None, Field(description="Why it is closed; null while it is open.")]
     created_at: datetime
     closed_at: datetime | None
     expires_at: datetime
     sale_id: Annotated[str | None, Field(description="The sale that filled it, by the marketplace's own name.")]
     inscription_id: Annotated[str | None, Field(description="What it bought, if the marketplace told.")]
     dry_run: bool
+
+
+class StandingOrder(PlacedOrder):
+    """A bid that was open at a moment; `state` and `closeReason` are those of now."""
+
+    reason: Annotated[ReasonCode | None, Field(description="The cycle's word for it; null when it had none.")]
+
+
+class PastCycle(Answer):
+    """The cycle before a moment, as the journal has it."""
+
+    time: datetime
+    config: BiddingConfig
+    restraint: Annotated[ReasonCode | None, Field(description="Why the worker did less than planned.")]
+    hold: Annotated[ReasonCode | None, Field(description="Why nothing was placed for a while.")]
+    balance: Annotated[int | None, Field(ge=0, description="Sats of the bidding wallet; null when it was not known.")]
+    fee_reserve: Annotated[int | None, Field(ge=0, description="Kept for the fees of one purchase.")]
+    median: Annotated[Price | None, Field(description="Of the references of the hour before.")]
+    reference: Price | None
+    raw_reference: Price | None
+    marks: list[ReasonCode]
+    rungs: list[PlannedRung]
+    cancels: list[PlannedCancel]
+    book: Annotated[OrderBook, Field(description="The books that it decided on, without own orders.")]
+
+
+class PastSample(Answer):
+    """The minute, or else the hour, that a moment lies in, in numbers as in the series."""
+
+    step: Literal["minute", "hour"]
+    time: datetime
+    floor: Price | None
+    reference: Price | None
+    best_bid: Price | None
+    own_top: Price | None
+    own_low: Price | None
+    open: int
+    exposure: int
+
+
+class TaskMoment(Answer):
+    """A bidding task at one moment of its past."""
+
+    time: datetime
+    orders: Annotated[list[StandingOrder], Field(description="Open at that moment, the highest price first.")]
+    cycle: Annotated[PastCycle | None, Field(description="The newest one before it.")]
+    cycle_unknown: Annotated[str | None, Field(description="Why `cycle` is null; else null.")]
+    journal_from: Annotated[datetime | None, Field(description="How far the journal reaches back; null: it is empty.")]
+    sample: Annotated[PastSample | None, Field(description="Kept for a year, when the journal has long gone on.")]
 
 
 class PlacedOrders(Answer):

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from server.http.bodies import SATS
-from server.schemas.answers import Answer, Success, Venue
+from server.schemas.answers import Answer, Success, Tags, Venue
 from server.schemas.bidding_answers import LastCycle, Trait
+from server.schemas.codes import ErrorCode, ErrorParams, ListingEnd, ListingState
 from server.schemas.task_bodies import AutolistConfig
 
 
@@ -17,8 +18,8 @@ class Listing(Answer):
     """The newest listing of a task, even if it has ended."""
 
     price: Annotated[int, Field(gt=0, description="Sats.")]
-    state: Annotated[str, Field(description="From `reserved` over `live` to `closed`; `unknown` where nobody said.")]
-    close_reason: Annotated[str | None, Field(description="Why it is closed, such as `sold`; null while it is not.")]
+    state: ListingState
+    close_reason: Annotated[ListingEnd | None, Field(description="Why it is closed; null while it is not.")]
     outpoint: Annotated[str, Field(description="The output with the inscription that was signed for, as txid:vout.")]
     listed_at: Annotated[datetime | None, Field(description="Since when the marketplace shows it at this price.")]
     lowest_outstanding: Annotated[
@@ -40,8 +41,11 @@ class AutolistTask(Answer):
     listing: Annotated[Listing | None, Field(description="Null before the first one.")]
     last_cycle: LastCycle | None
     last_error: Annotated[str | None, Field(description="What keeps the last cycle from doing its job.")]
+    last_error_code: Annotated[ErrorCode | None, Field(description="The same as a code; null without it.")]
+    last_error_params: Annotated[ErrorParams | None, Field(description="The values in it; null without it.")]
     created_at: datetime
     venue: Venue
+    tags: Tags
 
 
 class WrittenAutolistTask(AutolistTask):

@@ -29,6 +29,7 @@ from server.http.bodies import (
 )
 from server.http.json_out import Raw, dumps
 from server.schemas.bid_parts import ADDRESSES, STEPS, shown_part
+from server.schemas.tags import TAGS
 from strategy.bid_config import Problem
 from strategy.listing.listing_config import CHOICES, ListingConfig, load_listing_config, problems
 
@@ -83,7 +84,8 @@ class ListingFields(Body):
     dry_run: Flag = False
     price_schedule: STEPS = Field(default_factory=list)
     ignore_addresses: ADDRESSES = Field(default_factory=list)
-    venue: Text = ""  # of the task, not of its config
+    venue: Text = ""  # of the task, not of its config, as the tags
+    tags: TAGS = ()
 
 
 @dataclass(frozen=True, slots=True)

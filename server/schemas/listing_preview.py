@@ -8,9 +8,10 @@ from pydantic import ConfigDict, Field
 
 from server.http.bodies import SATS
 from server.schemas.answers import Answer, Price
+from server.schemas.codes import ReasonCode
 from server.schemas.control import EffectiveState
 from server.schemas.listing_config import ListingFields
-from server.schemas.preview import Count, Reason
+from server.schemas.preview import Count
 from server.schemas.task_bodies import describe_listing_preview
 
 
@@ -70,7 +71,7 @@ class ListingPreview(Answer):
         Literal["list", "reprice", "keep", "wait", "pause", "ended"], Field(description="What a cycle would do.")
     ]
     price: Annotated[SATS | None, Field(description="The price that would stand then; null: none.")]
-    reason: Reason
+    reason: ReasonCode
     note: Annotated[str, Field(description="The reason in words, with the price's basis.")]
     least_price: Annotated[SATS | None, Field(description="The price is never below it; null: the config sets none.")]
     holding: Annotated[

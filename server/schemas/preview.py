@@ -8,12 +8,13 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from server.http.bodies import SATS
-from server.schemas.answers import Answer, Price
+from server.schemas.answers import Answer, Kind, Price, Venue
 from server.schemas.bid_config import BidConfigFields
+from server.schemas.bidding_answers import Trait
+from server.schemas.codes import ReasonCode
 from server.schemas.control import EffectiveState
 from server.schemas.task_bodies import describe_preview
 
-Reason = Annotated[str, Field(description="A code of docs/reasons.md.")]
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -34,7 +35,7 @@ class PlannedRung(Answer):
     rung: Count
     price: Annotated[SATS | None, Field(description="Sats of the whole order; null when none could be computed.")]
     quantity: Annotated[float | None, Field(description="Items or tokens of the bid here; null when there is none.")]
-    reason: Reason
+    reason: ReasonCode
     detail: Annotated[str, Field(description="What is behind the reason, if more can be said.")]
     order: Annotated[int | None, Field(description="The task's open order that holds the rung, or is renewed.")]
 
@@ -44,7 +45,7 @@ class PlannedCancel(Answer):
 
     order: int
     price: SATS
-    reason: Reason
+    reason: ReasonCode
     hard: Annotated[bool, Field(description="It must go whatever else happens.")]
 
 
@@ -60,6 +61,41 @@ class PreviewedMarket(Answer):
     highest_bid: Price | None
     median: Annotated[Price | None, Field(description="Of the last hour's references; null in a cold start.")]
     samples: Count
+
+
+class BookLevel(Answer):
+    """All orders at one price."""
+
+    unit_price: Annotated[Price, Field(description="Sats of one item or token.")]
+    quantity: Annotated[float, Field(ge=0, description="Items or tokens of all of them.")]
+    orders: Annotated[int, Field(ge=1)]
+    own: Annotated[float, Field(ge=0, description="What of it is the caller's own, or may be.")]
+
+
+class BookSide(Answer):
+    """One side of an order book, the best price first."""
+
+    taken_at: datetime
+    is_whole: Annotated[bool, Field(description="There is no level beyond these.")]
+    levels: list[BookLevel]
+
+
+class OrderBook(Answer):
+    """Both sides of an order book, own orders included; a side that is not known is null."""
+
+    asks: BookSide | None
+    asks_unknown: Annotated[str | None, Field(description="Why `asks` is null; else null.")]
+    bids: BookSide | None
+    bids_unknown: Annotated[str | None, Field(description="Why `bids` is null; else null.")]
+
+
+class MarketBook(OrderBook):
+    """The order book of a slug, or of one of its traits."""
+
+    slug: str
+    type: Kind
+    venue: Venue
+    trait: Trait | None
 
 
 class SignedRoom(Answer):
@@ -96,7 +132,7 @@ class PreviewLimits(Answer):
         ),
     ]
     budget: Annotated[BudgetLeft | None, Field(description="What the budget of its `budgetId` leaves; null without.")]
-    hold: Annotated[str | None, Field(description="Why nothing is placed for now: fills, the hour, or a wrong clock.")]
+    hold: Annotated[ReasonCode | None, Field(description="Why nothing is placed for now.")]
 
 
 class MonthlyCalls(Answer):
@@ -123,8 +159,9 @@ class Preview(Answer):
     total: Annotated[int, Field(ge=0, description="Sats of all bids that would be placed.")]
     reference: Annotated[Price | None, Field(description="What the range hangs on; null when there is none.")]
     raw_reference: Annotated[Price | None, Field(description="The same before it was held against the last hour.")]
-    marks: Annotated[list[Reason], Field(description="What holds for the whole plan.")]
+    marks: Annotated[list[ReasonCode], Field(description="What holds for the whole plan.")]
     market: PreviewedMarket | None
+    book: Annotated[OrderBook, Field(description="The best 50 levels of the books that the plan was made on.")]
     balance: Annotated[SATS | None, Field(description="Of the bidding wallet; null when it is not known.")]
     fee_reserve: Annotated[SATS | None, Field(description="Kept for the fees of one purchase; null: not known.")]
     exposure: Annotated[int, Field(ge=0, description="Sats of all open orders of the caller.")]

@@ -32,6 +32,7 @@ _VENUE = (
     "The marketplace, by its name in GET /api/venues; the installation's default when left out. It cannot be changed "
     "later."
 )
+_TAGS = "Your own words for the task; they are no part of its config, and a change of them restarts nothing."
 _BID_TEXTS = {
     "slug": "Collection slug, or rune ticker with or without its bullets.",
     "type": "What the slug names.",
@@ -85,6 +86,7 @@ _BID_TEXTS = {
     "ignore_addresses": "Bids and listings of these addresses are no part of the market.",
     "budget_id": "The budget whose limits it shares with other tasks; null: none.",
     "venue": _VENUE,
+    "tags": _TAGS,
 }
 _LISTING_TEXTS = {
     "inscription_id": "The inscription to list; it cannot be changed later.",
@@ -105,6 +107,7 @@ _LISTING_TEXTS = {
     "price_schedule": "Prices over time: each step holds from its hour on, in place of the price above.",
     "ignore_addresses": "Listings of these addresses are no part of the market.",
     "venue": _VENUE,
+    "tags": _TAGS,
 }
 
 

@@ -90,11 +90,13 @@ class Choosing:
             left_out += [LeftOut(coin, why if too_many is None else too_many.message) for coin in rest]
         return Chosen(tuple(coins), tuple(left_out))
 
-    async def coin(self, outpoint: str, inscription_id: str) -> Coin:
+    async def coin(self, outpoint: str, inscription_id: str, lock_blocks: int = 0) -> Coin:
         """Returns the coin of an inscription. Raises PolicyRefused when it is not alone there, or that is not known;
         TooManyLookups.
+
+        `lock_blocks` is how long its script keeps it there.
         """
-        judged = await self._look_at(outpoint, (inscription_id,))
+        judged = await self._look_at(outpoint, (inscription_id,), lock_blocks)
         if isinstance(judged, TooManyLookups):
             raise judged
         if isinstance(judged, str):
@@ -113,12 +115,16 @@ class Choosing:
     async def _judged(self, coin: Utxo) -> Coin | str | TooManyLookups:
         return await self._look_at(coin.outpoint, ())
 
-    async def _look_at(self, outpoint: str, inscriptions: tuple[str, ...]) -> Coin | str | TooManyLookups:
+    async def _look_at(
+        self, outpoint: str, inscriptions: tuple[str, ...], lock_blocks: int = 0
+    ) -> Coin | str | TooManyLookups:
         try:
             found = await self._ask(lambda market: market.outpoint(outpoint, _FACTS_AGE_S))
             facts = rules.inputs_confirmed(outpoint, read_facts(outpoint, named(found)))
             spent = rules.amount_proof(facts, self._script)
             rules.inputs_cardinal(facts, inscriptions)
+            if lock_blocks:
+                rules.timelock(facts, lock_blocks)
         except PolicyRefused as refused:
             return refused.message
         except TooManyLookups as refused:

@@ -17,7 +17,7 @@ from server.withdrawals.plan import NOTHING, CannotWithdraw, InvalidWithdrawal, 
 from wallet.escrow_terms import all_terms, escrow_terms_of
 from wallet.policy import PolicyRefused
 from wallet.protocol import MAX_COINS, UserKeys
-from wallet.psbt.escrow import Escrow, escrow_at
+from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow, escrow_at
 from wallet.withdrawal.compose import Coin, CoinKind, Composed, send_inscription, send_sats
 from wallet.withdrawal.request import (
     LEAST_FEE_PER_KVB,
@@ -96,7 +96,8 @@ class WithdrawalPlanner:
             raise CannotWithdraw("Another withdrawal moves it", "GET /api/wallet shows what becomes of it.")
         try:
             held_by = script_at(keys.vault) if escrow is None else escrow.script
-            item = await Choosing(self._ask, "p2tr", held_by, {}, rate).coin(where.outpoint, wanted)
+            lock_blocks = RECOVERY_BLOCKS if escrow is not None and escrow.recovery is not None else 0
+            item = await Choosing(self._ask, "p2tr", held_by, {}, rate).coin(where.outpoint, wanted, lock_blocks)
             if escrow is not None:
                 item = replace(item, kind="recovery" if escrow.recovery else "p2tr", escrow=escrow)
         except PolicyRefused as refused:

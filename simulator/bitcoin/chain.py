@@ -69,12 +69,13 @@ class Chain:
         # The outpoints that each inscription passed through, newest last.
         self._trails: dict[str, list[str]] = {}
         self._just_spent: list[str] = []
+        self.mined = 0  # blocks beside those of the clock
 
     # Blocks
 
     def height(self) -> int:
         """Returns the height of the newest block: one more every BLOCK_SECONDS."""
-        return KNOWN_HEIGHT + (self._clock() // 1000 - KNOWN_TIME) // BLOCK_SECONDS
+        return KNOWN_HEIGHT + (self._clock() // 1000 - KNOWN_TIME) // BLOCK_SECONDS + self.mined
 
     def confirmations(self, txid: str) -> int:
         """Counts the blocks since the transaction's, its own among them; 0 while it waits."""
@@ -178,6 +179,7 @@ class Chain:
             "coins": [asdict(coin) for coin in self.coins.values()],
             "transactions": {txid: [found.raw, found.height] for txid, found in self.transactions.items()},
             "trails": {inscription: list(trail) for inscription, trail in self._trails.items()},
+            "mined": self.mined,
         }
 
     def load(self, row: dict[str, Any]) -> None:
@@ -190,6 +192,7 @@ class Chain:
             txid: Recorded(str(raw), int(height)) for txid, (raw, height) in row["transactions"].items()
         }
         self._trails = {inscription: list(trail) for inscription, trail in row["trails"].items()}
+        self.mined = int(row.get("mined", 0))
 
 
 def postage(inscription: str) -> int:

@@ -9,6 +9,7 @@ from simulator.money import set_coins
 from simulator.wire import bad, only, text, whole
 
 _MOST_COINS = 200
+_MOST_BLOCKS = 10_000
 
 
 class PutCoins(JsonHandler):
@@ -57,3 +58,15 @@ class Confirm(JsonHandler):
         wanted = text(body["txid"], "txid") if body.get("txid") is not None else None
         self.send({"confirmed": self.world.engine.chain.confirm(wanted)})
         self.world.engine.changes += 1
+
+
+class Blocks(JsonHandler):
+    """`POST /sim/blocks {count}`: so many blocks come at once, beside those of the clock; a reset ends it."""
+
+    def post(self) -> None:
+        body = self.body()
+        only(body, frozenset({"count"}), "the body")
+        chain = self.world.engine.chain
+        chain.mined += whole(body.get("count"), "count", 1, _MOST_BLOCKS)
+        self.world.engine.changes += 1
+        self.send({"height": chain.height()})

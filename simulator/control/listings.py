@@ -8,9 +8,9 @@ from simulator import scripts
 from simulator.handler import JsonHandler
 from simulator.holdings import send
 from simulator.listing.poison import POISONS, Poison
+from simulator.listing.stranding import give_back, strand
 from simulator.orders import Order
 from simulator.ordnet.offers import VENUE as ORDNET
-from simulator.ordnet.stranding import give_back, strand
 from simulator.purchases import buy_signed
 from simulator.rules import Refusal
 from simulator.wire import ApiError, bad, only, text, whole
@@ -67,19 +67,24 @@ class Delist(JsonHandler):
 class Escrow(JsonHandler):
     """`POST /sim/escrow {inscriptionId, back?, confirmed?}`: an item goes into its escrow without a sale.
 
-    It must be listed at ord.net. With `back` it comes out again, by the listing's recovery, which ends the listing.
+    It must be listed out of one. With `back` it comes out again, by the recovery of its listing at ord.net, which ends
+    the listing.
     """
 
     def post(self) -> None:
         body = self.body()
         only(body, frozenset({"inscriptionId", "back", "confirmed"}), "the body")
         engine = self.world.engine
-        ask = engine.ask_of(text(body.get("inscriptionId"), "inscriptionId"), ORDNET)
-        if ask is None or not ask.papers:
-            raise ApiError(404, "not listed at ord.net", "NOT_FOUND")
-        act = give_back if flag(body, "back", default=False) else strand
+        listed = engine.asks_of(text(body.get("inscriptionId"), "inscriptionId"))
+        ask = next((each for each in listed if each.papers), None)
+        if ask is None:
+            raise ApiError(404, "not listed out of an escrow", "NOT_FOUND")
+        confirmed = flag(body, "confirmed", default=True)
         try:
-            coin = act(engine, ask, confirmed=flag(body, "confirmed", default=True))
+            if flag(body, "back", default=False):
+                coin = give_back(engine, ask, confirmed=confirmed)
+            else:
+                coin = strand(engine, ask, confirmed=confirmed, ends=ask.venue != ORDNET)
         except Refusal as refusal:
             raise ApiError(409, str(refusal), "CONFLICT") from None
         self.send({"inscriptionId": ask.inscription, "outpoint": coin.outpoint, "address": coin.address})

@@ -9,7 +9,7 @@ import logging
 from typing import Any
 
 from simulator.calls.limits import BURST, PER_MONTH, PER_SECOND
-from simulator.control.chain import Confirm, PutBiddingWallets, PutCoins
+from simulator.control.chain import Blocks, Confirm, PutBiddingWallets, PutCoins
 from simulator.control.listings import Delist, Escrow, Move, PutOutput, PutPoison, buy_listing, flag
 from simulator.control.scenes import PutCollection, PutRune, PutWallet, summary
 from simulator.control.windows import PutWindows
@@ -188,6 +188,7 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "/sim/coins/([^/]+)": PutCoins,
         "/sim/bidding-wallets": PutBiddingWallets,
         "/sim/confirm": Confirm,
+        "/sim/blocks": Blocks,
         "/healthz": Health,
     }
     return [(path, handler, {"world": world}) for path, handler in here.items()]

@@ -12,12 +12,13 @@ from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
 from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.leaf_output import LeafOutput
 from simulator.bitcoin.psbt import Map, Psbt
 from simulator.bitcoin.psbt_write import Unsigned, spends
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
 from simulator.money import coins
-from simulator.ordnet.scripts import Output, announcement
+from simulator.ordnet.scripts import announcement
 from simulator.ordnet.signed import payment_witness, redeem
 from simulator.rules import Refusal
 from simulator.wire import ApiError, bad
@@ -33,7 +34,7 @@ Spendable = tuple[str, int]
 class Parent:
     """The unsigned funding parent of one offer."""
 
-    offer: Output
+    offer: LeafOutput
     price: int
     coins: tuple[Coin, ...]
     payment: str

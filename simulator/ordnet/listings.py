@@ -13,6 +13,7 @@ from embit import script
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
 from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.leaf_output import LEAF_VERSION, LeafOutput
 from simulator.bitcoin.psbt import Map
 from simulator.bitcoin.psbt_write import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, TAP_MERKLE_ROOT, Unsigned, spends
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
@@ -22,7 +23,7 @@ from simulator.listing.listings import AskTerms, ask_order, holding
 from simulator.listing.psbt import read
 from simulator.orders import Market, Order
 from simulator.ordnet.offers import VENUE, new_id
-from simulator.ordnet.scripts import LEAF_VERSION, Output, passthrough_output, practice_key
+from simulator.ordnet.scripts import passthrough_output, practice_key
 from simulator.ordnet.sessions import Session
 from simulator.ordnet.signed import DEFAULT, key_path_witness, leaf_signature
 from simulator.rules import Refusal
@@ -43,7 +44,7 @@ class Draft:
     coin: Coin
     item: Item
     anchor: Coin
-    passthrough: Output
+    passthrough: LeafOutput
     payout: TransactionOutput
 
     @property

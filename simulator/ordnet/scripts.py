@@ -10,15 +10,13 @@ import hashlib
 from dataclasses import dataclass
 
 from embit.ec import PrivateKey
-from embit.hashes import tagged_hash
 from embit.script import Script
-from embit.transaction import compact
-from embit.util import secp256k1
+
+from simulator.bitcoin.leaf_output import LeafOutput
 
 _IF, _ENDIF, _SHA256, _EQUALVERIFY = b"\x63", b"\x68", b"\xa8", b"\x88"
 _CHECKSIG, _CHECKSIGADD, _CHECKSIGVERIFY = b"\xac", b"\xba", b"\xad"
 _ONE, _TWO, _NUMEQUAL, _NUMEQUALVERIFY = b"\x51", b"\x52", b"\x9c", b"\x9d"
-LEAF_VERSION = 0xC0
 
 
 def practice_key(name: str) -> PrivateKey:
@@ -41,37 +39,6 @@ def xonly(key: PrivateKey) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """A taproot output with one leaf: `internal` is the x-only key that may spend it alone."""
-
-    internal: bytes
-    leaf: bytes
-
-    @property
-    def leaf_hash(self) -> bytes:
-        """The hash of the leaf, and the merkle root, as there is no other leaf."""
-        return bytes(tagged_hash("TapLeaf", bytes([LEAF_VERSION]) + compact.to_bytes(len(self.leaf)) + self.leaf))
-
-    def _tweaked(self) -> bytes:
-        """Returns the output key with its parity in front (02 or 03)."""
-        tweak = tagged_hash("TapTweak", self.internal + self.leaf_hash)
-        point = secp256k1.ec_pubkey_parse(b"\x02" + self.internal)
-        return bytes(secp256k1.ec_pubkey_serialize(secp256k1.ec_pubkey_add(point, tweak)))
-
-    @property
-    def script(self) -> Script:
-        return Script(b"\x51\x20" + self._tweaked()[1:])
-
-    @property
-    def leaf_script(self) -> Script:
-        return Script(self.leaf)
-
-    @property
-    def control_block(self) -> bytes:
-        return bytes([LEAF_VERSION | (self._tweaked()[0] & 1)]) + self.internal
-
-
-@dataclass(frozen=True, slots=True)
 class OfferTerms:
     """The terms in an offer's leaf: sats, seconds since the epoch, the buyer's ordinals script, and two hashes."""
 
@@ -82,7 +49,7 @@ class OfferTerms:
     criteria_hash: bytes
 
 
-def offer_output(buyer: bytes, terms: OfferTerms, secret_hash: bytes) -> Output:
+def offer_output(buyer: bytes, terms: OfferTerms, secret_hash: bytes) -> LeafOutput:
     """Makes the output that funds an offer: the buyer alone may take it back, or the venue's keys together settle."""
     leaf = (
         b"\x00"
@@ -105,16 +72,16 @@ def offer_output(buyer: bytes, terms: OfferTerms, secret_hash: bytes) -> Output:
         + (_push(buyer) + _CHECKSIG + _push(xonly(MARKET)) + _CHECKSIGADD + _ONE + _NUMEQUALVERIFY)
         + (_push(xonly(GATE)) + _CHECKSIGVERIFY + _push(xonly(ENCLAVE)) + _CHECKSIG)
     )
-    return Output(buyer, leaf)
+    return LeafOutput(buyer, leaf)
 
 
-def passthrough_output(seller: bytes) -> Output:
+def passthrough_output(seller: bytes) -> LeafOutput:
     """Makes tr(seller, multi_a(2, seller, ord.net)): the seller alone may take it back, both together sell."""
     leaf = _push(seller) + _CHECKSIG + _push(xonly(MARKET)) + _CHECKSIGADD + _TWO + _NUMEQUAL
-    return Output(seller, leaf)
+    return LeafOutput(seller, leaf)
 
 
-def announcement(offer: Output) -> Script:
+def announcement(offer: LeafOutput) -> Script:
     """Makes the OP_RETURN of a funding parent: internal key and merkle root, for the buyer to find the offer again."""
     return Script(b"\x6a" + _push(offer.internal + offer.leaf_hash))
 

@@ -7,10 +7,11 @@ from embit.transaction import Transaction, TransactionOutput
 
 from simulator import money
 from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.leaf_output import LeafOutput
 from simulator.bitcoin.transactions import parse, script_of, spend
 from simulator.engine import Engine
 from simulator.orders import Order
-from simulator.ordnet.scripts import ENCLAVE, GATE, MARKET, Output, fee_script
+from simulator.ordnet.scripts import ENCLAVE, GATE, MARKET, fee_script
 from simulator.wallets import Item
 
 # The venue's share of an offer's price: from the documents' example and settlements on the chain.
@@ -36,7 +37,7 @@ def settle(engine: Engine, bid: Order, item: Item, seller: str) -> str:
 
 def _child(bid: Order, coin: Coin, parent: Transaction, seller: str) -> Transaction:
     """Makes the transaction that spends the inscription and the offer's output, with the venue's keys and secret."""
-    offer = Output(*map(bytes.fromhex, bid.papers[1:3]))
+    offer = LeafOutput(*map(bytes.fromhex, bid.papers[1:3]))
     paid = parent.vout[0]
     fee = bid.price * OFFER_FEE_BPS // 10_000
     outputs = [

@@ -8,8 +8,8 @@ from embit.script import Script, Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
 from simulator.bitcoin import taproot
+from simulator.bitcoin.leaf_output import LeafOutput
 from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt
-from simulator.ordnet.scripts import Output
 from simulator.rules import Refusal
 from wallet.hash160 import hash160
 
@@ -61,7 +61,7 @@ def key_path_witness(
     return Witness([signature])
 
 
-def leaf_signature(psbt: Psbt, at: int, own: Output, value: int, key: bytes) -> bytes:
+def leaf_signature(psbt: Psbt, at: int, own: LeafOutput, value: int, key: bytes) -> bytes:
     """Returns the signature of the x-only `key` for the leaf of `own`, with SINGLE|ANYONECANPAY. Raises Refusal."""
     signature = psbt.inputs[at].get(TAP_SCRIPT_SIG + key + own.leaf_hash)
     if signature is None:
@@ -71,7 +71,7 @@ def leaf_signature(psbt: Psbt, at: int, own: Output, value: int, key: bytes) -> 
     return signature
 
 
-def holds_for_leaf(tx: Transaction, at: int, own: Output, value: int, key: bytes, signature: bytes) -> bool:
+def holds_for_leaf(tx: Transaction, at: int, own: LeafOutput, value: int, key: bytes, signature: bytes) -> bool:
     """Tells whether a SINGLE|ANYONECANPAY signature holds for input `at` of `tx`."""
     if len(signature) != 65 or signature[64] != taproot.SINGLE_ANYONECANPAY:
         return False

@@ -24,7 +24,9 @@ TX = f"/api/tx/{TXID}"
 TIP, STATUS, OUTPUT, FOUND = "/api/blocks/tip/height", "/status", f"/output/{OUTPOINT}", f"/inscription/{INSCRIPTION}"
 UTXO, RUNES = f"/v1/indexer/utxo/{TXID}/1", f"/v1/indexer/runes/utxo/{TXID}/1/balance"
 INFO = f"/v1/indexer/inscription/info/{INSCRIPTION}"
-SURE = OutpointFacts(OUTPOINT, 546, SCRIPT.hex(), True, True, (INSCRIPTION,), (), 864_351, 864_351, None, item_offset=0)
+SURE = OutpointFacts(
+    OUTPOINT, 546, SCRIPT.hex(), True, True, (INSCRIPTION,), (), 864_351, 864_351, None, False, 0, 864_000
+)
 BY_ORD = {
     "confirmations": 6,
     "indexed": True,
@@ -145,7 +147,7 @@ def test_an_output_that_the_transaction_does_not_have(sources: Bench) -> None:
     ("path", "lost"),
     [
         (f"{TX}/hex", {"value": None, "script": None, "is_unspent": None}),
-        (f"{TX}/status", {"is_confirmed": None}),
+        (f"{TX}/status", {"is_confirmed": None, "height": None}),
         (f"{TX}/outspend/1", {"is_unspent": None}),
         (TIP, {"tip_height": None}),
         (OUTPUT, {"inscriptions": None, "runes": None, "index_height": None, "item_offset": None}),
@@ -179,7 +181,7 @@ def test_an_output_that_is_not_indexed_yet(sources: Bench) -> None:
     sources.venue.answers[OUTPUT] = {**BY_ORD, "indexed": False, "confirmations": 0, "inscriptions": []}
     sources.venue.answers[f"{TX}/status"] = {"confirmed": False}
     assert _facts(sources) == dataclasses.replace(
-        SURE, is_confirmed=False, inscriptions=None, runes=None, item_offset=None
+        SURE, is_confirmed=False, height=None, inscriptions=None, runes=None, item_offset=None
     )
 
 

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from gateway.reads.joined_facts import OnChain, joined
-from markets.outpoint_facts import Indexed, OutpointFacts, Spending
+from markets.outpoint_facts import Confirmation, Indexed, OutpointFacts, Spending
 from tests.gateway.listing_examples import INSCRIPTION, MADE, OUTPOINT, SCRIPT
 
-CHAIN = OnChain(MADE.outputs[1], True, Spending(False, None), 864_351)
+CHAIN = OnChain(MADE.outputs[1], Confirmation(True, 864_000), Spending(False, None), 864_351)
 INDEX = Indexed(546, SCRIPT.hex(), True, False, (INSCRIPTION,), (), 864_351)
-SURE = OutpointFacts(OUTPOINT, 546, SCRIPT.hex(), True, True, (INSCRIPTION,), (), 864_351, 864_351, None)
+SURE = OutpointFacts(
+    OUTPOINT, 546, SCRIPT.hex(), True, True, (INSCRIPTION,), (), 864_351, 864_351, None, height=864_000
+)
 SILENT = OnChain(None, None, None, None)
 
 
@@ -28,7 +30,7 @@ def test_sources_that_agree(indexes: list[Indexed]) -> None:
         ({"value": 547}, {"value": None}),
         ({"script": "51"}, {"script": None}),
         ({"is_spent": True}, {"is_unspent": None}),
-        ({"is_confirmed": False}, {"is_confirmed": None}),
+        ({"is_confirmed": False}, {"is_confirmed": None, "height": None}),
         ({"inscriptions": ()}, {"inscriptions": None}),
         ({"inscriptions": (INSCRIPTION, "x")}, {"inscriptions": None}),
         ({"runes": ("A•B",)}, {"runes": None}),
@@ -48,7 +50,7 @@ def test_a_second_index_that_says_otherwise_is_a_doubt(changed: dict[str, Any], 
         ({"value": 547}, {"value": None}),
         ({"script": "51"}, {"script": None}),
         ({"is_spent": True}, {"is_unspent": None}),
-        ({"is_confirmed": False}, {"is_confirmed": None}),
+        ({"is_confirmed": False}, {"is_confirmed": None, "height": None}),
     ],
 )
 def test_the_only_index_against_the_chain_is_a_doubt(changed: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -76,6 +78,7 @@ def test_without_an_index_nothing_is_known_of_what_lies_there() -> None:
 
 def test_an_index_alone_vouches_for_nothing_but_what_lies_there() -> None:
     nothing = {"value": None, "script": None, "is_unspent": None, "is_confirmed": None, "tip_height": None}
+    nothing["height"] = None
     assert joined(OUTPOINT, SILENT, [INDEX]) == replace(SURE, **nothing)
 
 

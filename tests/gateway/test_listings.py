@@ -159,6 +159,8 @@ def test_the_largest_listing_fits_through_the_socket(venue: Bench) -> None:
                 {"receive": None},
                 {"tap_internal_key": "cd" * 33},
                 {"tap_internal_key": "CD" * 32},
+                {"outpoint": "ab:0"},
+                {"outpoint": None},
                 {"slug": "a,b"},
             )
         ),

@@ -16,13 +16,13 @@ from models.ledger.orders import ExposureLimits, NewOrder
 from models.tasks.table import STOPPED, Task
 from strategy.bidding.exposure import SatsBudget
 from strategy.bidding.quantity_ladder import QuantityLadder
+from strategy.fates import PlaceResult
 from strategy.pricing import ceil_quotient, plus, times
 from strategy.ranking import ratio
 from tests.machine.owner import Owners
 from workers.bidding import drain, own_bids, settler
 from workers.bidding.cancels import CancelAnswer, Canceller
 from workers.bidding.fills import Explainer
-from workers.bidding.place_result import PlaceResult
 from workers.bidding.places import BidPlacer, Sent
 from workers.context import Context
 

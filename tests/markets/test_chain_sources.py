@@ -73,16 +73,22 @@ def test_an_unknown_transaction(read: Callable[[Mempool, str], object]) -> None:
 
 @responses.activate
 @pytest.mark.parametrize(
-    ("answer", "confirmed"),
+    ("answer", "confirmed", "height"),
     [
-        ({"confirmed": False}, False),
-        ({"confirmed": True, "block_height": 864_000, "block_hash": "00" * 32, "block_time": 1_700_000_000}, True),
+        ({"confirmed": False}, False, None),
+        ({"confirmed": False, "block_height": 864_000}, False, None),
+        ({"confirmed": True}, True, None),
+        (
+            {"confirmed": True, "block_height": 864_000, "block_hash": "00" * 32, "block_time": 1_700_000_000},
+            True,
+            864_000,
+        ),
     ],
 )
-def test_whether_a_transaction_is_confirmed(answer: Any, confirmed: bool) -> None:
+def test_whether_a_transaction_is_confirmed(answer: Any, confirmed: bool, height: int | None) -> None:
     responses.get(f"{TX}/status", json=answer)
     responses.get(TX, json={"txid": TXID, "status": answer})
-    assert Mempool(MEMPOOL).is_confirmed(TXID) is confirmed
+    assert Mempool(MEMPOOL).confirmation(TXID) == (confirmed, height)
     assert Mempool(MEMPOOL).look_up(TXID) is confirmed
 
 
@@ -112,10 +118,11 @@ def test_the_height_of_the_tip() -> None:
 @pytest.mark.parametrize(
     ("path", "read", "answer"),
     [
-        (f"tx/{TXID}/status", lambda mempool: mempool.is_confirmed(TXID), {}),
-        (f"tx/{TXID}/status", lambda mempool: mempool.is_confirmed(TXID), {"confirmed": "true"}),
-        (f"tx/{TXID}/status", lambda mempool: mempool.is_confirmed(TXID), {"confirmed": 1}),
-        (f"tx/{TXID}/status", lambda mempool: mempool.is_confirmed(TXID), []),
+        (f"tx/{TXID}/status", lambda mempool: mempool.confirmation(TXID), {}),
+        (f"tx/{TXID}/status", lambda mempool: mempool.confirmation(TXID), {"confirmed": "true"}),
+        (f"tx/{TXID}/status", lambda mempool: mempool.confirmation(TXID), {"confirmed": 1}),
+        (f"tx/{TXID}/status", lambda mempool: mempool.confirmation(TXID), []),
+        (f"tx/{TXID}/status", lambda m: m.confirmation(TXID), {"confirmed": True, "block_height": -1}),
         (f"tx/{TXID}/outspend/3", lambda mempool: mempool.spending(OUTPOINT), {}),
         (f"tx/{TXID}/outspend/3", lambda mempool: mempool.spending(OUTPOINT), {"spent": None}),
         (f"tx/{TXID}/outspend/3", lambda mempool: mempool.spending(OUTPOINT), {"spent": 0}),

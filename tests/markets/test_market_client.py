@@ -92,7 +92,7 @@ def _place(client: MarketClient) -> None:
 
 
 def _list(client: MarketClient) -> None:
-    ask = ListingAsk(5, "i0", "v", "r", "ab" * 32, None)
+    ask = ListingAsk(5, "i0", "v", "r", "ab" * 32, None, "t:0")
     client.list_item(ListingOrder(ask, "p", "u", ("s",), "a", "k"), task=1, token=2, deadline_ms=3)
 
 
@@ -119,7 +119,7 @@ def test_a_listing_and_its_end_carry_their_right(scripted: Any) -> None:
     _list(client)
     assert _delist(client) is True
     listed, delisted = peer.requests
-    assert listed["args"]["order"] == [[5, "i0", "v", "r", "ab" * 32, None], "p", "u", ["s"], "a", "k", "", ""]
+    assert listed["args"]["order"] == [[5, "i0", "v", "r", "ab" * 32, None, "t:0"], "p", "u", ["s"], "a", "k", "", ""]
     assert delisted["args"] == {"wallet": "v", "inscription_ids": ["i0"], "signature": "c2ln"}
     for request in peer.requests:
         assert (request["task"], request["token"], request["deadline_ms"]) == (1, 2, 3)

@@ -13,13 +13,13 @@ import pytest
 from cli.main import main
 from cli.migrate import migrate
 from core.settings import load
-from models import api_tokens, base, budgets, controls, floor_samples, inscriptions, schema, sessions, users
+from models import api_tokens, base, budgets, controls, floor_samples, inscriptions, presets, schema, sessions, users
 from models.events.table import Event, Forgotten
 from models.hooks.table import Delivery, Hook
 from models.ledger import withdrawals
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
-from models.tasks import cycles
+from models.tasks import cycles, samples
 from models.tasks.table import Task
 
 MODELS = (
@@ -32,7 +32,9 @@ MODELS = (
     budgets.Budget,
     Task,
     Order,
+    presets.Preset,
     cycles.Cycle,
+    samples.TaskSample,
     inscriptions.WalletContents,
     inscriptions.Inscription,
     controls.Control,

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from markets.base import Item
+from models import presets
 from models.api_tokens import SCOPES, ApiToken
 from models.hooks import queue
 from models.hooks.table import Delivery, Hook
+from models.presets import Preset
 from models.sessions import IDLE_MS, Session
 from models.tasks.table import Task
 from server.urls import ROUTES
@@ -58,6 +60,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("POST", "/api/tasks"): ({"slug": "new", "hardcapSats": 1}, (401, 201, 201, 401, 201), T),
     ("POST", "/api/tasks/preview"): ({"slug": "goosinals", "hardcapSats": 1}, (401, 200, 200, 401, 200), R),
     ("GET", "/api/tasks/floor"): ("?slug=goosinals", (401, 200, 200, 401, 200), R),
+    ("GET", "/api/market/book"): ("?slug=goosinals", (401, 200, 200, 401, 200), R),
     ("GET", "/api/tasks/rune-market"): ("?ticker=DOG", (401, 200, 200, 401, 200), R),
     ("GET", "/api/tasks/([0-9]+)"): (None, (401, 200, 404, 401, 404), R),
     ("PUT", "/api/tasks/([0-9]+)"): ({"bidCount": 2}, (401, 200, 404, 401, 404), T),
@@ -68,6 +71,10 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("GET", "/api/tasks/([0-9]+)/cycles"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/tasks/([0-9]+)/log"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/tasks/([0-9]+)/orders"): (None, (401, 200, 404, 401, 404), R),
+    ("POST", "/api/tasks/actions"): ({"action": "stop", "ids": [1]}, (401, 200, 200, 401, 200), T),
+    ("POST", "/api/tasks/([0-9]+)/clone"): ({"slug": "copy"}, (401, 201, 404, 401, 404), T),
+    ("GET", "/api/tasks/([0-9]+)/at"): ("?time=2025-01-01", (401, 200, 404, 401, 404), R),
+    ("GET", "/api/tasks/([0-9]+)/series"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/autolist"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/autolist"): ({"inscriptionId": INSCRIPTION}, (401, 201, 201, 401, 201), T),
     ("POST", "/api/autolist/preview"): ({"inscriptionId": INSCRIPTION}, (401, 200, 200, 401, 200), R),
@@ -80,6 +87,14 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("POST", "/api/autolist/([0-9]+)/stop"): (None, (401, 200, 404, 401, 404), T + C),
     ("GET", "/api/autolist/([0-9]+)/cycles"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/autolist/([0-9]+)/log"): (None, (401, 200, 404, 401, 404), R),
+    ("GET", "/api/autolist/([0-9]+)/series"): (None, (401, 200, 404, 401, 404), R),
+    ("GET", "/api/presets"): (None, (401, 200, 200, 401, 200), R),
+    ("POST", "/api/presets"): ({"name": "new", "config": {"hardcapSats": 1}}, (401, 201, 201, 401, 201), T),
+    ("GET", "/api/presets/export"): (None, (401, 200, 200, 401, 200), R),
+    ("POST", "/api/presets/import"): ({"version": 1, "presets": []}, (401, 200, 200, 401, 200), T),
+    ("GET", "/api/presets/([0-9]+)"): (None, (401, 200, 404, 401, 404), R),
+    ("PUT", "/api/presets/([0-9]+)"): ({"name": "other"}, (401, 200, 404, 401, 404), T),
+    ("DELETE", "/api/presets/([0-9]+)"): (None, (401, 200, 404, 401, 404), T),
     ("GET", "/api/fills"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/orders"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/pnl"): (None, (401, 200, 200, 401, 200), R),
@@ -114,7 +129,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 44
+    assert len(MATRIX) == 24 + 57
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:
@@ -143,6 +158,9 @@ async def row_of(service: Service, path: str) -> int:
         done = queue.add_test(Hook.get_by_id(made.json["id"]), START_MS)
         queue.sent(done, 200, START_MS)
         return int(made.json["id"])
+    if "presets" in path:
+        await service.ask("POST", "/api/presets", {"name": "mine", "config": {"hardcapSats": 1}})
+        return int(presets.of_user(service.user_id)[0].id)
     if "budgets" in path:
         return int((await service.ask("POST", "/api/budgets", {"name": "both"})).json["id"])
     if "autolist" in path:
@@ -204,7 +222,8 @@ async def test_an_api_token_may_do_what_its_scopes_say_to_its_own_task(
     path, (_, statuses, scopes) = operation[1], MATRIX[operation]
     service.gateway.answers["item"] = Item(INSCRIPTION, listed=False)
     elsewhere = await service.new_task(slug="elsewhere")
-    names_task = path == "/api/control" or ("/([0-9]+)" in path and "budgets" not in path)
+    one_task = path.startswith(("/api/tasks/([0-9]+)", "/api/autolist/([0-9]+)")) and not path.endswith("/clone")
+    names_task = path == "/api/control" or one_task
 
     everything = R + T + C
     kinds = (None, R), (None, T), (None, C), ("own", everything), ("other", everything)
@@ -236,6 +255,7 @@ async def test_an_api_token_may_do_what_its_scopes_say_to_its_own_task(
             assert answer.json["error"] == "Not allowed to this token"
         # What this one made or ended is not to be in the next one's way.
         Task.delete().where(Task.id != elsewhere).execute()
+        Preset.delete().execute()
 
 
 @pytest.mark.gen_test

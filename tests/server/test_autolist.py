@@ -42,8 +42,11 @@ async def test_create_answers_the_stopped_task(service: Service) -> None:
         "listing": None,
         "lastCycle": None,
         "lastError": None,
+        "lastErrorCode": None,
+        "lastErrorParams": None,
         "createdAt": "2025-11-20T12:00:00.000Z",
         "venue": "simulator",
+        "tags": [],
         "warnings": ["no minPriceSats and no costSats: the price follows the market down without a limit"],
     }
     assert (await service.ask("GET", "/api/autolist")).json[0]["id"] == 1

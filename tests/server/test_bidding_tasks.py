@@ -8,8 +8,10 @@ import pytest
 
 from core.subscription_plans import SubscriptionPlan
 from core.task_files import journal_path, log_path, older
+from models.tasks.errors import error_columns
 from models.tasks.table import Task
 from tests.server.conftest import Service, with_settings
+from tests.server.driver import check
 
 DEFAULTS = {
     "slug": "goosinals",
@@ -67,7 +69,7 @@ async def test_create_answers_the_stopped_task_with_every_field(service: Service
     assert answer.status == 201
     assert answer.headers["Location"] == f"/api/tasks/{answer.json['id']}"
     documented = ["id", "slug", "type", "isRunning", "config", "lastCycle", "lastError", "createdAt"]
-    assert list(answer.json) == [*documented, "venue", "fills"]
+    assert list(answer.json) == [*documented, "venue", "lastErrorCode", "lastErrorParams", "tags", "fills"]
     task = answer.json | {
         "config": {k: float(v) if "Percent" in k or "Gap" in k else v for k, v in answer.json["config"].items()}
     }
@@ -92,14 +94,15 @@ async def test_what_was_created_is_read_and_listed(service: Service) -> None:
 @pytest.mark.gen_test
 async def test_last_cycle_and_error_are_shown(service: Service) -> None:
     task_id = await service.new_task()
-    Task.update(
-        last_cycle_ms=1_763_640_012_999, last_cycle_action="placed 2\u2028, kept 1", last_error="floor is old"
-    ).execute()
+    error = error_columns("no room", ("max_fills", {"most": 2}))
+    Task.update(last_cycle_ms=1_763_640_012_999, last_cycle_action="placed 2\u2028, kept 1", **error).execute()
 
     answer = await service.ask("GET", f"/api/tasks/{task_id}")
 
     assert answer.json["lastCycle"] == {"time": 1_763_640_012, "action": "placed 2\u2028, kept 1"}
-    assert answer.json["lastError"] == "floor is old"
+    assert (answer.json["lastError"], answer.json["lastErrorCode"]) == ("no room", "max_fills")
+    assert answer.json["lastErrorParams"] == {"most": 2}
+    check("getTask", answer)
 
 
 ROUND_TRIPS = [

@@ -187,7 +187,7 @@ def test_defaults_of_a_new_task_are_the_real_ones() -> None:
     properties = COMPONENTS["schemas"]["NewBiddingTask"]["properties"]
     defaults = {name: shape["default"] for name, shape in properties.items() if "default" in shape}
 
-    assert properties.keys() - defaults.keys() == {"slug", "venue"}  # the default venue is the installation's
+    assert properties.keys() - defaults.keys() == {"slug", "venue", "tags"}  # the default venue is the installation's
     config = BidConfig(slug="a", hardcap_sats=1)
     assert problems(load_bid_config(dump_bid_config(config))) == []
     assert defaults["bidPercentHigh"] == config.bid_percent_high and defaults["feeRate"] == config.fee_rate

@@ -26,7 +26,7 @@ from markets.base import (
 )
 from markets.listings import ListingDraft
 from markets.outpoint_facts import OutpointFacts, Whereabouts
-from models import budgets, controls, users
+from models import budgets, controls, presets, users
 from models.budgets import MAX_BUDGETS
 from models.entitlements import Entitlements
 from models.hooks import queue
@@ -131,7 +131,7 @@ async def spent(service: Service, asked: Awaitable[Any]) -> None:
 class Full(Seats):
     """Places at the marketplaces that are all taken."""
 
-    async def ask(self, *asked: Any) -> Any:
+    async def ask(self, user: int, by_hand: Any, question: Any) -> Any:
         raise TooManyLookups(2.0, "all taken")
 
 
@@ -175,6 +175,7 @@ async def bidding(service: Service, drive: Driver) -> None:
     await drive("getTask", path=one)
     await drive("startTask", path=one)
     await drive("listTasks")
+    await drive("listTasks", query={"tag": ""})
     await drive("stopTask", path=one)
     service.manager.refuse = ("too_many_workers", "1000 tasks run")
     await drive("startTask", path=one)
@@ -200,12 +201,14 @@ async def bidding(service: Service, drive: Driver) -> None:
     await what_it_would_do(service, drive, one)
     await what_it_did(service, drive, one)
     await drive("stopTask", path=one)
+    await many_at_once(drive, one)
     await drive("deleteTask", path=other)
     services = service.app.settings["services"]
     none = dataclasses.replace(DEFAULT_PLANS["beta"], max_tasks=0)
     settings = dataclasses.replace(services.settings, plans={"beta": none})
     service.app.settings["services"] = dataclasses.replace(services, settings=settings)
     await drive("createTask", right | {"slug": "birds"})
+    await drive("cloneTask", {"slug": "birds"}, path=one)
     service.app.settings["services"] = services
 
 
@@ -299,9 +302,44 @@ async def what_it_did(service: Service, drive: Driver, one: dict[str, int]) -> N
     assert len((await drive("listCycles", path=one, query={"limit": 5})).json) == 1
     await drive("listCycles", path=one, query={"limit": "x"})
     await drive("listTasks")
+    await drive("listTasks", query={"tag": ""})
     bought(service.user_id, 10_000, task_id=one["id"])
     assert len((await drive("listTaskOrders", path=one)).json["orders"]) == 2
     await drive("listTaskOrders", path=one, query={"before": "x"})
+    await drive("readTaskMoment", path=one, query={"time": "2025-01-01"})
+    await drive("readTaskMoment", path=one)
+    await drive("readTaskSeries", path=one)
+    await drive("readTaskSeries", path=one, query={"step": "x"})
+
+
+async def many_at_once(drive: Driver, one: dict[str, int]) -> None:
+    assert (await drive("actOnTasks", {"action": "change", "ids": [one["id"]], "change": {}})).json["results"]
+    await drive("actOnTasks", {"action": "burn"})
+    await drive("cloneTask", {"slug": "copy"}, path=one)
+    await drive("cloneTask", {"slug": "copy"}, path=one)
+    await drive("cloneTask", {"slug": "copy", "bidCount": 0}, path=one)
+
+
+async def named_configs(service: Service, drive: Driver) -> None:
+    new = {"name": "careful", "config": {"hardcapSats": 5}}
+    one = {"id": (await drive("createPreset", new)).json["id"]}
+    await drive("createPreset", new)
+    await drive("createPreset", {"name": ""})
+    with pytest.MonkeyPatch.context() as few:
+        few.setattr(presets, "MOST_PRESETS", 1)
+        await drive("createPreset", new | {"name": "other"})
+        await drive("importPresets", {"version": 1, "presets": [new | {"name": "other"}]})
+    await drive("listPresets")
+    await drive("getPreset", path=one)
+    await drive("createPreset", new | {"name": "other"})
+    await drive("changePreset", {"name": "calm"}, path=one)
+    await drive("changePreset", {"name": "other"}, path=one)
+    await drive("changePreset", {"name": 5}, path=one)
+    file = (await drive("exportPresets")).json
+    await drive("importPresets", file)
+    await drive("importPresets", file | {"replace": True})
+    await drive("importPresets", {"version": 2})
+    await drive("deletePreset", path=one)
 
 
 async def what_was_traded(service: Service, drive: Driver) -> None:
@@ -376,10 +414,30 @@ async def the_market(service: Service, drive: Driver) -> None:
         service.gateway.answers["rune_asks"] = AskBook((), 1)
         await drive(name, query=unknown)
         await drive(name, query=known)
+    await the_book(service, drive)
     await drive("getFloor", query={"slug": "empty"})
     floors, service.gateway.answers["floors"] = service.gateway.answers["floors"], SignInNeeded()
     await drive("getFloor", query={"slug": "goosinals"})
     service.gateway.answers["floors"] = floors
+
+
+async def the_book(service: Service, drive: Driver) -> None:
+    answers, query = service.gateway.answers, {"slug": "goosinals"}
+    there = {verb: answers[verb] for verb in ("asks", "bids")}
+    answers |= {"asks": AskBook((), 1), "bids": BidBook((), 1)}
+    await drive("getBook")
+    await drive("getBook", query=query)
+    await drive("getBook", query={"slug": "nobody-knows"})
+    await spent(service, drive("getBook", query=query))
+    answers.update(dict.fromkeys(there, SignInNeeded()))
+    await drive("getBook", query=query)
+    answers.update(there)
+    service.gateway.down = True
+    await drive("getBook", query=query)
+    service.gateway.down = False
+    service.signer.state = "away"
+    await drive("getBook", query=query)
+    service.signer.state = "ready"
 
 
 async def previewed(service: Service, drive: Driver, task_id: int) -> None:
@@ -459,8 +517,11 @@ async def what_it_listed(service: Service, drive: Driver, one: dict[str, int]) -
     path.rmdir()
     await drive("readAutolistLog", path=one)
     await drive("readAutolistLog", path=one, query={"lines": 0})
+    await drive("listAutolistTasks", query={"tag": ""})
     await drive("listAutolistCycles", path=one)
     await drive("listAutolistCycles", path=one, query={"limit": "x"})
+    await drive("readAutolistTaskSeries", path=one)
+    await drive("readAutolistTaskSeries", path=one, query={"step": "x"})
 
 
 async def withdrawals(service: Service, drive: Driver) -> None:
@@ -532,6 +593,7 @@ async def test_every_status_of_every_operation_is_answered_as_described(service:
     await what_was_traded(service, drive)
     await what_happened(service, drive)
     await hooks_and_deliveries(service, drive)
+    await named_configs(service, drive)
     await inscriptions_and_wallet(service, drive)
     for name in ("getDescription", "readReference", "isAlive", "isReady", "getMetrics"):
         await drive(name, token="")

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from tornado.ioloop import IOLoop
 
 from markets.base import Item
-from models import budgets
+from models import budgets, presets
 from models.api_tokens import ApiToken
 from models.budgets import Budget
+from models.presets import Preset
 from models.sessions import Challenge
 from models.tasks import tasks
 from models.tasks.table import Task
@@ -31,6 +32,7 @@ SHAPES = Shapes(DOCUMENT["components"]["schemas"])
 NAMES = sorted(OPERATIONS.keys() - {"signOut", "signOutEverywhere", "endSession", "isReady"})
 CAN_SUCCEED = set(NAMES) - {"withdraw", "endApiToken"}  # nobody here has a coin, and an id is a task's
 SENSIBLE = {"slug": "dogs", "hardcapSats": 100_000, "address": OWNER, "displayName": "Ann", "costSats": 5}
+SENSIBLE |= {"action": "stop", "ids": [1], "name": "Bob", "config": {"hardcapSats": 5}, "version": 1, "presets": []}
 WEATHER = ("fair", "fair", "venue away", "signer locked", "manager refuses")
 
 anything = st.recursive(
@@ -81,7 +83,7 @@ def questions(draw: st.DrawFn) -> dict[str, Any]:
 
 def prepare(service: Service, weather: str) -> dict[str, dict[str, int]]:
     """Returns the same rows for every question; ids of the caller's tasks and of another user's."""
-    for table in (Task, Challenge, ApiToken, Budget):
+    for table in (Task, Challenge, ApiToken, Budget, Preset):
         table.delete().execute()
     User.update(max_exposure=None, max_hardcap=None).execute()
     config = BidConfig(slug="goosinals", hardcap_sats=100_000)
@@ -92,7 +94,8 @@ def prepare(service: Service, weather: str) -> dict[str, dict[str, int]]:
         bidding = tasks.create_bidding_task(user, **row, venue="simulator", max_tasks=20, now_ms=START_MS)
         autolist = tasks.create_autolist_task(user, **item, venue="simulator", now_ms=START_MS)
         shared = budgets.create(user, START_MS, name="both")
-        ids[whose] = {"tasks": bidding.id, "autolist": autolist.id, "budgets": shared.id}
+        (preset,) = presets.add(user, [("careful", '{"hardcapSats": 5}')], START_MS)
+        ids[whose] = {"tasks": bidding.id, "autolist": autolist.id, "budgets": shared.id, "presets": preset.id}
     service.gateway.down = weather == "venue away"
     service.signer.state = "locked" if weather == "signer locked" else "ready"
     service.manager.refuse = ("start_failed", "") if weather == "manager refuses" else None
@@ -111,7 +114,7 @@ def test_random_questions_get_described_answers(io_loop: IOLoop, service: Servic
     drive = Driver(service)
 
     @settings(
-        max_examples=1200,
+        max_examples=1500,
         deadline=None,
         derandomize=True,
         database=None,
@@ -121,7 +124,7 @@ def test_random_questions_get_described_answers(io_loop: IOLoop, service: Servic
     def ask(question: dict[str, Any]) -> None:
         ids = prepare(service, question.pop("weather"))
         name, body = question["operation_id"], question["body"]
-        noun = next((noun for noun in ("autolist", "budgets") if noun in OPERATIONS[name][1]), "tasks")
+        noun = next((noun for noun in ("autolist", "budgets", "presets") if noun in OPERATIONS[name][1]), "tasks")
         mine = question["path"].get("id") in (None, "mine") and question["token"] is None
         path = {key: ids[value][noun] if value in ids else value for key, value in question["path"].items()}
         asked = question | {"body": text_of(body), "path": path}

@@ -122,7 +122,7 @@ async def test_cycles_are_told_newest_first_in_camel_case(service: Service) -> N
     detail = {
         "errors": ["price_sats: odd"],
         "seen": {"taken_ms": 5, "own_asks": None},
-        "rungs": [{"rung": 1, "price_sats": 10, "reason": "no_rung", "detail": 'say "own_asks": {"a_b": 1}'}],
+        "rungs": [{"rung": 1, "price_sats": 10, "reason": "surplus", "detail": 'say "own_asks": {"a_b": 1}'}],
     }
     for number in range(60):
         cycles.record_cycle(
@@ -148,7 +148,7 @@ async def test_cycles_are_told_newest_first_in_camel_case(service: Service) -> N
         "detail": {
             "errors": ["price_sats: odd"],
             "seen": {"takenMs": 5, "ownAsks": None},
-            "rungs": [{"rung": 1, "priceSats": 10, "reason": "no_rung", "detail": detail["rungs"][0]["detail"]}],
+            "rungs": [{"rung": 1, "priceSats": 10, "reason": "surplus", "detail": detail["rungs"][0]["detail"]}],
         },
     }
     assert all_of_them.json[-1]["error"] == "trouble"

@@ -110,7 +110,7 @@ async def test_one_signature_opens_one_session(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("POST", "market/secure-listing/build-bulk"),
+        ("POST", "market/secure-listing/recover"),
         ("POST", "market/offers/build"),
         ("POST", "market/offers/17/cancel"),
         ("GET", f"market/offers/collection/{PUPPETS}"),

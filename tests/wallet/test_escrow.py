@@ -74,11 +74,20 @@ def test_escrows_are_those_of_other_arithmetic_whatever_the_keys_parity(form: Es
     assert parities == {(parity, block) for parity in (2, 3) for block in (0xC0, 0xC1)}
 
 
+def test_only_ordinals_wallets_keeps_an_item() -> None:
+    assert {form: terms.lock_blocks for form, terms in TERMS.items()} == {"ordnet": 0, "ordinalswallet": 144}
+    assert RECOVERY_BLOCKS == 144
+
+
 def test_the_venues_keys_are_those_that_they_publish() -> None:
     assert {name: (terms.form, terms.cosigner.hex()) for name, terms in ESCROW_TERMS.items() if name in FORMS} == {
         "ordnet": ("ordnet", "d2dc3222298e2a5f4e1c7d702fae2bcf7821cc0a095a478b95c62195b0df7398"),
         "ordinalswallet": ("ordinalswallet", "1d08b7c71f6f1e97a0a4cf005db7a977c85e34652a0c9365842aee25997c7dee"),
     }
+
+
+def test_less_than_a_taproot_output_may_hold_goes_into_none() -> None:
+    assert {terms.least_sats for terms in ESCROW_TERMS.values()} == {330}
 
 
 @pytest.mark.skipif(not PUBLISHED.exists(), reason="the collected vectors are not beside the checkout")

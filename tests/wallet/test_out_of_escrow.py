@@ -13,19 +13,23 @@ from core.errors import PeerRefused
 from core.settings import Settings
 from tests.wallet.conftest import OTHER_USER, USER, tag_of
 from tests.wallet.escrows import FORMS, THEIRS, tree_of
-from tests.wallet.listings import INSCRIPTION, script_by
+from tests.wallet.listings import INSCRIPTION, TIP, script_by
 from tests.wallet.proofs import OWNER
 from tests.wallet.test_sign_withdrawals import holds, made
 from tests.wallet.withdrawal_cases import COINS, PAYMENT_SCRIPT, VAULT_SCRIPT, Desk, coin, desk, of_inscription
 from wallet.ceilings import Ceilings
 from wallet.escrow_terms import ESCROW_TERMS, EscrowForm, EscrowTerms, escrow_terms_of
+from wallet.policy import PolicyRefused
 from wallet.psbt.escrow import RECOVERY_BLOCKS
 from wallet.signer.audit import verify_chain
+from wallet.withdrawal import rules
 
 HOME, PRACTICE = script_by("p2wpkh", OWNER), "simulator-ordnet"
 TERMS = {f"simulator-{form}": EscrowTerms(form, THEIRS, 330) for form in FORMS}
+# Both have been there for so long that the next block may take them out.
 HELD = {
-    form: coin(700 + at, 10_000, tree_of(form).script, inscriptions=(INSCRIPTION,)) for at, form in enumerate(FORMS)
+    form: coin(700 + at, 10_000, tree_of(form).script, inscriptions=(INSCRIPTION,), height=TIP - RECOVERY_BLOCKS + 1)
+    for at, form in enumerate(FORMS)
 }
 
 
@@ -78,7 +82,8 @@ def test_an_item_under_the_published_key_comes_home_though_another_key_is_set_si
         assert opened.sign(of_inscription(source="escrow", coins=(held[0],)))
         assert tag_of(lambda: opened.sign(out_of("ordnet", "escrow", 2))) == "inputs-own"
         escrows = opened.ask("addresses", user=USER)["escrows"]
-        assert sorted(escrows.values()) == ["ordnet", "ordnet", PRACTICE]
+        known = ["ordinalswallet", "ordnet", "ordnet", "simulator-ordinalswallet", PRACTICE]
+        assert sorted(escrows.values()) == known
 
 
 @pytest.mark.parametrize(
@@ -116,6 +121,48 @@ def test_only_one_inscription_goes_that_way_and_the_payment_address_pays(signer:
     with pytest.raises(PeerRefused) as refused:
         signer.sign(replace(out_of("ordnet", "escrow"), **changes))
     assert refused.value.code == "bad-request"
+
+
+@pytest.mark.parametrize(
+    ("height", "tip", "is_signed"),
+    [
+        (TIP - RECOVERY_BLOCKS + 1, TIP, True),
+        (TIP - RECOVERY_BLOCKS + 2, TIP, False),
+        (TIP, TIP, False),
+        (None, TIP, False),
+        (TIP - RECOVERY_BLOCKS + 1, None, False),
+    ],
+)
+def test_the_item_stays_until_its_lock_opens(
+    signer: Desk, height: int | None, tip: int | None, is_signed: bool
+) -> None:
+    """At ord.net our key opens the escrow at once; at Ordinals Wallet 144 blocks lie between."""
+    for form in FORMS:
+        outpoint, facts = HELD[form]
+        signer.facts[outpoint] = replace(facts, height=height, tip_height=tip)
+    if tip is not None:
+        assert signer.sign(out_of("ordnet", "escrow", 1))
+    if is_signed:
+        assert signer.sign(out_of("ordinalswallet", "escrow", 2))
+    else:
+        tag = "timelock" if tip is not None else "inputs-cardinal"
+        assert tag_of(lambda: signer.sign(out_of("ordinalswallet", "escrow", 2))) == tag
+
+
+def test_without_the_tip_nobody_knows_whether_the_lock_is_open() -> None:
+    _, facts = HELD["ordinalswallet"]
+    with pytest.raises(PolicyRefused) as refused:
+        rules.timelock(replace(facts, tip_height=None), RECOVERY_BLOCKS)
+    assert refused.value.tag == "timelock"
+
+
+@pytest.mark.parametrize(("passed", "told"), [(0, "24 hours"), (23, "20 hours"), (24, "20 hours"), (142, "an hour")])
+def test_the_wait_is_told_in_hours(passed: int, told: str) -> None:
+    _, facts = HELD["ordinalswallet"]
+    with pytest.raises(PolicyRefused) as refused:
+        rules.timelock(replace(facts, height=TIP - passed), RECOVERY_BLOCKS)
+    first = TIP - passed + RECOVERY_BLOCKS
+    assert refused.value.message == f"its escrow keeps it until block {first}, about {told}"
 
 
 def test_another_users_escrow_is_not_opened(signer: Desk) -> None:

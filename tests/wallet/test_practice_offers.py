@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.leaf_output import LeafOutput
 from simulator.bitcoin.psbt import parse
 from simulator.listing.poison import Poison
 from simulator.ordnet import scripts
 from simulator.ordnet.funding import Parent
 from simulator.ordnet.poison import spoiled
-from simulator.ordnet.scripts import OfferTerms, Output, offer_output
+from simulator.ordnet.scripts import OfferTerms, offer_output
 from simulator.rules import Refusal
 from tests.wallet.conftest import tag_of
 from tests.wallet.listings import PAYMENT, PAYOUT_ADDRESS, STRANGER
@@ -89,7 +90,7 @@ def test_an_escrow_of_a_leaf_that_was_not_told_is_refused(desk: OfferDesk) -> No
 
 def test_an_escrow_that_the_thief_alone_takes_is_refused(desk: OfferDesk) -> None:
     made = parent()
-    stolen = replace(made, offer=Output(scripts.xonly(STRANGER), made.offer.leaf))
+    stolen = replace(made, offer=LeafOutput(scripts.xonly(STRANGER), made.offer.leaf))
     assert tag_of(desk.sign, asked(stolen)) == "outputs-known"
 
 

@@ -149,7 +149,8 @@ def test_another_key_of_the_venues_is_told_and_the_operator_may_name_it(tmp_path
     terms = escrow_terms_of(Settings(ordnet_listing_key=stranger))
     assert terms["ordnet"] == replace(ESCROW_TERMS["ordnet"], cosigner=bytes.fromhex(stranger))
     known = escrow_terms_of(Settings())
-    assert known == {name: ESCROW_TERMS[name] for name in ("ordnet", ORDNET)}, "Ordinals Wallet's is not signed"
+    assert known == {name: ESCROW_TERMS[name] for name in ("ordnet", ORDNET)}, "Ordinals Wallet's are not turned on"
+    assert escrow_terms_of(Settings(ordinalswallet_protected_listings=True)) == ESCROW_TERMS
     assert ESCROW_TERMS[ORDNET].cosigner == xonly(MARKET), "the practice market's own"
     with desk(tmp_path, replace(CEILINGS, escrow_terms=escrow_terms_of(Settings()))) as opened:
         opened.facts = honest("ordnet").facts

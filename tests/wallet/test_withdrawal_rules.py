@@ -63,6 +63,17 @@ def test_what_is_no_sign_in_address_is_paid_nothing(signer: Desk, user: str) -> 
     assert tag_of(signer.sign, from_payment(user=user)) == "bad-request"
 
 
+@pytest.mark.parametrize("name", ["no address", "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"])
+def test_a_user_whose_name_is_no_address_to_send_to_is_paid_nothing(name: str) -> None:
+    with pytest.raises(PolicyRefused) as refused:
+        rules.destination(name, [name], frozenset())
+    assert refused.value.tag == "dest-allow"
+
+
+def test_a_draft_that_is_no_base64_is_not_signed(signer: Desk) -> None:
+    assert tag_of(lambda: signer.sign(from_bidding(psbt="*"))) == "psbt-strict"
+
+
 def test_a_user_of_another_is_paid_from_their_own_coins_only(signer: Desk) -> None:
     signer.keys.users = (USER, OTHER_USER)  # type: ignore[misc]
     assert tag_of(signer.sign, from_payment(user=OTHER_USER)) == "inputs-own"

@@ -15,13 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wallet.escrow_terms import EscrowTerms
+from wallet.escrow_terms import LOCK_BLOCKS, EscrowTerms
 from wallet.psbt.taproot import TAPSCRIPT, branch_hash, leaf_hash, output_key
 
 # The point of BIP-341 whose private key nobody can know.
 NUMS = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
-# Blocks between an item's arrival and the first that our key alone may take it back in.
-RECOVERY_BLOCKS = 144
+RECOVERY_BLOCKS = LOCK_BLOCKS["ordinalswallet"]
 
 _CHECKSIG, _CHECKSIGADD, _CSV, _DROP, _TWO, _NUMEQUAL = (bytes([op]) for op in (0xAC, 0xBA, 0xB2, 0x75, 0x52, 0x9C))
 

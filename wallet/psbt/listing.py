@@ -56,7 +56,7 @@ class OutpointFacts:
 
     `inscriptions` and `runes` are complete. Heights are of the chain's tip and of the index. `is_spent_in_block` is
     true only where that is known: a spend in the mempool alone may be replaced by another. `item_offset` is how many of
-    the output's sats lie before the one that its only inscription is on.
+    the output's sats lie before the one that its only inscription is on. `height` is the block that the output is in.
     """
 
     outpoint: Outpoint
@@ -70,6 +70,7 @@ class OutpointFacts:
     index_height: int | None
     is_spent_in_block: bool = False
     item_offset: int | None = None
+    height: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

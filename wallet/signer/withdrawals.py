@@ -17,7 +17,7 @@ from wallet.escrow_terms import all_terms
 from wallet.keystore.keys import UserSecrets
 from wallet.policy import PolicyRefused, intent_conflict, market
 from wallet.psbt.decode import from_base64
-from wallet.psbt.escrow import escrow_at
+from wallet.psbt.escrow import RECOVERY_BLOCKS, escrow_at
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Answer, Authority
@@ -145,7 +145,10 @@ class WithdrawalSigner:
         escrow = None if told.script is None else escrow_at(told.script, vault, [terms for _, terms in known])
         if escrow is not None:
             kind: CoinKind = "p2tr" if escrow.recovery is None else "recovery"
-            return replace(_coin(outpoint, facts, kind, escrow.script, held), escrow=escrow)
+            coin = replace(_coin(outpoint, facts, kind, escrow.script, held), escrow=escrow)
+            if escrow.recovery is not None:
+                rules.timelock(told, RECOVERY_BLOCKS)
+            return coin
         if asked.source == "escrow" and told.script is not None:  # an unknown one may be: `amount-proof`, for now
             raise PolicyRefused("inputs-own", f"{outpoint} is no escrow of this user's that is known here")
         return _coin(outpoint, facts, "p2tr", own_script("p2tr", vault), held)

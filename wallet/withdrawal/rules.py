@@ -23,6 +23,7 @@ MOST_FEE = 200_000
 # A tenth of the sats sent, but never less than this: small amounts take as many bytes as large ones.
 FEE_SHARE, FEE_SHARE_FLOOR = 10, 20_000
 MOST_A_DAY = 100
+_BLOCKS_AN_HOUR = 6
 # Nodes relay no smaller output: three times the cost of spending it at the least rate.
 _DUST = {22: 294, 34: 330, 23: 540}  # by the script's length: P2WPKH; P2TR and P2WSH; P2SH
 
@@ -85,6 +86,21 @@ def inputs_cardinal(facts: OutpointFacts, inscriptions: tuple[str, ...] = ()) ->
     if facts.runes:
         raise PolicyRefused("inputs-cardinal", f"{facts.outpoint} holds runes")
     return facts.tip_height
+
+
+def timelock(facts: OutpointFacts, blocks: int) -> None:
+    """Refuses a coin whose script keeps it for so many blocks, until the next block may spend it (BIP-68)."""
+    if facts.height is None or facts.tip_height is None:
+        raise PolicyRefused("timelock", f"it is not known since which block {facts.outpoint} is there")
+    first = facts.height + blocks
+    if (left := first - facts.tip_height - 1) > 0:
+        raise PolicyRefused("timelock", f"its escrow keeps it until block {first}, about {_time(left)}")
+
+
+def _time(blocks: int) -> str:
+    """Returns the time that so many blocks usually take, in words."""
+    hours = -(-blocks // _BLOCKS_AN_HOUR)
+    return "an hour" if hours == 1 else f"{hours} hours"
 
 
 def fee_rate(fee_per_kvb: int) -> None:

@@ -9,6 +9,7 @@ from enum import Enum
 from markets.base import AuthFailed, NotFound, Refused, VenueError
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, CLOSED, Order
+from strategy.fault_codes import FaultCode
 from wallet.signer_client import SignerError
 from workers.context import Context
 from workers.faults import Faults
@@ -78,7 +79,9 @@ class Canceller:
         """Notes the cancels that the venue reported as failed, after a read: bids gone by then needed none."""
         for ask in self._denied:
             if ask.order is None or Order.get_by_id(ask.order.id).state != CLOSED:
-                self._faults.add(f"cancel {ask}", "the venue reports a failure", backs_off=False)
+                self._faults.add(
+                    f"cancel {ask}", "the venue reports a failure", backs_off=False, code=FaultCode.VENUE_REFUSED
+                )
         self._denied.clear()
 
     def _is_ready(self) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Collection
 from markets.base import NotSupported, VenueError
 from markets.offers import Coin
 from markets.utxos import Utxo
-from workers.bidding.place_result import PlaceResult
+from strategy.fates import PlaceResult
+from strategy.fault_codes import FaultCode
 from workers.context import Context
 from workers.faults import Faults
 
@@ -58,7 +59,7 @@ class PaymentCoins:
             return PlaceResult.NOT_SENT
         sats = sum(each.value for each in chosen)
         text = f"{sats} sats in {len(chosen)} confirmed coins are all that nothing else lies or stands on"
-        self._faults.add(failed_to, text, backs_off=False)
+        self._faults.add(failed_to, text, backs_off=False, code=FaultCode.NO_COINS, sats=sats)
         return PlaceResult.NO_COINS
 
     def _confirmed(self) -> list[Utxo]:

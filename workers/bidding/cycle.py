@@ -9,6 +9,7 @@ from models.ledger import orders
 from models.ledger.order_table import Order
 from strategy.bidding.restrained import memory_without_raise, raise_rung
 from strategy.calm import Calm
+from strategy.fates import PlaceResult
 from strategy.intents import Memory
 from workers.bidding import dry_run
 from workers.bidding.assignment import read_bidding_assignment
@@ -19,7 +20,6 @@ from workers.bidding.done import Done
 from workers.bidding.fill_notes import note_fills
 from workers.bidding.inputs import CycleInputs
 from workers.bidding.own_bids import Found
-from workers.bidding.place_result import PlaceResult
 from workers.bidding.places import ENDS_PLACING, BidPlacer
 from workers.bidding.report import BiddingOutcome
 from workers.bidding.restraints import note_restraints

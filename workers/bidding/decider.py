@@ -16,6 +16,7 @@ from strategy.bid_config import BidConfig, is_on
 from strategy.bidding.patience import patience_of
 from strategy.bidding.plan_bids import plan_bids
 from strategy.entry import Entry, SaleIntoBid
+from strategy.fates import WorkerReason
 from strategy.intents import BidPlan, Limits, Memory, Rules
 from strategy.reasons import Reason
 from wallet.signer_client import SignerError
@@ -25,11 +26,6 @@ from workers.bidding.own_bids import Found
 from workers.evidence import LATE_MS
 
 log = logging.getLogger(__name__)
-
-# The worker's own reasons for a cancel, which the strategy does not see.
-WRONG_SLUG = "wrong_slug"  # the task was changed to another slug
-OVERDUE = "overdue"  # still shown well after its expiry
-DRY_RUN = "dry_run"  # the task was turned into a dry run
 
 NOTHING_SEEN = MarketLook(None, 0, None, None)
 
@@ -151,12 +147,12 @@ class Decider:
 
 def _overruled(own: tuple[Order, ...], config: BidConfig, now_ms: int) -> dict[int, str]:
     """Returns the orders (by id) that the strategy cannot judge, with the reason to cancel each."""
-    reasons = {}
+    reasons = dict[int, str]()
     for order in own:
         if order.dry_run != config.dry_run:
-            reasons[order.id] = DRY_RUN
+            reasons[order.id] = WorkerReason.DRY_RUN
         elif not is_on(config, order.slug):
-            reasons[order.id] = WRONG_SLUG
+            reasons[order.id] = WorkerReason.WRONG_SLUG
         elif order.state == LIVE and now_ms > order.expires_ms + LATE_MS:
-            reasons[order.id] = OVERDUE
+            reasons[order.id] = WorkerReason.OVERDUE
     return reasons

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from models.ledger.order_table import Order
+from strategy.fates import PlaceResult
 from strategy.intents import PlaceIntent
 from strategy.reasons import Reason
 from workers.bidding.decision import Decision
-from workers.bidding.place_result import PlaceResult
 from workers.bidding.places import Try
 
 

@@ -13,6 +13,7 @@ from models.ledger.order_table import CANCELLING, LIVE, Order
 from models.tasks import tasks
 from models.tasks.table import Task
 from strategy import bid_config
+from strategy.fault_codes import FaultCode
 from wallet.signer_client import SignerError
 from workers.bidding import dry_run
 from workers.bidding.cancels import CancelAnswer, Canceller
@@ -123,7 +124,8 @@ class BiddingDrain:
         """Writes to the task's `last_error` why we cannot cancel, and clears only our own text there."""
         log.info("task %d: %d open orders left%s", task.id, left, f"; {faults.text}" if faults.texts else "")
         if faults.texts:
-            tasks.note_trouble(task, faults.text, self._context.clock_ms())
+            fault = FaultCode.CANNOT_CANCEL, {"left": left}
+            tasks.note_trouble(task, faults.text, self._context.clock_ms(), fault)
             self._has_complained = True
         elif self._has_complained:
             tasks.note_trouble(task, None, self._context.clock_ms())

@@ -15,11 +15,12 @@ from markets.offers import Coin
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
+from strategy.fates import PlaceResult
 from strategy.intents import PlaceIntent
 from workers.bidding import dry_run
 from workers.bidding.cancels import WRITE_MS
 from workers.bidding.coins import PaymentCoins
-from workers.bidding.place_result import GATEWAY_REFUSALS, PlaceResult
+from workers.bidding.gateway_refusals import GATEWAY_REFUSALS
 from workers.bidding.signing import BidSigning, DraftSigning, TextSigning, canonical
 from workers.bidding.terms import Terms
 from workers.context import Context

@@ -12,11 +12,14 @@ from typing import Any
 from markets.gateway_client import stretch_s
 from models import controls
 from models.events.table import OUTBID_LIMITED, QUOTA
+from models.ledger import orders
 from models.ledger.order_table import Order
 from models.tasks import cycles
+from models.tasks.samples import Sample
 from models.tasks.troubles import Conditions
 from strategy.bidding.patience import patience_of, used_percent
 from strategy.book import Snapshot
+from strategy.fates import PlaceResult, WorkerReason
 from strategy.intents import BudgetRoom, Memory, RungNote
 from strategy.reasons import Reason
 from strategy.summary import left_alone, summary
@@ -24,7 +27,6 @@ from workers.bidding.assignment import BiddingAssignment
 from workers.bidding.decision import Decision
 from workers.bidding.done import Done
 from workers.bidding.own_bids import Found
-from workers.bidding.place_result import PlaceResult
 from workers.bidding.places import Try
 from workers.context import Context
 from workers.faults import Faults
@@ -68,7 +70,8 @@ def record(context: Context, outcome: BiddingOutcome, faults: Faults, monthly_wo
         action += f"; {patience}"
     if monthly_words:
         action += f"; {monthly_words}"
-    _write(context, action, _detail(outcome, faults), outcome.memory, faults, _conditions(outcome, context, every_s))
+    detail, sample = _detail(outcome, faults), _sample(context, outcome.done.last)
+    _write(context, action, detail, outcome.memory, faults, sample, _conditions(outcome, context, every_s))
     task_id, reasons = context.task_id, _cancel_reasons(outcome)
     for order in outcome.filled:
         log.info("task %d: filled %d of %s, order %d", task_id, order.spent_sats, order.slug, order.id)
@@ -93,7 +96,8 @@ def record(context: Context, outcome: BiddingOutcome, faults: Faults, monthly_wo
 
 def record_nothing_done(context: Context, memory: Memory, faults: Faults) -> None:
     """Writes down a cycle that got nowhere."""
-    _write(context, "nothing done", {"errors": faults.texts}, memory, faults)
+    detail = {"errors": faults.texts, "faults": faults.as_values}
+    _write(context, "nothing done", detail, memory, faults, _sample(context, None))
 
 
 def _conditions(outcome: BiddingOutcome, context: Context, every_s: int) -> Conditions:
@@ -113,6 +117,7 @@ def _write(
     detail: dict[str, Any],
     memory: Memory,
     faults: Faults,
+    sample: Sample,
     conditions: Conditions = cycles.NONE_HOLDS,
 ) -> None:
     log.info("task %d: %s", context.task_id, f"{action}; {faults.text}" if faults.texts else action)
@@ -122,9 +127,27 @@ def _write(
         time_ms=context.clock_ms(),
         action=action,
         error=faults.text,
+        fault=faults.first,
         detail=json.dumps(detail, separators=(",", ":")),
         memory=memory.dumps(),
         conditions=conditions,
+        sample=sample,
+    )
+
+
+def _sample(context: Context, decision: Decision | None) -> Sample:
+    """Returns the cycle in numbers; without a decision only those of our own bids, as the ledger has them now."""
+    own = orders.open_orders(context.task_id)
+    prices = [order.price_sats / Decimal(order.quantity) for order in own]
+    snapshot = None if decision is None else decision.seen.snapshot
+    return Sample(
+        floor=None if snapshot is None else min((ask.unit_price for ask in snapshot.asks), default=None),
+        reference=None if decision is None else decision.plan.reference,
+        best_bid=None if snapshot is None else max((bid.unit_price for bid in snapshot.bids or ()), default=None),
+        own_top=max(prices, default=None),
+        own_low=min(prices, default=None),
+        open_count=len(own),
+        exposure_sats=sum(order.price_sats for order in own),
     )
 
 
@@ -136,7 +159,7 @@ def _action(outcome: BiddingOutcome) -> str:
     placed = sum(tried.result == PlaceResult.PLACED for tried in tries.values())
     skipped = [reason for note in notes if (reason := _skipped(note, tries.get(note.rung)))]
     reasons = _cancel_reasons(outcome)
-    cancelled = [reasons.get(order.id, "no_rung") for order in outcome.done.cancelled]
+    cancelled = [reasons.get(order.id, WorkerReason.NO_RUNG) for order in outcome.done.cancelled]
     text = summary(placed, kept, cancelled, skipped, left_alone(outcome.done.last.plan))
     if marks := [str(mark) for mark in TOLD_MARKS if mark in outcome.done.last.plan.marks]:
         text += f"; {', '.join(marks)}"
@@ -220,6 +243,7 @@ def _detail(outcome: BiddingOutcome, faults: Faults) -> dict[str, Any]:
             for bid in outcome.found.foreign[:MOST_FOREIGN]
         ],
         "errors": faults.texts,
+        "faults": faults.as_values,
     }
 
 

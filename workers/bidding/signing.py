@@ -13,11 +13,12 @@ from markets.offers import BidAsk, BidDraft, Coin
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, UNKNOWN, Order
 from strategy.bid_config import BidConfig, normal_slug
+from strategy.fates import PlaceResult
 from strategy.intents import PlaceIntent
 from wallet.protocol import BidMessage, OfferToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from workers.bidding.coins import PaymentCoins
-from workers.bidding.place_result import GATEWAY_REFUSALS, PlaceResult
+from workers.bidding.gateway_refusals import GATEWAY_REFUSALS
 from workers.bidding.terms import HOUR_MS, Terms
 from workers.context import Context
 from workers.faults import Faults

@@ -12,10 +12,12 @@ from markets.listings import OwnListing
 from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
 from models.ledger.listings import OpenElsewhere, SoldFor
+from strategy.fates import ListingResult
 from strategy.listing.inputs import Listed, ListingInputs
 from strategy.listing.listing_config import ListingConfig
 from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
 from strategy.listing.schedule import scheduled
+from wallet.escrow_terms import escrow_terms_of
 from wallet.protocol import UserKeys
 from workers.context import Context
 from workers.faults import Faults
@@ -27,7 +29,7 @@ from workers.listing.listing_end import EndFinder
 from workers.listing.listing_market import CollectionFinder
 from workers.listing.outcome import ListingOutcome
 from workers.listing.own_listings import is_dropped, needs_fresh_read, read_own_listings, shown_of
-from workers.listing.places import ItemToList, ListingPlacer, ListingResult
+from workers.listing.places import ItemToList, ListingPlacer
 
 HOUR_MS = 3_600_000
 CHAIN_AGE_S = 5.0  # how old the chain's facts may be when something is to be signed; the signer asks for itself
@@ -164,10 +166,13 @@ class ListingCycle:
             return
         config = self._config_of_now()
         outcome.market = listing_market.read_market(self._context, config, self._slug, self._faults)
-        listing_market.sample(outcome.market, self._not_the_market, self._context.clock_ms())
+        outcome.floor_sats = listing_market.floor_of(outcome.market, self._not_the_market)
+        listing_market.sample(outcome.market, outcome.floor_sats, self._context.clock_ms())
         outcome.plan = plan_listing(self._inputs(config, open_, located, outcome.market))
         self._context.crash("listing-planned")
-        if outcome.plan.action not in ("list", "reprice"):
+        if located.is_in_escrow and outcome.plan.action == "keep" and self._assignment.may_sign:
+            self._free(outcome)
+        if outcome.plan is None or outcome.plan.action not in ("list", "reprice"):
             return
         if self._assignment.config.dry_run:
             self._judge(open_, outcome)
@@ -222,6 +227,12 @@ class ListingCycle:
         left = listings.open_listing(self._context.task_id)
         if outcome.result is ListingResult.UNKNOWN and left is not None and left.state == LIVE:
             outcome.result = ListingResult.LISTED  # the answer was lost, and the listing is there
+
+    def _free(self, outcome: ListingOutcome) -> None:
+        """Begins the way home from an escrow with a lock: what lies there without a sale is sold there no more."""
+        terms = escrow_terms_of(self._context.settings).get(self._context.venue.name)
+        if terms is not None and terms.lock_blocks:
+            self._bring_home(outcome)
 
     def _bring_home(self, outcome: ListingOutcome) -> None:
         """Begins the way home from the escrow: another price is signed for an output of the vault only."""

@@ -11,6 +11,7 @@ from markets.items.whereabouts import LocatedInscription
 from models.ledger import listings
 from models.ledger.listing_table import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks
+from strategy.fault_codes import FaultCode
 from strategy.listing.inputs import InscriptionState
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError
@@ -27,6 +28,7 @@ from workers.signals_held import signals_held
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+BLOCK_S = 600.0  # about the time until another block: a lock is counted in them
 _WORDS = {"challenge": "challenge", "psbt": "PSBT"}
 _CHAIN_AGE_S = 0.0  # how old the chain's facts may be
 
@@ -44,6 +46,7 @@ class ListingDrain:
         self._end_finder = EndFinder(context)
         self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, rng or random.Random())
         self._keys: UserKeys | None = None
+        self._is_locked = False  # the item, by its escrow
 
     def cycle(self) -> float | None:
         """Runs one round; returns the seconds until the next, or None when nothing is open or another worker acts."""
@@ -56,6 +59,8 @@ class ListingDrain:
         how = listing.close_reason if listing.state == CLOSED else listing.state
         log.info("listing at %d: %s%s", listing.price_sats, how, f"; {faults.text}" if faults.texts else "")
         is_left = listings.count_open(context.task_id)  # the listing that a failed one was to replace
+        if is_left and self._is_locked:
+            return BLOCK_S
         return self._backoff.delay(faults.retry_after_s) if is_left else None
 
     def _end(self, listing: Listing, slug: str | None, faults: Faults) -> None:
@@ -66,7 +71,9 @@ class ListingDrain:
         is_shown = shown_of(read, listing.inscription_id, listing.wallet) is not None
         is_acknowledged = self._cancelled(listing, faults) if is_shown else None
         # While the row is open: nobody looks after an item whose listing is closed.
-        if self._brought_home(listing, faults) is Homecoming.LATER:
+        how = self._brought_home(listing, faults)
+        self._is_locked = how is Homecoming.LOCKED
+        if how in (Homecoming.LATER, Homecoming.LOCKED):
             return
         if is_shown:
             if is_acknowledged is not None:
@@ -156,7 +163,9 @@ class ListingDrain:
             faults.add_write("cancel the listing", error, backs_off=not isinstance(error, Refused))
             return False
         if not is_done:
-            faults.add("cancel the listing", "the venue reports a failure", backs_off=False)
+            faults.add(
+                "cancel the listing", "the venue reports a failure", backs_off=False, code=FaultCode.VENUE_REFUSED
+            )
         return is_done
 
     def _close_dropped(self, listing: Listing, slug: str | None, faults: Faults) -> None:

@@ -15,6 +15,8 @@ from markets.base import VenueError
 from models.ledger import withdrawals
 from models.ledger.withdrawals import REFUSED, RESERVED, CoinsTaken, NewWithdrawal
 from models.users import User
+from strategy.fates import PlaceResult
+from strategy.fault_codes import FaultCode
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from wallet.withdrawal.request import (
@@ -26,7 +28,6 @@ from wallet.withdrawal.request import (
     per_kvb,
 )
 from workers.bidding.coins import PaymentCoins
-from workers.bidding.place_result import PlaceResult
 from workers.context import Context
 from workers.faults import Faults
 
@@ -48,6 +49,7 @@ class Homecoming(StrEnum):
 
     ON_ITS_WAY = "on its way home"
     LATER = "not on its way home yet"  # something did not answer, or must wait: to be tried again
+    LOCKED = "not free yet to come home"  # its escrow keeps it for some more blocks: its owner is told how many
     IMPOSSIBLE = "not to be brought home"  # no coin pays the fee, or the signer refuses for good: its owner is told why
 
 
@@ -100,7 +102,8 @@ def bring_home(
     try:
         row = withdrawals.reserve(new, context.clock_ms())
     except CoinsTaken:
-        faults.add(WAY_HOME, "another withdrawal spends a coin that would pay for it", backs_off=False)
+        text = "another withdrawal spends a coin that would pay for it"
+        faults.add(WAY_HOME, text, backs_off=False, code=FaultCode.NO_COINS)
         return Homecoming.LATER
     context.crash("homecoming-reserved")
     try:
@@ -130,6 +133,9 @@ def _judged(context: Context, asked: WithdrawalToSign, wanted_sats: int | None, 
 
 
 def _unsigned(error: SignerError, faults: Faults) -> Homecoming:
+    if isinstance(error, SignerRefused) and error.tag == "timelock":
+        faults.add(WAY_HOME, error, backs_off=False)
+        return Homecoming.LOCKED
     faults.add_unsigned(WAY_HOME, error)
     is_final = isinstance(error, SignerRefused) and error.tag not in _PASSING
     return Homecoming.IMPOSSIBLE if is_final else Homecoming.LATER

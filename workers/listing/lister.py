@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 
 from models.tasks import tasks
+from strategy.fault_codes import FaultCode
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError
 from workers.context import BadCredentials, Context
@@ -62,7 +63,7 @@ class Lister:
         outcome = ListingCycle(context, assignment, keys, self._state, faults).run()
         report.record(context, outcome, faults)
         if outcome.is_over:
-            tasks.stop_wanting(context.task_id, outcome.error)
+            tasks.stop_wanting(context.task_id, outcome.error, (FaultCode.NOT_IN_VAULT, {}))
             return None
         if faults.rejected:
             raise BadCredentials(faults.rejected)

@@ -9,6 +9,7 @@ from markets.base import NotSupported, Sale, VenueError
 from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, SOLD, Listing
 from models.ledger.listings import SoldFor
+from wallet.escrow_terms import escrow_terms_of
 from workers.context import Context
 from workers.faults import Faults
 
@@ -71,7 +72,8 @@ class EndFinder:
         # The signer signs for the whole price but for what the operator lets the venue keep, and then nobody knows.
         fee_sats = None if self._context.settings.seller_fee_ppm(newest.venue) else 0
         # In an escrow the sale spends another output, which the ledger does not know.
-        txid = None if self._context.venue.lists_in_escrow else self._spent_by(newest.outpoint)
+        is_in_escrow = newest.venue in escrow_terms_of(self._context.settings)
+        txid = None if is_in_escrow else self._spent_by(newest.outpoint)
         return SoldFor(sale.price, sale.sale_id, sale.sold_ms, fee_sats, txid)
 
     def _spent_by(self, outpoint: str) -> str | None:

@@ -48,10 +48,14 @@ def read_market(context: Context, config: ListingConfig, slug: str | None, fault
     return found.with_history(floor_samples.history_of_asks(elsewhere), now_ms)
 
 
-def sample(market: ListingMarket, own_wallets: Collection[str], now_ms: int) -> None:
-    """Stores the believed floor as the minute's sample."""
+def floor_of(market: ListingMarket, own_wallets: Collection[str]) -> int | None:
+    """Returns the lowest ask of others; None without one."""
     asks = market.asks if market.asks is not None else market.trait_asks
-    prices = foreign_prices(asks or (), own_wallets)
-    if market.key is not None and prices:
+    return next(iter(foreign_prices(asks or (), own_wallets)), None)
+
+
+def sample(market: ListingMarket, floor_sats: int | None, now_ms: int) -> None:
+    """Stores the believed floor as the minute's sample."""
+    if market.key is not None and floor_sats is not None:
         believed = least_believed(market.history.median) or Decimal(0)
-        floor_samples.record(*market.key, max(Decimal(prices[0]), believed), now_ms)
+        floor_samples.record(*market.key, max(Decimal(floor_sats), believed), now_ms)

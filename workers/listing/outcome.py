@@ -7,18 +7,19 @@ from dataclasses import dataclass, field
 from markets.items.item_market import ListingMarket
 from markets.items.whereabouts import LocatedInscription
 from models.ledger.listing_table import Listing
+from strategy.fates import ListingResult
 from strategy.listing.inputs import ListingPlan
 from workers.listing.assignment import ListingAssignment
-from workers.listing.places import ListingResult
 
 
 @dataclass(slots=True)
 class ListingOutcome:
     """The outcome, for the report and the next cycle.
 
-    `listing` is the task's newest one afterwards, `former_sats` the price to be replaced. Without a `plan` the strategy
-    was not asked: `words` says why. `verdict` is the signer's on a dry run's draft. `is_over`: the task has nothing
-    left to do, `error` is for its owner. `is_in_doubt`: the next read may resolve a doubt.
+    `listing` is the task's newest one afterwards, `former_sats` the price to be replaced, `floor_sats` the lowest ask
+    of others. Without a `plan` the strategy was not asked: `words` says why. `verdict` is the signer's on a dry run's
+    draft. `is_over`: the task has nothing left to do, `error` is for its owner. `is_in_doubt`: the next read may
+    resolve a doubt.
     """
 
     assignment: ListingAssignment
@@ -34,3 +35,4 @@ class ListingOutcome:
     is_over: bool = False
     error: str | None = None
     is_in_doubt: bool = False
+    floor_sats: int | None = None

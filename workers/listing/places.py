@@ -8,31 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 
 from markets.base import Refused, Unavailable, VenueError
 from markets.listings import ListingAsk, ListingDraft, ListingOrder
 from models.ledger import listings
 from models.ledger.listing_table import LIVE, REFUSED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere
+from strategy.fates import ListingResult
 from wallet.protocol import ListingToSign, SignedListing, UserKeys
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
 from workers.faults import Faults
 from workers.signals_held import signals_held
-
-
-class ListingResult(StrEnum):
-    """The fate of a listing that was to be put up."""
-
-    LISTED = "listed"  # the venue accepted it
-    UNKNOWN = "unknown"  # the venue's answer was lost: it is looked for
-    REFUSED = "refused"  # the venue refused
-    NOT_SENT = "not_sent"  # there was nothing to sign, or nothing reached the venue
-    NOT_SIGNED = "not_signed"  # the signer refused or did not answer
-    NOT_ALLOWED = "not_allowed"  # the task is no longer wanted, or another worker has taken over
-    OPEN_ELSEWHERE = "open_elsewhere"  # a deleted task's listing of the same item is not ended yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +45,7 @@ def ask_for(item: ItemToList, price_sats: int) -> ListingAsk:
         receive=item.keys.payment,
         tap_internal_key=item.keys.vault_pubkey,
         slug=item.slug,
+        outpoint=item.outpoint,
     )
 
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import logging
+from decimal import Decimal
 from typing import Any
 
 from models import controls
-from models.ledger.listing_table import Listing
+from models.ledger.listing_table import CANCELLING, LIVE, Listing
 from models.tasks import cycles
+from models.tasks.samples import Sample
+from strategy.fates import ListingResult
+from strategy.fault_codes import FaultCode
 from strategy.listing.inputs import ListingPlan
+from strategy.listing.price import guard
 from strategy.listing.reference import SALES
 from strategy.reasons import Reason
 from workers.context import Context
 from workers.faults import Faults
 from workers.listing.outcome import ListingOutcome
-from workers.listing.places import ListingResult
 
 log = logging.getLogger(__name__)
 
@@ -31,15 +35,15 @@ _HINDRANCES = {
 def record(context: Context, outcome: ListingOutcome, faults: Faults) -> None:
     """Writes the cycle down and logs it."""
     _note_hindrances(outcome, faults)
-    _write(context, _action(outcome), _detail(outcome, faults), faults)
+    _write(context, _action(outcome), _detail(outcome, faults), faults, _sample(context, outcome))
 
 
 def record_nothing_done(context: Context, faults: Faults) -> None:
     """Writes down a cycle that got nowhere."""
-    _write(context, "nothing done", {"errors": faults.texts}, faults)
+    _write(context, "nothing done", {"errors": faults.texts, "faults": faults.as_values}, faults)
 
 
-def _write(context: Context, action: str, detail: dict[str, Any], faults: Faults) -> None:
+def _write(context: Context, action: str, detail: dict[str, Any], faults: Faults, sample: Sample | None = None) -> None:
     log.info("%s", f"{action}; {faults.text}" if faults.texts else action)
     cycles.record_cycle(
         context.task_id,
@@ -47,19 +51,31 @@ def _write(context: Context, action: str, detail: dict[str, Any], faults: Faults
         time_ms=context.clock_ms(),
         action=action,
         error=faults.text,
+        fault=faults.first,
         detail=json.dumps(detail, separators=(",", ":")),
         memory="{}",
+        sample=sample,
     )
+
+
+def _sample(context: Context, outcome: ListingOutcome) -> Sample:
+    """Returns the cycle in numbers: the listing's price now, what it is never below, and the floor."""
+    listing, config = outcome.listing, outcome.assignment.config
+    is_open = listing is not None and listing.state in (LIVE, CANCELLING)
+    price = None if listing is None or not is_open else Decimal(listing.price_sats)
+    least = guard(config, context.settings.seller_fee_ppm(context.venue.name), context.venue.listing_tick)
+    floor = None if outcome.floor_sats is None else Decimal(outcome.floor_sats)
+    return Sample(floor=floor, own_top=price, own_low=price, guard_sats=least or None, open_count=int(is_open))
 
 
 def _note_hindrances(outcome: ListingOutcome, faults: Faults) -> None:
     plan, refusal = outcome.plan, outcome.assignment.refusal
     if outcome.error is not None:
-        faults.add("keep the item listed", outcome.error, backs_off=False)
+        faults.add("keep the item listed", outcome.error, backs_off=False, code=FaultCode.NOT_IN_VAULT)
     if refusal is not None:
-        faults.add("list", refusal, backs_off=False)
+        faults.add("list", refusal, backs_off=False, code=FaultCode.NOT_ENTITLED)
     if plan is not None and plan.action in ("wait", "pause") and plan.reason in _HINDRANCES:
-        faults.add("list", plan.note, backs_off=False)
+        faults.add("list", plan.note, backs_off=False, code=FaultCode(plan.reason.value))
 
 
 def _action(outcome: ListingOutcome) -> str:
@@ -128,6 +144,7 @@ def _detail(outcome: ListingOutcome, faults: Faults) -> dict[str, Any]:
         "adopted_sats": outcome.adopted_sats,
         "listing": None if outcome.listing is None else _listing(outcome.listing),
         "errors": faults.texts,
+        "faults": faults.as_values,
     }
 
 

@@ -6,6 +6,7 @@ import logging
 
 from models.ledger import still_open
 from models.tasks import tasks
+from models.tasks.errors import GIVEN_UP, WORKER_ENDED, error_columns
 from models.tasks.table import RUNNING, Task
 from workers.exits import EXIT_STOPPED, Sequel, judge
 from workers.manager.child import Child
@@ -46,22 +47,24 @@ def _record_worker_death(row: Task, child: Child, status: int, restarts: Restart
     facts: dict[str, object] = {"pid": None, "exit_status": end.text, "restarts": row.restarts + 1}
     if child.was_hung:
         restarts.rest(now)
-        facts["last_error"] = "the worker hung and was ended; it is started again"
+        facts |= error_columns("the worker hung and was ended; it is started again", WORKER_ENDED)
     elif end.sequel is Sequel.GIVE_UP:
-        _give_up(row, now_ms, facts | {"last_error": row.last_error or f"the worker {end.text}"})
+        if row.last_error is None:
+            facts |= error_columns(f"the worker {end.text}", GIVEN_UP)
+        _give_up(row, now_ms, facts)
         return
     elif end.sequel is Sequel.RESTART_SOON:
         restarts.rest_for(now, SUPERSEDED_REST_S)
     elif restarts.died(now):
         text = f"the worker died {MAX_DEATHS} times in 10 minutes without finishing a cycle; at last it {end.text}"
-        _give_up(row, now_ms, facts | {"last_error": text})
+        _give_up(row, now_ms, facts | error_columns(text, GIVEN_UP))
         return
     else:
-        facts["last_error"] = f"the worker {end.text}; it is started again"
+        facts |= error_columns(f"the worker {end.text}; it is started again", WORKER_ENDED)
     tasks.observe(row.id, "backoff", now_ms, **facts)
     log.warning("task %d: the worker %s; again in %.1f s", row.id, end.text, restarts.not_before - now)
 
 
 def _give_up(row: Task, now_ms: int, facts: dict[str, object]) -> None:
     tasks.observe(row.id, "crashed", now_ms, **facts)
-    log.error("task %d: crashed: %s", row.id, facts["last_error"])
+    log.error("task %d: crashed: %s", row.id, facts.get("last_error", row.last_error))

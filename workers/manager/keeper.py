@@ -20,6 +20,7 @@ from core import task_files
 from core.errors import PeerRefused
 from models.ledger import still_open
 from models.tasks import tasks
+from models.tasks.errors import CANNOT_CANCEL, NOT_ENTITLED, START_FAILED, error_columns
 from models.tasks.table import LISTING, MOVES, RUNNING, STOPPED, Task
 from workers import task_lock
 from workers.context import Kind
@@ -102,7 +103,7 @@ class Keeper:
     def entitlement_over(self, reason: str) -> None:
         """Stops and drains a task whose owner may not trade any more, and writes the reason to its row."""
         self._stop_reason = reason
-        tasks.stop_wanting(self.task_id, reason)
+        tasks.stop_wanting(self.task_id, reason, NOT_ENTITLED)
         self.look()
 
     def check(self, row: Task | None) -> None:
@@ -302,7 +303,7 @@ class Keeper:
 
     def _is_up(self, child: Child) -> None:
         log.info("task %d: %s worker runs, token %d, pid %d", self.task_id, child.kind, child.token, child.pid)
-        facts: dict[str, object] = {"last_error": None} if self._error_told else {}
+        facts: dict[str, object] = dict(error_columns(None)) if self._error_told else {}
         if child.kind != "drain":
             self._stop_reason = None
             facts |= {"pid": child.pid, "exit_status": None}
@@ -322,7 +323,7 @@ class Keeper:
 
     def _start_failed(self, kind: Kind, row: Task, refusal: PeerRefused) -> None:
         if refusal.code == "not_entitled":
-            tasks.stop_wanting(row.id, refusal.message)
+            tasks.stop_wanting(row.id, refusal.message, NOT_ENTITLED)
             return
         if self.child is not None and self.child.has_ended:
             return  # it is buried at the next step
@@ -331,9 +332,9 @@ class Keeper:
         self._restarts.rest(time.monotonic(), PEERS_AWAY_REST_S if refusal.code in PEERS_AWAY else LONGEST_REST_S)
         self._error_told = True
         if kind != "drain":
-            tasks.observe(row.id, "backoff", self._now_ms, pid=None, last_error=refusal.message)
+            tasks.observe(row.id, "backoff", self._now_ms, pid=None, **error_columns(refusal.message, START_FAILED))
         else:
-            tasks.set_error(row, f"open orders cannot be cancelled: {refusal.message}")
+            tasks.set_error(row, f"open orders cannot be cancelled: {refusal.message}", CANNOT_CANCEL)
 
     async def _stop(self, row: Task) -> None:
         """Runs the sequence of a stop: the right to place, writes on the wire, the process. Absent peers do not
@@ -357,7 +358,7 @@ class Keeper:
         facts: dict[str, object] = {"pid": None, "exit_status": None}
         if self._stop_reason is not None:
             # Again: the last cycle may have cleared it.
-            facts["last_error"] = self._stop_reason
+            facts |= error_columns(self._stop_reason, NOT_ENTITLED)
         tasks.observe(row.id, STOPPED, self._now_ms, **facts)
         log.info("task %d: stopped", row.id)
 

@@ -17,6 +17,7 @@ from core.settings import SECRETS, Settings, load
 from models import base
 from models.tasks import tasks
 from models.tasks.tasks import Outline
+from strategy.fault_codes import FaultCode
 from wallet.signer_client import SignerClient
 from workers import exits, task_lock
 from workers.context import BadConfig, BadCredentials, Context, Job
@@ -147,9 +148,15 @@ class Worker:
     def _report(self, error: Exception) -> None:
         text = str(error) if isinstance(error, BadConfig | BadCredentials) else f"{type(error).__name__}: {error}"
         try:
-            tasks.report_error(self._task_id, self._token, mask(text))
+            tasks.report_error(self._task_id, self._token, mask(text), (_fault_code(error), {}))
         except Exception:
             log.exception("failed to report the error")
+
+
+def _fault_code(error: Exception) -> FaultCode:
+    if isinstance(error, BadCredentials):
+        return FaultCode.AUTH_FAILED
+    return FaultCode.BAD_CONFIG if isinstance(error, BadConfig) else FaultCode.OTHER
 
 
 def _confine() -> None:

@@ -16,6 +16,7 @@ from simulator.dialects.ordinalswallet.base import (
     outpoint_of,
     shown_price,
 )
+from simulator.dialects.ordinalswallet.items import protection
 from simulator.dialects.ordinalswallet.sales import paid
 from simulator.members import members
 from simulator.orders import Market, Order
@@ -105,10 +106,8 @@ class Escrows(OrdinalsWalletHandler):
             "created": moment(ask.placed_ms),
             "price_per": price_per(ask) if rune else "",
             "amount": plain(ask.quantity) if rune else "",
-            "secure_purchase_version": None,
-            "secure_purchase_state": None,
-            "protected": False,
             "private_relay": False,
+            **protection(ask),
         }
 
 

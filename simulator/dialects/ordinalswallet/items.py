@@ -118,10 +118,8 @@ class Escrow(InscriptionHandler):
             "market_royalty": round(fee / shown, 6),
             "creator_royalty": None,
             "creator_address": None,
-            "secure_purchase_version": None,
-            "secure_purchase_state": None,
-            "protected": False,
             "private_relay": False,
+            **protection(ask),
         }
 
 
@@ -144,11 +142,21 @@ def collection_of(item: Item, name: str) -> dict[str, Any]:
 
 def escrow(ask: Order) -> dict[str, Any]:
     return {
-        "protected": False,
+        "protected": bool(ask.papers),
         "satoshi_price": shown_price(ask),
         "seller_address": ask.maker,
         "buyer_address": None,
         "bought_at": "",
         "purchase_txid": None,
         "private_relay": False,
+    }
+
+
+def protection(ask: Order) -> dict[str, Any]:
+    """Returns the marks of a protected listing."""
+    is_protected = bool(ask.papers)
+    return {
+        "secure_purchase_version": 2 if is_protected else None,
+        "secure_purchase_state": "listed" if is_protected else None,
+        "protected": is_protected,
     }

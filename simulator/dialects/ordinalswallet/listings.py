@@ -155,7 +155,7 @@ class CancelEscrow(OrdinalsWalletHandler):
         if owner is None:
             raise ApiError(401, "Invalid or expired session", "invalid_session")
         ask = self._listing(wanted, names[0], owner)
-        if ask is None:
+        if ask is None or (ask.papers and names[0] != "outpoint"):  # a protected one is known by its output
             raise ApiError(404, "This item is not listed", "listing_not_found")
         if ask.maker != owner:
             raise ApiError(401, "This wallet does not own this item", "not_the_owner")
@@ -164,7 +164,10 @@ class CancelEscrow(OrdinalsWalletHandler):
             engine.cancel_at(ask, engine.now_ms() + round(self.fault.delay_seconds * 1000))
         elif self.mode != "cancel_lie":
             engine.cancel(ask)
-        return {"success": True}
+        if not ask.papers:
+            return {"success": True}
+        about = {"escrow_id": escrow_id(ask.order_id), "secure_v2": True, "previous_state": "listed"}
+        return {"success": True, "transition": "cancelled", "listing": about | {"state": "cancelled"}}
 
     def _listing(self, wanted: str, by: str, owner: str) -> Order | None:
         engine = self.world.engine

@@ -9,6 +9,7 @@ from simulator.dialects.ordinalswallet.base import PREFIX, OrdinalsWalletHandler
 from simulator.dialects.ordinalswallet.collections import Attributes, Collection, Escrows, Stats
 from simulator.dialects.ordinalswallet.items import Escrow, Inscription, InscriptionOutpoint
 from simulator.dialects.ordinalswallet.listings import BuildEscrows, CancelEscrow, Session, SubmitEscrows
+from simulator.dialects.ordinalswallet.protected import AuthorizeProtected, BuildProtected, ProtectedState
 from simulator.dialects.ordinalswallet.sales import SalesTape, SoldEscrows
 from simulator.dialects.ordinalswallet.wallet import FeeEstimates, RuneBalance, WalletInscriptions
 from simulator.wire import ApiError
@@ -16,7 +17,7 @@ from simulator.world import World
 
 
 class NotOffered(OrdinalsWalletHandler):
-    """Routes that the venue has and this market lacks: protected listings, funded offers, purchases."""
+    """Routes that the venue has and this market lacks: drafts of recoveries, funded offers, purchases."""
 
     def initialize(self, world: World, operation: Operation = "list", method: str = "POST") -> None:
         super().initialize(world)
@@ -48,10 +49,11 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "market/escrow-bulk": SubmitEscrows,
         "market/escrow/([^/]+)": Escrow,
         "market/cancel-escrow": CancelEscrow,
+        "market/secure-listing/build-bulk": BuildProtected,
+        "market/secure-listing/authorize-bulk": AuthorizeProtected,
     }
     absent: list[tuple[str, Operation, str]] = [
-        ("market/secure-listing/(?:build-bulk|authorize-bulk|recover)", "list", "POST"),
-        ("market/secure-listing/[^/]+", "item", "GET"),
+        ("market/secure-listing/recover", "list", "POST"),
         ("(?:market|wallet)/secure-purchase/[^/]+", "place", "POST"),
         ("(?:market/purchase|wallet/purchase-bulk)[a-z-]*", "place", "POST"),
         ("market/offers/(?:build|[^/]+/(?:prepare|activate|build-accept|accept))", "place", "POST"),
@@ -61,4 +63,5 @@ def routes(world: World) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = [(f"{PREFIX}/{path}", handler, {"world": world}) for path, handler in here.items()]
     for path, operation, method in absent:
         found.append((f"{PREFIX}/{path}", NotOffered, {"world": world, "operation": operation, "method": method}))
-    return found
+    # Last: its path would take the others' places.
+    return [*found, (f"{PREFIX}/market/secure-listing/([^/]+)", ProtectedState, {"world": world})]

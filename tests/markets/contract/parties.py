@@ -50,9 +50,10 @@ class Party:
     empty_404: frozenset[str] = frozenset()
     shown: Callable[[int], int] = lambda price: price
     seed: int = 1
+    variant: str = ""
 
     def __str__(self) -> str:
-        return self.name if self.seed % 2 else f"{self.name}-as-seen"
+        return "-".join(filter(None, (self.name, self.variant, "" if self.seed % 2 else "as-seen")))
 
 
 SATFLOW = Party(
@@ -61,6 +62,16 @@ SATFLOW = Party(
     lacks=DRAFTED_BIDS | SIGN_IN | {"draft_delist"},
     sign_listing=signing.satflow_listing,
     empty_404=frozenset({"own_bids"}),
+)
+ORDINALS_WALLET = Party(
+    "simulator-ordinalswallet",
+    lambda url, clock: OrdinalsWallet(f"{url}/ordinalswallet", "simulator-ordinalswallet", now_ms=clock.ms),
+    lacks=BIDS | DRAFTED_BIDS | WITHDRAWALS | {"challenge", "bidding_wallet", "draft_delist"},
+    sign_listing=signing.plain_listing,
+    silent=frozenset({"sign_in_texts"}),
+    bare_lists=frozenset({"asks", "traits", "sales", "wallet_contents", "own_listings"}),
+    empty_404=frozenset({"floors"}),
+    shown=lambda price: price * 973 // 1000,  # it shows what buyers pay, and we speak of what sellers get
 )
 PARTIES = (
     SATFLOW,
@@ -83,15 +94,14 @@ PARTIES = (
         sign_delist=signing.taken_back,
         empty_404=frozenset({"floors"}),
     ),
-    Party(
-        "simulator-ordinalswallet",
-        lambda url, clock: OrdinalsWallet(f"{url}/ordinalswallet", "simulator-ordinalswallet", now_ms=clock.ms),
-        lacks=BIDS | DRAFTED_BIDS | WITHDRAWALS | {"challenge", "bidding_wallet", "draft_delist"},
-        sign_listing=signing.plain_listing,
-        silent=frozenset({"sign_in_texts"}),
-        bare_lists=frozenset({"asks", "traits", "sales", "wallet_contents", "own_listings"}),
-        empty_404=frozenset({"floors"}),
-        shown=lambda price: price * 973 // 1000,  # it shows what buyers pay, and we speak of what sellers get
+    ORDINALS_WALLET,
+    replace(
+        ORDINALS_WALLET,
+        make=lambda url, clock: OrdinalsWallet(
+            f"{url}/ordinalswallet", "simulator-ordinalswallet", is_protecting=True, now_ms=clock.ms
+        ),
+        sign_listing=signing.protected_listing,
+        variant="protected",
     ),
 )
 

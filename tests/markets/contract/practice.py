@@ -58,6 +58,14 @@ class Practice:
         with urllib.request.urlopen(request, timeout=20) as answer:
             return json.load(answer)
 
+    def outpoint_of(self, inscription: str) -> str:
+        """Returns the output that an inscription is on."""
+        asked = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/ord/inscription/{inscription}", headers={"Accept": "application/json"}
+        )
+        with urllib.request.urlopen(asked, timeout=20) as answer:
+            return str(json.load(answer)["satpoint"].rpartition(":")[0])
+
     def close(self) -> None:
         """Stops listening."""
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -70,6 +70,14 @@ def ordnet_listing(draft: ListingDraft, seller: Trader) -> Signed:
     }
 
 
+def protected_listing(draft: ListingDraft, seller: Trader) -> Signed:
+    """Signs the sale out of the escrow's leaf, and the transfer."""
+    return {
+        "signed_psbt": _settled(draft.psbt, seller),
+        "signed_transfer": _transferred(draft.transfer, (0,), seller),
+    }
+
+
 def _transferred(psbt: str, indices: Sequence[int], seller: Trader) -> str:
     read = decode(b64decode(psbt))
     found = read

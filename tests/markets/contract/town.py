@@ -126,7 +126,8 @@ class Town:
 
     def listing_ask(self, price: int = 950_000) -> ListingAsk:
         """Makes a listing to be drafted."""
-        return ListingAsk(price, HELD, ANN.ordinals, ANN.payment, ANN.pubkey[2:], PUPPETS)
+        outpoint = self.practice.outpoint_of(HELD)
+        return ListingAsk(price, HELD, ANN.ordinals, ANN.payment, ANN.pubkey[2:], PUPPETS, outpoint)
 
     def listing_order(self, price: int = 950_000) -> ListingOrder:
         """Makes a listing that only has to be sent."""

@@ -46,6 +46,27 @@ async def test_an_inscription_in_its_escrow_goes_out_or_back(
     assert (answer.status, answer.json["destination"], answer.json["coins"]) == (201, home, [ITEM, coin(1).outpoint])
 
 
+@pytest.mark.parametrize(("height", "is_open"), [(900_001 - 144, True), (900_002 - 144, False), (None, False)])
+async def test_an_escrow_with_a_lock_says_until_when(
+    service: Service, chain: Chain, height: int | None, is_open: bool
+) -> None:
+    """At Ordinals Wallet our key takes the item out 144 blocks after it came there."""
+    locked = p2tr(escrow_of(VAULT_KEY, ESCROW_TERMS["simulator-ordinalswallet"]).script[2:])
+    service.signer.more_keys = {**ESCROWS, "escrows": {locked: "simulator-ordinalswallet"}}
+    chain.put(locked, Utxo(ITEM, 10_000, True), inscriptions=(INSCRIPTION,), height=height)
+    service.gateway.answers["whereabouts"] = Whereabouts(INSCRIPTION, ITEM, locked, 10_000, START_MS)
+    chain.put(KEYS["payment"], coin(1))
+
+    for source in ("escrow", "vault"):
+        answer = await withdraw(service, from_=source, inscriptionId=INSCRIPTION)
+        assert answer.status == (201 if is_open else 409)
+        if is_open:
+            break
+        assert answer.json["error"] == "The inscription cannot be moved"
+        told = "until block 900002, about an hour" if height else "not known since which block"
+        assert told in answer.json["message"]
+
+
 async def test_back_to_the_vault_goes_what_is_in_an_escrow_alone(service: Service, chain: Chain) -> None:
     in_vault(service, chain)
     chain.put(KEYS["payment"], coin(1))

@@ -12,7 +12,9 @@ import pytest
 from core.task_files import journal_path
 from markets.base import Unavailable
 from markets.look import fee_reserve
+from models.ledger import orders
 from models.tasks import tasks
+from models.tasks.samples import MINUTE, samples_between
 from models.tasks.table import Task
 from strategy.bidding.plan_bids import plan_bids
 from strategy.journal_format import Decoder
@@ -174,3 +176,23 @@ def test_jobs_by_kind(world: World) -> None:
     assert [type(make_job(kind, listing)) for kind in ("lister", "drain")] == [Lister, ListingDrain]
     with pytest.raises(ValueError, match="no such kind"):
         make_job("sweeper", bids)
+
+
+def test_a_cycle_leaves_a_sample(world: World) -> None:
+    task, _ = world.begun()
+    start_ms = world.clock.now_ms - 60_000
+    [(_, floor, reference, best_bid, top, low, guard_sats, count, exposure)] = samples_between(
+        task, MINUTE, start_ms, start_ms + 180_000
+    )
+    own = [order.price_sats for order in orders.open_orders(task)]
+    assert (floor, reference, best_bid, guard_sats) == ("100000", "100000", None, None)
+    assert (top, low, count, exposure) == (str(max(own)), str(min(own)), len(own), sum(own))
+
+
+def test_a_cycle_that_saw_nothing_leaves_a_sample_of_our_own_bids(world: World) -> None:
+    task, bidder = world.begun()
+    world.market.fail("asks", Unavailable("away"))
+    world.later(60, bidder)
+    at = world.clock.now_ms // 60_000
+    [(minute, floor, *_, count, exposure)] = samples_between(task, MINUTE, at * 60_000, (at + 1) * 60_000)
+    assert (minute, floor, count, exposure > 0) == (at, None, 5, True)

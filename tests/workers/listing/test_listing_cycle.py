@@ -12,6 +12,7 @@ from models import controls, floor_samples
 from models.ledger import listings
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
+from models.tasks.samples import MINUTE, samples_between
 from models.tasks.table import STOPPED
 from strategy.listing.listing_config import DEFAULT_LOOP_SECONDS, ListingConfig, PriceStep
 from tests.workers.bidding.fakes import KEYS, ask
@@ -368,3 +369,11 @@ def test_books_and_facts_are_read_no_more_than_needed(shop: ListingWorld) -> Non
 
 def test_the_pause_is_the_configs(shop: ListingWorld) -> None:
     assert shop.lister(shop.task(ListingConfig(loop_seconds=7))).cycle() == 7
+
+
+def test_a_cycle_leaves_a_sample_of_price_floor_and_guard(shop: ListingWorld) -> None:
+    task = shop.task(ListingConfig(price_percent=Decimal("1.05"), cost_sats=80_000, min_margin=Decimal("0.1")))
+    shop.lister(task).cycle()
+    minute = shop.clock.now_ms // 60_000 * 60_000
+    [(_, floor, _, _, top, low, guard_sats, *_)] = samples_between(task, MINUTE, minute, minute + 60_000)
+    assert (floor, top, low, guard_sats) == ("100000", "105000", "105000", 88_000)

@@ -8,7 +8,6 @@ import pytest
 
 from core.settings import Settings
 from markets.base import NotSupported, Unavailable
-from markets.venues import capabilities
 from models import controls
 from models.ledger import fills, listings
 from models.ledger.fills import Wanted
@@ -16,8 +15,9 @@ from models.ledger.listing_table import Listing
 from strategy.listing.listing_config import ListingConfig
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import FIRST, ITEM, SECOND, ListingWorld
+from wallet.escrow_terms import ESCROW_TERMS
 from wallet.signer_client import SignerUnavailable
-from workers import context
+from workers.listing import listing_end
 
 
 def test_a_sale_ends_the_task_with_its_proceeds(shop: ListingWorld) -> None:
@@ -52,7 +52,7 @@ def test_a_sale_stays_on_record(
 def test_the_spend_of_the_listed_output_is_no_sale_where_items_pass_through_an_escrow(
     shop: ListingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(context, "capabilities", lambda name: replace(capabilities(name), lists_in_escrow=True))
+    monkeypatch.setattr(listing_end, "escrow_terms_of", lambda settings: {"simulator": ESCROW_TERMS["ordnet"]})
     _, lister = shop.begun()
     shop.market.buy(105_000)
     shop.market.facts[FIRST] = replace(shop.market.facts[FIRST], is_spent_in_block=True)

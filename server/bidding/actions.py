@@ -1,0 +1,58 @@
+"""One action on many bidding tasks, with the answer of each as its own operation would have given it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from models.tasks.task_list import bidding_task_list
+from server.bidding.running import TaskRunner
+from server.bidding.tasks import TaskChanger
+from server.http.api_errors import ApiError, invalid
+from server.schemas.actions import MOST_IDS, TaskActions, read_actions
+from server.schemas.tags import has_tag
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 10  # a stop may wait ten seconds for its bids to go
+
+
+class TaskActionsHandler(TaskRunner, TaskChanger):
+    """POST /api/tasks/actions"""
+
+    async def post(self) -> None:
+        wanted = read_actions(self.json_object())
+        ids = self._tagged(wanted.tag) if wanted.tag else list(wanted.ids or ())
+        if len(ids) > MOST_IDS:
+            raise invalid([f"tag: {len(ids)} tasks have it, and at most {MOST_IDS} are handled at once"])
+        seats = asyncio.Semaphore(AT_ONCE)
+
+        async def seated(task_id: int) -> dict[str, Any]:
+            async with seats:
+                return await self._outcome(task_id, wanted)
+
+        self.answer({"results": await asyncio.gather(*(seated(task_id) for task_id in ids))})
+
+    def _tagged(self, tag: str) -> list[int]:
+        return [task.id for task in bidding_task_list(self.user.id) if has_tag(task.tags, tag)]
+
+    async def _outcome(self, task_id: int, wanted: TaskActions) -> dict[str, Any]:
+        """Returns the task's answer; what goes wrong with one task is no matter of the others."""
+        try:
+            return {"id": task_id, "status": 200, "body": await self._done(str(task_id), wanted)}
+        except ApiError as error:
+            return {"id": task_id, "status": error.status_code, "body": error.body()}
+        except Exception:
+            log.exception("failed to %s task %d among others", wanted.action, task_id)
+            return {"id": task_id, "status": 500, "body": {"error": "Internal Server Error"}}
+
+    async def _done(self, task_id: str, wanted: TaskActions) -> Any:
+        if wanted.action == "start":
+            await self.start(task_id)
+            return self.shown(task_id)
+        if wanted.action == "stop":
+            return await self.stop(task_id)
+        if wanted.action == "delete":
+            return await self.remove(task_id)
+        return await self.change(task_id, wanted.change or {})

@@ -1,0 +1,119 @@
+"""A bidding task at one moment of its past: the bids that stood by the ledger, the cycle before it by the journal."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from markets.base import AskBook, BidBook
+from markets.look import BidderWallet
+from models.ledger import order_history
+from models.ledger.order_table import Order
+from models.tasks.samples import HOUR, MINUTE, Sample, samples_between
+from server.bidding.book import PREVIEWED_LEVELS, book_as_json
+from server.bidding.preview_answer import rungs_as_json
+from server.bidding.tasks import BiddingTaskHandler
+from server.history.journal import moment_of
+from server.history.orders import order_as_json
+from server.history.series import BID_COLUMNS
+from server.http import json_out
+from server.http.api_errors import invalid
+from server.http.json_out import Raw
+from server.http.query import Query
+from server.schemas import bid_config
+from strategy.book import Snapshot
+from strategy.entry import Entry
+from strategy.intents import BidPlan
+
+_MINUTE_MS = 60_000
+_NOBODY = BidderWallet("", "", "", frozenset())  # the journal's books are without the user's own orders
+# One at a time: a file of five megabytes takes half a second of this process's time.
+_READER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
+
+
+class TaskMomentHandler(BiddingTaskHandler):
+    """GET /api/tasks/:id/at"""
+
+    async def get(self, task_id: str) -> None:
+        task = self.task(task_id)
+        query = Query(self, "time")
+        time_ms = query.time_ms("time")
+        query.refuse_faults()
+        if time_ms is None:
+            raise invalid(["time: is required"])
+        if time_ms > self.now_ms:
+            raise invalid(["time: must not be in the future"])
+        data_dir = self.services.settings.data_dir
+        found = await asyncio.get_running_loop().run_in_executor(_READER, moment_of, data_dir, task.id, time_ms)
+        self.require_signed_in()
+        reasons = {} if found.entry is None else _reasons(found.entry)
+        standing = order_history.standing(self.user.id, self.task(task_id).id, time_ms)
+        self.answer(
+            {
+                "time": json_out.iso(time_ms),
+                "orders": [_order(order, reasons) for order in standing],
+                "cycle": None if found.entry is None else _cycle(found.entry),
+                "cycleUnknown": found.why or None,
+                "journalFrom": None if found.from_ms is None else json_out.iso(found.from_ms),
+                "sample": _sample(task.id, time_ms),
+            }
+        )
+
+
+def _order(order: Order, reasons: dict[int, str]) -> dict[str, Any]:
+    """Returns the order with the reason that the cycle gave it; its `state` is today's."""
+    return order_as_json(order) | {"reason": reasons.get(order.id)}
+
+
+def _reasons(entry: Entry) -> dict[int, str]:
+    plan = entry.plan
+    return {} if plan is None else {note.order_id: str(note.reason) for note in plan.bids}
+
+
+def _cycle(entry: Entry) -> dict[str, Any]:
+    plan, limits, snapshot = entry.plan, entry.limits, entry.snapshot
+    return {
+        "time": json_out.iso(entry.now_ms),
+        "config": bid_config.shown(entry.config),
+        "restraint": None if entry.restraint is None else str(entry.restraint),
+        "hold": None if limits.hold is None else str(limits.hold),
+        "balance": limits.balance_sats,
+        "feeReserve": limits.fee_reserve_sats,
+        "median": None if snapshot is None else snapshot.history.median,
+        "book": _book(snapshot),
+    } | _plan(entry, plan)
+
+
+def _plan(entry: Entry, plan: BidPlan | None) -> dict[str, Any]:
+    if plan is None:
+        return {"reference": None, "rawReference": None, "marks": [], "rungs": [], "cancels": []}
+    return {
+        "reference": plan.reference,
+        "rawReference": plan.raw_reference,
+        "marks": [str(mark) for mark in plan.marks],
+        "rungs": rungs_as_json(entry, plan),
+        "cancels": [
+            {"order": cancel.order_id, "price": cancel.price_sats, "reason": str(cancel.reason), "hard": cancel.hard}
+            for cancel in plan.to_cancel
+        ],
+    }
+
+
+def _book(snapshot: Snapshot | None) -> dict[str, Any]:
+    if snapshot is None:
+        return book_as_json("it was not read", "it was not read", _NOBODY, PREVIEWED_LEVELS)
+    bids = "they were not read" if snapshot.bids is None else BidBook(snapshot.bids, snapshot.taken_ms)
+    return book_as_json(AskBook(snapshot.asks, snapshot.taken_ms), bids, _NOBODY, PREVIEWED_LEVELS)
+
+
+def _sample(task_id: int, time_ms: int) -> dict[str, Any] | None:
+    """Returns the sample of that minute, else of that hour."""
+    for step, name in ((MINUTE, "minute"), (HOUR, "hour")):
+        begin_ms = time_ms - time_ms % (step * _MINUTE_MS)
+        for row in samples_between(task_id, step, begin_ms, begin_ms + _MINUTE_MS):
+            values = dict(zip(Sample._fields, row[1:], strict=True))
+            shown = {key: values[field] for key, field in BID_COLUMNS.items()}
+            numbers = {key: Raw(value) if isinstance(value, str) else value for key, value in shown.items()}
+            return {"step": name, "time": json_out.iso(begin_ms)} | numbers
+    return None

@@ -1,0 +1,130 @@
+"""Protected listings: the seller signs two transactions for one inscription, and neither is sent before a sale.
+
+The first moves the inscription into the escrow, the second sells it from there. A guess: the venue leaves 12 of
+the item's sats to the network where enough remain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64decode
+from dataclasses import dataclass
+
+from embit.transaction import Transaction, TransactionOutput
+
+from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.leaf_output import LEAF_VERSION, LeafOutput
+from simulator.bitcoin.psbt_write import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, Unsigned, spends
+from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
+from simulator.bitcoin.transactions import script_of, spend
+from simulator.engine import Engine
+from simulator.listing.listings import AskTerms, ask_order, holding, refuse
+from simulator.listing.plain_listings import base64_of
+from simulator.listing.psbt import read
+from simulator.orders import Order
+from simulator.ordnet.signed import key_path_witness, leaf_signature
+from simulator.protected.escrow import sale_output
+from simulator.rules import Refusal
+from simulator.wallets import Item
+
+LEAST_POSTAGE = 330
+TRANSFER_FEE = 12
+_WHOLE = (0x00, 0x01)  # sighashes that cover all
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The listing of one inscription, to be signed."""
+
+    terms: AskTerms
+    coin: Coin
+    item: Item
+
+    @property
+    def seller(self) -> bytes:
+        """The x-only key of the seller."""
+        return bytes.fromhex(self.terms.internal_key)
+
+    @property
+    def escrow(self) -> LeafOutput:
+        return sale_output(self.seller)
+
+    @property
+    def held(self) -> TransactionOutput:
+        """The escrow's output."""
+        short = self.coin.value - TRANSFER_FEE
+        return TransactionOutput(short if short >= LEAST_POSTAGE else self.coin.value, self.escrow.script)
+
+    @property
+    def transfer(self) -> Transaction:
+        """The first transaction."""
+        return Transaction(2, [spend(self.coin.outpoint)], [self.held])
+
+    @property
+    def sale(self) -> Transaction:
+        """The seller's half of the second one."""
+        payout = TransactionOutput(self.terms.price, script_of(self.terms.receive))
+        return Transaction(2, [spend(f"{self.transfer.txid().hex()}:0")], [payout])
+
+    @property
+    def digest(self) -> str:
+        """The name of this draft, which its signed form must repeat."""
+        return hashlib.sha256(self.transfer.serialize() + self.sale.serialize()).hexdigest()
+
+    def to_sign(self) -> tuple[Unsigned, Unsigned]:
+        """Returns the PSBTs of transfer and sale."""
+        transfer = Unsigned(self.transfer, [spends(self.coin.output) | {TAP_INTERNAL_KEY: self.seller}])
+        leaf = {TAP_LEAF_SCRIPT + self.escrow.control_block: self.escrow.leaf + bytes([LEAF_VERSION])}
+        about = spends(self.held, SINGLE_ANYONECANPAY) | leaf | {TAP_INTERNAL_KEY: self.escrow.internal}
+        return transfer, Unsigned(self.sale, [about])
+
+
+def draft(engine: Engine, terms: AskTerms) -> Draft:
+    """Drafts a listing. Raises Unlistable when it cannot be listed now."""
+    coin, item = holding(engine, terms)
+    return Draft(terms, coin, item)
+
+
+def list_protected(engine: Engine, made: Draft, transfer: str, sale: str, *, visible_ms: int = 0) -> Order:
+    """Enters a listing of two signed PSBTs (hex), in place of the inscription's former one there, or notes the reason
+    and raises Refusal.
+    """
+    try:
+        witness = _transferred(made, transfer)
+        encoded, signature = _sold(made, sale)
+    except Refusal as refusal:
+        refuse(engine, made.terms, str(refusal))
+        raise
+    for former in engine.asks_of(made.item.id):
+        if former.at(made.terms.venue):
+            engine.cancel(former, "listed again")
+    market = engine.market("ordinals", made.item.collection) or engine.open_market("ordinals", made.item.collection)
+    order = ask_order(engine, market, made.item, made.terms)
+    order.outpoint, order.psbt, order.visible_ms = made.coin.outpoint, encoded, visible_ms
+    order.signature, order.papers = signature.hex(), (witness, made.seller.hex())
+    engine.enter(market, order)
+    return order
+
+
+def _transferred(made: Draft, text: str) -> str:
+    """Returns the whole transfer in hex."""
+    psbt = read(base64_of(text, "psbt"), "psbt")
+    if psbt.tx.serialize() != made.transfer.serialize():
+        raise Refusal("psbt is not the one of the draft")
+    whole = made.transfer
+    whole.vin[0].witness = key_path_witness(psbt, 0, [made.coin.output], _WHOLE)
+    return str(whole.serialize().hex())
+
+
+def _sold(made: Draft, text: str) -> tuple[str, bytes]:
+    """Returns the seller's half in base64, and its signature."""
+    encoded = base64_of(text, "sale_psbt")
+    psbt = read(encoded, "sale_psbt")
+    if psbt.tx.serialize() != made.sale.serialize():
+        raise Refusal("sale_psbt is not the one of the draft")
+    return encoded, leaf_signature(psbt, 0, made.escrow, made.held.value, made.seller)
+
+
+def as_hex(psbt: Unsigned) -> str:
+    """Returns a PSBT in hex."""
+    return b64decode(psbt.encode()).hex()

@@ -1,0 +1,127 @@
+"""The order book over HTTP: levels, own orders, and what is said of a side that is not known."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from markets.base import AskBook, BidBook, NotSupported, Unavailable
+from models.ledger.order_table import Order
+from strategy.book import Ask, Bid
+from tests.server.api import START_MS
+from tests.server.conftest import OWNER, Service
+from tests.server.driver import check
+from tests.server.peers import keys_of
+from tests.server.running_tasks import open_order
+
+
+def ask(price: int, maker: str = "seller", quantity: int = 1, number: int = 0) -> Ask:
+    return Ask(f"ask-{price}-{number}", price, Decimal(quantity), Decimal(price) / quantity, maker)
+
+
+def bid(price: int, maker: str = "rival", order_id: str = "") -> Bid:
+    return Bid(order_id or f"bid-{price}-{maker}", price, Decimal(1), Decimal(price), maker, None)
+
+
+def level(price: float, quantity: float = 1, orders: int = 1, own: float = 0) -> dict[str, float]:
+    return {"unitPrice": price, "quantity": quantity, "orders": orders, "own": own}
+
+
+@pytest.mark.gen_test
+async def test_levels_are_told_best_first_with_the_callers_own(service: Service) -> None:
+    task = await service.new_task()
+    order = open_order(service, task, 3)
+    Order.update(venue_id="mine", wallet=keys_of(OWNER)["payment"]).where(Order.id == order.id).execute()
+    vault = keys_of(OWNER)["vault"]
+    service.gateway.answers["asks"] = AskBook((ask(90_000), ask(80_000), ask(90_000, vault, number=1)), START_MS)
+    service.gateway.answers["bids"] = BidBook((bid(60_000), bid(70_000), bid(60_000, "x", "mine")), START_MS)
+
+    answer = await service.ask("GET", "/api/market/book?slug=goosinals")
+
+    check("getBook", answer)
+    side = {"takenAt": "2025-11-20T12:00:00.000Z", "isWhole": True}
+    assert answer.json == {
+        "slug": "goosinals",
+        "type": "ordinals",
+        "venue": "simulator",
+        "trait": None,
+        "asks": side | {"levels": [level(80_000), level(90_000, 2, 2, 1)]},
+        "asksUnknown": None,
+        "bids": side | {"levels": [level(70_000), level(60_000, 2, 2, 1)]},
+        "bidsUnknown": None,
+    }
+    assert [request["max_age_s"] for request in service.gateway.asked] == [10, 10]
+
+
+@pytest.mark.gen_test
+async def test_a_bid_of_an_untold_maker_at_our_price_may_be_ours(service: Service) -> None:
+    open_order(service, await service.new_task(), 3)
+    Order.update(wallet=keys_of(OWNER)["payment"]).execute()
+    service.gateway.answers["bids"] = BidBook((bid(30_000, ""), bid(20_000, "")), START_MS)
+    answer = await service.ask("GET", "/api/market/book?slug=goosinals")
+    assert [found["own"] for found in answer.json["bids"]["levels"]] == [1, 0]
+
+
+@pytest.mark.gen_test
+async def test_no_more_levels_are_told_than_asked_for(service: Service) -> None:
+    service.gateway.answers["bids"] = BidBook(tuple(bid(price) for price in (3, 1, 2)), START_MS)
+    answer = await service.ask("GET", "/api/market/book?slug=goosinals&depth=2")
+    assert ([found["unitPrice"] for found in answer.json["bids"]["levels"]], answer.json["bids"]["isWhole"]) == (
+        [3, 2],
+        False,
+    )
+
+
+@pytest.mark.gen_test
+async def test_a_side_that_is_not_known_is_null_and_says_why(service: Service) -> None:
+    service.gateway.answers["bids"] = lambda **_: NotSupported("bids are not told there")
+    answer = await service.ask("GET", "/api/market/book?slug=goosinals")
+    check("getBook", answer)
+    assert (answer.json["asks"]["levels"], answer.json["asksUnknown"]) == ([], None)
+    assert (answer.json["bids"], answer.json["bidsUnknown"]) == (None, "bids are not told there")
+    service.gateway.answers["asks"] = lambda **_: Unavailable("away")
+    assert (await service.ask("GET", "/api/market/book?slug=goosinals")).status == 502
+
+
+@pytest.mark.gen_test
+async def test_a_rune_and_a_trait_are_asked_for_as_such(service: Service) -> None:
+    service.gateway.answers["rune_asks"] = AskBook((ask(300, quantity=200),), START_MS)
+    rune = await service.ask("GET", "/api/market/book?slug=DOG&type=rune")
+    assert rune.json["asks"]["levels"] == [level(1.5, 200)]
+    service.gateway.asked.clear()
+    hat = await service.ask("GET", "/api/market/book?slug=goosinals&traitType=Hat&traitValue=Red")
+    assert hat.json["trait"] == {"type": "Hat", "value": "Red"}
+    assert [request["args"]["trait"] for request in service.gateway.asked[:2]] == [["Hat", "Red"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("", 400),
+        ("?slug=a&type=runes", 400),
+        ("?slug=goosinals&depth=0", 400),
+        ("?slug=goosinals&depth=201", 400),
+        ("?slug=goosinals&traitType=Hat", 400),
+        ("?slug=goosinals&venue=nowhere", 400),
+        ("?slug=nobody-knows", 404),
+        ("?slug=empty", 200),
+    ],
+)
+@pytest.mark.gen_test
+async def test_what_cannot_be_meant_is_refused(service: Service, query: str, status: int) -> None:
+    assert (await service.ask("GET", f"/api/market/book{query}")).status == status
+
+
+@pytest.mark.gen_test
+async def test_a_preview_shows_the_books_that_it_was_made_on(service: Service) -> None:
+    vault = keys_of(OWNER)["vault"]
+    service.gateway.answers["asks"] = AskBook((ask(100_000), ask(120_000, vault)), START_MS)
+    service.gateway.answers["bids"] = BidBook((bid(60_000),), START_MS)
+    body = {"slug": "goosinals", "hardcapSats": 100_000}
+    quiet = (await service.ask("POST", "/api/tasks/preview", body)).json["book"]
+    read = [request["verb"] for request in service.gateway.asked].count("asks")
+    loud = (await service.ask("POST", "/api/tasks/preview", body | {"outbidEnabled": True})).json["book"]
+    assert quiet["asks"]["levels"] == loud["asks"]["levels"] == [level(100_000), level(120_000, own=1)]
+    assert (quiet["bids"], quiet["bidsUnknown"]) == (None, "this config does not look at others' bids")
+    assert (loud["bids"]["levels"], read) == ([level(60_000)], 1)
