@@ -77,7 +77,7 @@ def _whole_signer(unverified: Callable[[], object]) -> Row:
         secret = signer.handle({"op": "grant", "grant": terms})["secret"]
 
         def bid() -> None:
-            asked = BidMessage(f"{next(bids):032x}", 1, "1", now_ms + 900_000, "frogs", now_ms)
+            asked = BidMessage(f"{next(bids):032x}", 1, "1", now_ms + 900_000, "frogs", now_ms, user)
             signer.handle({"op": "sign_bid", "task": 1, "token": 1, "secret": secret, "bid": asdict(asked)})
 
         return _row("bid through the whole signer, synced to disk", bid, "unverified", unverified, calls=50)

@@ -86,6 +86,7 @@ def _simulator(settings: Settings, options: argparse.Namespace) -> None:
         port=settings.simulator_port,
         seed=settings.simulator_seed,
         background=settings.simulator_background,
+        seller_fee_ppm=settings.simulator_seller_fee_ppm,
         state_file=settings.data_dir / "simulator.json",
     )
 

@@ -62,7 +62,7 @@ def _lines(settings: Settings, market: MarketClient, keys: UserKeys, receive: st
     yield f"vault    {keys.vault}"
     yield "         send inscriptions here that are to be listed; rare sats and runes do not belong here"
     yield f"bought   {receive}"
-    yield "         what bids buy is delivered here"
+    yield "         what bids buy is delivered here, or to the vault by a task whose deliverTo says so"
     for funding in fundings(settings):
         yield ""
         yield f"{funding.venue}: fund {_place(market, funding, keys, receive)}"

@@ -65,6 +65,7 @@ class Settings:
     simulator_port: int = 8890
     simulator_seed: int = 1
     simulator_background: bool = False
+    simulator_seller_fee_ppm: int = 0
     satflow_url: str | None = None
     satflow_api_key: str | None = field(default=None, repr=False)
     satflow_monthly_calls: int | None = None
@@ -154,10 +155,20 @@ class Settings:
     def seller_fee_ppm(self, venue: str) -> int:
         """Returns the part of a sale's price, in millionths, that a venue may keep: the seller is paid so much less."""
         dialect = dialect_of(venue) or ""
+        if venue == PLAY_MARKET:
+            return self.simulator_seller_fee_ppm
         if venue != dialect:
             return _PRACTICE_SELLER_FEES_PPM.get(dialect, 0)
         kept: int = getattr(self, f"{dialect}_seller_fee_ppm")
         return kept
+
+    def known_seller_fee(self, venue: str, price_sats: int) -> int | None:
+        """Returns what the venue keeps of a sale (sats); None where it may keep something, and nobody knows how much.
+
+        The practice market keeps exactly what it may.
+        """
+        ppm = self.seller_fee_ppm(venue)
+        return price_sats * ppm // 1_000_000 if ppm == 0 or venue in _PLAY_VENUES else None
 
     @property
     def venues(self) -> tuple[str, ...]:
@@ -234,6 +245,11 @@ OPTIONS = (
     Option("simulator_port", read.whole(1, 65535), "loopback port of the practice marketplace"),
     Option("simulator_seed", read.whole(0, 2**31), "seed of the practice marketplace's traders"),
     Option("simulator_background", read.flag, "whether seeded traders move the practice marketplace from the start"),
+    Option(
+        "simulator_seller_fee_ppm",
+        read.whole(0, MOST_SELLER_FEE_PPM),
+        "millionths of a listing's price that the practice marketplace keeps of it",
+    ),
     Option("satflow_url", read.url, "Satflow API, with /v1; needed when it is the market"),
     Option("satflow_api_key", read.text, "Satflow API key (or name a file in BIDKEEPER_SATFLOW_API_KEY_FILE)"),
     Option(

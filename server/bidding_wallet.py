@@ -7,12 +7,15 @@ import contextlib
 
 from markets.base import NotFound, VenueError
 from models.ledger import orders, withdrawals
+from models.tasks.task_list import bidding_task_list
 from server.bidding.signed_rooms import user_room
 from server.funding import funding
 from server.http import json_out
 from server.http.base import SignedIn
 from server.withdrawals.as_json import withdrawal_as_json
 from server.withdrawals.steps import look_after
+from strategy.bid_config import load_bid_config
+from wallet.protocol import UserKeys
 
 _MAX_AGE_S = 10.0
 _NEWEST_WITHDRAWALS = 10
@@ -43,6 +46,7 @@ class WalletHandler(SignedIn):
             "payment": keys.payment,
             "vault": keys.vault,
             "ordinalsAddress": receive,
+            "receives": self._receives(keys),
             "biddingWallet": wallet,
             "exposure": exposure,
             "worstLoss": worst_loss,
@@ -55,6 +59,14 @@ class WalletHandler(SignedIn):
             "withdrawals": await self._withdrawals(),
         }
         self.answer(answer | ({"balanceError": trouble} if trouble else {}))
+
+    def _receives(self, keys: UserKeys) -> list[dict[str, object]]:
+        """Returns the two addresses that may get what is bought, each with the bidding tasks that deliver there."""
+        tasks_to: dict[str, list[int]] = {"ordinalsAddress": [], "vault": []}
+        for task in bidding_task_list(self.user.id):
+            tasks_to[load_bid_config(task.config).deliver_to].append(task.id)
+        addresses = {"ordinalsAddress": self.user.ordinals_address, "vault": keys.vault}
+        return [{"deliverTo": to, "address": addresses[to], "tasks": ids} for to, ids in tasks_to.items()]
 
     async def _confirmed_sats(self, payment: str) -> int | None:
         """Returns the confirmed sats at the payment address; None when they cannot be read."""

@@ -6,6 +6,7 @@ No venue is asked: its capabilities are known.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from core.settings import Settings
@@ -13,7 +14,7 @@ from markets import venues
 from markets.capabilities import Capabilities
 from markets.look import kind_of
 from strategy.bid_config import BidConfig
-from strategy.listing.listing_config import ListingConfig
+from strategy.listing.listing_config import ListingConfig, load_listing_config
 from wallet.co_signers import SETTING, co_signers_of
 from wallet.escrow_terms import escrow_terms_of
 
@@ -33,6 +34,13 @@ def moved(given: Mapping[str, Any], venue: str) -> list[str]:
     return ["venue: cannot be changed; create another task"] if isinstance(name, str) and name != venue else []
 
 
+def delivering(given: Mapping[str, Any], venue: str, config: BidConfig) -> BidConfig:
+    """Returns the config with the venue's only place of delivery, unless the body names one."""
+    can = _capabilities(venue)
+    is_bound = can is not None and can.bids_are_psbt and "deliverTo" not in given
+    return replace(config, deliver_to="vault") if is_bound else config
+
+
 def unfit_for_bids(venue: str, config: BidConfig) -> list[str]:
     """Returns the parts of the config that the venue cannot serve."""
     can = _capabilities(venue)
@@ -45,6 +53,11 @@ def unfit_for_bids(venue: str, config: BidConfig) -> list[str]:
         details.append(f"type: {can.title} takes no bids of type {config.type}")
     if config.bid_type not in can.bid_types:
         details.append(f"bidType: {can.title} takes no bids of type {config.bid_type}")
+    if can.bids_are_psbt and not config.to_vault:
+        details.append(f"deliverTo: {can.title} delivers to the vault only")
+    if config.on_fill is not None:
+        rule = load_listing_config(config.on_fill.autolist)
+        details += [f"onFill: autolist.{fault}" for fault in unfit_for_listing(venue, rule)]
     return details
 
 

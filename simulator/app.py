@@ -50,20 +50,20 @@ def _log_request(handler: web.RequestHandler) -> None:
     log.debug("%s %s %s", handler.get_status(), request.method, request.path)
 
 
-def run(port: int, seed: int, background: bool, state_file: Path) -> None:
+def run(port: int, seed: int, background: bool, state_file: Path, seller_fee_ppm: int = 0) -> None:
     """Answers on 127.0.0.1:`port` until SIGTERM or SIGINT; then saves and returns within a second.
 
     Goes on from `state_file` when there is one. Raises OSError when the port is taken.
     """
-    asyncio.run(_serve(port, seed, background, state_file))
+    asyncio.run(_serve(port, seed, background, state_file, seller_fee_ppm))
 
 
-async def _serve(port: int, seed: int, background: bool, state_file: Path) -> None:
+async def _serve(port: int, seed: int, background: bool, state_file: Path, seller_fee_ppm: int) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    world = World(seed=seed, background=background)
+    world = World(seed=seed, background=background, seller_fee_ppm=seller_fee_ppm)
     state = StateFile(state_file, world)
     state.load()
     server = HTTPServer(make_app(world), max_buffer_size=MAX_REQUEST, max_body_size=MAX_REQUEST)

@@ -44,6 +44,7 @@ class Engine:
         self.sales = Sales()
         self._open = OpenOrders()
         self._sequence = 0
+        self.seller_fee_ppm = 0  # millionths of a listing's price that its seller is not paid
         # Grows with every change, so that the state file's writer sees one.
         self.changes = 0
 

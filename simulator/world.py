@@ -30,6 +30,7 @@ def wall_clock_ms() -> int:
 
 class World:
     """One practice market. `clock` gives ms since the epoch, `monotonic` seconds for intervals.
+    `seller_fee_ppm` is what is kept of a listing's price, in millionths, in Satflow's dialect.
 
     After `reset` with the same seed and clock the same steps give the same market. Challenges, drafts, faults,
     poison, request counts and buckets are not part of the state file.
@@ -42,7 +43,9 @@ class World:
         background: bool = False,
         clock: Callable[[], int] = wall_clock_ms,
         monotonic: Callable[[], float] = time.monotonic,
+        seller_fee_ppm: int = 0,
     ) -> None:
+        self._seller_fee_ppm = seller_fee_ppm
         self._clock = clock
         self._monotonic = monotonic
         self._started_with = background
@@ -62,6 +65,7 @@ class World:
         self.seed = seed
         self.background = background
         self.engine = Engine(self._clock, random.Random(f"engine {seed}{salt}"))
+        self.engine.seller_fee_ppm = self._seller_fee_ppm
         self.challenges = Challenges(self._clock)
         self.ordnet = Desk(self._clock)
         self.limits = Limits(self._clock, self._monotonic)

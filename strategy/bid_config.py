@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from strategy import bid_parts, stored
-from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop
+from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop, OnFill
 
 MAX_SATS = 2_100_000_000_000_000  # every bitcoin there can be; below 2**53, so exact in any JSON
 MOST_ID = 2**53 - 1  # exact in any JSON
@@ -74,6 +74,8 @@ class BidConfig:
     pause_on_floor_drop: FloorDrop | None = None
     active_hours: ActiveHours | None = None
     ignore_addresses: tuple[str, ...] = ()
+    deliver_to: str = "ordinalsAddress"
+    on_fill: OnFill | None = None
     budget_id: int | None = None
 
     @property
@@ -105,6 +107,11 @@ class BidConfig:
     def trait(self) -> tuple[str, str] | None:
         """The trait (type, value) that is bid on, None for bids on the whole collection."""
         return (self.trait_type, self.trait_value) if self.bid_type == "trait" else None
+
+    @property
+    def to_vault(self) -> bool:
+        """Whether the vault gets what is bought."""
+        return self.deliver_to == "vault"
 
     @property
     def wants_bids(self) -> bool:
@@ -146,6 +153,7 @@ CHOICES = {
     "quantity_mode": ("quantity", "sats"),
     "replace_mode": ("auto", "breakFirst", "makeFirst"),
     "ladder_shape": ("even", "geometric", "top"),
+    "deliver_to": ("ordinalsAddress", "vault"),
 }
 WHOLE_RANGES = {
     "bid_fixed_low": (0, MAX_SATS),
@@ -255,6 +263,8 @@ def _parts(config: BidConfig) -> Iterator[Problem]:
         found["active_hours"] = bid_parts.wrong_hours(config.active_hours)
     if config.ignore_addresses:
         found["ignore_addresses"] = bid_parts.wrong_addresses(config.ignore_addresses)
+    if config.on_fill is not None:
+        found["on_fill"] = bid_parts.wrong_on_fill(config.on_fill, to_vault=config.to_vault)
     for name, faults in found.items():
         if (text := next(faults, None)) is not None:
             yield Problem(name, text)
@@ -331,6 +341,8 @@ def _of_type(config: BidConfig, quantity_sound: bool) -> Iterator[Problem]:
             yield Problem("quantity_mode", "sats is for runes only")
         if config.use_vwap:
             yield Problem("use_vwap", "is for runes only")
+    elif config.to_vault:
+        yield Problem("deliver_to", "must be ordinalsAddress for runes: they cannot be got out of the vault yet")
 
 
 def _of_sats_mode(config: BidConfig, order_sound: bool, hardcap_sound: bool) -> Iterator[Problem]:

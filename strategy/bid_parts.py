@@ -13,6 +13,7 @@ from decimal import Decimal
 MOST_LEVELS, MOST_AT_A_LEVEL = 100, 20
 MOST_DROP_MINUTES = 720
 MOST_IGNORED = 50
+MOST_OPEN, DEFAULT_OPEN = 500, 10
 CLOCK, ADDRESS = "(?:[01][0-9]|2[0-3]):[0-5][0-9]", "[0-9A-Za-z]{14,90}"
 _CLOCK = re.compile(CLOCK)
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9][A-Za-z0-9_+-]*)*")
@@ -43,6 +44,18 @@ class ActiveHours:
     tz: str
     begin: str
     end: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnFill:
+    """The auto-list task to make of each fill. `autolist` is its stored config (strategy/listing), without its cost.
+
+    With `start` it is started as well. `max_open` bounds how many of them there are, sold and deleted ones not counted.
+    """
+
+    autolist: str
+    start: bool
+    max_open: int = DEFAULT_OPEN
 
 
 def wrong_levels(levels: tuple[BidLevel, ...], *, is_fixed: bool, most: Decimal) -> Iterator[str]:
@@ -98,6 +111,14 @@ def wrong_hours(hours: ActiveHours) -> Iterator[str]:
         yield 'from and to must be times such as "22:00", up to "23:59"'
     elif hours.begin == hours.end:
         yield "from and to must differ; without activeHours a task is active all day"
+
+
+def wrong_on_fill(on_fill: OnFill, *, to_vault: bool) -> Iterator[str]:
+    """Yields every fault of this rule, but for those of the config in it, which its own rules judge."""
+    if not 1 <= on_fill.max_open <= MOST_OPEN:
+        yield f"maxOpen must be a whole number from 1 to {MOST_OPEN}"
+    if not to_vault:
+        yield 'needs deliverTo "vault": only what is in the vault can be listed'
 
 
 def wrong_addresses(addresses: tuple[str, ...]) -> Iterator[str]:

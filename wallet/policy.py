@@ -229,11 +229,16 @@ def list_lower(price: int | None, highest: int | None) -> None:
 
 
 def msg_template(grant: Grant, bid: BidMessage, keys: UserKeys) -> str:
-    """Returns the bid's text in the venue's grammar. Refuses another slug or receiving address than the grant's."""
+    """Returns the bid's text in the venue's grammar. Refuses another slug or receiving address than the grant's.
+
+    A grant to deliver to the vault names no address: which one that is, the signer's own keys say.
+    """
     if bid.slug != grant.slug:
         raise PolicyRefused("msg-template", "the slug is not the grant's")
+    if bid.receive != (keys.vault if grant.to_vault else grant.receive):
+        raise PolicyRefused("msg-template", "the receiving address is not the grant's")
     try:
-        return compose_bid(bid, keys, grant.receive)
+        return compose_bid(bid, keys, bid.receive)
     except MessageError as error:
         raise PolicyRefused("msg-template", str(error)) from None
 

@@ -43,9 +43,10 @@ class RequestError(ValueError):
 class Grant:
     """The rights of one task at the signer until `expires_ms`.
 
-    `user` is the sign-in address whose keys sign; bought goods go to `receive`. `hardcap_sats` bounds one bid,
-    `outstanding_sats` the sum of this user's signed bids that have not expired and `outstanding_task_sats` that of this
-    task's, under whatever token they were signed; `max_expiry_ms` bounds a bid's signed life.
+    `user` is the sign-in address whose keys sign; bought goods go to `receive`, or with `to_vault` to the user's own
+    vault and nowhere else. `hardcap_sats` bounds one bid, `outstanding_sats` the sum of this user's signed bids that
+    have not expired and `outstanding_task_sats` that of this task's, under whatever token they were signed;
+    `max_expiry_ms` bounds a bid's signed life.
     `inscription_id` (empty: none) may be listed, for `min_price_sats` at least; `slug` may then be empty.
     A grant replaces the task's former one; its `token` must be higher than any seen for the task.
     """
@@ -64,13 +65,15 @@ class Grant:
     expires_ms: int
     inscription_id: str = ""
     min_price_sats: int = 0
+    to_vault: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class BidMessage:
     """One bid to be signed. `intent` is 32 hex digits and names the order for ever.
 
-    `price` is the whole order's sats, `quantity` canonical decimal text as it stands in the signed message.
+    `price` is the whole order's sats, `quantity` canonical decimal text as it stands in the signed message. `receive`
+    is the address that the marketplace will be told; the grant says which one it must be.
     """
 
     intent: str
@@ -79,6 +82,7 @@ class BidMessage:
     expires_ms: int
     slug: str
     timestamp_ms: int
+    receive: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +213,13 @@ def whole(name: str, value: Any, low: int, high: int) -> int:
     return value
 
 
+def flag(name: str, value: Any) -> bool:
+    """Returns `value` if it is true or false. Raises RequestError."""
+    if type(value) is not bool:
+        raise RequestError(f"{name} must be true or false")
+    return value
+
+
 def text(name: str, value: Any) -> str:
     """Returns `value` if it is 1 to MAX_TEXT characters of valid Unicode. Raises RequestError."""
     if type(value) is not str or not 0 < len(value) <= MAX_TEXT:
@@ -268,6 +279,7 @@ def read_grant(value: Any) -> Grant:
         expires_ms=whole("expires_ms", fresh["expires_ms"], 0, MAX_MS),
         inscription_id=inscription_or_nothing(fresh["inscription_id"]),
         min_price_sats=whole("min_price_sats", fresh["min_price_sats"], 0, MAX_SATS),
+        to_vault=flag("to_vault", fresh["to_vault"]),
     )
 
 
@@ -283,6 +295,7 @@ def read_bid(value: Any) -> BidMessage:
         expires_ms=whole("expires_ms", fresh["expires_ms"], 0, MAX_MS),
         slug=text("slug", fresh["slug"]),
         timestamp_ms=whole("timestamp_ms", fresh["timestamp_ms"], 0, MAX_MS),
+        receive=text("receive", fresh["receive"]),
     )
 
 

@@ -49,6 +49,8 @@ LISTING_NAMES = (
 )
 # Points of an item's way home from the escrow that it was listed in.
 HOMECOMING_NAMES = ("homecoming-reserved", "homecoming-signed", "homecoming-stored")
+# Points of the manager, on a fill's way to its auto-list task.
+FILL_NAMES = ("fill-seen", "fill-listed")
 
 _hits: Counter[str] = Counter()
 

@@ -132,6 +132,8 @@ class Config(Camel):
     pause_on_floor_drop: dict[str, float] | None = None
     active_hours: dict[str, str] | None = None
     ignore_addresses: list[str] = []
+    deliver_to: str = "ordinalsAddress"
+    on_fill: dict[str, Any] | None = None
     budget_id: int | None = None
 
 

@@ -34,6 +34,14 @@ class Place(NamedTuple):
     row_id: int
 
 
+class Autolist(NamedTuple):
+    """The way of a fill to its auto-list task: `waiting`, `listed` or `dropped`, why, and the task."""
+
+    state: str
+    reason: str | None
+    task_id: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Fill:
     """One fill, at `price_sats` for all of it; None is not known.
@@ -56,6 +64,7 @@ class Fill:
     venue_fee_sats: int | None = None
     txid: str | None = None
     dry_run: bool = False
+    autolist: Autolist | None = None
 
     @property
     def id(self) -> str:
@@ -99,6 +108,7 @@ class _Table(NamedTuple):
 
 _COMMON = ("id", "task_id", "venue", "slug", "created_ms", "sale_id", "inscription_id")
 _OF_ORDER = ("trait_type", "trait_value", "price_sats", "quantity", "filled_ms", "floor_at_fill", "network_fee_sats")
+_ITS_LISTING = ("autolist_state", "autolist_reason", "autolist_task")
 _OF_PART = ("sold_sats", "sold_quantity")
 _OF_LISTING = ("proceeds_sats", "listed_ms", "sold_ms", "venue_fee_sats", "txid")
 
@@ -108,7 +118,7 @@ def _columns(rows: Any, *names: str) -> tuple[Any, ...]:
 
 
 _TABLES = {
-    BUY: _Table(Order, Order.filled_ms, IS_FILLED, _columns(Order, *_OF_ORDER, *_OF_PART, "dry_run")),
+    BUY: _Table(Order, Order.filled_ms, IS_FILLED, _columns(Order, *_OF_ORDER, *_OF_PART, *_ITS_LISTING, "dry_run")),
     SELL: _Table(Listing, Listing.sold_ms, IS_SOLD, _columns(Listing, *_OF_LISTING)),
 }
 
@@ -182,6 +192,7 @@ def _bought(row: Any) -> Fill:
         floor_at_fill=None if row.floor_at_fill is None else Decimal(row.floor_at_fill),
         network_fee_sats=row.network_fee_sats,
         dry_run=row.dry_run,
+        autolist=row.autolist_state and Autolist(row.autolist_state, row.autolist_reason, row.autolist_task),
     )
 
 

@@ -16,6 +16,11 @@ CLOSED = "closed"
 FILLED = "filled"
 CLOSE_REASONS = ("cancelled", "expired", FILLED, "refused", "lost")
 
+# What becomes of a filled order whose task wants its fills listed.
+TO_LIST = "waiting"
+LISTED = "listed"
+NOT_LISTED = "dropped"
+
 # Every legal move of an order; a move that is not here is an error of ours.
 MOVES = {
     RESERVED: {SIGNED, UNKNOWN, CLOSED},
@@ -34,11 +39,14 @@ class Order(Row):
     `venue_id` is the id that the venue gave when it accepted the bid, or that a later read showed. Until then the
     signed expiry, unique per wallet to the millisecond, is the order's fingerprint; `misses` counts the good reads in a
     row that did not show it. `coins` (`txid:vout`, blanks between) pay for it, where an order is a transaction.
+    `receive` is the address that gets what it buys, "" in rows of former versions.
 
     A filled one has its sale's name at the venue (`sale_id`) and time (`filled_ms`). The inscription that was bought,
     the reference price of that moment (`floor_at_fill`, of one item or token, a decimal's text) and the network's fee
     are None where they are not known. `sold_sats` and `sold_quantity` are set if only a part of it was sold; the limits
     count all of it. `budget_id` is the budget that it counts in (models/ledger/budget_room.py).
+    When its task wanted it listed, `autolist_state` tells how far that is (`waiting`, `listed`, `dropped`),
+    `autolist_reason` why, and `autolist_task` the auto-list task of what was bought.
     """
 
     id = primary_key()
@@ -68,6 +76,10 @@ class Order(Row):
     inscription_id = CharField(max_length=80, null=True)
     floor_at_fill = TextField(null=True)
     network_fee_sats = BigIntegerField(null=True)
+    receive = CharField(max_length=90, default="")
+    autolist_state = CharField(max_length=10, null=True)
+    autolist_reason = TextField(null=True)
+    autolist_task = IntegerField(null=True)
     sold_sats = BigIntegerField(null=True)
     sold_quantity = CharField(max_length=60, null=True)
     budget_id = IntegerField(null=True)
@@ -92,6 +104,7 @@ IS_OPEN = Order.state != SQL(f"'{CLOSED}'")
 IS_FILLED = Order.close_reason == SQL(f"'{FILLED}'")
 IS_REAL = Order.dry_run == SQL("0")
 HAS_SALE = Order.sale_id.is_null(False)
+IS_TO_LIST = Order.autolist_state == SQL(f"'{TO_LIST}'")
 HAS_BUDGET = Order.budget_id.is_null(False)
 
 for _name, _columns, _where, _unique in (
@@ -120,6 +133,8 @@ for _name, _columns, _where, _unique in (
     # They begin with the user, so that no question about a task's few open orders ever walks its closed ones.
     ("orders_user", (Order.user_id, Order.id), None, False),
     ("orders_user_task", (Order.user_id, Order.task_id, Order.id), None, False),
+    ("orders_to_list", (Order.id,), IS_TO_LIST, False),
+    ("orders_bought", (Order.inscription_id,), IS_FILLED & Order.inscription_id.is_null(False), False),
     ("orders_sale", (Order.venue, Order.sale_id), HAS_SALE & IS_REAL, True),
     ("orders_dry_sale", (Order.task_id, Order.sale_id), HAS_SALE & (Order.dry_run == SQL("1")), True),
 ):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from peewee import IntegrityError
 
 from models.base import transaction
-from models.ledger import budget_room
+from models.ledger import budget_room, to_list
 from models.ledger import order_statements as statements
 from models.ledger.order_table import (
     CLOSE_REASONS,
@@ -82,7 +82,7 @@ class ExposureLimits:
 class NewOrder:
     """An order to be reserved; `expires_ms` is moved on by milliseconds until it is unique in its wallet.
 
-    `trait` is (type, value), None for a bid on the whole collection or rune; `coins` as in the table.
+    `trait` is (type, value), None for a bid on the whole collection or rune; `coins` and `receive` as in the table.
     """
 
     intent: str
@@ -98,6 +98,7 @@ class NewOrder:
     trait: tuple[str, str] | None = None
     dry_run: bool = False
     coins: str = ""
+    receive: str = ""
 
 
 class Part(NamedTuple):
@@ -282,6 +283,8 @@ def _move(
         )
         if moved.rowcount != 1:
             raise IllegalOrderMove(f"order {order.id} is not {order.state} any more")
+        if sale is not None:
+            to_list.note(order)
         tell_order(order, now_ms, state, reason, bought)
     order.state, order.close_reason, order.misses, order.updated_ms = state, reason, 0, now_ms
     order.closed_ms = closed_ms

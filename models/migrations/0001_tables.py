@@ -52,7 +52,8 @@ CREATE TABLE tasks (
     restarts INTEGER NOT NULL, cycles INTEGER NOT NULL, memory TEXT NOT NULL, error_cycles INTEGER NOT NULL,
     told TEXT NOT NULL, last_cycle_ms INTEGER, last_cycle_action TEXT, last_error TEXT, last_error_code VARCHAR(30),
     last_error_params TEXT, created_ms INTEGER NOT NULL, deleted_ms INTEGER, tags TEXT NOT NULL, type VARCHAR(10),
-    slug VARCHAR(200), slug_key VARCHAR(200), inscription_id VARCHAR(80), collection_id VARCHAR(200), budget_id INTEGER,
+    slug VARCHAR(200), slug_key VARCHAR(200), inscription_id VARCHAR(80), collection_id VARCHAR(200),
+    source_order INTEGER, budget_id INTEGER,
     FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
     FOREIGN KEY (budget_id) REFERENCES budgets (id),
     CHECK ((kind = 'bidding') = (type IS NOT NULL AND slug IS NOT NULL AND slug_key IS NOT NULL)),
@@ -62,6 +63,8 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_user_id_kind ON tasks (user_id, kind);
 CREATE UNIQUE INDEX tasks_user_slug ON tasks (user_id, slug_key) WHERE (deleted_ms IS NULL);
 CREATE UNIQUE INDEX tasks_user_inscription ON tasks (user_id, inscription_id) WHERE (deleted_ms IS NULL);
+CREATE UNIQUE INDEX tasks_source_order ON tasks (source_order)
+    WHERE ((source_order IS NOT NULL) AND (deleted_ms IS NULL));
 
 CREATE TABLE api_tokens (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, token_hash VARCHAR(64) NOT NULL, user_id INTEGER NOT NULL,
@@ -102,6 +105,7 @@ CREATE TABLE orders (
     created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL, trait_type VARCHAR(200) NOT NULL,
     trait_value VARCHAR(200) NOT NULL, dry_run INTEGER NOT NULL, closed_ms INTEGER, sale_id VARCHAR(100),
     coins TEXT NOT NULL, filled_ms INTEGER, inscription_id VARCHAR(80), floor_at_fill TEXT, network_fee_sats INTEGER,
+    receive VARCHAR(90) NOT NULL, autolist_state VARCHAR(10), autolist_reason TEXT, autolist_task INTEGER,
     sold_sats INTEGER, sold_quantity VARCHAR(60), budget_id INTEGER
 );
 CREATE UNIQUE INDEX orders_intent ON orders (intent);
@@ -118,6 +122,9 @@ CREATE INDEX orders_filled_budget ON orders (budget_id, dry_run, closed_ms, pric
 CREATE INDEX orders_fills ON orders (user_id, filled_ms, id) WHERE (close_reason = 'filled');
 CREATE INDEX orders_user ON orders (user_id, id);
 CREATE INDEX orders_user_task ON orders (user_id, task_id, id);
+CREATE INDEX orders_to_list ON orders (id) WHERE (autolist_state = 'waiting');
+CREATE INDEX orders_bought ON orders (inscription_id)
+    WHERE ((close_reason = 'filled') AND (inscription_id IS NOT NULL));
 CREATE UNIQUE INDEX orders_sale ON orders (venue, sale_id) WHERE ((sale_id IS NOT NULL) AND (dry_run = 0));
 CREATE UNIQUE INDEX orders_dry_sale ON orders (task_id, sale_id) WHERE ((sale_id IS NOT NULL) AND (dry_run = 1));
 

@@ -70,6 +70,8 @@ class Task(Row):
     # A listing task's; its inscription's collection may be unknown.
     inscription_id: Any = CharField(max_length=80, null=True)
     collection_id = CharField(max_length=200, null=True)
+    # The filled order that bought the inscription, where the cost is from its record. A fill has one such task at most.
+    source_order: Any = IntegerField(null=True)
     # A bidding task may share limits with others; the rows of two users never do.
     budget = ForeignKeyField(Budget, null=True, index=False)
     budget_id: int | None
@@ -91,3 +93,5 @@ class Task(Row):
 
 for _name, _column in (("tasks_user_slug", Task.slug_key), ("tasks_user_inscription", Task.inscription_id)):
     Task.add_index(Task.index(Task.user, _column, unique=True, where=Task.deleted_ms.is_null(), name=_name))
+_HAS_SOURCE = Task.source_order.is_null(False) & Task.deleted_ms.is_null()
+Task.add_index(Task.index(Task.source_order, unique=True, where=_HAS_SOURCE, name="tasks_source_order"))

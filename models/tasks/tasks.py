@@ -89,20 +89,29 @@ def create_autolist_task(
     venue: str,
     now_ms: int,
     tags: str = "[]",
+    source_order: int | None = None,
+    is_wanted: bool = False,
+    with_it: Callable[[int], object] = lambda task_id: None,
 ) -> Task:
-    """Creates a stopped task as `create_bidding_task`, with a limit that no plan sets."""
+    """Creates a task as `create_bidding_task`, with a limit that no plan sets. `is_wanted`: it is to run at once.
+
+    `source_order` is the filled order whose record has the cost. No other task may have it. `with_it` writes more in
+    the same commit; when it raises, nothing was written.
+    """
     task = Task(user=user_id, kind=LISTING, venue=venue, config=config, created_ms=now_ms, tags=tags)
-    task.inscription_id, task.collection_id = inscription_id, collection_id
-    return _created(task, MAX_AUTOLIST_TASKS)
+    task.inscription_id, task.collection_id, task.source_order = inscription_id, collection_id, source_order
+    task.desired = RUNNING if is_wanted else STOPPED
+    return _created(task, MAX_AUTOLIST_TASKS, with_it)
 
 
-def _created(task: Task, max_tasks: int) -> Task:
+def _created(task: Task, max_tasks: int, with_it: Callable[[int], object] = lambda task_id: None) -> Task:
     values = {field.name: task.__data__.get(field.name) for field in statements.STORED}
     with transaction():
         task.id = _unlike_others(lambda: statements.INSERT.run(**values)).lastrowid
         if count(task.user_id, task.kind) > max_tasks:
             raise TaskLimitReached(max_tasks)
         outbox.tell(TASK, task.user_id, task.id, task.created_ms, {"kind": task.kind, "change": "created"})
+        with_it(task.id)
     return task
 
 

@@ -121,6 +121,7 @@ class PreviewHandler(BiddingTaskHandler):
         else:
             venue = task.venue
             wrong = task_venues.moved(given, venue)
+        config = task_venues.delivering(given, venue, config)
         if found := [*faults, *details, *wrong] or task_venues.unfit_for_bids(venue, config):
             raise invalid(found)
         refuse_unknown_budget(self.user.id, config)

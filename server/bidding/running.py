@@ -44,8 +44,12 @@ class TaskRunner(BiddingTaskHandler):
                 raise invalid(wrong)
             self.refuse_unsupported(config)
             settings = self.services.settings
-            cannot = task_venues.not_there(venue, settings) or task_venues.unfit_for_bids(venue, config)
-            if cannot := cannot or task_venues.not_signed_bids(venue, settings):
+            delivered = task_venues.delivering({}, venue, config)
+            cannot = task_venues.not_there(venue, settings) or task_venues.unfit_for_bids(venue, delivered)
+            cannot = cannot or task_venues.not_signed_bids(venue, settings)
+            if config.on_fill is not None and config.on_fill.start:
+                cannot = cannot or task_venues.not_signed_listings(venue, settings)
+            if cannot:
                 raise invalid(cannot, "This cannot be started yet")
             await refuse_unknown_trait(self, config, venue)
             if not config.dry_run:  # a dry run takes nothing in

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from models import budgets, users
-from models.ledger import fills
+from models.ledger import fills, orders
 from models.ledger.budget_room import change_bidding_task
 from models.ledger.fills import FillTotal
 from models.tasks import tasks
@@ -72,6 +72,17 @@ def columns(config: BidConfig) -> dict[str, Any]:
 def exists_already() -> ApiError:
     """Makes the error that the user has a task for this slug."""
     return ApiError(409, "Task already exists for this slug")
+
+
+def _refuse_another_delivery(task: Task, config: BidConfig) -> None:
+    """Raises ApiError (409) for a change of the place of delivery while orders are open.
+
+    A bid that is made at this very moment still delivers where it says itself: its order has the address.
+    """
+    is_moved = load_bid_config(task.config).to_vault != config.to_vault
+    if is_moved and any(not order.dry_run for order in orders.open_orders(task.id)):
+        message = "Its open bids deliver to the former address. Stop the task, and change it when they are closed."
+        raise ApiError(409, "deliverTo cannot be changed while orders are open", message=message)
 
 
 def unknown_budget() -> ApiError:
@@ -160,6 +171,7 @@ class BiddingTasksHandler(TaskMaker):
         given = self.json_object()
         config, details = bid_config.merged(given, None)
         venue, unknown = task_venues.named(given, self.services.settings)
+        config = task_venues.delivering(given, venue, config)
         if details := [*details, *unknown] or task_venues.unfit_for_bids(venue, config):
             raise invalid(details)
         return self.make(config, venue, stored_tags(given))
@@ -172,6 +184,7 @@ class CloneTaskHandler(TaskMaker, BiddingTaskHandler):
         task, given = self.task(task_id), self.json_object()
         config, details = bid_config.merged(given, load_bid_config(task.config))
         venue, unknown = task_venues.named({"venue": task.venue, **given}, self.services.settings)
+        config = task_venues.delivering(given, venue, config)
         if details := [*details, *unknown] or task_venues.unfit_for_bids(venue, config):
             raise invalid(details)
         return self.make(config, venue, stored_tags(given, task.tags))
@@ -194,6 +207,7 @@ class TaskChanger(BiddingTaskHandler):
                 config = self._merged(task, given)
             row = columns(config)
             if row["config"] != task.config:
+                _refuse_another_delivery(task, config)
                 if task.is_running:
                     self.refuse_unsupported(config)
                     if load_bid_config(task.config).dry_run and not config.dry_run:
@@ -209,6 +223,7 @@ class TaskChanger(BiddingTaskHandler):
     def _merged(self, task: Task, given: dict[str, Any]) -> BidConfig:
         venue, stored = task.venue, load_bid_config(task.config)
         config, details = bid_config.merged(given, stored)
+        config = task_venues.delivering(given, venue, config)
         if details := [*details, *task_venues.moved(given, venue)] or task_venues.unfit_for_bids(venue, config):
             raise invalid(details)
         token = self.caller.api_token

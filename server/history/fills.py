@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from models.ledger import fills
-from models.ledger.fills import BUY, SIDES, Fill, Wanted
+from models.ledger.fills import BUY, SIDES, Autolist, Fill, Wanted
 from server.http import json_out
 from server.http.api_errors import invalid
 from server.http.base import SignedIn
@@ -57,4 +57,9 @@ def _as_json(fill: Fill) -> dict[str, object]:
         "bidPlacedAt": json_out.iso(fill.placed_ms),
         "filledAt": json_out.iso(fill.place.filled_ms),
         "dryRun": fill.dry_run,
+        "autolist": None if (found := fill.autolist) is None else _autolist_as_json(found),
     }
+
+
+def _autolist_as_json(found: Autolist) -> dict[str, object]:
+    return {"state": found.state, "reason": found.reason, "taskId": found.task_id}

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from markets.venues import capabilities
 from models.ledger import listings
 from models.ledger.listing_table import GONE, SOLD, Listing
 from models.tasks.table import Task
 from server.http import json_out
 from server.http.json_out import Raw
 from server.http.services import Services
+from server.listing.cost import cost_sources, source_fill_id
 from server.schemas import listing_config
 from wallet.signer_client import SignerClient, SignerError
 
@@ -27,14 +29,16 @@ Lowest = dict[str, int | None]
 async def autolist_task_as_json(services: Services, task: Task, **more: object) -> Raw:
     """Returns the task, with `more` fields of an operation's answer after its own."""
     newest = listings.newest(task.id)
-    return _as_json(services, task, newest, await _signed(services, [newest]), more)
+    source = cost_sources([task]).get(task.id)
+    return _as_json(services, task, newest, await _signed(services, [newest]), {"costSource": source} | more)
 
 
 async def autolist_tasks_as_json(services: Services, tasks: Iterable[Task]) -> list[Raw]:
     """Returns many tasks at once, as `autolist_task_as_json`."""
     found = [(task, listings.newest(task.id)) for task in tasks]
     signed = await _signed(services, [newest for _, newest in found])
-    return [_as_json(services, task, newest, signed, {}) for task, newest in found]
+    sources = cost_sources([task for task, _ in found])
+    return [_as_json(services, task, newest, signed, {"costSource": sources.get(task.id)}) for task, newest in found]
 
 
 async def _signed(services: Services, found: Sequence[Listing | None]) -> Lowest | None:
@@ -64,11 +68,12 @@ def _as_json(
         "collectionId": task.collection_id,
         "isRunning": task.is_running,
         "config": listing_config.rendered(task.config),
-        "listing": None if newest is None else _listing(newest, signed),
+        "listing": None if newest is None else _listing(newest, signed) | {"proceedsNote": proceeds_note(newest)},
         "lastCycle": cycle,
         "lastError": task.last_error,
         "createdAt": json_out.iso(task.created_ms),
         "venue": task.venue,
+        "sourceFillId": source_fill_id(task),
         "lastErrorCode": task.last_error_code,
         "lastErrorParams": Raw(task.last_error_params or "null"),
         "tags": Raw(task.tags),
@@ -92,6 +97,20 @@ def _listing(newest: Listing, signed: Lowest | None) -> dict[str, object]:
         "lowestNote": _NOT_ASKED if signed is None and not is_spent else None,
         "proceeds": newest.proceeds_sats,
     }
+
+
+def proceeds_note(listing: Listing) -> str | None:
+    """Says where the proceeds of a sale are, and how they come to back bids again; None without a sale."""
+    if listing.close_reason != SOLD:
+        return None
+    can = capabilities(listing.venue)
+    if can.bids_are_psbt:
+        return "The proceeds are at your payment address, whose coins back your bids here: nothing is to be done."
+    return (
+        "The proceeds are at your payment address, which backs no bids here, and nothing moves them by itself. To bid "
+        'with them again, POST /api/wallet/withdraw {"from": "payment"} sends them to the address that you sign in '
+        "with; from there send them to the address that `funding` in GET /api/wallet names."
+    )
 
 
 def _is_spent(listing: Listing) -> bool:

@@ -24,6 +24,7 @@ from server import task_venues
 from server.bidding.traits import refuse_unknown_trait
 from server.http.api_errors import invalid
 from server.listing.checks import known_collection
+from server.listing.cost import with_known_cost
 from server.listing.preview_answer import answer_of, drafted_as_json
 from server.listing.tasks import AutolistTaskHandler
 from server.schemas import listing_config
@@ -124,14 +125,15 @@ class AutolistPreviewHandler(AutolistTaskHandler):
         else:
             venue = task.venue
             wrong = task_venues.moved(given, venue)
-        gaps = listing_config.details_of(unstartable(change.config))
-        details = [*faults, *change.details, *gaps, *wrong] or task_venues.unfit_for_listing(venue, change.config)
+        config = change.config
+        if task is None and inscription_id is not None and not change.details:
+            config, _ = with_known_cost(self.user.id, given, inscription_id, config)
+        gaps = listing_config.details_of(unstartable(config))
+        details = [*faults, *change.details, *gaps, *wrong] or task_venues.unfit_for_listing(venue, config)
         if details or inscription_id is None:
             raise invalid(details)
         named = change.collection_id if change.names_collection or task is None else task.collection_id
-        return _Meant(
-            task, change.config, inscription_id, named or known_collection(self, inscription_id, venue), venue
-        )
+        return _Meant(task, config, inscription_id, named or known_collection(self, inscription_id, venue), venue)
 
     def _look(self, look: ItemLook, meant: _Meant, keys: UserKeys, open_: Listing | None, notes: _Notes) -> _Seen:
         """Asks the gateway, in a thread of the pool: the database is not for such threads."""

@@ -12,6 +12,7 @@ from server.http.api_errors import ApiError, invalid
 from server.http.query import Query
 from server.listing.as_json import autolist_task_as_json, autolist_tasks_as_json
 from server.listing.checks import known_collection, startable_collection
+from server.listing.cost import with_known_cost
 from server.listing.leftovers import take_up
 from server.schemas import listing_config
 from server.schemas.listing_config import ListingChange
@@ -53,14 +54,16 @@ class AutolistTasksHandler(AutolistTaskHandler):
         if details or change.inscription_id is None:
             raise invalid(details)
         collection_id = change.collection_id or known_collection(self, change.inscription_id, venue)
+        config, source = with_known_cost(self.user.id, given, change.inscription_id, change.config)
         try:
             task = tasks.create_autolist_task(
                 self.user.id,
                 inscription_id=change.inscription_id,
                 collection_id=collection_id,
-                config=dump_listing_config(change.config),
+                config=dump_listing_config(config),
                 now_ms=self.now_ms,
                 venue=venue,
+                source_order=source,
                 tags=stored_tags(given),
             )
         except TaskExists:
@@ -70,7 +73,7 @@ class AutolistTasksHandler(AutolistTaskHandler):
                 403, "Task limit reached", message=f"You may have {error.max_tasks} auto-list tasks."
             ) from None
         self.set_header("Location", f"/api/autolist/{task.id}")
-        self.answer(await autolist_task_as_json(self.services, task, **_warned(change.config)), 201)
+        self.answer(await autolist_task_as_json(self.services, task, **_warned(config)), 201)
 
 
 class OneAutolistTaskHandler(AutolistTaskHandler):

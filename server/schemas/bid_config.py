@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 from models.ledger.limits import unknown_zone
 from server.http.bodies import Body, Flag, Number, Text, Whole, number, or_null, read, text, whole, wrong
 from server.http.json_out import Raw, dumps
-from server.schemas import bid_parts
+from server.schemas import bid_parts, on_fill
 from server.schemas.bid_parts import shown_part
 from server.schemas.tags import TAGS
 from strategy.bid_config import BidConfig, Problem, canonical_slug, load_bid_config, problems
@@ -63,6 +63,7 @@ _KINDS = {
     "tuple[Decimal, ...] | None": _Kind(bid_parts.BOUNDS, None, ()),
     "FloorDrop | None": _Kind(bid_parts.DROP, None, bid_parts.BROKEN_DROP),
     "ActiveHours | None": _Kind(bid_parts.HOURS, None, bid_parts.BROKEN_HOURS),
+    "OnFill | None": _Kind(on_fill.RULE, None, on_fill.BROKEN_RULE),
     "tuple[str, ...]": _Kind(bid_parts.ADDRESSES, (), ("",)),
 }
 _OF = {field.name: _KINDS[str(field.type)] for field in fields(BidConfig)}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field, PlainValidator
+from pydantic.alias_generators import to_camel
 
 from server.http.bodies import Body, Number, Text, Whole, text
 from strategy.bid_parts import (
@@ -18,8 +20,9 @@ from strategy.bid_parts import (
     ActiveHours,
     BidLevel,
     FloorDrop,
+    OnFill,
 )
-from strategy.listing.listing_config import MOST_HOURS, MOST_STEPS, PriceStep
+from strategy.listing.listing_config import MOST_HOURS, MOST_STEPS, ListingConfig, PriceStep, load_listing_config
 
 Schema = dict[str, Any]
 _CLOCK = f"^{CLOCK}$"
@@ -142,6 +145,9 @@ SIZES: dict[str, Schema] = {
 }
 
 
+_OF_LISTING = [field.name for field in fields(ListingConfig)]
+
+
 def shown_part(value: Any) -> Any:
     """Returns a part as callers see it; any other value as it is."""
     if isinstance(value, tuple):
@@ -156,4 +162,8 @@ def shown_part(value: Any) -> Any:
         return {"percent": value.percent, "windowMinutes": value.window_minutes, "forMinutes": value.for_minutes}
     if isinstance(value, ActiveHours):
         return {"tz": value.tz, "from": value.begin, "to": value.end}
+    if isinstance(value, OnFill):
+        listing = load_listing_config(value.autolist)
+        shown = {to_camel(name): shown_part(getattr(listing, name)) for name in _OF_LISTING if name != "cost_sats"}
+        return {"autolist": shown, "start": value.start, "maxOpen": value.max_open}
     return value

@@ -14,6 +14,17 @@ from server.schemas.preview import OrderBook, PlannedCancel, PlannedRung
 from server.schemas.task_bodies import BiddingConfig
 
 
+class FillAutolist(Answer):
+    """The way of a fill to its auto-list task, where the bidding task has `onFill`."""
+
+    state: Annotated[
+        Literal["waiting", "listed", "dropped"],
+        Field(description="`waiting` is tried again for 7 days; `listed`: its auto-list task is there."),
+    ]
+    reason: Annotated[str | None, Field(description="Why it waits or was dropped.")]
+    task_id: Annotated[int | None, Field(description="The auto-list task; it may be deleted by now.")]
+
+
 class Fill(Answer):
     """One bid that was filled, or one listing that was sold. What is not known is null, never 0."""
 
@@ -47,6 +58,9 @@ class Fill(Answer):
     bid_placed_at: Annotated[datetime, Field(description="When the bid was made, or the listing at its last price.")]
     filled_at: Annotated[datetime, Field(description="When it was sold, by the marketplace's word.")]
     dry_run: bool
+    autolist: Annotated[
+        FillAutolist | None, Field(description="Null for a sale, and for what its task did not want listed.")
+    ]
 
 
 class Fills(Answer):

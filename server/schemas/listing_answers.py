@@ -28,6 +28,9 @@ class Listing(Answer):
     ]
     lowest_note: Annotated[str | None, Field(description="What keeps that from being sure, as a signer that is away.")]
     proceeds: Annotated[int | None, Field(description="Sats that the sale brought; null without one.")]
+    proceeds_note: Annotated[
+        str | None, Field(description="After a sale: where its proceeds are, and how they come to back bids again.")
+    ]
 
 
 class AutolistTask(Answer):
@@ -45,6 +48,13 @@ class AutolistTask(Answer):
     last_error_params: Annotated[ErrorParams | None, Field(description="The values in it; null without it.")]
     created_at: datetime
     venue: Venue
+    source_fill_id: Annotated[
+        str | None, Field(description="The fill that it was made of, or has its cost from; null: none.")
+    ]
+    cost_source: Annotated[
+        Literal["fill", "given"] | None,
+        Field(description="Whether costSats is by the record of the purchase, or the caller's; null without a cost."),
+    ]
     tags: Tags
 
 

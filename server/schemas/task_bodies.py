@@ -5,7 +5,7 @@ Names and types come from the schemas that validate, ranges, choices and default
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -14,25 +14,15 @@ from pydantic.alias_generators import to_camel
 
 from core.settings import VENUES
 from server.schemas.bid_config import BidConfigFields
-from server.schemas.bid_parts import SIZES, shown_part
+from server.schemas.bid_parts import shown_part
 from server.schemas.listing_config import ListingFields
+from server.schemas.listing_words import TAGS, VENUE, described, listing_rules, sized
 from strategy import bid_config
 from strategy.bid_config import BidConfig
-from strategy.listing.listing_config import (
-    LEAST_LOOP_SECONDS,
-    MAX_MARGIN,
-    MAX_PERCENT,
-    MOST_LOOP_SECONDS,
-    ListingConfig,
-)
+from strategy.listing.listing_config import ListingConfig
 
 Schema = dict[str, Any]
 
-_VENUE = (
-    "The marketplace, by its name in GET /api/venues; the installation's default when left out. It cannot be changed "
-    "later."
-)
-_TAGS = "Your own words for the task; they are no part of its config, and a change of them restarts nothing."
 _BID_TEXTS = {
     "slug": "Collection slug, or rune ticker with or without its bullets.",
     "type": "What the slug names.",
@@ -84,49 +74,16 @@ _BID_TEXTS = {
     "pause_on_floor_drop": "All bids go when the floor falls so far, and come back after a pause.",
     "active_hours": "There are bids only at these hours of the day.",
     "ignore_addresses": "Bids and listings of these addresses are no part of the market.",
+    "deliver_to": "Which address gets what is bought; the vault for ordinals only, and always at ord.net.",
+    "on_fill": "The auto-list task to make of each fill once it is in the vault; null: none.",
     "budget_id": "The budget whose limits it shares with other tasks; null: none.",
-    "venue": _VENUE,
-    "tags": _TAGS,
+    "venue": VENUE,
+    "tags": TAGS,
 }
-_LISTING_TEXTS = {
-    "inscription_id": "The inscription to list; it cannot be changed later.",
-    "collection_id": "Its collection; taken from an earlier look at the inscription when left out.",
-    "price_mode": "How the price is found.",
-    "price_percent": "Price as a multiple of the reference price (1.05 is 5 % above it).",
-    "price_sats": "The price, in fixed mode, where 0 is refused.",
-    "undercut_sats": "How far below the cheapest listing, in undercut mode.",
-    "min_price_sats": "The price is never below it.",
-    "cost_sats": "What the inscription cost; null is unknown.",
-    "min_margin": "Least gain over the cost as a fraction (0.1 is 10 %).",
-    "reference": "The price that pricePercent multiplies.",
-    "allow_below_reference": "Let pricePercent be below 1.",
-    "trait_type": "Trait category whose cheapest listing is the reference traitFloor.",
-    "trait_value": "Trait value of that reference.",
-    "loop_seconds": "Seconds between two cycles; null is the default of 30.",
-    "dry_run": "Decide, have the signer judge the marketplace's draft, and report; nothing is signed or listed.",
-    "price_schedule": "Prices over time: each step holds from its hour on, in place of the price above.",
-    "ignore_addresses": "Listings of these addresses are no part of the market.",
-    "venue": _VENUE,
-    "tags": _TAGS,
-}
-
-
-def _described(schema: Schema, texts: Mapping[str, str]) -> None:
-    """Gives every field its words and drops its default, which only marks optional fields."""
-    for name, text in texts.items():
-        property_ = schema["properties"][to_camel(name)]
-        property_.pop("default", None)
-        property_["description"] = text
-
-
-def _sized(schema: Schema) -> None:
-    for name, sizes in SIZES.items():
-        if (property_ := schema["properties"].get(to_camel(name))) is not None:
-            property_.get("anyOf", [property_])[0].update(sizes)
 
 
 def _bid_rules(schema: Schema) -> None:
-    _described(schema, _BID_TEXTS)
+    described(schema, _BID_TEXTS)
     of = {name: schema["properties"][to_camel(name)] for name in _BID_TEXTS}
     for name, choices in bid_config.CHOICES.items():
         of[name]["enum"] = list(choices)
@@ -137,7 +94,7 @@ def _bid_rules(schema: Schema) -> None:
         of[name].update(exclusiveMinimum=0, maximum=bid_config.MAX_PERCENT)
     for name, (lowest, highest) in bid_config.FRACTION_RANGES.items():
         of[name].get("anyOf", [of[name]])[0].update(minimum=lowest, maximum=highest)
-    _sized(schema)
+    sized(schema)
     of["quantity"]["exclusiveMinimum"] = 0
     of["fee_rate"]["anyOf"] = [
         {"type": "string", "enum": list(bid_config.FEE_TIERS)},
@@ -146,20 +103,6 @@ def _bid_rules(schema: Schema) -> None:
     for name in ("trait_type", "trait_value"):
         of[name]["maxLength"] = bid_config.MAX_TEXT
     of["venue"]["enum"] = list(VENUES)
-
-
-def _listing_rules(schema: Schema) -> None:
-    _described(schema, _LISTING_TEXTS)
-    _sized(schema)
-    schema["properties"]["pricePercent"].update(exclusiveMinimum=0, maximum=MAX_PERCENT)
-    schema["properties"]["minMargin"].update(minimum=0, maximum=MAX_MARGIN)
-    for name in ("traitType", "traitValue"):
-        schema["properties"][name]["maxLength"] = bid_config.MAX_TEXT
-    schema["properties"]["venue"]["enum"] = list(VENUES)
-    schema["properties"]["loopSeconds"]["anyOf"] = [
-        {"type": "integer", "minimum": LEAST_LOOP_SECONDS, "maximum": MOST_LOOP_SECONDS},
-        {"type": "null"},
-    ]
 
 
 def _new(describe: Callable[[Schema], None], config: Any, required: str) -> Callable[[Schema], None]:
@@ -197,7 +140,7 @@ def describe_preview(schema: Schema) -> None:
 
 def describe_listing_preview(schema: Schema) -> None:
     """Describes a listing's preview: a new task, or a change where a task is named."""
-    _new(_listing_rules, ListingConfig, "inscription_id")(schema)
+    _new(listing_rules, ListingConfig, "inscription_id")(schema)
     schema["properties"]["taskId"].pop("default", None)
     del schema["required"]
 
@@ -223,16 +166,16 @@ class BiddingConfig(BidConfigFields):
 class NewAutolistTask(ListingFields):
     """An auto-list task to be created."""
 
-    model_config = ConfigDict(json_schema_extra=_new(_listing_rules, ListingConfig, "inscription_id"))
+    model_config = ConfigDict(json_schema_extra=_new(listing_rules, ListingConfig, "inscription_id"))
 
 
 class AutolistTaskChange(ListingFields):
     """Fields of an auto-list task; omitted ones stay as they are."""
 
-    model_config = ConfigDict(json_schema_extra=_listing_rules)
+    model_config = ConfigDict(json_schema_extra=listing_rules)
 
 
 class AutolistConfig(ListingFields):
     """An auto-list task's config: every field with its effective value."""
 
-    model_config = ConfigDict(json_schema_extra=_stored(_listing_rules, ListingConfig))
+    model_config = ConfigDict(json_schema_extra=_stored(listing_rules, ListingConfig))

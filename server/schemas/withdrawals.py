@@ -182,6 +182,14 @@ class FundingRow(Answer):
     way_out: Annotated[str, Field(description="How they come out again.")]
 
 
+class Receiver(Answer):
+    """An address that gets what is bought."""
+
+    deliver_to: Literal["ordinalsAddress", "vault"]
+    address: str
+    tasks: Annotated[list[int], Field(description="The bidding tasks that deliver there.")]
+
+
 class Wallet(Answer):
     """The caller's addresses here, the money behind their bids, and withdrawals on their way."""
 
@@ -190,6 +198,7 @@ class Wallet(Answer):
     ]
     vault: Annotated[str, Field(description="Listings are signed here.")]
     ordinals_address: str
+    receives: Annotated[list[Receiver], Field(description="Which address gets what is bought, by `deliverTo`.")]
     bidding_wallet: MarketplaceWallet | None
     exposure: Annotated[int, Field(ge=0, description="Sats of all orders that are not closed.")]
     worst_loss: Annotated[

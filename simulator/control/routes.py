@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from simulator import money
 from simulator.calls.limits import BURST, PER_MONTH, PER_SECOND
 from simulator.control.chain import Blocks, Confirm, PutBiddingWallets, PutCoins
 from simulator.control.listings import Delist, Escrow, Move, PutOutput, PutPoison, buy_listing, flag
@@ -98,13 +99,17 @@ class Sell(JsonHandler):
     block when `confirmed` is false; the answer has `txid`, `buyer` and the new `outpoint` too. Of listings at several
     venues the oldest goes, or that at `venue`.
 
+    With `networkFee` a sale into a bid costs its bidder so many sats more, as a purchase's transaction does.
+
     Without `fillQuantity` one inscription, or all tokens that a rune bid asks for. Answers the bid with price and
     quantity of what was sold, `remaining` being what it still asks for.
     """
 
     def post(self) -> None:
         body = self.body()
-        only(body, frozenset({"slug", "inscriptionId", "bidId", "fillQuantity", "confirmed", "venue"}), "the body")
+        names = frozenset({"slug", "inscriptionId", "bidId", "fillQuantity", "confirmed", "venue", "networkFee"})
+        only(body, names, "the body")
+        fee = whole(body.get("networkFee", 0), "networkFee", 0, MAX_WHOLE)
         slug, inscription, bid_id, venue = (
             text(body[name], name) if body.get(name) is not None else None
             for name in ("slug", "inscriptionId", "bidId", "venue")
@@ -115,6 +120,8 @@ class Sell(JsonHandler):
             return
         wanted = amount(body["fillQuantity"], "fillQuantity") if body.get("fillQuantity") is not None else None
         bid, sales = sell(self.world.engine, slug, inscription, bid_id, wanted)
+        self.world.engine.wallets.pay_from_backing(bid.maker, fee)
+        money.follow(self.world.engine, bid.maker)
         still_open = self.world.engine.order(bid.order_id) is not None
         self.send(
             {

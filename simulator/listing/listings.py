@@ -56,7 +56,9 @@ class Signed:
 def draft(engine: Engine, terms: AskTerms) -> Drafts:
     """Drafts the PSBTs that list an inscription. Raises Refusal when this seller cannot list it now."""
     coin, _ = holding(engine, terms)
-    return drafts(coin, TransactionOutput(terms.price + coin.value, script_of(terms.receive)), terms.internal_key)
+    kept = terms.price * engine.seller_fee_ppm // 1_000_000
+    payout = TransactionOutput(terms.price - kept + coin.value, script_of(terms.receive))
+    return drafts(coin, payout, terms.internal_key)
 
 
 def list_signed(engine: Engine, terms: AskTerms, signed: Signed, visible_ms: int = 0) -> Order:

@@ -157,3 +157,11 @@ def test_every_setting_is_documented() -> None:
     page = (ROOT / "docs" / "settings.md").read_text()
     names = [option.variable for option in OPTIONS] + [f"BIDKEEPER_{name.upper()}_FILE" for name in SECRETS]
     assert [name for name in [*names, "BIDKEEPER_CONFIG"] if f"`{name}`" not in page] == []
+
+
+def test_what_a_venue_keeps_is_known_on_the_practice_market_and_where_it_may_keep_nothing() -> None:
+    settings = load({"BIDKEEPER_SIMULATOR_SELLER_FEE_PPM": "20000", "BIDKEEPER_SATFLOW_SELLER_FEE_PPM": "20000"})
+    assert settings.known_seller_fee("simulator", 105_000) == 2_100
+    assert settings.known_seller_fee("simulator-ordnet", 105_099) == 1_050
+    assert settings.known_seller_fee("satflow", 105_000) is None
+    assert settings.known_seller_fee("unisat", 105_000) == 0

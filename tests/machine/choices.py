@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from strategy.bid_config import BidConfig, problems
-from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop
+from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop, OnFill
+from strategy.listing.listing_config import ListingConfig, dump_listing_config
 
 SLUGS, TICKER = ("cats", "dogs"), "MODELRUNE"
 # Of each operation of the venue, the ways in which it may fail. Left out are lies that leave nobody a way to know: a
@@ -103,11 +104,19 @@ runes = st.builds(
 LEVELS = (BidLevel(Decimal("0.85"), 1), BidLevel(Decimal("0.6"), 2))
 
 
+RULE = OnFill(dump_listing_config(ListingConfig(min_margin=Decimal("0.1"))), start=False)
+
+
+def _to_vault(config: BidConfig, is_wanted: bool, rule: OnFill | None) -> BidConfig:
+    return replace(config, deliver_to="vault", on_fill=rule) if is_wanted else config
+
+
 def _with_levels(config: BidConfig, are_wanted: bool) -> BidConfig:
     """Returns the config with levels in place of its even ladder, where they are fractions."""
     return replace(config, bid_levels=LEVELS, bid_count=3) if are_wanted and config.bid_mode == "percent" else config
 
 
 ordinals = st.builds(_with_levels, ordinals, _seldom(False, True))
+ordinals = st.builds(_to_vault, ordinals, _seldom(False, True), st.sampled_from([None, RULE]))
 ordinals = ordinals.filter(lambda config: not problems(config))
 configs = st.one_of(ordinals, ordinals, runes.filter(lambda config: not problems(config)))

@@ -33,6 +33,11 @@ class Watch:
         self._audit: list[Row] = []
         self._audit_read = 0
         self._last_cycle = 0
+        # Of each user, by whether the vault gets the goods.
+        self._addresses = {
+            user.id: {False: user.ordinals_address, True: house.signer.addresses(user.address).vault}
+            for user in owners.users
+        }
 
     def broken(self) -> list[str]:
         """Returns the promises that do not hold now."""
@@ -91,6 +96,8 @@ class Watch:
 
     def _of_model(self, run: Joined) -> Iterator[str]:
         yield from self._beyond_its_config(run)
+        yield from self._delivered_elsewhere(run)
+        yield from self._not_noted(run)
         seeing = copy(run)
         seeing.bids = [bid for bid in run.bids if not self._is_blind(run, bid)]
         yield from _found(BY_SIGHT, seeing)
@@ -106,6 +113,22 @@ class Watch:
             fits = config.bid_mode != "fixed" or config.bid_fixed_low <= bid.price <= config.bid_fixed_high
             if bid.price > cap or not fits:
                 yield f"beyond_its_config: {bid.price} on {bid.slug}, hard cap {cap}"
+
+    def _delivered_elsewhere(self, run: Joined) -> Iterator[str]:
+        """Signed for another address than the order has, or than the config that its worker was started with says."""
+        for bid, order in run.pairs():
+            config = self._house.manager.configs[order["task_id"], order["token"]]
+            receive, wanted = bid.message.split(":")[2], self._addresses[order["user_id"]][config.to_vault]
+            if not receive == order["receive"] == wanted:
+                yield f"delivered_elsewhere: {bid.price} on {bid.slug} to {receive}, order {order['id']}, not {wanted}"
+
+    def _not_noted(self, run: Joined) -> Iterator[str]:
+        """Filled, and the wish of the task to have it listed, which it always or never had, is not noted with it."""
+        for order in run.orders:
+            if order["close_reason"] == "filled" and not order["dry_run"]:
+                wishes = {config.on_fill is not None for config in run.configs(order["task_id"])}
+                if wishes == {order["autolist_state"] is None}:
+                    yield f"not_noted: order {order['id']} is {order['autolist_state']}"
 
     def _is_blind(self, run: Joined, bid: Bid) -> bool:
         """Tells whether it may hang on nothing but a fixed range, since the book could not be read."""

@@ -46,6 +46,8 @@ async def test_create_answers_the_stopped_task(service: Service) -> None:
         "lastErrorParams": None,
         "createdAt": "2025-11-20T12:00:00.000Z",
         "venue": "simulator",
+        "sourceFillId": None,
+        "costSource": None,
         "tags": [],
         "warnings": ["no minPriceSats and no costSats: the price follows the market down without a limit"],
     }

@@ -35,9 +35,11 @@ async def test_a_task_shows_its_listing(service: Service) -> None:
         "lowestOutstanding": 100_000,
         "lowestNote": None,
         "proceeds": None,
+        "proceedsNote": None,
     }
     assert (sold["state"], sold["closeReason"], sold["proceeds"]) == ("closed", "sold", 107_800)
     assert sold["lowestOutstanding"] is None
+    assert "payment address" in sold["proceedsNote"] and '{"from": "payment"}' in sold["proceedsNote"]
     assert (await service.ask("GET", "/api/autolist")).json[0]["listing"] == sold
 
 

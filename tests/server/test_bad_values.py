@@ -156,6 +156,18 @@ LISTING_BAD: dict[str, list[str]] = {
     "traitType": NO_TEXT,
     "traitValue": NO_TEXT,
 }
+BAD["deliverTo"] = [*NO_CHOICE, '"Vault"']
+BAD["onFill"] = [
+    *("5", "true", '"a"', "[]", "{}", '{"autolist":{}}', '{"start":true}', '{"autolist":5,"start":true}'),
+    *(f'{{"autolist":{{}},"start":{start}}}' for start in NO_FLAG),
+    *(f'{{"autolist":{{}},"start":true,"maxOpen":{most}}}' for most in (*NO_WHOLE, "0", "501")),
+    *('{"autolist":{},"start":true,"more":1}', '{"autolist":{"venue":"simulator"},"start":true}'),
+    *(
+        f'{{"autolist":{{"{name}":{text}}},"start":false}}'
+        for name in ("pricePercent", "minMargin", "reference", "costSats", "priceSchedule")
+        for text in LISTING_BAD[name]
+    ),
+]
 
 
 def body(base: dict[str, object], field: str, text: str) -> str:

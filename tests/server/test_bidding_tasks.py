@@ -58,6 +58,8 @@ DEFAULTS = {
     "pauseOnFloorDrop": None,
     "activeHours": None,
     "ignoreAddresses": [],
+    "deliverTo": "ordinalsAddress",
+    "onFill": None,
     "budgetId": None,
 }
 

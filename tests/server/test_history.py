@@ -60,6 +60,7 @@ async def test_a_purchase_is_told_with_all_that_is_known_of_it(service: Service)
                 "bidPlacedAt": "2025-11-20T12:00:00.000Z",
                 "filledAt": "2025-11-20T12:03:00.000Z",
                 "dryRun": False,
+                "autolist": None,
             }
         ],
         "next": None,

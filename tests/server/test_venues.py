@@ -111,7 +111,11 @@ async def test_a_change_that_the_venue_cannot_do_is_refused(service: Service) ->
 
     answer = await service.ask("PUT", f"/api/tasks/{created.json['id']}", {"type": "rune", "slug": "DOG"})
 
-    assert details(answer) == ["type: Practice market, ord.net's dialect takes no bids of type rune"]
+    told = ["type: Practice market, ord.net's dialect takes no bids of type rune"]
+    only = ["deliverTo: Practice market, ord.net's dialect delivers to the vault only"]
+    assert details(answer) == ["deliverTo: must be ordinalsAddress for runes: they cannot be got out of the vault yet"]
+    rune = {"type": "rune", "slug": "DOG", "deliverTo": "ordinalsAddress"}
+    assert details(await service.ask("PUT", f"/api/tasks/{created.json['id']}", rune)) == told + only
 
 
 @pytest.mark.gen_test

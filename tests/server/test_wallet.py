@@ -22,6 +22,10 @@ async def test_the_wallet_shows_addresses_balance_and_exposure(service: Service)
         "payment": keys["payment"],
         "vault": keys["vault"],
         "ordinalsAddress": OWNER,
+        "receives": [
+            {"deliverTo": "ordinalsAddress", "address": OWNER, "tasks": []},
+            {"deliverTo": "vault", "address": keys["vault"], "tasks": []},
+        ],
         "biddingWallet": {"address": "bc1qmultisig", "balanceSats": 123_456},
         "exposure": 0,
         "worstLoss": 123_456,

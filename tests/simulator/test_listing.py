@@ -52,6 +52,15 @@ async def test_a_draft_spends_the_inscription_and_pays_price_and_postage(desk: D
     assert (await own_listings(desk), await desk.events()) == ({}, [])
 
 
+async def test_a_seller_is_paid_less_what_the_market_keeps(desk: Desk) -> None:
+    desk.world.engine.seller_fee_ppm = 20_000
+    await hold(desk)
+    draft, item = await drafted(desk), await desk.data("item", inscriptionId=PUPPET)
+    (payout,) = decode(b64decode(draft["plain"])).transaction.outputs
+    assert payout.value == 900_000 - 18_000 + item["outputValue"]
+    assert (await list_item(desk))[0] == 200
+
+
 async def test_a_signed_listing_is_shown_everywhere(desk: Desk) -> None:
     await hold(desk, PUPPET, OTHER)
 

@@ -38,6 +38,14 @@ async def test_a_sale_fills_the_best_bid_and_debits_the_account(desk: Desk) -> N
     assert contents["results"]["ordinals"][0]["token"]["inscription_id"] == sold["inscriptionId"]
 
 
+async def test_a_purchase_may_cost_its_bidder_a_fee_as_well(desk: Desk) -> None:
+    await desk.list_puppets(100_000)
+    await desk.sim("PUT", f"wallets/{ANN.payment}", {"balance": 100_000})
+    await desk.placed(price=60_000)
+    sold = await desk.sim("POST", "sell", {"slug": PUPPETS, "networkFee": 600})
+    assert (sold["sold"]["price"], await _balance(desk)) == (60_000, 39_400)
+
+
 async def test_an_inscription_is_sold_to_the_best_bid_that_it_meets(desk: Desk) -> None:
     asks = [{"price": 90_000, "traits": {"Hat": "Red"}, "inscriptionId": PUPPET}]
     await desk.sim("PUT", f"collections/{PUPPETS}", {"asks": asks})

@@ -14,7 +14,7 @@ from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.entry import Entry
 from strategy.intents import BidPlan, BudgetRoom, Limits, Memory, OwnOrder, Rules
 from strategy.reasons import Reason
-from tests.strategy.checker import Case
+from tests.strategy.checked_case import Case
 from tests.strategy.market import NOW, carry_out
 
 IGNORED = "bidderwhoisignored"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strategy.bid_config import BidConfig, problems, unsupported
-from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop
+from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop, OnFill
 from strategy.bidding.measure import measure
 from strategy.book import History, Snapshot
 from strategy.intents import BidPlan
@@ -70,7 +70,8 @@ FLIPS: dict[str, tuple[BidConfig, Any, Snapshot, Any]] = {
 # Fields that others use: the readers, the placing and the limits; `max_fills` and the like come as Limits.
 ELSEWHERE = {
     "slug", "max_bid_total", "fee_rate", "cancel_on_stop", "max_fills", "spend_cap_sats", "dry_run",
-    "pause_after_fill_seconds", "max_fills_per_day", "spend_cap_per_day_sats", "active_hours", "budget_id",
+    "pause_after_fill_seconds", "max_fills_per_day", "spend_cap_per_day_sats", "active_hours", "deliver_to", "on_fill",
+    "budget_id",
 }  # fmt: skip
 
 
@@ -97,7 +98,8 @@ def test_what_is_used_elsewhere_changes_no_plan() -> None:
     changes = {
         "slug": "other-cats", "max_bid_total": 1, "fee_rate": "fastestFee", "cancel_on_stop": False, "max_fills": 1,
         "spend_cap_sats": 1, "dry_run": True, "pause_after_fill_seconds": 0, "max_fills_per_day": 1,
-        "spend_cap_per_day_sats": 1, "active_hours": ActiveHours("UTC", "08:00", "09:00"),
+        "spend_cap_per_day_sats": 1, "active_hours": ActiveHours("UTC", "08:00", "09:00"), "deliver_to": "vault",
+        "on_fill": OnFill("{}", start=True),
         "budget_id": 1,
     }  # fmt: skip
     assert changes.keys() == ELSEWHERE

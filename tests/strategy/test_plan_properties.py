@@ -13,7 +13,8 @@ import pytest
 from strategy.intents import BidPlan, PlaceIntent
 from strategy.reasons import Reason
 from tests.examples import part_of
-from tests.strategy.checker import Case, violations
+from tests.strategy.checked_case import Case
+from tests.strategy.checker import violations
 from tests.strategy.listings import REASONS
 from tests.strategy.market import AMPLE, NOW, ORDINALS, RULES, book, carry_out, ladder_config, orders, plan, rivals
 from tests.strategy.random_cycles import Cycle, random_cycle

@@ -54,6 +54,7 @@ BID = BidMessage(
     expires_ms=START_MS + HOUR_MS,
     slug="bitcoin-frogs",
     timestamp_ms=START_MS,
+    receive=GRANT.receive,
 )
 
 

@@ -45,6 +45,7 @@ class Judge:
     answers: dict[str, Any] = field(default_factory=dict)
     challenges: int = 0
     listings: int = 0
+    delivered: set[bool] = field(default_factory=set)  # of signed bids: whether to the vault
 
     def granted(self, grant: Grant) -> None:
         self.grants[grant.task, grant.token] = grant
@@ -53,7 +54,9 @@ class Judge:
         asked, grant = request["bid"], self.grants[request["task"], request["token"]]
         keys = fixed_keys(USER).secrets_of(grant.user).public
         payment, public_key, receive, price, quantity, expires, slug, stamp = answer["message"].split(":")
-        assert (payment, public_key, receive) == (keys.payment, keys.payment_pubkey, grant.receive)
+        assert (payment, public_key) == (keys.payment, keys.payment_pubkey)
+        assert receive == (keys.vault if grant.to_vault else grant.receive)
+        self.delivered.add(grant.to_vault)
         assert (price, quantity, slug) == (str(asked["price"]), asked["quantity"], grant.slug)
         assert (expires, stamp) == (str(asked["expires_ms"]), str(asked["timestamp_ms"]))
         assert _QUANTITY.fullmatch(quantity)

@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 
 from core.errors import PeerRefused
-from tests.wallet.conftest import BID, GRANT, OTHER_USER, intent
+from tests.wallet.conftest import BID, GRANT, OTHER_USER, USER, intent
 from tests.wallet.evil import Judge
 from tests.wallet.facts_server import facts_server, ok, wire
+from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listing_desk import LIST_GRANT, SECURE_AT_PLAY, TASK, listing, listing_of
 from tests.wallet.listings import INSCRIPTION, PRICE, honest
-from tests.wallet.proofs import STRANGER, p2tr_address
+from tests.wallet.proofs import OWNER, STRANGER, p2tr_address
 from tests.wallet.psbt_mutants import mutant
 from tests.wallet.socket_house import House, house
 from tests.wallet.test_evil_gateway import hostile_text
@@ -48,7 +49,15 @@ CEILINGS = Ceilings(
 FAR_MS = LIST_GRANT.expires_ms
 GRANTS = [
     replace(GRANT, expires_ms=FAR_MS),
-    replace(GRANT, task=18, slug="runestone", hardcap_sats=120_000, outstanding_task_sats=130_000, expires_ms=FAR_MS),
+    replace(
+        GRANT,
+        task=18,
+        slug="runestone",
+        hardcap_sats=120_000,
+        outstanding_task_sats=130_000,
+        expires_ms=FAR_MS,
+        to_vault=True,
+    ),
     replace(
         GRANT, task=19, user=OTHER_USER, outstanding_sats=250_000, outstanding_task_sats=250_000, expires_ms=FAR_MS
     ),
@@ -132,8 +141,16 @@ class EvilWorker:
             life = rng.choice([0, -1, 2**52])
         bid = asdict(BID) | {"intent": intent(number), "price": price, "expires_ms": now + life, "timestamp_ms": now}
         bid["slug"] = grant.slug if rng.random() < 0.95 else rng.choice([BID.slug, "a:b", "", "runestone"])
+        bid["receive"] = self._receive(grant)
         bid["quantity"] = rng.choice(["1"] * 60 + ["1000", "0.5", "0", "1e3", "01", "-1", "1:2", " 1"])
         return {"op": "sign_bid", **rights, "bid": bid}
+
+    def _receive(self, grant: Grant) -> str:
+        """Returns where the grant's goods go, and now and then somewhere else."""
+        vault = fixed_keys(USER).secrets_of(grant.user).public.vault
+        if self.rng.random() < 0.95:
+            return vault if grant.to_vault else grant.receive
+        return self.rng.choice([vault, grant.receive, p2tr_address(STRANGER), p2tr_address(OWNER).upper()])
 
     def _challenge(self, number: int) -> dict[str, Any]:
         request = {"op": "sign_challenge", **self._rights(), "challenge": hostile_text(self.rng)}
@@ -188,6 +205,7 @@ class EvilWorker:
                 outstanding_task_sats=self.rng.choice([200_000, 2**50]),
                 max_expiry_ms=2**52,
                 receive=p2tr_address(STRANGER),
+                to_vault=self.rng.random() < 0.5,
                 inscription_id=INSCRIPTION,
                 min_price_sats=self.rng.choice([200_000, PRICE]),
             )
@@ -206,6 +224,21 @@ class EvilWorker:
         return spoilt
 
 
+def test_a_worker_moves_no_delivery_to_the_vault_and_none_away_from_it(tmp_path: Path) -> None:
+    with house(tmp_path, CEILINGS) as opened:
+        vault = fixed_keys(USER).secrets_of(GRANT.user).public.vault
+        for task, to_vault in ((17, False), (18, True)):
+            secret = opened.client.grant(replace(GRANT, task=task, to_vault=to_vault, expires_ms=FAR_MS))
+            rights, right = {"task": task, "token": GRANT.token, "secret": secret}, vault if to_vault else GRANT.receive
+            wrong = GRANT.receive if to_vault else vault
+            now = {"timestamp_ms": opened.now_ms, "expires_ms": opened.now_ms + 60_000, "intent": intent(task)}
+            with pytest.raises(PeerRefused, match="the receiving address is not the grant's"):
+                opened.ask({"op": "sign_bid", **rights, "bid": asdict(BID) | now | {"receive": wrong}})
+            signed = opened.ask({"op": "sign_bid", **rights, "bid": asdict(BID) | now | {"receive": right}})
+            assert signed["message"].split(":")[2] == right
+        assert verify_chain(opened.audit_path) == 2
+
+
 def test_ten_thousand_requests_of_an_evil_worker(tmp_path: Path) -> None:
     rng = random.Random(f"worker {SEED}")
     with house(tmp_path, CEILINGS) as opened, facts_server(opened.facts_socket, lambda request: ok(wire())):
@@ -216,6 +249,7 @@ def test_ten_thousand_requests_of_an_evil_worker(tmp_path: Path) -> None:
         print(f"seed {SEED}: {dict(tags.most_common())}")
         assert len(judge.bids) > REQUESTS // 20
         assert judge.challenges > REQUESTS // 100 and judge.listings > 0
+        assert judge.delivered == {True, False}
         tried = {
             "outstanding-task",
             "outstanding-user",

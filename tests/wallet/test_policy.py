@@ -239,6 +239,16 @@ def test_msg_template() -> None:
             policy.msg_template(GRANT, bid, KEYS)
 
 
+def test_a_bid_delivers_where_the_grant_says_and_nowhere_else() -> None:
+    to_vault, at_vault = replace(GRANT, to_vault=True), replace(BID, receive=KEYS.vault)
+    assert policy.msg_template(GRANT, BID, KEYS).split(":")[2] == GRANT.receive
+    assert policy.msg_template(to_vault, at_vault, KEYS).split(":")[2] == KEYS.vault
+    nowhere = replace(BID, receive="bc1pstranger")
+    for grant, bid in ((GRANT, at_vault), (to_vault, BID), (GRANT, nowhere), (to_vault, nowhere)):
+        with pytest.raises(PolicyRefused, match="msg-template: the receiving address"):
+            policy.msg_template(grant, bid, KEYS)
+
+
 def test_offer_terms() -> None:
     offer = OfferToSign("0" * 32, 1, "1", 1, GRANT.slug, ("psbt",), "ab", ("coin",))
     policy.offer_terms(GRANT, offer)

@@ -26,9 +26,9 @@ LONG_AGO_MS = 600_000  # a bid that was at the venue at our last look was not so
 class Explainer:
     """Looks up the fate of a task's orders, for one pass over them. Sales are read when needed.
 
-    `buyers` are the addresses that a sale to us may name. `cover` returns the dearest bid (sats) that the bidding
-    wallet covers now, fees considered, or None when that is unknown. `partly` are orders last seen sold in part, so
-    that they were not cancelled whole.
+    `buyers` are the addresses that a sale to us may name; one into an order names that order's own two. `cover`
+    returns the dearest bid (sats) that the bidding wallet covers now, fees considered, or None when that is unknown.
+    `partly` are orders last seen sold in part, so that they were not cancelled whole.
     """
 
     def __init__(
@@ -97,7 +97,9 @@ class Explainer:
         if sale.bid_id and any(other.venue_id == sale.bid_id for other in orders.wallet_orders(order.wallet)):
             return False  # it was another bid of ours; this one's id was never told
         is_price = sale.price == order.price_sats or (order.id in self.partly and sale.price < order.price_sats)
-        return is_price and sale.buyer in self._buyers and sale.sold_ms + CLOCKS_MS >= order.created_ms
+        # Two of our bids may have one price, and deliver to different addresses.
+        buyers = {order.wallet, order.receive} if order.receive else self._buyers
+        return is_price and sale.buyer in buyers and sale.sold_ms + CLOCKS_MS >= order.created_ms
 
     def _unspent(self, wallet: str) -> frozenset[str] | None:
         try:

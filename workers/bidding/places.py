@@ -111,6 +111,7 @@ class BidPlacer:
             trait=intent.trait,
             dry_run=terms.config.dry_run,
             coins=" ".join(coin.outpoint for coin in coins),
+            receive=terms.receive,
         )
         return orders.reserve(new, terms.exposure_limits, now_ms, replaced)
 

@@ -66,6 +66,7 @@ class TextSigning:
             expires_ms=order.expires_ms,
             slug=order.slug,
             timestamp_ms=context.clock_ms(),
+            receive=order.receive,
         )
         context.crash("after_build")
         found = _asked(
@@ -195,7 +196,7 @@ def _bid(order: Order, terms: Terms, timestamp_ms: int) -> BidOrder:
         kind=kind_of(terms.config),
         payment=terms.keys.payment,
         payment_pubkey=terms.keys.payment_pubkey,
-        receive=terms.receive,
+        receive=order.receive,
         expires_ms=order.expires_ms,
         timestamp_ms=timestamp_ms,
         signature="",

@@ -38,10 +38,17 @@ def terms_of(inputs: CycleInputs, decision: Decision, untracked_sats: int) -> Te
     config, assignment, venue, keys = inputs.config, inputs.assignment, inputs.context.venue, inputs.keys
     most_sats = inputs.context.settings.max_exposure_sats
     exposure_limits = exposure_limits_of(config, assignment.plan, decision.entry.limits, most_sats, untracked_sats)
-    # Where bids are transactions the venue knows us by our own two addresses, and the vault is the other one.
-    receive = keys.vault if venue.bids_are_psbt else assignment.user.ordinals_address
+    receive = keys.vault if goes_to_vault(config, venue) else assignment.user.ordinals_address
     life = life_ms(config, inputs.profile, venue, patience_of(decision.entry.limits.signed))
     return Terms(config, assignment.user.id, receive, keys, venue, exposure_limits, life)
+
+
+def goes_to_vault(config: BidConfig, venue: Capabilities) -> bool:
+    """Tells whether the vault gets what a bid buys.
+
+    Where bids are transactions it always does: the venue knows us by our own two addresses, and the vault is the other.
+    """
+    return config.to_vault or venue.bids_are_psbt
 
 
 def life_ms(config: BidConfig, profile: VenueProfile, venue: Capabilities, patience: Decimal = Decimal(1)) -> int:

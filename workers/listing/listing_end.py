@@ -69,8 +69,8 @@ class EndFinder:
         return min(ours, key=lambda sale: sale.sold_ms, default=None)
 
     def _sold_for(self, sale: Sale, newest: Listing) -> SoldFor:
-        # The signer signs for the whole price but for what the operator lets the venue keep, and then nobody knows.
-        fee_sats = None if self._context.settings.seller_fee_ppm(newest.venue) else 0
+        # The signer signs for the whole price but for what the operator lets the venue keep.
+        fee_sats = self._context.settings.known_seller_fee(newest.venue, sale.price)
         # In an escrow the sale spends another output, which the ledger does not know.
         is_in_escrow = newest.venue in escrow_terms_of(self._context.settings)
         txid = None if is_in_escrow else self._spent_by(newest.outpoint)

@@ -43,6 +43,7 @@ from models.tasks import tasks
 from models.tasks.table import RUNNING
 from workers import task_lock
 from workers.manager.background import Background
+from workers.manager.fill_lister import FillLister
 from workers.manager.keeper import Keeper
 from workers.manager.places import WorkerPlaces
 from workers.manager.reconcile import Step, TaskFacts, next_step
@@ -91,6 +92,7 @@ class Manager:
         self._keepers: dict[int, Keeper] = {}
         self._stopping = False
         self._asked_before: dict[int, Step] | None = None
+        self._fills = FillLister(settings, timing.fill_look_s, now_ms)
         self._surroundings = Surroundings(
             settings=settings,
             spawner=spawner,
@@ -127,6 +129,7 @@ class Manager:
         self._server = await serve(self._settings.manager_socket, self.answer)
         self._background.run(self._every(self._timing.sweep_s, self._sweep))
         self._background.run(self._every(self._timing.full_sweep_s, self._full_sweep))
+        self._background.run(self._every(self._timing.fill_look_s, self._fills.look))
 
     async def stop(self) -> None:
         """Ends every worker. Their bids stay, and wanted tasks stay wanted."""

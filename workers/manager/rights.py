@@ -30,7 +30,7 @@ from strategy.listing.listing_config import ListingConfig, load_listing_config
 from strategy.listing.price import guard
 from wallet.protocol import Grant
 from wallet.signer_client import SignerClient, SignerError, SignerLocked, SignerUnavailable
-from workers.bidding.terms import life_ms
+from workers.bidding.terms import goes_to_vault, life_ms
 from workers.context import Kind
 from workers.manager.background import in_thread
 
@@ -162,7 +162,8 @@ def bidder_grant(
     row: Task, config: BidConfig, plan: SubscriptionPlan, token: int, ends_ms: int, *, spent_sats: int
 ) -> Grant:
     """Makes a grant to bid and cancel within the config; `spent_sats` are spent, prices are whole orders' sats."""
-    life = life_ms(config, profile(row.venue, kind_of(config)), capabilities(row.venue))
+    venue = capabilities(row.venue)
+    life = life_ms(config, profile(row.venue, kind_of(config)), venue)
     return replace(
         _cancelling(row, token, ends_ms),
         operations=("bid", "cancel"),
@@ -171,6 +172,7 @@ def bidder_grant(
         outstanding_sats=most_signed_user(plan),
         outstanding_task_sats=most_signed_task(config, plan, spent_sats),
         max_expiry_ms=life + EXPIRY_ALLOWANCE_MS,
+        to_vault=goes_to_vault(config, venue),
     )
 
 

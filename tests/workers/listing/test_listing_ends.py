@@ -36,7 +36,7 @@ def test_a_sale_ends_the_task_with_its_proceeds(shop: ListingWorld) -> None:
 def test_a_sale_stays_on_record(
     shop: ListingWorld, fee_ppm: int, in_block: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a venue keeps is known only if the signer lets it keep nothing, a transaction only once it is in a block."""
+    """The practice market keeps what the signer lets it; a transaction is known only once it is in a block."""
     monkeypatch.setattr(Settings, "seller_fee_ppm", lambda self, venue: fee_ppm)
     task, lister = shop.begun()
     shop.market.buy(105_000)
@@ -45,7 +45,7 @@ def test_a_sale_stays_on_record(
     (fill,) = fills.newest(int(shop.user.id), Wanted(), 5)
     assert (fill.place.side, fill.task_id, fill.price_sats, fill.inscription_id) == ("sell", task, 105_000, ITEM)
     assert (fill.sale_id, fill.place.filled_ms) == ("sale-0", shop.market.sales_[0].sold_ms)
-    assert fill.venue_fee_sats == (None if fee_ppm else 0)
+    assert fill.venue_fee_sats == (2_100 if fee_ppm else 0)
     assert fill.txid == ("33" * 32 if in_block else None)
 
 

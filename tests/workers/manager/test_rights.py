@@ -50,6 +50,20 @@ def test_a_bidder_may_bid_and_cancel_within_its_config() -> None:
 
 
 @pytest.mark.parametrize(
+    ("venue", "config", "to_vault"),
+    [
+        ("simulator", BidConfig(slug="Cats", hardcap_sats=70_000), False),
+        ("simulator", BidConfig(slug="Cats", hardcap_sats=70_000, deliver_to="vault"), True),
+        ("simulator-ordnet", BidConfig(slug="Cats", hardcap_sats=70_000), True),
+    ],
+)
+def test_goods_go_to_the_vault_where_config_or_venue_say_so(venue: str, config: BidConfig, to_vault: bool) -> None:
+    row = Task(id=17, kind="bidding", venue=venue, slug="Cats", user=USER)
+    assert bidder_grant(row, config, PLAN, 9, ends_ms=5_000, spent_sats=0).to_vault is to_vault
+    assert not drain_grant(row, 9, 0).to_vault
+
+
+@pytest.mark.parametrize(
     ("limits", "spent_sats", "most"),
     [
         ({}, 0, 2_000_000),

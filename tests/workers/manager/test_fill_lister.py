@@ -1,0 +1,268 @@
+"""The way of a fill to its auto-list task: two reads, one commit, and what keeps it waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from markets.items.whereabouts import LocatedInscription
+from models.ledger import orders, to_list
+from models.ledger.fills import Autolist, Wanted, newest
+from models.ledger.listing_table import Listing
+from models.ledger.order_table import Order
+from models.tasks import tasks
+from models.tasks.table import Task
+from strategy.bid_config import BidConfig, dump_bid_config
+from strategy.bid_parts import OnFill
+from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config
+from strategy.listing.price import guard
+from tests.workers.bidding.fakes import KEYS
+from tests.workers.bidding.world import CATS, Crash, CrashAt, World
+from workers.manager.fill_lister import FillLister, Found
+
+ITEM, OTHER = "ab" * 32 + "i0", "cd" * 32 + "i0"
+MARGIN = ListingConfig(min_margin=Decimal("0.10"))
+RULE = OnFill(dump_listing_config(MARGIN), start=True, max_open=1)
+TO_VAULT = replace(CATS, bid_count=1, deliver_to="vault", on_fill=RULE)
+HELD = LocatedInscription("held", "1" * 64 + ":0")
+DAY_S = 86_400
+
+
+class Desk:
+    """A lister of fills over the world's database, with an index that says what it is told to."""
+
+    def __init__(self, world: World, crash: Any = lambda point: None) -> None:
+        self.world, self.place, self.vault, self.reads = world, HELD, KEYS.vault, 0
+        self.fault: str | None = None
+        self.lister = FillLister(
+            world.settings, 5.0, world.clock, monotonic=lambda: world.clock.now_ms / 1000, find=self.find, crash=crash
+        )
+
+    def find(self, order: Order, address: str) -> Found:
+        assert address == "bc1quser"
+        self.reads += 1
+        return Found(self.place, self.vault, self.fault)
+
+    def look(self, *, after_s: float = 6.0, times: int = 1) -> Autolist | None:
+        for _ in range(times):
+            self.world.clock.advance(after_s)
+            asyncio.run(self.lister.look())
+        return newest(int(self.world.user.id), Wanted(side="buy"), 1)[0].autolist
+
+
+def buys(world: World, config: BidConfig = TO_VAULT, item: str | None = ITEM, fee: int = 600) -> int:
+    """The task of a bid of 75,000 that was filled."""
+    task, bidder = world.begun(config)
+    world.later(30, bidder)
+    world.clock.advance(10)
+    world.market.sales_[-1:] = [replace(world.market.sell(75_000, buyer=KEYS.vault), inscription_id=item)]
+    world.market.balance_sats -= 75_000 + fee
+    world.later(20, bidder)
+    return task
+
+
+def autolists() -> list[Task]:
+    return list(Task.select().where(Task.kind == "listing").order_by(Task.id))
+
+
+def test_the_worked_example(world: World) -> None:
+    task, desk = buys(world), Desk(world)
+    assert desk.look() == ("waiting", "it is seen in the vault, and looked at once more", None)
+    assert autolists() == []
+    listed = desk.look()
+
+    (made,) = autolists()
+    order = Order.get()
+    assert listed == ("listed", None, made.id)
+    assert (made.inscription_id, made.collection_id, made.venue, made.source_order) == (
+        ITEM,
+        "cats",
+        "simulator",
+        order.id,
+    )
+    assert made.desired == "running"
+    config = load_listing_config(made.config)
+    assert config == replace(MARGIN, cost_sats=75_600)
+    assert (guard(config, 20_000, tick=1), guard(config, 20_000, tick=1_000)) == (84_858, 85_000)
+    assert to_list.count_open(task) == 1
+    assert desk.look(times=3) == listed and desk.reads == 2
+
+
+def test_without_a_known_fee_the_cost_is_the_price_and_without_start_nothing_starts(world: World) -> None:
+    buys(world, replace(TO_VAULT, on_fill=replace(RULE, start=False)), fee=9_000)
+    Desk(world).look(times=2)
+    (made,) = autolists()
+    assert (load_listing_config(made.config).cost_sats, made.desired) == (75_000, "stopped")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        LocatedInscription("pending"),
+        LocatedInscription("unknown"),
+        LocatedInscription("spent"),
+        replace(HELD, is_in_escrow=True),
+    ],
+)
+def test_what_is_not_confirmed_in_the_vault_waits(world: World, place: LocatedInscription) -> None:
+    buys(world)
+    desk = Desk(world)
+    desk.look()
+    desk.place = place  # the second read disagrees
+    assert desk.look() == ("waiting", f"it is not confirmed in the vault {KEYS.vault} yet", None)
+    desk.place = HELD
+    assert desk.look(after_s=11)[0] == "waiting"  # type: ignore[index]
+    desk.place = replace(HELD, outpoint="2" * 64 + ":1")
+    assert desk.look()[0] == "waiting", "another output than the first read saw"  # type: ignore[index]
+    assert autolists() == []
+    assert desk.look()[0] == "listed"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("point", ["fill-seen", "fill-listed"])
+def test_a_manager_that_dies_makes_one_task_and_no_second(world: World, point: str) -> None:
+    buys(world)
+    dying = Desk(world, CrashAt(point))
+    dying.look()
+    with pytest.raises(Crash):
+        dying.look()
+    assert len(autolists()) == (point == "fill-listed")
+    assert Desk(world).look(times=3)[0] == "listed"  # type: ignore[index]
+    assert len(autolists()) == 1
+
+
+def test_a_death_between_the_task_and_the_end_of_the_wish_leaves_neither(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buys(world)
+    desk = Desk(world)
+    desk.look()
+    with monkeypatch.context() as dying:
+        dying.setattr(to_list, "_end", lambda *_: (_ for _ in ()).throw(Crash("in the commit")))
+        with pytest.raises(Crash):
+            desk.look()
+    assert (autolists(), Order.get().autolist_state) == ([], "waiting")
+    assert Desk(world).look(times=2)[0] == "listed"  # type: ignore[index]
+
+
+def test_two_managers_make_one_task(world: World) -> None:
+    buys(world)
+    one, other = Desk(world), Desk(world)
+    one.look(), other.look()
+    order = to_list.waiting()[0]
+    assert one.look()[0] == "listed"  # type: ignore[index]
+    assert to_list.make_task(order, dump_listing_config(MARGIN), is_wanted=True, now_ms=1) is None
+    other.look()
+    assert len(autolists()) == 1
+
+
+def test_a_task_that_is_there_already_is_as_good(world: World) -> None:
+    buys(world)
+    user = int(world.user.id)
+    mine = tasks.create_autolist_task(
+        user, inscription_id=ITEM, collection_id=None, config=dump_listing_config(MARGIN), venue="simulator", now_ms=1
+    )
+    assert Desk(world).look(times=2) == ("listed", "there was an auto-list task for it already", mine.id)
+    assert [(row.id, row.desired, row.source_order) for row in autolists()] == [(mine.id, "stopped", None)]
+
+
+def test_more_than_max_open_wait_until_one_is_sold(world: World) -> None:
+    task = buys(world)
+    desk = Desk(world)
+    desk.look(times=2)
+    first = Order.get()
+    row = first.__data__ | {"id": 50, "intent": "x", "expires_ms": 5, "sale_id": "other", "inscription_id": OTHER}
+    Order.insert(row | {"autolist_state": "waiting", "autolist_task": None}).execute()
+    waits = ("waiting", "1 auto-list tasks of this task's fills are open, as many as maxOpen allows", None)
+    desk.look(times=2)
+    assert Order.get_by_id(50).autolist_state == "waiting" and Order.get_by_id(50).autolist_reason == waits[1]
+    assert desk.reads == 2, "nothing is asked for what would have to wait"
+    Listing.insert(
+        intent="l", task_id=autolists()[0].id, user_id=first.user_id, venue="simulator", wallet=KEYS.vault,
+        inscription_id=ITEM, outpoint="o", price_sats=1, token=1, revision=1, state="closed", close_reason="sold",
+        misses=0, created_ms=1, updated_ms=1,
+    ).execute()  # fmt: skip
+    desk.look(after_s=400, times=2)
+    assert [row.inscription_id for row in autolists()] == [ITEM, OTHER] and to_list.count_open(task) == 1
+
+
+def test_the_wish_of_now_counts_and_a_week_is_the_most(world: World) -> None:
+    task = buys(world, item=None)
+    desk = Desk(world)
+    waits = desk.look()
+    assert waits == ("waiting", "the marketplace has not told which inscription was bought", None)
+    assert desk.look(after_s=7 * DAY_S) == ("dropped", f"not possible for a week: {waits.reason}", None)
+    Order.update(autolist_state="waiting").execute()
+    tasks.change_bidding_task(
+        world.row(task), type="ordinals", slug="cats", slug_key="cats",
+        config=dump_bid_config(replace(TO_VAULT, on_fill=None)),
+    )  # fmt: skip
+    assert Desk(world).look() == ("dropped", "its task no longer wants it: onFill is null", None)
+    Order.update(autolist_state="waiting").execute()
+    tasks.mark_deleted(world.row(task), 1)
+    assert Desk(world).look() == ("dropped", "its task was deleted", None)
+
+
+def test_what_was_delivered_elsewhere_is_not_listed(world: World) -> None:
+    buys(world)
+    desk = Desk(world)
+    desk.vault = "bc1pother"
+    assert desk.look() == ("dropped", f"it was delivered to {KEYS.vault}, not to the vault", None)
+
+
+def test_nothing_is_asked_for_before_the_fee_could_be_noted(world: World) -> None:
+    buys(world, fee=9_000)
+    Task.update(last_cycle_ms=0).execute()
+    desk = Desk(world)
+    assert desk.look()[0] == "waiting" and desk.reads == 0  # type: ignore[index]
+    assert desk.look(after_s=125, times=2)[0] == "listed"  # type: ignore[index]
+
+
+def test_one_that_cannot_be_worked_on_keeps_no_other_waiting(world: World) -> None:
+    buys(world, replace(TO_VAULT, on_fill=replace(RULE, max_open=5)))
+    row = Order.get().__data__ | {"id": 50, "intent": "x", "expires_ms": 5, "sale_id": "s", "inscription_id": OTHER}
+    Order.insert(row).execute()
+    desk = Desk(world)
+    found = desk.find
+
+    def broken(order: Order, address: str) -> Found:
+        if order.id != 50:
+            raise OSError("the disk is full")
+        return found(order, address)
+
+    desk.lister = FillLister(world.settings, 5.0, world.clock, monotonic=lambda: world.clock.now_ms / 1000, find=broken)
+    desk.look(times=2)
+    assert [row.inscription_id for row in autolists()] == [OTHER]
+    assert Order.get_by_id(row["id"] - 49).autolist_state == "waiting"
+
+
+def test_a_rule_that_cannot_be_read_or_leads_to_no_price_waits(world: World) -> None:
+    task = buys(world)
+    costly = ListingConfig(min_margin=Decimal(100), cost_sats=None)
+    for rule, says in (("{", "onFill.autolist cannot be read"), (dump_listing_config(costly), "")):
+        config = dump_bid_config(replace(TO_VAULT, on_fill=replace(RULE, autolist=rule)))
+        Task.update(config=config).where(Task.id == task).execute()
+        Order.update(price_sats=2_000_000_000_000_000).execute()
+        waits = Desk(world).look(times=2)
+        assert waits is not None and waits.state == "waiting" and says in str(waits.reason)
+    assert autolists() == []
+
+
+def test_what_waits_long_is_looked_at_more_and_more_rarely(world: World) -> None:
+    buys(world)
+    desk = Desk(world)
+    desk.place = LocatedInscription("pending")
+    desk.look(after_s=5, times=720)
+    assert 12 <= desk.reads <= 20, "an hour: 5, 10, 20 and so on up to 300 seconds apart"
+
+
+@pytest.mark.parametrize("config", [replace(TO_VAULT, on_fill=None), replace(TO_VAULT, dry_run=True)])
+def test_only_real_fills_of_a_task_that_wants_it_wait(world: World, config: BidConfig) -> None:
+    task, bidder = world.begun(config)
+    world.later(30, bidder)
+    (order,) = orders.open_orders(task)
+    orders.fill(order, world.clock(), orders.SoldInto("s", ITEM))
+    assert Order.get().autolist_state is None and to_list.waiting() == []
