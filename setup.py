@@ -6,7 +6,19 @@ virtual environment of its own: `make setup` does.
 
 from setuptools import find_packages, setup
 
-TOP_LEVEL = ["cli", "core", "gateway", "markets", "models", "server", "simulator", "strategy", "wallet", "workers"]
+TOP_LEVEL = [
+    "cli",
+    "core",
+    "gateway",
+    "hooks",
+    "markets",
+    "models",
+    "server",
+    "simulator",
+    "strategy",
+    "wallet",
+    "workers",
+]
 
 TEST = [
     "btclib>=2026.10",  # judges every signature type we make, by a consensus engine of its own
@@ -45,6 +57,7 @@ setup(
         "tornado>=6.5,<7",
         "peewee>=4.5,<5",
         "requests>=2.32",
+        "certifi>=2024.7.4",  # the certificates that hooks trust: those that requests does
         "bip322==0.3.0",  # older ones accept forged signatures (GHSA-5chw-87w3-j9cv)
         "supervisor>=4.3,<5",
         "pydantic>=2.11,<3",

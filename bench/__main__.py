@@ -25,6 +25,7 @@ from bench import (
     sign_in,
     signing,
     starts,
+    streams,
     venue_reads,
     workers,
 )
@@ -42,6 +43,7 @@ MODULES = (
     venue_reads,
     answers,
     idle,
+    streams,
     endurance,
 )
 _LONGEST_S = 300

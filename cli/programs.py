@@ -1,4 +1,4 @@
-"""`bidkeeper server|manager|gateway|facts|signer|simulator`: one program, until SIGTERM or SIGINT."""
+"""`bidkeeper server|manager|gateway|facts|signer|hooks|simulator`: one program, until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -58,6 +58,12 @@ def _facts(settings: Settings, options: argparse.Namespace) -> None:
     run(settings)
 
 
+def _hooks(settings: Settings, options: argparse.Namespace) -> None:
+    from hooks.program import run
+
+    run(settings)
+
+
 def _signer(settings: Settings, options: argparse.Namespace) -> None:
     from wallet.ceilings import ceilings_of
     from wallet.signer.signer_process import run
@@ -90,6 +96,7 @@ _PROGRAMS = {
     "manager": _manager,
     "gateway": _gateway,
     "facts": _facts,
+    "hooks": _hooks,
     "signer": _signer,
     "simulator": _simulator,
 }

@@ -129,6 +129,16 @@ def url(value: str) -> str:
     return value.rstrip("/")
 
 
+def smtp(value: str) -> str:
+    """Reads a mail server's address; its password is in a file."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("smtp", "smtps") or not parts.hostname or parts.path.strip("/"):
+        raise ValueError(f"must be smtps://HOST or smtp://HOST, with a user name and a port or without, not {value!r}")
+    if parts.password is not None:
+        raise ValueError("must have no password: BIDKEEPER_SMTP_PASSWORD_FILE names its file")
+    return value.rstrip("/")
+
+
 def is_loopback(host: str) -> bool:
     """Tells whether `host` (a name or an IP address) is this machine itself."""
     try:

@@ -86,6 +86,10 @@ class Settings:
     ordinalswallet_seller_fee_ppm: int = 0
     mempool_url: str | None = None
     ord_url: str | None = None
+    hook_networks: tuple[read.Network, ...] = ()
+    smtp_url: str | None = None
+    smtp_password_file: Path | None = None
+    mail_from: str = ""
     keystore_passphrase_file: Path | None = None
     signer_dir: Path | None = None
     signer_run_dir: Path | None = None
@@ -126,6 +130,15 @@ class Settings:
     @property
     def facts_socket(self) -> Path:
         return self.gateway_socket.with_name("facts.sock")
+
+    @property
+    def hooks_socket(self) -> Path:
+        return self.run_dir / "hooks.sock"
+
+    @property
+    def hooks_dir(self) -> Path:
+        """The directory of the hooks' receivers and their secrets, closed to other users."""
+        return self.data_dir / "hooks"
 
     @property
     def quota_file(self) -> Path:
@@ -265,6 +278,10 @@ OPTIONS = (
     _seller_fee("ordinalswallet", "Ordinals Wallet"),
     Option("mempool_url", read.url, "mempool server without /api; fee rates, balances and listings need it"),
     Option("ord_url", read.url, "ord server; listings need it, or UniSat as their index"),
+    Option("hook_networks", read.networks, "private networks that hooks may reach, in plain http too; none when unset"),
+    Option("smtp_url", read.smtp, "mail server for hooks by mail: smtps://USER@HOST or smtp://USER@HOST"),
+    Option("smtp_password_file", Path, "file (mode 0600) with the password for the mail server"),
+    Option("mail_from", read.text, "sender's address of mails; needed with a mail server"),
     Option("keystore_passphrase_file", Path, "file (mode 0600) with the keystore's passphrase; not used by play keys"),
     Option("signer_dir", Path, "the signer's keys and records; signer in the data directory when unset"),
     Option("signer_run_dir", Path, "directory of the signer's socket; run in the data directory when unset"),
@@ -404,6 +421,8 @@ def _problems(settings: Settings) -> list[str]:
         url = getattr(settings, f"{venue}_url")
         if settings.market == "simulator" and url and not is_loopback(urlsplit(url).hostname or ""):
             problems.append(f"BIDKEEPER_{venue.upper()}_URL must be on this machine while the market is the simulator")
+    if settings.smtp_url and "@" not in settings.mail_from:
+        problems.append("BIDKEEPER_MAIL_FROM must be an address when BIDKEEPER_SMTP_URL is set")
     for name in _NEEDED.get(settings.market, ()):
         if not getattr(settings, name):
             problems.append(f"BIDKEEPER_{name.upper()} is needed when BIDKEEPER_MARKET is {settings.market}")

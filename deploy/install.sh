@@ -12,7 +12,7 @@ checkout="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 root="${BIDKEEPER_INSTALL_ROOT:-}"
 read -r rest gateway signer group <<<"${BIDKEEPER_INSTALL_OWNERS:-bidkeeper bidkeeper-gateway bidkeeper-signer bidkeeper}"
 opt="$root/opt/bidkeeper"
-sources=(cli core gateway markets models server simulator strategy wallet workers deploy docs web
+sources=(cli core gateway hooks markets models server simulator strategy wallet workers deploy docs web
   setup.py pyproject.toml requirements.lock supervisord.conf README.md CHANGELOG.md LICENSE)
 
 users() {

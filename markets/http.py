@@ -23,6 +23,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError, NewConnectionError
 
+from core import public_address
 from core.setting_values import is_loopback
 from markets.base import NotFound, Refused, Unavailable, Unknown, VenueError
 from markets.replies import Reply, read_fault, write_fault
@@ -251,10 +252,8 @@ def may_be_asked(host: str, address: str) -> bool:
         ipaddress.ip_address(host.strip("[]"))
         return True
     except ValueError:
-        found = ipaddress.ip_address(address.partition("%")[0])
-        if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-            found = found.ipv4_mapped
-        return found.is_loopback if is_loopback(host) else found.is_global and not found.is_multicast
+        found = public_address.read(address)
+        return found.is_loopback if is_loopback(host) else public_address.is_public(found)
 
 
 def segment(value: str) -> str:

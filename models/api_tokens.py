@@ -84,6 +84,11 @@ _FOUND = Prepared(
 )
 
 
+def is_open(token_hash: str, now_ms: int) -> bool:
+    """Tells whether the token is not over. Does not count as use."""
+    return _FOUND.row(token_hash=token_hash, now_ms=now_ms) is not None
+
+
 def with_owner(token_hash: str, now_ms: int) -> tuple[ApiToken, User] | None:
     """Returns the token and its owner, unless it is over, and notes that it was used."""
     found = _FOUND.row(token_hash=token_hash, now_ms=now_ms)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from models import commits
 from models.base import database
 
 
 class CommitCache:
-    """A cache of up to `most_bytes` made from rows, each under its key, until anything is committed.
-
-    SQLite counts other connections' commits in `data_version` and our own changes in `total_changes`. Both are read
-    before the rows: a commit in between makes the next call read again.
-    """
+    """A cache of up to `most_bytes` made from rows, each under its key, until anything is committed."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -25,8 +22,7 @@ class CommitCache:
         """Returns the result of `make`, called only if it could have changed since the last call for this key."""
         if database.in_transaction():  # its reads may never be committed
             return make()
-        connection = database.connection()
-        version = connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()
+        version = commits.mark()
         if version != self._version:
             self._forget()
             self._version = version

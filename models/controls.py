@@ -6,11 +6,13 @@ time.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from peewee import EXCLUDED, SQL, BigIntegerField, CharField, CompositeKey, IntegerField
 
 from models.base import Row, transaction
+from models.events import outbox
+from models.events.table import CONTROL, HALTED
 from models.prepared import Prepared, given
 from models.tasks.table import Task
 
@@ -84,7 +86,25 @@ def put(scope: str, subject_id: int, state: str, by_user: int | None, now_ms: in
         where=Control.state != EXCLUDED.state,
     )
     with transaction(durable=True):
-        return bool(changing.as_rowcount().execute())
+        has_changed = bool(changing.as_rowcount().execute())
+        if has_changed:
+            _tell(scope, subject_id, state, by_user, now_ms)
+    return has_changed
+
+
+def _tell(scope: str, subject_id: int, state: str, by_user: int | None, now_ms: int) -> None:
+    """Tells those whom the change concerns: the user, the task's owner, or everybody who has a task."""
+    event = HALTED if state == HALT else CONTROL
+    if scope == USER:
+        owners = [subject_id]
+    else:
+        concerned = Task.id == subject_id if scope == TASK else Task.deleted_ms.is_null()
+        found: Any = Task.select(Task.user).where(concerned).distinct().tuples()
+        owners = [user for (user,) in found]
+    task_id = subject_id if scope == TASK else None
+    for owner in owners:
+        by = "operator" if by_user is None else "you" if by_user == owner else "admin"
+        outbox.tell(event, owner, task_id, now_ms, {"scope": scope, "state": state, "by": by})
 
 
 def all_of(user_id: int) -> list[Control]:

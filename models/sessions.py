@@ -150,13 +150,22 @@ _SESSION = Prepared(
 
 def user_of_session(token_hash: str, now_ms: int) -> User | None:
     """Returns the token's user, unless it was idle for IDLE_MS or is older than ABSOLUTE_MS. Counts as use."""
-    found = _SESSION.row(token_hash=token_hash, used_after_ms=now_ms - IDLE_MS, created_after_ms=now_ms - ABSOLUTE_MS)
+    found = _found(token_hash, now_ms)
     if found is None:
         return None
     used_ms, *values = found
     if now_ms - used_ms > _TOUCH_MS:
         write_if_free(Session.update(used_ms=now_ms).where(Session.token_hash == token_hash))
     return instance(User, values)
+
+
+def is_open(token_hash: str, now_ms: int) -> bool:
+    """Tells whether the session has not ended. Does not count as use."""
+    return _found(token_hash, now_ms) is not None
+
+
+def _found(token_hash: str, now_ms: int) -> tuple[Any, ...] | None:
+    return _SESSION.row(token_hash=token_hash, used_after_ms=now_ms - IDLE_MS, created_after_ms=now_ms - ABSOLUTE_MS)
 
 
 def end_session(token_hash: str) -> None:

@@ -43,6 +43,7 @@ class Subscription(Row):
     """The plan of a user; the plan's limits are in the settings."""
 
     user = ForeignKeyField(User, primary_key=True, on_delete="CASCADE")
+    user_id: int
     plan = CharField(max_length=50)
     started_ms = BigIntegerField()
     expires_ms = BigIntegerField()

@@ -19,10 +19,13 @@ from core import logs
 from core.errors import SettingsError
 from core.settings import Settings
 from markets.market_client import MarketClient
-from models import base, schema, sessions
+from models import almanac, base, schema, sessions
 from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
+from models.events import keeping
 from server.control import REMIND_S, remind_signer
+from server.events.feed import Feed
+from server.events.handler import STREAM
 from server.http.base import UnknownRoute, log_request
 from server.http.blocking import Pool
 from server.http.call_limit import CallLimit
@@ -42,12 +45,14 @@ log = logging.getLogger(__name__)
 _THREADS = 16
 _SIGNER_S = 5.0
 _LOOSENED_A_MINUTE = 30  # by one user: the signer bounds those of all users together, so that nobody uses them up
+_SENT_BY_HAND_A_MINUTE = 20  # deliveries that one user tries or repeats
 _DRAIN_S = 1.5
 _IDLE_S = 75
 _BODY_S = 15
 _MAX_HEAD = 256 * 1024  # beyond it Tornado closes without an answer; up to it the gate answers
 _NO_LIMIT = 1 << 60  # the gate has its own, and a better answer
 _PURGE_S = 3600.0
+_CALENDAR_S = 60.0
 _KEPT_BYTES = 16 << 20
 
 
@@ -55,6 +60,10 @@ class Gzip(GZipContentEncoding):
     """Packs texts of a kilobyte and more for clients that take gzip: quickly, since one thread does it all."""
 
     GZIP_LEVEL = 1
+
+    def _compressible_type(self, ctype: str) -> bool:
+        # A stream is sent as it comes, and each packed one would keep a quarter of a megabyte.
+        return not ctype.startswith(STREAM) and super()._compressible_type(ctype)
 
 
 def now_ms() -> int:
@@ -84,6 +93,8 @@ def make_app(
         task_lists=CommitCache(_KEPT_BYTES),
         starts=start_times(),
         seats=Seats(),
+        feed=Feed(),
+        sent_by_hand=CallLimit(_SENT_BY_HAND_A_MINUTE, time.monotonic),
     )
     return Application(
         routes_with_openings(),
@@ -143,6 +154,7 @@ async def _serve(app: Application, sockets: list[socket.socket]) -> None:
     services: Services = app.settings["services"]
     chores = (
         asyncio.create_task(_every(_PURGE_S, _purge)),
+        asyncio.create_task(_every(_CALENDAR_S, _look_at_the_calendar)),
         asyncio.create_task(_every(REMIND_S, lambda: remind_signer(services))),
         asyncio.create_task(_every(RESUME_S, lambda: look_after_all(services))),
     )
@@ -151,6 +163,7 @@ async def _serve(app: Application, sockets: list[socket.socket]) -> None:
     server.stop()
     for chore in chores:
         chore.cancel()
+    services.feed.close()
     await _drained(server, services)
 
 
@@ -165,6 +178,11 @@ async def _every(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
 
 async def _purge() -> None:
     sessions.purge_sessions(now_ms())
+    keeping.forget_old(now_ms())
+
+
+async def _look_at_the_calendar() -> None:
+    almanac.tell_dates(now_ms())
 
 
 async def _drained(server: HTTPServer, services: Services) -> None:

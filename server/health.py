@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from urllib.parse import urlsplit
 
+from core import local
 from core.errors import BidkeeperError
 from models import base, schema
 from server.http.base import Handler
@@ -43,6 +44,7 @@ async def _missing(services: Services) -> dict[str, str]:
         "manager": _manager(services),
         "gateway": _gateway(services),
         "facts": _facts(services),
+        "hooks": _hooks(services),
         "signer": _signer(services),
     }
     if services.settings.market == "simulator":
@@ -80,6 +82,12 @@ async def _facts(services: Services) -> str:
     # It answers the signer only: from here only its listening can be seen.
     _, writer = await asyncio.open_unix_connection(services.settings.facts_socket)
     writer.close()
+    return ""
+
+
+async def _hooks(services: Services) -> str:
+    path = services.settings.hooks_socket
+    await asyncio.to_thread(local.ask, path, "hooks", {"op": "ping"}, timeout=PATIENCE_S)
     return ""
 
 

@@ -24,7 +24,9 @@ from server import (
 )
 from server.bidding import actions, bids, book, lookups, preview, running
 from server.bidding import tasks as bidding_tasks
+from server.events import handler as events
 from server.history import export, fills, moment, orders, profit, series
+from server.hooks import handler as hooks
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.listing import inscriptions
@@ -87,6 +89,12 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/orders", orders.OrdersHandler),
     (r"/api/pnl", profit.ProfitHandler),
     (r"/api/trades.csv", export.TradesCsvHandler),
+    (r"/api/events", events.EventsHandler),
+    (r"/api/hooks", hooks.HooksHandler),
+    (rf"/api/hooks/{_ID}", hooks.OneHookHandler),
+    (rf"/api/hooks/{_ID}/test", hooks.TryHookHandler),
+    (rf"/api/hooks/{_ID}/deliveries", hooks.DeliveriesHandler),
+    (rf"/api/hooks/{_ID}/deliveries/([1-9][0-9]*)/redeliver", hooks.RedeliverHandler),
     (r"/api/venues", venues.VenuesHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
@@ -94,7 +102,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 ]
 
 # What an API token may ask for, and the scopes of which it needs one. What is not named here is for sessions only:
-# withdrawals, changes of the profile, tokens and sessions, the user's own ceilings.
+# withdrawals, changes of the profile, tokens and sessions, hooks, the user's own ceilings.
 SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/auth/me": (READ,),
     "GET /api/budgets": (READ,),
@@ -145,6 +153,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/orders": (READ,),
     "GET /api/pnl": (READ,),
     "GET /api/trades.csv": (READ,),
+    "GET /api/events": (READ,),
     "GET /api/venues": (READ,),
     "GET /api/wallet": (READ,),
     "GET /api/control": (READ, CONTROL),

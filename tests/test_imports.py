@@ -21,10 +21,11 @@ BELOW = {
     "markets": {"strategy", "core"},
     "gateway": {"models", "wallet", "markets", "strategy", "core"},
     "workers": {"models", "wallet", "markets", "strategy", "core"},
+    "hooks": {"models", "strategy", "core"},
     "server": {"models", "wallet", "markets", "strategy", "core"},
     # The practice marketplace checks signatures as a venue would, and shares nothing with the adapters.
     "simulator": {"wallet", "core"},
-    "cli": {"server", "workers", "gateway", "simulator", "models", "wallet", "markets", "strategy", "core"},
+    "cli": {"server", "hooks", "workers", "gateway", "simulator", "models", "wallet", "markets", "strategy", "core"},
 }
 # What would make a worker, of which there may be hundreds, heavy. asyncio alone is 4 MiB.
 HEAVY = {"requests", "tornado", "pydantic", "asyncio", "embit", "bip322", "cryptography", "ssl", "urllib3"}

@@ -40,8 +40,8 @@ SAME = "SELECT 1 FROM tasks WHERE user_id = ? AND slug_key = ? AND deleted_ms IS
 COUNT = "SELECT COUNT(*) FROM tasks WHERE user_id = ? AND kind = 'bidding' AND deleted_ms IS NULL"
 INSERT = (
     "INSERT INTO tasks (user_id, kind, venue, config, revision, desired, observed, token, restarts, cycles, memory, "
-    "created_ms, tags, type, slug, slug_key) "
-    "VALUES (?, 'bidding', ?, ?, 1, 'stopped', 'stopped', 0, 0, 0, '{}', ?, '[]', ?, ?, ?)"
+    "error_cycles, told, created_ms, tags, type, slug, slug_key) "
+    "VALUES (?, 'bidding', ?, ?, 1, 'stopped', 'stopped', 0, 0, 0, '{}', 0, '', ?, '[]', ?, ?, ?)"
 )
 ONE = (
     "SELECT id, slug, type, config, desired, observed, last_cycle_ms, last_cycle_action, last_error, last_error_code, "

@@ -44,6 +44,7 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
     yield from _asked("gateway", settings, lambda: _gateway(settings))
     yield from _asked("facts", settings, lambda: _facts(settings))
     yield from _asked("manager", settings, lambda: _manager(settings))
+    yield from _asked("hooks", settings, lambda: _hooks(settings))
     if settings.market == "simulator":
         yield from _asked("simulator", settings, lambda: _simulator(settings))
     for port in servers:
@@ -173,6 +174,11 @@ def _facts(settings: Settings) -> Iterator[Check]:
         connection.settimeout(PATIENCE_S)
         connection.connect(str(settings.facts_socket))
     yield ok("facts", "listens (it answers the signer only)")
+
+
+def _hooks(settings: Settings) -> Iterator[Check]:
+    counts = ask(settings.hooks_socket, "hooks", {"op": "ping"}, timeout=PATIENCE_S)["deliveries"]
+    yield ok("hooks", f"{counts['waiting']:,} deliveries wait, {counts['dead']:,} of those kept were given up")
 
 
 def _manager(settings: Settings) -> Iterator[Check]:

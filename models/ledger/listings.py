@@ -28,6 +28,7 @@ from models.ledger.listing_table import (
     UNKNOWN,
     Listing,
 )
+from models.ledger.tidings import tell_listing
 from models.prepared import instance
 from models.tasks import tasks
 from models.tasks.table import LISTING
@@ -98,6 +99,7 @@ def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
             moved = statements.MOVE.run(id=replacing.id, former_state=LIVE, updated_ms=now_ms, **replaced, **untouched)
             if moved.rowcount != 1:
                 raise IllegalListingMove(f"listing {replacing.id} is not live any more")
+            tell_listing(replacing, now_ms, CLOSED, REPLACED, _UNSOLD)
         if statements.COUNT_OPEN.rows(task_id=new.task_id)[0][0]:
             raise IllegalListingMove(f"task {new.task_id} has another open listing")
         oldest_kept = statements.OLDEST_KEPT.row(task_id=new.task_id, newer=_KEPT - 1)
@@ -123,7 +125,10 @@ def _taken_up(new: NewListing, state: dict[str, object], now_ms: int) -> Listing
     with transaction(durable=True):
         if statements.COUNT_OPEN.rows(task_id=new.task_id)[0][0]:
             raise IllegalListingMove(f"task {new.task_id} has another open listing")
-        return _written(new, state, now_ms)
+        found = _written(new, state, now_ms)
+        # It is not news that something was listed: it was there.
+        tell_listing(found, now_ms, found.state, None, _UNSOLD)
+        return found
 
 
 def _written(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
@@ -161,9 +166,11 @@ def note_late_sale(listing: Listing, sale: SoldFor, now_ms: int) -> None:
     On disk when this returns. Nothing is written for one that is open, or known to be sold or gone.
     """
     outlived = Listing.close_reason.in_([CANCELLED, REPLACED, LOST])
-    changes = _sold(listing, sale, now_ms) | {"close_reason": SOLD, "updated_ms": now_ms}
+    sold = _sold(listing, sale, now_ms)
+    changes = sold | {"close_reason": SOLD, "updated_ms": now_ms}
     with transaction(durable=True):
-        Listing.update(changes).where(Listing.id == listing.id, Listing.state == CLOSED, outlived).execute()
+        if Listing.update(changes).where(Listing.id == listing.id, Listing.state == CLOSED, outlived).execute():
+            tell_listing(listing, now_ms, CLOSED, SOLD, sold)
 
 
 def give_up(listing: Listing, reason: str, now_ms: int) -> None:
@@ -179,6 +186,7 @@ def give_up(listing: Listing, reason: str, now_ms: int) -> None:
         if former is not None:
             again = {"state": LIVE, "close_reason": None, "closed_ms": None, "misses": 0, "updated_ms": now_ms}
             Listing.update(again).where(Listing.id == former[0]).execute()
+            tell_listing(Listing.get_by_id(former[0]), now_ms, LIVE, None, _UNSOLD)
 
 
 def _move(
@@ -207,6 +215,7 @@ def _move(
     )
     if moved.rowcount != 1:
         raise IllegalListingMove(f"listing {listing.id} is not {listing.state} any more")
+    tell_listing(listing, now_ms, state, reason, sold)
     listing.state, listing.close_reason, listing.misses = state, reason, misses
     listing.updated_ms, listing.closed_ms = now_ms, closed_ms
     for name, value in sold.items():

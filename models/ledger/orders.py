@@ -32,6 +32,7 @@ from models.ledger.order_table import (
     RESERVED,
     Order,
 )
+from models.ledger.tidings import tell_order
 from models.prepared import each, instance
 from models.tasks import tasks
 from models.tasks.table import BIDDING
@@ -262,6 +263,13 @@ def _move(
         told_ms = now_ms if sale.sold_ms is None else sale.sold_ms
         filled_ms = min(max(told_ms, int(order.created_ms)), now_ms)
     part = sale and sale.part
+    bought = {
+        "sale_id": sale and sale.sale_id,
+        "filled_ms": filled_ms,
+        "inscription_id": sale and sale.inscription_id,
+        "sold_sats": part and part.sats,
+        "sold_quantity": part and part.quantity,
+    }
     with transaction(durable=True):
         moved = statements.MOVE.run(
             id=order.id,
@@ -271,20 +279,17 @@ def _move(
             venue_id=venue_id,
             updated_ms=now_ms,
             closed_ms=closed_ms,
-            sale_id=sale and sale.sale_id,
-            filled_ms=filled_ms,
-            inscription_id=sale and sale.inscription_id,
-            sold_sats=part and part.sats,
-            sold_quantity=part and part.quantity,
+            **bought,
         )
-        if sale is not None and moved.rowcount == 1:
+        if moved.rowcount != 1:
+            raise IllegalOrderMove(f"order {order.id} is not {order.state} any more")
+        if sale is not None:
             to_list.note(order)
-    if moved.rowcount != 1:
-        raise IllegalOrderMove(f"order {order.id} is not {order.state} any more")
+        tell_order(order, now_ms, state, reason, bought)
     order.state, order.close_reason, order.misses, order.updated_ms = state, reason, 0, now_ms
-    order.closed_ms, order.filled_ms = closed_ms, filled_ms
-    order.sale_id, order.inscription_id = (sale.sale_id, sale.inscription_id) if sale else (None, None)
-    order.sold_sats, order.sold_quantity = part or (None, None)
+    order.closed_ms = closed_ms
+    for name, value in bought.items():
+        setattr(order, name, value)
     if venue_id is not None:
         order.venue_id = venue_id
 

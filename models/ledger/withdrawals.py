@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from peewee import SQL, BigIntegerField, CharField, IntegerField, TextField, fn
 
 from models.base import Row, primary_key, transaction
+from models.events import outbox
+from models.events.table import WALLET
 from models.ledger.listing_table import IS_OPEN as LISTING_IS_OPEN
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import IS_OPEN as ORDER_IS_OPEN
@@ -115,6 +117,7 @@ def reserve(new: NewWithdrawal, now_ms: int) -> Withdrawal:
             created_ms=now_ms,
             updated_ms=now_ms,
         )
+        _tell(row, now_ms)
     return row
 
 
@@ -150,10 +153,17 @@ def _move(row: Withdrawal, state: str, now_ms: int, **values: object) -> bool:
     changed = values | {"state": state, "updated_ms": now_ms}
     with transaction(durable=True):
         moved = bool(Withdrawal.update(changed).where(Withdrawal.id == row.id, Withdrawal.state == row.state).execute())
-    if moved:
-        for name, value in changed.items():
-            setattr(row, name, value)
+        if moved:
+            for name, value in changed.items():
+                setattr(row, name, value)
+            _tell(row, now_ms)
     return moved
+
+
+def _tell(row: Withdrawal, now_ms: int) -> None:
+    sent = {"sent": row.sent_sats, "fee": row.fee_sats, "txid": row.txid, "reason": row.reason}
+    what = {"withdrawal": row.id, "source": row.source, "inscription_id": row.inscription_id, "state": row.state}
+    outbox.tell(WALLET, row.user_id, None, now_ms, what | sent)
 
 
 def again(row: Withdrawal) -> Withdrawal:

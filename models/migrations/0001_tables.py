@@ -49,11 +49,11 @@ CREATE TABLE tasks (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, kind VARCHAR(10) NOT NULL,
     venue VARCHAR(30) NOT NULL, config TEXT NOT NULL, revision INTEGER NOT NULL, desired VARCHAR(10) NOT NULL,
     observed VARCHAR(10) NOT NULL, token INTEGER NOT NULL, pid INTEGER, exit_status VARCHAR(100),
-    restarts INTEGER NOT NULL, cycles INTEGER NOT NULL, memory TEXT NOT NULL, last_cycle_ms INTEGER,
-    last_cycle_action TEXT, last_error TEXT, last_error_code VARCHAR(30), last_error_params TEXT,
-    created_ms INTEGER NOT NULL, deleted_ms INTEGER, tags TEXT NOT NULL, type VARCHAR(10), slug VARCHAR(200),
-    slug_key VARCHAR(200), inscription_id VARCHAR(80), collection_id VARCHAR(200), source_order INTEGER,
-    budget_id INTEGER,
+    restarts INTEGER NOT NULL, cycles INTEGER NOT NULL, memory TEXT NOT NULL, error_cycles INTEGER NOT NULL,
+    told TEXT NOT NULL, last_cycle_ms INTEGER, last_cycle_action TEXT, last_error TEXT, last_error_code VARCHAR(30),
+    last_error_params TEXT, created_ms INTEGER NOT NULL, deleted_ms INTEGER, tags TEXT NOT NULL, type VARCHAR(10),
+    slug VARCHAR(200), slug_key VARCHAR(200), inscription_id VARCHAR(80), collection_id VARCHAR(200),
+    source_order INTEGER, budget_id INTEGER,
     FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
     FOREIGN KEY (budget_id) REFERENCES budgets (id),
     CHECK ((kind = 'bidding') = (type IS NOT NULL AND slug IS NOT NULL AND slug_key IS NOT NULL)),
@@ -167,6 +167,41 @@ CREATE TABLE floor_samples (
     PRIMARY KEY (kind, slug_key, measure, minute)
 ) WITHOUT ROWID;
 CREATE INDEX floor_samples_minute ON floor_samples (minute);
+
+CREATE TABLE events (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, task_id INTEGER,
+    event VARCHAR(20) NOT NULL, at_ms INTEGER NOT NULL, is_passing INTEGER NOT NULL, fact VARCHAR(80),
+    data TEXT NOT NULL
+);
+CREATE INDEX events_user ON events (user_id, id);
+CREATE INDEX events_passing ON events (user_id, id) WHERE (is_passing = 1);
+CREATE INDEX events_lasting ON events (user_id, id) WHERE ((is_passing = 0) AND (fact IS NULL));
+CREATE UNIQUE INDEX events_fact ON events (user_id, fact) WHERE (fact IS NOT NULL);
+
+CREATE TABLE forgotten_events (
+    user_id INTEGER NOT NULL PRIMARY KEY, lasting_id INTEGER NOT NULL, passing_id INTEGER NOT NULL
+);
+
+CREATE TABLE hooks (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, kind VARCHAR(10) NOT NULL,
+    shown VARCHAR(300) NOT NULL, has_secret INTEGER NOT NULL, receiver VARCHAR(32) NOT NULL,
+    events VARCHAR(200) NOT NULL, min_interval_s INTEGER NOT NULL, cursor INTEGER NOT NULL,
+    is_failing INTEGER NOT NULL, lost INTEGER NOT NULL, sent_ms INTEGER, created_ms INTEGER NOT NULL,
+    FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE INDEX hooks_user_id ON hooks (user_id);
+
+CREATE TABLE deliveries (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, hook_id INTEGER NOT NULL, event_id INTEGER,
+    event VARCHAR(20) NOT NULL, task_id INTEGER, body TEXT NOT NULL, state VARCHAR(10) NOT NULL,
+    tries INTEGER NOT NULL, due_ms INTEGER NOT NULL, created_ms INTEGER NOT NULL, done_ms INTEGER, status INTEGER,
+    error VARCHAR(200),
+    FOREIGN KEY (hook_id) REFERENCES hooks (id) ON DELETE CASCADE
+);
+CREATE INDEX deliveries_hook ON deliveries (hook_id, id);
+CREATE INDEX deliveries_waiting ON deliveries (hook_id, task_id, id) WHERE (state = 'waiting');
+CREATE INDEX deliveries_due ON deliveries (due_ms) WHERE (state = 'waiting');
+CREATE UNIQUE INDEX deliveries_event ON deliveries (hook_id, event_id) WHERE (event_id IS NOT NULL);
 
 CREATE TABLE inscriptions (
     id VARCHAR(80) NOT NULL PRIMARY KEY, collection_id VARCHAR(200), detail TEXT, fetched_ms INTEGER NOT NULL

@@ -5,12 +5,17 @@ from __future__ import annotations
 from peewee import SQL, BigIntegerField, IntegerField, TextField
 
 from models.base import Row, primary_key, transaction
+from models.events import outbox
+from models.events.table import CYCLE
 from models.prepared import Prepared, given
+from models.tasks import troubles
 from models.tasks.errors import Coded, stored_fault
 from models.tasks.samples import Sample, add_sample
-from models.tasks.statements import SHOW_CYCLE
+from models.tasks.statements import SHOW_CYCLE, TROUBLES
+from models.tasks.troubles import Conditions
 
 KEPT = 200  # the newest cycles of each task
+NONE_HOLDS: Conditions = {}
 
 
 class Cycle(Row):
@@ -48,25 +53,32 @@ def record_cycle(
     memory: str,
     fault: Coded | None = None,
     sample: Sample | None = None,
+    conditions: Conditions = NONE_HOLDS,
 ) -> None:
-    """Writes the cycle, and its traces in the task's row; nothing when another worker has taken over.
+    """Writes the cycle, its traces in the task's row and its events; nothing when another worker has taken over.
 
-    `fault` is what the task shows of `error` to programs, `sample` what is kept in numbers.
+    `fault` is what the task shows of `error` to programs, `sample` what is kept in numbers, `conditions` those that
+    the owner is told of when they begin to hold.
     """
     code, params = stored_fault(error, fault)
     with transaction():
-        shown = SHOW_CYCLE.run(
+        before = TROUBLES.row(id=task_id, token=token)
+        if before is None:
+            return
+        user_id, error_cycles, told = before
+        SHOW_CYCLE.run(
             id=task_id,
             token=token,
             memory=memory,
+            error_cycles=troubles.counted(task_id, user_id, error_cycles, error, time_ms),
+            told=troubles.with_conditions(task_id, user_id, told, conditions, time_ms),
             last_cycle_ms=time_ms,
             last_cycle_action=action,
             last_error=error,
             last_error_code=code,
             last_error_params=params,
         )
-        if shown.rowcount != 1:
-            return
+        outbox.tell(CYCLE, user_id, task_id, time_ms, {"action": action, "error": error})
         _INSERT.run(task_id=task_id, time_ms=time_ms, action=action, error=error, detail=detail)
         oldest_kept = _OLDEST_KEPT.row(task_id=task_id, newer=KEPT - 1)
         if oldest_kept is not None:

@@ -41,14 +41,21 @@ OUTLINE = Prepared(
 STANDING = Prepared(
     lambda: Task.select(Task.kind, Task.desired, Task.deleted_ms, Task.token, Task.budget).where(_IS_THIS)
 )
-OBSERVED = Prepared(lambda: Task.select(Task.observed).where(_IS_THIS))
+OBSERVED = Prepared(
+    lambda: Task.select(Task.observed, Task.user, Task.kind, Task.desired, Task.error_cycles, Task.last_error).where(
+        _IS_THIS
+    )
+)
 WITH_OWNER = Prepared(lambda: _and_owner().where(_IS_THIS))
 UNDER_TOKEN = Prepared(lambda: _and_owner().where(_IS_THIS, _IS_UNDER_TOKEN))
+TROUBLES = Prepared(lambda: Task.select(Task.user, Task.error_cycles, Task.told).where(_IS_THIS, _IS_UNDER_TOKEN))
 SHOW_CYCLE = Prepared(
     lambda: Task.update(
         {
             Task.cycles: SQL("cycles + 1"),
             Task.memory: given("memory"),
+            Task.error_cycles: given("error_cycles"),
+            Task.told: given("told"),
             Task.last_cycle_ms: given("last_cycle_ms"),
             Task.last_cycle_action: given("last_cycle_action"),
             Task.last_error: given("last_error"),

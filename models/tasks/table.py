@@ -53,6 +53,8 @@ class Task(Row):
     restarts = IntegerField(default=0)
     cycles = BigIntegerField(default=0)
     memory = TextField(default="{}")
+    error_cycles = IntegerField(default=0)  # in a row, up to now; see models/tasks/troubles.py
+    told = TextField(default="")
     last_cycle_ms = BigIntegerField(null=True)
     last_cycle_action = TextField(null=True)
     last_error = TextField(null=True)

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 from peewee import IntegrityError, fn
 
 from models.base import transaction
+from models.events import outbox
+from models.events.table import TASK, WORKER_DEAD
 from models.prepared import instance
-from models.tasks import statements
+from models.tasks import statements, troubles
 from models.tasks.errors import Coded, error_columns
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
 from models.users import User
@@ -108,6 +110,7 @@ def _created(task: Task, max_tasks: int, with_it: Callable[[int], object] = lamb
         task.id = _unlike_others(lambda: statements.INSERT.run(**values)).lastrowid
         if count(task.user_id, task.kind) > max_tasks:
             raise TaskLimitReached(max_tasks)
+        outbox.tell(TASK, task.user_id, task.id, task.created_ms, {"kind": task.kind, "change": "created"})
         with_it(task.id)
     return task
 
@@ -169,12 +172,23 @@ def restore_error(task: Task) -> None:
     _update(task.id, **{name: getattr(task, name) for name in error_columns(None)})
 
 
+def note_trouble(task: Task, text: str | None, now_ms: int, fault: Coded | None = None) -> None:
+    """Writes a drain's error as `set_error`, and counts it: bids that cannot be cancelled are told of, too."""
+    with transaction():
+        found = statements.OBSERVED.row(id=task.id)
+        if found is not None:
+            counted = troubles.counted(task.id, task.user_id, found[4], text, now_ms)
+            _update(task.id, error_cycles=counted, **error_columns(text, fault))
+
+
 def mark_deleted(task: Task, now_ms: int) -> None:
     """Hides the task and stops wanting it; its row goes once its orders are closed (`remove_tombstone`).
 
     It no longer keeps its budget from being deleted; its open orders count there to their end.
     """
-    _update(task.id, deleted_ms=now_ms, desired=STOPPED, budget=None)
+    with transaction():
+        _update(task.id, deleted_ms=now_ms, desired=STOPPED, budget=None)
+        outbox.tell(TASK, task.user_id, task.id, now_ms, {"kind": task.kind, "change": "deleted"})
 
 
 def _update(task_id: int, **changes: object) -> None:
@@ -251,17 +265,29 @@ def _with_owner(found: tuple[Any, ...] | None) -> Task | None:
     return task
 
 
-def observe(task_id: int, observed: str, **facts: object) -> None:
-    """Writes the manager's observations (`facts`: pid, exit_status, restarts, and those of `error_columns`).
+def observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
+    """Writes the manager's observations, and tells of the move.
+
+    `facts`: pid, exit_status, restarts, and those of `error_columns`.
 
     Raises ValueError for a move that is not in MOVES.
     """
-    found = statements.OBSERVED.row(id=task_id)
-    if found is None:
-        return
-    if observed != found[0] and observed not in MOVES[found[0]]:
-        raise ValueError(f"task {task_id} cannot go from {found[0]} to {observed}")
-    statements.observing(tuple(facts)).run(id=task_id, observed=observed, **facts)
+    with transaction():
+        found = statements.OBSERVED.row(id=task_id)
+        if found is None:
+            return
+        former, user_id, kind, desired, error_cycles, former_error = found
+        if observed != former and observed not in MOVES[former]:
+            raise ValueError(f"task {task_id} cannot go from {former} to {observed}")
+        error = facts.get("last_error", former_error)
+        if observed == "backoff" and facts.get("last_error") is not None:
+            facts["error_cycles"] = troubles.counted(task_id, user_id, error_cycles, error, now_ms)
+        statements.observing(tuple(facts)).run(id=task_id, observed=observed, **facts)
+        if observed != former:
+            state = {"kind": kind, "desired": desired, "observed": observed}
+            outbox.tell(TASK, user_id, task_id, now_ms, state)
+            if observed == "crashed":
+                outbox.tell(WORKER_DEAD, user_id, task_id, now_ms, {"error": error})
 
 
 def forget_workers() -> None:

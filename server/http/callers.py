@@ -27,6 +27,12 @@ class Caller:
     token_hash: str
     api_token: ApiToken | None = None
 
+    def is_good_still(self, now_ms: int) -> bool:
+        """Tells whether the session or token has not ended since; asking is no use of it."""
+        if self.api_token is None:
+            return sessions.is_open(self.token_hash, now_ms)
+        return api_tokens.is_open(self.token_hash, now_ms)
+
 
 @dataclass(frozen=True, slots=True)
 class Openings:

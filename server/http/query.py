@@ -29,12 +29,30 @@ class Query:
 
     def whole(self, name: str, most: int = MAX_ID) -> int | None:
         """Reads a whole number from 1 to `most`."""
+        return self._between(name, 1, most)
+
+    def from_0(self, name: str, most: int = MAX_ID) -> int | None:
+        """Reads a whole number from 0 to `most`."""
+        return self._between(name, 0, most)
+
+    def _between(self, name: str, least: int, most: int) -> int | None:
         text = self._given.get(name)
         if text is None:
             return None
-        if text.isascii() and text.isdigit() and len(text) <= len(str(most)) and 1 <= int(text) <= most:
+        if text.isascii() and text.isdigit() and len(text) <= len(str(most)) and least <= int(text) <= most:
             return int(text)
-        self._faults.append(f"{name}: must be a whole number from 1 to {most}")
+        self._faults.append(f"{name}: must be a whole number from {least} to {most}")
+        return None
+
+    def choices(self, name: str, choices: Sequence[str]) -> tuple[str, ...] | None:
+        """Reads some of `choices`, comma-separated."""
+        text = self._given.get(name)
+        if text is None:
+            return None
+        found = tuple(text.split(","))
+        if set(found) <= set(choices):
+            return found
+        self._faults.append(f"{name}: must be of {', '.join(choices)}, with commas between them")
         return None
 
     def choice(self, name: str, choices: Sequence[str]) -> str | None:

@@ -13,6 +13,7 @@ from markets.gateway_client import ByHand
 from markets.market_client import MarketClient
 from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
+from server.events.feed import Feed
 from server.http.blocking import Pool
 from server.http.call_limit import CallLimit
 from server.http.manager_client import ManagerClient
@@ -41,6 +42,8 @@ class Services:
     task_lists: CommitCache
     starts: Histogram
     seats: Seats
+    feed: Feed
+    sent_by_hand: CallLimit
     ways_out: set[tuple[int, str, str]] = field(default_factory=set)
 
     def market_for(self, user: int, by_hand: ByHand) -> UserMarket:
@@ -53,6 +56,7 @@ class Services:
 
     def close(self) -> None:
         """Ends the threads that ask peers."""
+        self.feed.close()
         self.market.close()
         self.signer.close()
         self.manager.close()

@@ -12,7 +12,20 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
-from server.openapi import bidding, budgets, control, examples, history, listing, presets, service, sessions, sign_in
+from server.openapi import (
+    bidding,
+    budgets,
+    control,
+    events,
+    examples,
+    history,
+    hooks,
+    listing,
+    presets,
+    service,
+    sessions,
+    sign_in,
+)
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 from server.schemas.answers import Error
 from server.schemas.listing_config import INSCRIPTION
@@ -26,6 +39,8 @@ OPERATIONS: dict[str, Operation] = {
     **budgets.OPERATIONS,
     **listing.OPERATIONS,
     **history.OPERATIONS,
+    **events.OPERATIONS,
+    **hooks.OPERATIONS,
     **presets.OPERATIONS,
     **control.OPERATIONS,
     **service.OPERATIONS,
@@ -40,6 +55,8 @@ TAGS = {
     "inscriptions": "The caller's inscriptions, and any single one.",
     "presets": "Named configs to make tasks of.",
     "history": "Everything that was bid, bought and sold.",
+    "events": "What happened, as it happens: a stream, pages.",
+    "hooks": "Where you are told: webhooks, chats, mail.",
     "control": "States that hold all bids and listings back.",
     "wallet": "The caller's addresses here, and the way out for money and inscriptions.",
     "service": "The service itself: whether it lives, its metrics and this description.",
@@ -56,6 +73,7 @@ _REF = "#/components/schemas/{model}"
 # The groups of the route table's patterns, and their parameters.
 _GROUPS: dict[str, tuple[str, dict[str, Any]]] = {
     "([0-9]+)": ("id", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
+    "([1-9][0-9]*)": ("deliveryId", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
     "([^/]+)": ("inscriptionId", {"type": "string", "pattern": f"^{INSCRIPTION}$"}),
 }
 _HEADERS = {
@@ -180,7 +198,10 @@ def _answer(answer: AnswerBody, schemas: Document) -> Document:
     if answer.is_list:
         schema = {"type": "array", "items": schema}
     content = {"schema": schema} | ({"example": examples.of_answer(schema, schemas)} if answer.model else {})
-    return _response(answer.text, answer.media.partition(";")[0], content, answer.headers)
+    response = _response(answer.text, answer.media.partition(";")[0], content, answer.headers)
+    if answer.stream:
+        response["content"][answer.stream] = {"schema": {"type": "string"}}
+    return response
 
 
 def _error(status: int, text: str, headers: Iterable[str]) -> Document:

@@ -23,12 +23,16 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class AnswerBody:
-    """An answer's body: one `model`, a list of them, or text of another `media` type."""
+    """An answer's body: one `model`, a list of them, or text of another `media` type.
+
+    `stream` is the media type of a stream that is answered in its place where the caller takes one.
+    """
 
     text: str
     model: type[BaseModel] | None = None
     is_list: bool = False
     media: str = JSON
+    stream: str = ""
     headers: tuple[str, ...] = ()
 
 

@@ -15,13 +15,14 @@ from tests.conftest import need
 pytestmark = pytest.mark.slow
 
 # What to make smaller, by the file's name and the constant's.
-SMALLEST: dict[str, dict[str, float]] = {
+SMALLEST: dict[str, dict[str, Any]] = {
     "reads_and_writes": {"ROUNDS": 1, "_READ_S": 0.2, "_WRITES": 20},
     "starts": {"ONE_BY_ONE": 1, "BURST": 2},
     "workers": {"IN_TURN": 1, "AT_ONCE": 2, "GROUP": 2},
     "venue_reads": {"USERS": 2, "LOOP_S": 5, "LOOPS": 2, "WALLETS": 2, "ASKERS": 7},
     "answers": {"ROUNDS": 1},
     "endurance": {"HOURS": 0.4, "PLAIN_TASKS": 3, "PLAIN_HOURS": 0.1},
+    "streams": {"TASKS": 20, "STREAMS": 2, "OF_USER": 2, "LOOPS_S": (5.0,), "SECONDS": 2.0},
     "idle": {"USERS": 1, "TASKS_EACH": 3, "LOOP_S": 5, "LOOPS": 1},
 }
 WITH_PEERS = ("reads_and_writes",)

@@ -61,7 +61,7 @@ def test_a_healthy_service(healthy: Installation) -> None:
     checks = {check["name"]: check for check in answer["checks"] if check["name"] not in OF_THE_MACHINE}
     assert [check for check in answer["checks"] if check["status"] != "ok" and check["name"] in checks] == []
     assert code == (0 if answer["ok"] else 1)
-    programs = {"signer", "gateway", "facts", "manager", "simulator", "server", f"port {healthy.port}"}
+    programs = {"signer", "gateway", "facts", "manager", "hooks", "simulator", "server", f"port {healthy.port}"}
     venues = {"satflow floors", "satflow listings", "satflow bids", "unisat rune listings", "mempool fees", "ord index"}
     assert programs | venues | {"database", "audit log", "quota", "rune unit"} <= set(checks)
     assert checks[f"port {healthy.port}"]["text"] == "ours"
@@ -147,7 +147,7 @@ def test_a_signer_that_is_locked(locked: Installation) -> None:
     assert line.startswith("FAIL signer: locked: ")
     assert line.endswith("-> run bidkeeper keys unlock")
     gone = {line.split(":")[0] for line in lines if "does not answer" in line}
-    assert gone == {"FAIL gateway", "FAIL facts", "FAIL manager", "FAIL server"}
+    assert gone == {"FAIL gateway", "FAIL facts", "FAIL manager", "FAIL hooks", "FAIL server"}
 
 
 @pytest.mark.parametrize("is_accepted", [True, False])

@@ -51,6 +51,14 @@ def test_clients_are_users_by_name_or_number() -> None:
     assert settings.facts_clients == frozenset({61102})
 
 
+def test_a_mail_server_has_no_password_in_its_address_and_needs_a_sender() -> None:
+    good = {"BIDKEEPER_SMTP_URL": "smtps://bot@mail.example:465", "BIDKEEPER_MAIL_FROM": "bot@mail.example"}
+    assert load(good).smtp_url == "smtps://bot@mail.example:465"
+    for url in ("https://mail.example", "smtps://bot:pw@mail.example", "smtp://", "smtp://mail.example/x"):
+        assert len(problems(good | {"BIDKEEPER_SMTP_URL": url})) == 1, url
+    assert len(problems({"BIDKEEPER_SMTP_URL": "smtps://mail.example"})) == 1
+
+
 def test_co_signers_are_three_keys(tmp_path: Path) -> None:
     keys = ("11" * 32, "ab" * 32, "13" * 32)
     assert load({"BIDKEEPER_ORDNET_CO_SIGNERS": " , ".join(keys)}).ordnet_co_signers == keys

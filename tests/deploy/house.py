@@ -31,6 +31,7 @@ PROGRAMS = {
     "facts": (GATEWAY, 0o077),
     "gateway": (GATEWAY, 0o077),
     "manager": (REST, 0o027),
+    "hooks": (REST, 0o027),
     "server": (REST, 0o027),
 }
 

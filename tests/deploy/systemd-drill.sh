@@ -19,7 +19,7 @@ systemctl daemon-reload
 systemctl enable --now bidkeeper 2>&1
 if wait_ready; then say ready yes; else say ready no; fi
 say active "$(systemctl is-active bidkeeper)"
-for name in simulator signer facts gateway manager server; do
+for name in simulator signer facts gateway manager hooks server; do
   say "user_$name" "$(ps -o user:32= -p "$(program $name)" 2>/dev/null | tr -d ' ')"
 done
 say whitelisted "$(bidkeeper whitelist add bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu >/dev/null 2>&1 && echo yes || echo no)"

@@ -89,13 +89,16 @@ def read(root: Path, name: str) -> str:
 
 def test_it_starts_with_each_program_as_its_user(seen: dict[str, str]) -> None:
     assert (seen.get("ready"), seen.get("active")) == ("yes", "active"), seen["log"]
-    users = {name: seen[f"user_{name}"] for name in ("simulator", "signer", "facts", "gateway", "manager", "server")}
+    users = {
+        name: seen[f"user_{name}"] for name in ("simulator", "signer", "facts", "gateway", "manager", "hooks", "server")
+    }
     assert users == {
         "simulator": "bidkeeper",
         "signer": "bidkeeper-signer",
         "facts": "bidkeeper-gateway",
         "gateway": "bidkeeper-gateway",
         "manager": "bidkeeper",
+        "hooks": "bidkeeper",
         "server": "bidkeeper",
     }, seen["log"]
 

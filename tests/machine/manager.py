@@ -175,7 +175,7 @@ class Manager:
     def _bury(self, task_id: int, worker: Worker) -> None:
         desk = self._desk(task_id)
         desk.worker, desk.is_stopping = None, False
-        record_death(cast(Child, worker), desk.restarts, task_id, self._clock.monotonic())
+        record_death(cast(Child, worker), desk.restarts, task_id, self._clock.monotonic(), self._clock.now_ms)
 
     def _desk(self, task_id: int) -> _Desk:
         if task_id not in self._desks:
@@ -204,7 +204,7 @@ class Manager:
             elif step is Step.SETTLE:
                 if desk.granted is not None:
                     self._take_back(task_id, row.token)
-                tasks.observe(task_id, STOPPED, pid=None)
+                tasks.observe(task_id, STOPPED, self._clock.now_ms, pid=None)
             elif step is Step.REMOVE:
                 self._withdraw(task_id, desk)
                 tasks.remove_tombstone(task_id)
@@ -227,12 +227,12 @@ class Manager:
         """The order of a start: token, signer, gateway, process."""
         if kind == "bidder" and (refusal := self._refusal(row)):
             if asked:
-                tasks.observe(row.id, STOPPED, pid=None)
+                tasks.observe(row.id, STOPPED, self._clock.now_ms, pid=None)
                 raise NotStarted(refusal)
             tasks.stop_wanting(row.id, refusal)
             return
         if kind == "bidder":
-            tasks.observe(row.id, "starting")
+            tasks.observe(row.id, "starting", self._clock.now_ms)
         token = tasks.raise_token(row.id)
         try:
             secret = self._signer.grant(self._grant(kind, row, token))
@@ -240,11 +240,11 @@ class Manager:
             self._market.fence(row.id, token)
         except (SignerError, VenueError) as error:
             if asked:
-                tasks.observe(row.id, STOPPED, pid=None)
+                tasks.observe(row.id, STOPPED, self._clock.now_ms, pid=None)
                 raise NotStarted(str(error)) from error
             desk.restarts.rest(self._clock.monotonic(), PEERS_AWAY_REST_S)
             if kind == "bidder":
-                tasks.observe(row.id, "backoff", pid=None, last_error=str(error))
+                tasks.observe(row.id, "backoff", self._clock.now_ms, pid=None, last_error=str(error))
             return
         job = self._hire(kind, row.id, token, secret)
         desk.worker = Worker(kind, token, row.revision, row.cycles, job, self._clock.monotonic())
@@ -252,7 +252,7 @@ class Manager:
         if kind == "bidder":
             self.configs[row.id, token] = load_bid_config(row.config)
         if kind == "bidder":
-            tasks.observe(row.id, RUNNING, exit_status=None)
+            tasks.observe(row.id, RUNNING, self._clock.now_ms, exit_status=None)
 
     def _grant(self, kind: Kind, row: Task, token: int) -> Grant:
         if kind == "drain":
@@ -276,10 +276,10 @@ class Manager:
         assert worker is not None
         if worker.kind == "bidder":
             if "stopping" in MOVES[row.observed]:
-                tasks.observe(row.id, "stopping")
+                tasks.observe(row.id, "stopping", self._clock.now_ms)
             if not desk.is_stopping:
                 self._take_back(row.id, worker.token)
-            tasks.observe(row.id, STOPPED, pid=None, exit_status=None)
+            tasks.observe(row.id, STOPPED, self._clock.now_ms, pid=None, exit_status=None)
         desk.worker, desk.is_stopping = None, False
 
     def _take_back(self, task_id: int, token: int) -> None:

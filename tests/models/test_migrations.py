@@ -14,6 +14,8 @@ from cli.main import main
 from cli.migrate import migrate
 from core.settings import load
 from models import api_tokens, base, budgets, controls, floor_samples, inscriptions, presets, schema, sessions, users
+from models.events.table import Event, Forgotten
+from models.hooks.table import Delivery, Hook
 from models.ledger import withdrawals
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
@@ -39,6 +41,10 @@ MODELS = (
     floor_samples.FloorSample,
     Listing,
     withdrawals.Withdrawal,
+    Event,
+    Forgotten,
+    Hook,
+    Delivery,
 )
 FIRST, SECOND = "0001_tables", "0002_colours"
 COLOURS = """

@@ -79,7 +79,7 @@ def test_what_is_written_of_one_task_is_not_anothers(database: str) -> None:
     untouched = state(bids)
     tasks.set_desired(listing, RUNNING)
     token = tasks.raise_token(listing.id)
-    tasks.observe(listing.id, "starting", pid=5)
+    tasks.observe(listing.id, "starting", 1, pid=5)
     cycles.record_cycle(listing.id, token, time_ms=1, action="listed", error="e", detail="{}", memory="{}")
     assert state(listing) == (1, "starting", "running", "e", 1, "listed")
     tasks.report_error(listing.id, token, "worse")
@@ -138,7 +138,7 @@ def test_a_manager_is_shown_both_kinds(database: str) -> None:
     assert [row.id for row in tasks.rows_of_interest([])] == wanted
     assert [glance.id for glance in tasks.glances([idle.id])] == with_idle
     assert tasks.count_by_observed() == {"stopped": 4}
-    tasks.observe(listing.id, "starting")
+    tasks.observe(listing.id, "starting", 1)
     tasks.forget_workers()
     assert tasks.count_by_observed() == {"stopped": 4}
 
@@ -194,11 +194,11 @@ def test_observed_goes_only_where_the_table_says(database: str, start: str, end:
     task = create(user(), "cats")
     Task.update(observed=start).where(Task.id == task.id).execute()
     if end in MOVES[start]:
-        tasks.observe(task.id, end)
+        tasks.observe(task.id, end, 1)
         assert Task.get_by_id(task.id).observed == end
     else:
         with pytest.raises(ValueError, match="cannot go"):
-            tasks.observe(task.id, end)
+            tasks.observe(task.id, end, 1)
 
 
 def test_an_overtaken_worker_writes_no_cycle(database: str) -> None:

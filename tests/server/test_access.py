@@ -11,6 +11,8 @@ import pytest
 from markets.base import Item
 from models import presets
 from models.api_tokens import SCOPES, ApiToken
+from models.hooks import queue
+from models.hooks.table import Delivery, Hook
 from models.presets import Preset
 from models.sessions import IDLE_MS, Session
 from models.tasks.table import Task
@@ -21,6 +23,8 @@ from tests.server.driver import OPERATIONS
 
 CALLERS = ("anonymous", "owner", "other", "expired", "admin")
 INSCRIPTION = "5" * 64 + "i0"
+DELIVERY = "([1-9][0-9]*)"
+HOOK = {"url": "https://hooks.example/in", "events": ["fill"]}
 NOBODYS = {"address": OWNER, "challengeId": "no such", "signature": "AA=="}
 
 # The scopes with which an API token may ask: one of these letters; OPEN: no token is looked at.
@@ -95,6 +99,15 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("GET", "/api/orders"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/pnl"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/trades.csv"): (None, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/events"): (None, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/hooks"): (None, (401, 200, 200, 401, 200), NOTHING),
+    ("POST", "/api/hooks"): (HOOK, (401, 201, 201, 401, 201), NOTHING),
+    ("GET", "/api/hooks/([0-9]+)"): (None, (401, 200, 404, 401, 404), NOTHING),
+    ("PUT", "/api/hooks/([0-9]+)"): ({"minIntervalSeconds": 5}, (401, 200, 404, 401, 404), NOTHING),
+    ("DELETE", "/api/hooks/([0-9]+)"): (None, (401, 200, 404, 401, 404), NOTHING),
+    ("POST", "/api/hooks/([0-9]+)/test"): (None, (401, 202, 404, 401, 404), NOTHING),
+    ("GET", "/api/hooks/([0-9]+)/deliveries"): (None, (401, 200, 404, 401, 404), NOTHING),
+    ("POST", f"/api/hooks/([0-9]+)/deliveries/{DELIVERY}/redeliver"): (None, (401, 202, 404, 401, 404), NOTHING),
     ("GET", "/api/venues"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/wallet"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/wallet/withdraw"): (None, (401, 400, 400, 401, 400), NOTHING),
@@ -116,7 +129,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 48
+    assert len(MATRIX) == 24 + 57
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:
@@ -139,6 +152,11 @@ async def row_of(service: Service, path: str) -> int:
         return int(Session.get(Session.created_ms == START_MS - 1).id)
     if "tokens" in path:
         made = await service.ask("POST", "/api/tokens", {"name": "bot", "scopes": ["read"]})
+        return int(made.json["id"])
+    if "hooks" in path:
+        made = await service.ask("POST", "/api/hooks", HOOK)
+        done = queue.add_test(Hook.get_by_id(made.json["id"]), START_MS)
+        queue.sent(done, 200, START_MS)
         return int(made.json["id"])
     if "presets" in path:
         await service.ask("POST", "/api/presets", {"name": "mine", "config": {"hardcapSats": 1}})
@@ -164,6 +182,8 @@ async def call(service: Service, operation: tuple[str, str], row_id: int, token:
     method, path = operation
     body = MATRIX[operation][0]
     query = body if isinstance(body, str) else ""
+    delivery = Delivery.get_or_none(Delivery.hook == row_id)
+    path = path.replace(DELIVERY, str(delivery.id if delivery else 1))
     url = path.replace("([0-9]+)", str(row_id)).replace("([^/]+)", INSCRIPTION) + query
     return await service.api(method, url, None if query else body, token=token)
 

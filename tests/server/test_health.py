@@ -8,8 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
 from tornado.web import Application, RequestHandler
 
+from core.local_server import serve
 from server import health
 from tests.ports import free_ports
 from tests.server.conftest import Service, with_settings
@@ -29,6 +31,14 @@ def facts(service: Service) -> Iterator[socket.socket]:
         listener.bind(str(service.settings.facts_socket))
         listener.listen()
         yield listener
+
+
+@pytest.fixture(autouse=True)
+def hooks(service: Service, io_loop: IOLoop) -> Iterator[asyncio.Server]:
+    """Answers in the place of `hooks`."""
+    server = io_loop.run_sync(lambda: serve(service.settings.hooks_socket, lambda request: {"state": "ready"}))
+    yield server
+    server.close()
 
 
 @pytest.fixture
@@ -62,7 +72,9 @@ async def test_a_real_market_needs_no_simulator(service: Service) -> None:
 
 @pytest.mark.gen_test
 @with_settings(simulator_port=PORT)
-async def test_not_ready_names_who_is_missing(service: Service, simulator: None, facts: socket.socket) -> None:
+async def test_not_ready_names_who_is_missing(
+    service: Service, simulator: None, facts: socket.socket, hooks: asyncio.Server
+) -> None:
     service.signer.state = "locked"
     locked = await service.api("GET", "/readyz")
     await service.signer.stop()
@@ -70,11 +82,12 @@ async def test_not_ready_names_who_is_missing(service: Service, simulator: None,
     await service.gateway.stop()
     service.gateway.path.unlink()
     facts.close()
+    hooks.close()
     away = await service.api("GET", "/readyz")
 
     assert (locked.status, locked.json["missing"]) == (503, ["signer"])
     assert locked.details == ["signer: locked: no passphrase"]
-    assert (away.status, away.json["missing"]) == (503, ["facts", "gateway", "manager", "signer"])
+    assert (away.status, away.json["missing"]) == (503, ["facts", "gateway", "hooks", "manager", "signer"])
     assert away.headers["X-Content-Type-Options"] == "nosniff"
 
 

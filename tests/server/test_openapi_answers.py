@@ -29,8 +29,12 @@ from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import budgets, controls, presets, users
 from models.budgets import MAX_BUDGETS
 from models.entitlements import Entitlements
+from models.hooks import queue
+from models.hooks.hooks import MOST_HOOKS
+from models.hooks.table import Delivery
 from models.tasks import cycles, tasks
 from models.tasks.table import Task
+from server.events.feed import MOST_OF_USER, Feed
 from server.http.user_market import Seats
 from strategy.book import Ask
 from tests.server.api import START_MS, new_user, token_of
@@ -39,7 +43,7 @@ from tests.server.conftest import OTHER, OWNER, Service
 from tests.server.driver import OPERATIONS, Driver, responses
 from tests.server.peers import keys_of
 from tests.server.running_tasks import open_order
-from tests.server.test_health import PORT, facts, simulator  # noqa: F401
+from tests.server.test_health import PORT, facts, hooks, simulator  # noqa: F401
 from tests.server.test_profile import approval
 from tests.server.trades import bought, sold
 from tests.server.wallet_items import INSCRIPTION, item
@@ -47,7 +51,7 @@ from tests.server.withdrawals.chain import Chain, coin
 from tests.wallet import proofs
 from wallet.signer.signing import sign_message
 
-ABSENT = {"id": 999, "inscriptionId": "x"}
+ABSENT = {"id": 999, "deliveryId": 999, "inscriptionId": "x"}
 BIG, MULTIPART = b" " * 70_000, {"Content-Type": "multipart/form-data; boundary=x"}
 
 
@@ -350,6 +354,42 @@ async def what_was_traded(service: Service, drive: Driver) -> None:
     await drive("listOrders", query={"since": "x"})
 
 
+async def hooks_and_deliveries(service: Service, drive: Driver) -> None:
+    given = {"url": "https://hooks.example/in", "events": ["fill", "error"]}
+    await drive("createHook", given | {"url": "http://127.0.0.1/", "events": []})
+    one = {"id": (await drive("createHook", given)).json["id"]}
+    await drive("listHooks")
+    await drive("getHook", path=one)
+    await drive("changeHook", {"minIntervalSeconds": 60}, path=one)
+    await drive("changeHook", {"minIntervalSeconds": -1}, path=one)
+    tried = (await drive("testHook", path=one)).json
+    both = one | {"deliveryId": tried["id"]}
+    await drive("redeliver", path=both)
+    queue.sent(Delivery.get_by_id(tried["id"]), 200, START_MS)
+    await drive("redeliver", path=both)
+    await drive("listDeliveries", path=one)
+    await drive("listDeliveries", path=one, query={"limit": 0})
+    services = service.app.settings["services"]
+    service.app.settings["services"] = dataclasses.replace(services, sent_by_hand=Spent())
+    await drive("testHook", path=one)
+    await drive("redeliver", path=both)
+    service.app.settings["services"] = services
+    for _ in range(MOST_HOOKS):
+        await drive("createHook", given)
+    await drive("deleteHook", path=one)
+
+
+async def what_happened(service: Service, drive: Driver) -> None:
+    assert (await drive("listEvents")).json["events"]
+    await drive("listEvents", query={"after": 10**12})
+    await drive("listEvents", query={"events": "fill,nothing"})
+    feed: Feed = service.app.settings["services"].feed
+    waiters = [feed.join(service.user_id) for _ in range(MOST_OF_USER)]
+    await drive("listEvents", query={"after": feed.newest_id, "wait": 1})
+    for waiter in waiters:
+        feed.leave(waiter)
+
+
 async def without_a_session(service: Service, drive: Driver, one: dict[str, int]) -> None:
     answers = service.gateway.answers
     before = {verb: answers[verb] for verb in ("asks", "own_bids")}
@@ -537,7 +577,7 @@ async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
 @pytest.mark.slow
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("service", [{"simulator_port": PORT}], indirect=True, ids=[""])
-@pytest.mark.usefixtures("simulator", "facts")
+@pytest.mark.usefixtures("simulator", "facts", "hooks")
 async def test_every_status_of_every_operation_is_answered_as_described(service: Service) -> None:
     drive = Driver(service)
 
@@ -551,6 +591,8 @@ async def test_every_status_of_every_operation_is_answered_as_described(service:
     await the_control(service, drive)
     await auto_listing(service, drive)
     await what_was_traded(service, drive)
+    await what_happened(service, drive)
+    await hooks_and_deliveries(service, drive)
     await named_configs(service, drive)
     await inscriptions_and_wallet(service, drive)
     for name in ("getDescription", "readReference", "isAlive", "isReady", "getMetrics"):

@@ -124,10 +124,11 @@ class BiddingDrain:
         """Writes to the task's `last_error` why we cannot cancel, and clears only our own text there."""
         log.info("task %d: %d open orders left%s", task.id, left, f"; {faults.text}" if faults.texts else "")
         if faults.texts:
-            tasks.set_error(task, faults.text, (FaultCode.CANNOT_CANCEL, {"left": left}))
+            fault = FaultCode.CANNOT_CANCEL, {"left": left}
+            tasks.note_trouble(task, faults.text, self._context.clock_ms(), fault)
             self._has_complained = True
         elif self._has_complained:
-            tasks.set_error(task, None)
+            tasks.note_trouble(task, None, self._context.clock_ms())
             self._has_complained = False
 
 

@@ -11,10 +11,12 @@ from typing import Any
 
 from markets.gateway_client import stretch_s
 from models import controls
+from models.events.table import OUTBID_LIMITED, QUOTA
 from models.ledger import orders
 from models.ledger.order_table import Order
 from models.tasks import cycles
 from models.tasks.samples import Sample
+from models.tasks.troubles import Conditions
 from strategy.bidding.patience import patience_of, used_percent
 from strategy.book import Snapshot
 from strategy.fates import PlaceResult, WorkerReason
@@ -68,7 +70,8 @@ def record(context: Context, outcome: BiddingOutcome, faults: Faults, monthly_wo
         action += f"; {patience}"
     if monthly_words:
         action += f"; {monthly_words}"
-    _write(context, action, _detail(outcome, faults), outcome.memory, faults, _sample(context, outcome.done.last))
+    detail, sample = _detail(outcome, faults), _sample(context, outcome.done.last)
+    _write(context, action, detail, outcome.memory, faults, sample, _conditions(outcome, context, every_s))
     task_id, reasons = context.task_id, _cancel_reasons(outcome)
     for order in outcome.filled:
         log.info("task %d: filled %d of %s, order %d", task_id, order.spent_sats, order.slug, order.id)
@@ -97,8 +100,25 @@ def record_nothing_done(context: Context, memory: Memory, faults: Faults) -> Non
     _write(context, "nothing done", detail, memory, faults, _sample(context, None))
 
 
+def _conditions(outcome: BiddingOutcome, context: Context, every_s: int) -> Conditions:
+    """Returns the conditions that the owner is told of when they begin to hold."""
+    found: dict[str, dict[str, Any]] = {}
+    slug, limited = outcome.assignment.config.slug, [n.reason for n in _notes(outcome)].count(Reason.RAISE_LIMITED)
+    if limited:
+        found[OUTBID_LIMITED] = {"slug": slug, "rungs": limited}
+    if every_s:
+        found[QUOTA] = {"venue": context.venue.name, "every_s": every_s}
+    return found
+
+
 def _write(
-    context: Context, action: str, detail: dict[str, Any], memory: Memory, faults: Faults, sample: Sample
+    context: Context,
+    action: str,
+    detail: dict[str, Any],
+    memory: Memory,
+    faults: Faults,
+    sample: Sample,
+    conditions: Conditions = cycles.NONE_HOLDS,
 ) -> None:
     log.info("task %d: %s", context.task_id, f"{action}; {faults.text}" if faults.texts else action)
     cycles.record_cycle(
@@ -110,6 +130,7 @@ def _write(
         fault=faults.first,
         detail=json.dumps(detail, separators=(",", ":")),
         memory=memory.dumps(),
+        conditions=conditions,
         sample=sample,
     )
 

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 SUPERSEDED_REST_S = 1.0
 
 
-def record_death(child: Child, restarts: Restarts, task_id: int, now: float) -> None:
+def record_death(child: Child, restarts: Restarts, task_id: int, now: float, now_ms: int) -> None:
     """Writes down the end of `child` and counts it in `restarts`; `now` is monotonic."""
     row = tasks.with_owner(task_id)
     if row is None or child.exit_status is None:
@@ -28,9 +28,9 @@ def record_death(child: Child, restarts: Restarts, task_id: int, now: float) -> 
         _record_drain_death(child.exit_status, restarts, task_id, now)
     elif row.desired != RUNNING or row.deleted_ms is not None:
         # Not `stopped` yet: its writes on the wire are waited for first (Step.SETTLE).
-        tasks.observe(task_id, row.observed, pid=None, exit_status=judge(child.exit_status).text)
+        tasks.observe(task_id, row.observed, now_ms, pid=None, exit_status=judge(child.exit_status).text)
     else:
-        _record_worker_death(row, child, child.exit_status, restarts, now)
+        _record_worker_death(row, child, child.exit_status, restarts, now, now_ms)
 
 
 def _record_drain_death(status: int, restarts: Restarts, task_id: int, now: float) -> None:
@@ -42,7 +42,7 @@ def _record_drain_death(status: int, restarts: Restarts, task_id: int, now: floa
     log.warning("task %d: drain worker %s; again in %.1f s", task_id, judge(status).text, delay)
 
 
-def _record_worker_death(row: Task, child: Child, status: int, restarts: Restarts, now: float) -> None:
+def _record_worker_death(row: Task, child: Child, status: int, restarts: Restarts, now: float, now_ms: int) -> None:
     end = judge(status)
     facts: dict[str, object] = {"pid": None, "exit_status": end.text, "restarts": row.restarts + 1}
     if child.was_hung:
@@ -51,20 +51,20 @@ def _record_worker_death(row: Task, child: Child, status: int, restarts: Restart
     elif end.sequel is Sequel.GIVE_UP:
         if row.last_error is None:
             facts |= error_columns(f"the worker {end.text}", GIVEN_UP)
-        _give_up(row, facts)
+        _give_up(row, now_ms, facts)
         return
     elif end.sequel is Sequel.RESTART_SOON:
         restarts.rest_for(now, SUPERSEDED_REST_S)
     elif restarts.died(now):
         text = f"the worker died {MAX_DEATHS} times in 10 minutes without finishing a cycle; at last it {end.text}"
-        _give_up(row, facts | error_columns(text, GIVEN_UP))
+        _give_up(row, now_ms, facts | error_columns(text, GIVEN_UP))
         return
     else:
         facts |= error_columns(f"the worker {end.text}; it is started again", WORKER_ENDED)
-    tasks.observe(row.id, "backoff", **facts)
+    tasks.observe(row.id, "backoff", now_ms, **facts)
     log.warning("task %d: the worker %s; again in %.1f s", row.id, end.text, restarts.not_before - now)
 
 
-def _give_up(row: Task, facts: dict[str, object]) -> None:
-    tasks.observe(row.id, "crashed", **facts)
+def _give_up(row: Task, now_ms: int, facts: dict[str, object]) -> None:
+    tasks.observe(row.id, "crashed", now_ms, **facts)
     log.error("task %d: crashed: %s", row.id, facts.get("last_error", row.last_error))

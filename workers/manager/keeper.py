@@ -130,6 +130,10 @@ class Keeper:
     def _lock_path(self) -> Path:
         return task_lock.lock_path(self._surroundings.settings.run_dir, self.task_id)
 
+    @property
+    def _now_ms(self) -> int:
+        return self._surroundings.clock_ms()
+
     def _runs_worker(self) -> bool:
         return self.child is not None and self.child.kind != "drain"
 
@@ -167,7 +171,7 @@ class Keeper:
             if self.child is not None and self.child.has_ended:
                 dead, self.child = self.child, None
                 self._has_died = dead.kind != "drain"
-                record_death(dead, self._restarts, self.task_id, time.monotonic())
+                record_death(dead, self._restarts, self.task_id, time.monotonic(), self._now_ms)
             row = tasks.with_owner(self.task_id)
             if row is None:
                 self._has_died = False
@@ -210,7 +214,7 @@ class Keeper:
             if self._granted is not None:
                 # A worker that died may have left a write on the wire.
                 await self._surroundings.rights.take_back(row.id, row.token)
-            tasks.observe(row.id, STOPPED, pid=None)
+            tasks.observe(row.id, STOPPED, self._now_ms, pid=None)
         elif step is Step.REMOVE:
             await self._withdraw()
             # Before the row: whoever dies in between comes by here again.
@@ -251,7 +255,7 @@ class Keeper:
         """Runs the sequence of a start: token, signer, gateway, process, lock."""
         surroundings = self._surroundings
         if kind != "drain":
-            tasks.observe(row.id, "starting")
+            tasks.observe(row.id, "starting", self._now_ms)
             surroundings.places.take(row.id)
         token = tasks.raise_token(row.id)
         right = await surroundings.rights.hand_over(row, kind, token, surroundings.clock_ms())
@@ -303,7 +307,7 @@ class Keeper:
         if child.kind != "drain":
             self._stop_reason = None
             facts |= {"pid": child.pid, "exit_status": None}
-            tasks.observe(self.task_id, RUNNING, **facts)
+            tasks.observe(self.task_id, RUNNING, self._now_ms, **facts)
         elif self._error_told and (row := tasks.with_owner(self.task_id)):
             tasks.set_error(row, None)
         self._error_told = False
@@ -315,7 +319,7 @@ class Keeper:
             self.child = None
         self._restarts.rest_for(time.monotonic(), self._surroundings.timing.refused_rest_s)
         if kind != "drain":
-            tasks.observe(self.task_id, STOPPED, pid=None)
+            tasks.observe(self.task_id, STOPPED, self._now_ms, pid=None)
 
     def _start_failed(self, kind: Kind, row: Task, refusal: PeerRefused) -> None:
         if refusal.code == "not_entitled":
@@ -328,7 +332,7 @@ class Keeper:
         self._restarts.rest(time.monotonic(), PEERS_AWAY_REST_S if refusal.code in PEERS_AWAY else LONGEST_REST_S)
         self._error_told = True
         if kind != "drain":
-            tasks.observe(row.id, "backoff", pid=None, **error_columns(refusal.message, START_FAILED))
+            tasks.observe(row.id, "backoff", self._now_ms, pid=None, **error_columns(refusal.message, START_FAILED))
         else:
             tasks.set_error(row, f"open orders cannot be cancelled: {refusal.message}", CANNOT_CANCEL)
 
@@ -343,7 +347,7 @@ class Keeper:
             return
         try:
             if "stopping" in MOVES[row.observed]:
-                tasks.observe(row.id, "stopping")
+                tasks.observe(row.id, "stopping", self._now_ms)
             await self._surroundings.rights.take_back(row.id, child.token)
             await self._end(child, self._surroundings.timing.term_s)
         except OperationalError as error:
@@ -355,7 +359,7 @@ class Keeper:
         if self._stop_reason is not None:
             # Again: the last cycle may have cleared it.
             facts |= error_columns(self._stop_reason, NOT_ENTITLED)
-        tasks.observe(row.id, STOPPED, **facts)
+        tasks.observe(row.id, STOPPED, self._now_ms, **facts)
         log.info("task %d: stopped", row.id)
 
     async def _end(self, child: Child, term_s: float) -> None:

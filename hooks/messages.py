@@ -1,0 +1,61 @@
+"""A delivery in the form that each kind of receiver takes."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.hook_receivers import Receiver
+from core.hook_urls import DISCORD, NTFY, TELEGRAM, WEBHOOK
+
+TELEGRAM_API = "https://api.telegram.org"
+SIGNATURE = "X-Bidkeeper-Signature"
+_LONGEST = 1_800  # letters of a chat message
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One request to a receiver."""
+
+    url: str = field(repr=False)
+    body: bytes
+    headers: dict[str, str] = field(repr=False)
+
+
+def post_of(kind: str, receiver: Receiver, body: str, now_s: int) -> Post:
+    """Makes the request of a webhook, a chat message, or a notification."""
+    if kind == WEBHOOK:
+        headers = {SIGNATURE: signature(receiver.secret, now_s, body)}
+        return Post(receiver.url, body.encode(), {"Content-Type": "application/json"} | headers)
+    text = line(json.loads(body))
+    if kind == NTFY:
+        token = {"Authorization": f"Bearer {receiver.secret}"} if receiver.secret else {}
+        return Post(
+            receiver.url, text.encode(), {"Content-Type": "text/plain; charset=utf-8", "Title": "Bidkeeper"} | token
+        )
+    if kind == TELEGRAM:
+        chat = receiver.url.partition(":")[2]
+        url = f"{TELEGRAM_API}/bot{receiver.secret}/sendMessage"
+        return _json(url, {"chat_id": chat, "text": text, "disable_web_page_preview": True})
+    if kind == DISCORD:
+        return _json(receiver.url, {"content": text, "allowed_mentions": {"parse": []}})
+    raise ValueError(f"no request for {kind}")
+
+
+def signature(secret: str, now_s: int, body: str) -> str:
+    """Signs a body together with its time, so that an old request cannot be sent again."""
+    found = hmac.new(secret.encode(), f"{now_s}.{body}".encode(), hashlib.sha256).hexdigest()
+    return f"t={now_s},v1={found}"
+
+
+def line(event: dict[str, Any]) -> str:
+    """Writes the event as one line for people."""
+    task = "" if event["task"] is None else f" (task {event['task']})"
+    return f"{event['text']}{task}"[:_LONGEST]
+
+
+def _json(url: str, value: dict[str, Any]) -> Post:
+    return Post(url, json.dumps(value).encode(), {"Content-Type": "application/json"})

@@ -1,0 +1,84 @@
+"""The hooks process: it sends what users want to be told to where they want it, and holds their receivers' secrets.
+
+{"op": "ping"}    {"state": "ready", "deliveries": {"waiting": 0, "sent": 7, "dead": 0}}
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from typing import Any
+
+from core.errors import BidkeeperError, PeerRefused, SettingsError
+from core.hook_receivers import Receivers
+from core.local_server import serve
+from core.process import hold_lock
+from core.settings import Settings
+from hooks.courier import Courier
+from hooks.sender import Mailer, Sender
+from models import base, schema
+from models.hooks import hooks, queue
+
+log = logging.getLogger(__name__)
+
+
+def now_ms() -> int:
+    """Returns milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def run(settings: Settings) -> None:
+    """Runs until SIGTERM or SIGINT; what is on its way then is sent again at the next start.
+
+    Raises BidkeeperError when another one runs in this data directory, or the database is another version's.
+    """
+    lock = hold_lock(settings.run_dir / "hooks.lock")
+    if lock is None:
+        raise BidkeeperError(f"another hooks program runs in {settings.data_dir}")
+    receivers = Receivers(settings.hooks_dir)
+    sender = Sender(receivers, settings.hook_networks, mailer_of(settings))
+    base.connect(settings.database_url)
+    try:
+        schema.check()
+        receivers.forget_all_but(hooks.all_receivers())
+        asyncio.run(_serve(settings, Courier(sender.send, now_ms)))
+    finally:
+        base.close()
+        os.close(lock)
+    logging.shutdown()
+    os._exit(0)  # a thread may still wait for a receiver, and Python would wait for it
+
+
+def mailer_of(settings: Settings) -> Mailer | None:
+    """Returns the operator's mail server, or None without one. Raises SettingsError."""
+    if settings.smtp_url is None:
+        return None
+    password = ""
+    if settings.smtp_password_file is not None:
+        try:
+            password = settings.smtp_password_file.read_text().strip()
+        except OSError as error:
+            raise SettingsError([f"BIDKEEPER_SMTP_PASSWORD_FILE cannot be read: {error.strerror}"]) from error
+    return Mailer(settings.smtp_url, password, settings.mail_from)
+
+
+async def _serve(settings: Settings, courier: Courier) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    server = await serve(settings.hooks_socket, answer)
+    work = asyncio.create_task(courier.run())
+    log.info("ready")
+    await stop.wait()
+    server.close()
+    work.cancel()
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Answers one request of the socket. Raises PeerRefused."""
+    if request.get("op") == "ping":
+        return {"state": "ready", "deliveries": queue.counts_of_all()}
+    raise PeerRefused("hooks", "unknown_op", f"there is no operation {request.get('op')!r}")

@@ -1,0 +1,119 @@
+"""One try to deliver: over HTTP or by mail, and its outcome in words that hold no secret."""
+
+from __future__ import annotations
+
+import json
+import smtplib
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from email.message import EmailMessage
+from http.client import HTTPException
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import certifi
+
+from core.hook_receivers import NoReceiver, Receivers
+from core.hook_urls import MAIL
+from core.setting_values import Network, is_loopback
+from hooks.connection import Connection, NotAllowed
+from hooks.messages import Post, line, post_of
+
+LONGEST_S = 15.0
+_SECONDS_OF_MAIL = 20.0
+
+
+class Outcome(NamedTuple):
+    """The result of a try: the status that was answered, and the fault, None when it was taken."""
+
+    status: int | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mailer:
+    """The operator's mail server: `smtps://` at once with TLS, `smtp://` with STARTTLS."""
+
+    url: str
+    password: str
+    sender: str
+
+    def send(self, to: str, body: str) -> None:
+        """Hands one message to the server. Raises OSError or SMTPException."""
+        parts, event = urlsplit(self.url), json.loads(body)
+        host, context = parts.hostname or "", ssl.create_default_context(cafile=certifi.where())
+        message = EmailMessage()
+        message["From"], message["To"] = self.sender, to
+        message["Subject"] = "Bidkeeper: " + line(event)[:120].replace("\n", " ").replace("\r", " ")
+        message.set_content(f"{line(event)}\n\n{json.dumps(event, indent=1)}\n")
+        if parts.scheme == "smtps":
+            server: smtplib.SMTP = smtplib.SMTP_SSL(host, parts.port or 465, timeout=_SECONDS_OF_MAIL, context=context)
+        else:
+            server = smtplib.SMTP(host, parts.port or 587, timeout=_SECONDS_OF_MAIL)
+        with server:
+            if parts.scheme == "smtp" and not is_loopback(host):
+                server.starttls(context=context)
+            if parts.username:
+                server.login(parts.username, self.password)
+            server.send_message(message)
+
+
+class Sender:
+    """The way out. May be used by several threads at once."""
+
+    def __init__(
+        self,
+        receivers: Receivers,
+        networks: Sequence[Network],
+        mailer: Mailer | None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._receivers = receivers
+        self._networks = networks
+        self._mailer = mailer
+        self._clock = clock
+
+    def send(self, kind: str, receiver_name: str, body: str) -> Outcome:
+        """Tries once; never raises."""
+        try:
+            receiver = self._receivers.read(receiver_name)
+            if kind == MAIL:
+                return self._mail(receiver.url.partition(":")[2], body)
+            return self._post(post_of(kind, receiver, body, int(self._clock())))
+        except NotAllowed as error:
+            return Outcome(None, str(error))
+        except NoReceiver as error:
+            return Outcome(None, str(error))
+        except TimeoutError:
+            return Outcome(None, f"no answer within {LONGEST_S:.0f} s")
+        except (OSError, HTTPException, ValueError, smtplib.SMTPException) as error:
+            # The error's own text may repeat the address, which may be a secret.
+            return Outcome(None, f"failed to send: {type(error).__name__}")
+
+    def _mail(self, to: str, body: str) -> Outcome:
+        if self._mailer is None:
+            return Outcome(None, "no mail server is set up here")
+        self._mailer.send(to, body)
+        return Outcome(None, None)
+
+    def _post(self, post: Post) -> Outcome:
+        parts = urlsplit(post.url)
+        is_tls = parts.scheme == "https"
+        connection = Connection(
+            parts.hostname or "",
+            parts.port or (443 if is_tls else 80),
+            is_tls=is_tls,
+            networks=self._networks,
+            ends_at=time.monotonic() + LONGEST_S,
+        )
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        try:
+            connection.request(
+                "POST", path, post.body, {"User-Agent": "bidkeeper", "Connection": "close"} | post.headers
+            )
+            status = connection.answer()
+        finally:
+            connection.close()
+        return Outcome(status, None if 200 <= status < 300 else f"answered {status}")

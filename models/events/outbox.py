@@ -1,0 +1,40 @@
+"""The writing side of the outbox. Call it within the transaction of the fact: both are on disk, or neither is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from models.base import database
+from models.events import keeping
+from models.events.table import PASSING, Event
+from models.prepared import Prepared, given
+
+_WRITTEN = tuple(name for name in Event._meta.sorted_field_names if name != "id")
+_INSERT = Prepared(lambda: Event.insert({getattr(Event, name): given(name) for name in _WRITTEN}))
+_INSERT_ONCE = Prepared(
+    lambda: Event.insert({getattr(Event, name): given(name) for name in _WRITTEN}).on_conflict_ignore()
+)
+
+
+def tell(
+    event: str, user_id: int, task_id: int | None, at_ms: int, data: Mapping[str, Any], *, fact: str | None = None
+) -> None:
+    """Writes one event, and lets go of the user's oldest ones now and then.
+
+    Of several with the same `fact` the first is written. Raises RuntimeError outside of a transaction.
+    """
+    if not database.in_transaction():
+        raise RuntimeError("an event belongs in the transaction of its fact")
+    written = (_INSERT if fact is None else _INSERT_ONCE).run(
+        user_id=user_id,
+        task_id=task_id,
+        event=event,
+        at_ms=at_ms,
+        is_passing=event in PASSING,
+        fact=fact,
+        data=json.dumps(data, separators=(",", ":")),
+    )
+    if written.rowcount == 1:
+        keeping.make_room(user_id, int(written.lastrowid))

@@ -1,0 +1,70 @@
+"""The reading side of the outbox: a user's events after a place, and all users' new ones for those who wait."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from peewee import SQL, fn
+
+from models.events.table import EVENTS, PASSING, Event, Forgotten
+from models.prepared import Prepared, given
+
+_SHOWN = (Event.id, Event.user_id, Event.task_id, Event.event, Event.at_ms, Event.data)
+_LIMIT = 500
+
+
+class Told(NamedTuple):
+    """An event as it is read."""
+
+    id: int
+    user_id: int
+    task_id: int | None
+    event: str
+    at_ms: int
+    data: str
+
+
+_NEWEST_ID = Prepared(lambda: Event.select(fn.MAX(Event.id)))
+_AFTER = Prepared(
+    lambda: Event.select(*_SHOWN).where(Event.id > given("after")).order_by(Event.id).limit(SQL(str(_LIMIT)))
+)
+
+
+def newest_id() -> int:
+    """Returns the id of the newest event that was ever written, or 0; it may be gone since, or another user's."""
+    [(found,)] = _NEWEST_ID.rows()
+    return max(found or 0, Forgotten.select(fn.MAX(fn.MAX(Forgotten.lasting_id, Forgotten.passing_id))).scalar() or 0)
+
+
+def of_all_after(after: int) -> list[Told]:
+    """Returns the next events of all users, oldest first, at most 500."""
+    return [Told._make(row) for row in _AFTER.rows(after=after)]
+
+
+def of_user_after(user_id: int, after: int, most: int, events: Collection[str] = EVENTS) -> list[Told]:
+    """Returns the user's next events of these names, oldest first."""
+    mine = _mine(user_id, events).where(Event.id > after).order_by(Event.id).limit(most)
+    return [Told._make(row) for row in mine.tuples()]
+
+
+def newest_of_user(user_id: int, most: int, events: Collection[str] = EVENTS) -> list[Told]:
+    """Returns the user's newest events of these names, oldest first."""
+    mine = _mine(user_id, events).order_by(Event.id.desc()).limit(most)
+    return [Told._make(row) for row in mine.tuples()][::-1]
+
+
+def _mine(user_id: int, events: Collection[str]):  # type: ignore[no-untyped-def]  # peewee's queries have no type
+    mine = Event.select(*_SHOWN).where(Event.user_id == user_id)
+    return mine if len(events) == len(EVENTS) else mine.where(Event.event.in_(list(events)))
+
+
+def can_go_on(user_id: int, after: int, events: Collection[str] = EVENTS) -> bool:
+    """Tells whether nothing of these names is missing between `after` and the oldest event that is kept."""
+    if after > newest_id():
+        return False  # an id of another database: this one was restored from a backup
+    gone = Forgotten.get_or_none(Forgotten.user_id == user_id)
+    if gone is None:
+        return True
+    wants_passing, wants_lasting = not set(events).isdisjoint(PASSING), not set(events) <= set(PASSING)
+    return not (wants_passing and after < gone.passing_id) and not (wants_lasting and after < gone.lasting_id)

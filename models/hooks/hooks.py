@@ -1,0 +1,65 @@
+"""A user's hooks: made, changed, removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from models.base import transaction
+from models.events import reading
+from models.hooks import queue
+from models.hooks.table import Hook
+
+MOST_HOOKS = 10  # of a user
+
+
+class TooManyHooks(Exception):
+    """A refusal: the user has MOST_HOOKS already."""
+
+
+class NotAnyMore(Exception):
+    """A refusal: whoever asks was signed out in the meantime."""
+
+
+def of_user(user_id: int) -> list[Hook]:
+    """Returns the user's hooks, oldest first."""
+    return list(Hook.select().where(Hook.user == user_id).order_by(Hook.id))
+
+
+def own(user_id: int, hook_id: int) -> Hook | None:
+    """Returns the user's hook of this id."""
+    found: Hook | None = Hook.get_or_none(Hook.user == user_id, Hook.id == hook_id)
+    return found
+
+
+def add(user_id: int, events: Sequence[str], *, may_still: Callable[[], bool], **values: Any) -> Hook:
+    """Writes a hook, which is told of what happens from now on. Raises TooManyHooks or NotAnyMore.
+
+    `may_still` is asked within the transaction: what was begun by a session that has ended since must not stay.
+    """
+    with transaction():
+        if not may_still():
+            raise NotAnyMore
+        if Hook.select().where(Hook.user == user_id).count() >= MOST_HOOKS:
+            raise TooManyHooks
+        row: Hook = Hook.create(user=user_id, events=" ".join(events), cursor=reading.newest_id(), **values)
+    return row
+
+
+def change(hook: Hook, now_ms: int, *, may_still: Callable[[], bool], **values: Any) -> None:
+    """Changes the hook's columns; what has happened so far is delivered as they were. Raises NotAnyMore."""
+    with transaction():
+        if not may_still():
+            raise NotAnyMore
+        queue.take(hook.id, now_ms, to_the_end=True)
+        Hook.update(values).where(Hook.id == hook.id).execute()
+
+
+def remove(hook: Hook) -> None:
+    """Removes the hook and its deliveries."""
+    Hook.delete().where(Hook.id == hook.id).execute()
+
+
+def all_receivers() -> set[str]:
+    """Returns the names of all hooks' receivers."""
+    return {row.receiver for row in Hook.select(Hook.receiver)}

@@ -1,0 +1,196 @@
+"""The deliveries of hooks: events become deliveries, wait, and are sent or given up.
+
+An event becomes a hook's delivery in the commit that moves the hook's cursor past it: each once, whatever dies. A
+delivery is done in a commit after it was sent, so one whose sender dies meanwhile is sent again, under its event's id.
+Of those about one task only the oldest is ever due.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from peewee import SQL, fn
+
+from core import event_words
+from models.base import database, transaction
+from models.events import reading
+from models.events.reading import Told
+from models.events.table import Forgotten
+from models.hooks.table import DEAD, IS_WAITING, SENT, TEST, WAITING, Delivery, Hook
+from models.users import User
+
+MOST_WAITING = 1_000  # of a hook; what comes then is lost, and counted
+KEPT_DONE = 200
+DELAYS_S = (10, 60, *[600] * 6)  # after each failed try; after one more it is dead
+_AT_ONCE = 200
+
+
+def users_with_hooks() -> dict[int, list[int]]:
+    """Returns the ids of hooks by user."""
+    found: dict[int, list[int]] = {}
+    for row in Hook.select(Hook.id, Hook.user):
+        found.setdefault(row.user_id, []).append(row.id)
+    return found
+
+
+def take(hook_id: int, now_ms: int, *, to_the_end: bool = False) -> int:
+    """Makes deliveries of the hook's next events, in the caller's transaction or its own; returns the number of events.
+
+    At most 200 at once, so that nobody waits for long; with `to_the_end` all that were told so far.
+    """
+    if not database.in_transaction():
+        with transaction():
+            return take(hook_id, now_ms, to_the_end=to_the_end)
+    hook = Hook.get_or_none(Hook.id == hook_id)
+    if hook is None:
+        return 0
+    cursor, made, lost = hook.cursor, 0, _forgotten(hook)
+    newest, address = reading.newest_id(), _address(hook.user_id)
+    room = MOST_WAITING - Delivery.select().where(Delivery.hook == hook_id, IS_WAITING).count()
+    names = hook.events.split()
+    is_more, seen = True, 0
+    while is_more:
+        found = reading.of_user_after(hook.user_id, cursor, _AT_ONCE, names)
+        for told in found:
+            if made < room:
+                _write(hook_id, told, address, now_ms)
+                made += 1
+            else:
+                lost += 1
+        seen += len(found)
+        cursor = found[-1].id if len(found) == _AT_ONCE else newest
+        is_more = to_the_end and cursor < newest
+    if to_the_end or made or lost or newest - hook.cursor > _AT_ONCE:
+        Hook.update(cursor=cursor, lost=Hook.lost + lost).where(Hook.id == hook_id).execute()
+    return seen
+
+
+def _forgotten(hook: Hook) -> int:
+    """Returns 1 when events that the hook has not seen are kept no longer: nobody can tell their number."""
+    gone = Forgotten.get_or_none(Forgotten.user_id == hook.user_id)
+    return int(gone is not None and gone.lasting_id > hook.cursor)
+
+
+def _write(hook_id: int, told: Told, address: str, now_ms: int) -> None:
+    Delivery.create(
+        hook=hook_id,
+        event_id=told.id,
+        event=told.event,
+        task_id=told.task_id,
+        body=_body(told.id, told.event, told.at_ms, address, told.task_id, told.data),
+        due_ms=now_ms,
+        created_ms=now_ms,
+    )
+
+
+def _body(event_id: int | None, event: str, at_ms: int, address: str, task_id: int | None, data: str) -> str:
+    return json.dumps(
+        {
+            "id": event_id,
+            "event": event,
+            "at": event_words.iso(at_ms),
+            "user": address,
+            "task": task_id,
+            "text": event_words.words(event, data),
+            "data": event_words.outward(data),
+        }
+    )
+
+
+def _address(user_id: int) -> str:
+    return str(User.get_by_id(user_id).address)
+
+
+def add_test(hook: Hook, now_ms: int) -> Delivery:
+    """Writes a delivery that tells of nothing but itself."""
+    body = _body(None, TEST, now_ms, _address(hook.user_id), None, "{}")
+    with transaction():
+        row: Delivery = Delivery.create(hook=hook.id, event=TEST, body=body, due_ms=now_ms, created_ms=now_ms)
+        _forget_done(hook.id)
+    return row
+
+
+def has(hook: Hook, delivery_id: int) -> bool:
+    """Tells whether the hook has a delivery of this id."""
+    return Delivery.select().where(Delivery.hook == hook.id, Delivery.id == delivery_id).exists()
+
+
+def again(hook: Hook, delivery_id: int, now_ms: int) -> Delivery | None:
+    """Has a done delivery sent once more; returns it, None when it waits, or is not there."""
+    found = Delivery.hook == hook.id, Delivery.id == delivery_id
+    anew = {"state": WAITING, "tries": 0, "due_ms": now_ms, "done_ms": None, "error": None, "status": None}
+    with transaction():
+        if not Delivery.update(anew).where(*found, Delivery.state.in_([SENT, DEAD])).execute():
+            return None
+    row: Delivery = Delivery.get(*found)
+    return row
+
+
+def newest(hook_id: int, most: int) -> list[Delivery]:
+    """Returns the hook's newest deliveries, newest first."""
+    return list(Delivery.select().where(Delivery.hook == hook_id).order_by(Delivery.id.desc()).limit(most))
+
+
+def counts(hook_id: int) -> dict[str, int]:
+    """Counts the hook's deliveries by state."""
+    states: Any = Delivery.select(Delivery.state, fn.COUNT(SQL("1"))).where(Delivery.hook == hook_id)
+    return {WAITING: 0, SENT: 0, DEAD: 0} | dict(states.group_by(Delivery.state).tuples())
+
+
+def counts_of_all() -> dict[str, int]:
+    """Counts all deliveries by state."""
+    states: Any = Delivery.select(Delivery.state, fn.COUNT(SQL("1"))).group_by(Delivery.state)
+    return {WAITING: 0, SENT: 0, DEAD: 0} | dict(states.tuples())
+
+
+def hooks_due(now_ms: int) -> list[int]:
+    """Returns the ids of the hooks that may have something to send."""
+    rows: Any = Delivery.select(Delivery.hook).where(IS_WAITING, Delivery.due_ms <= now_ms).distinct().tuples()
+    return [hook_id for (hook_id,) in rows]
+
+
+def next_due(hook: Hook, now_ms: int) -> Delivery | None:
+    """Returns the delivery that is to be sent now: the oldest that is due and not behind another of its task.
+
+    A test neither waits for the hook's interval nor for others.
+    """
+    of_hook = (Delivery.hook == hook.id) & IS_WAITING
+    may_go = Delivery.event == TEST
+    if hook.sent_ms is None or not 0 <= now_ms - hook.sent_ms < 1000 * hook.min_interval_s:
+        oldest = Delivery.select(fn.MIN(Delivery.id)).where(of_hook, Delivery.event != TEST).group_by(Delivery.task_id)
+        may_go |= Delivery.id.in_(oldest)
+    due = Delivery.select().where(of_hook, Delivery.due_ms <= now_ms, may_go)
+    found: Delivery | None = due.order_by(Delivery.id).first()
+    return found
+
+
+def sent(delivery: Delivery, status: int | None, now_ms: int) -> None:
+    """Notes that the receiver has taken it."""
+    done = {"state": SENT, "tries": Delivery.tries + 1, "done_ms": now_ms, "status": status, "error": None}
+    with transaction():
+        Delivery.update(done).where(Delivery.id == delivery.id).execute()
+        Hook.update(sent_ms=now_ms, is_failing=False).where(Hook.id == delivery.hook_id).execute()
+        _forget_done(delivery.hook_id)
+
+
+def failed(delivery: Delivery, status: int | None, error: str, now_ms: int) -> bool:
+    """Notes a failed try: it is tried again later, or dead; a test is not tried again. Returns whether it is dead."""
+    changes: dict[str, Any] = {"tries": delivery.tries + 1, "status": status, "error": error[:200]}
+    is_dead = delivery.event == TEST or delivery.tries >= len(DELAYS_S)
+    if is_dead:
+        changes |= {"state": DEAD, "done_ms": now_ms}
+    else:
+        changes["due_ms"] = now_ms + 1000 * DELAYS_S[delivery.tries]
+    with transaction():
+        Delivery.update(changes).where(Delivery.id == delivery.id).execute()
+        Hook.update(is_failing=True).where(Hook.id == delivery.hook_id).execute()
+        _forget_done(delivery.hook_id)
+    return is_dead
+
+
+def _forget_done(hook_id: int) -> None:
+    done = (Delivery.hook == hook_id) & (Delivery.state != SQL(f"'{WAITING}'"))
+    oldest = Delivery.select(Delivery.id).where(done).order_by(Delivery.id.desc()).limit(1).offset(KEPT_DONE).scalar()
+    if oldest is not None:
+        Delivery.delete().where(done, Delivery.id <= oldest).execute()

@@ -1,0 +1,76 @@
+"""The tables of hooks and of their deliveries."""
+
+from __future__ import annotations
+
+from peewee import SQL, BigIntegerField, BooleanField, CharField, ForeignKeyField, IntegerField, TextField
+
+from models.base import Row, primary_key
+from models.users import User
+
+WAITING = "waiting"
+SENT = "sent"
+DEAD = "dead"
+
+TEST = "test"  # the event of a delivery that its owner asked for
+
+
+class Hook(Row):
+    """One receiver of a user's events of certain names (`events`, blanks between).
+
+    `receiver` names the file with its address and secret, `shown` is the part of the address that is no secret. All
+    events up to `cursor` have become deliveries, or are not for it; `lost` counts those for which its queue was full.
+    """
+
+    id = primary_key()
+    user = ForeignKeyField(User, on_delete="CASCADE")
+    user_id: int
+    kind = CharField(max_length=10)
+    shown = CharField(max_length=300)
+    has_secret = BooleanField()
+    receiver = CharField(max_length=32)
+    events = CharField(max_length=200)
+    min_interval_s = IntegerField(default=0)
+    cursor = BigIntegerField()
+    is_failing = BooleanField(default=False)
+    lost = IntegerField(default=0)
+    sent_ms = BigIntegerField(null=True)
+    created_ms = BigIntegerField()
+
+    class Meta:
+        table_name = "hooks"
+
+
+class Delivery(Row):
+    """One event on its way to one hook, with the body that is sent; `event_id` is null for a test.
+
+    `due_ms` is when it is tried next; `status` and `error` tell of the last try.
+    """
+
+    id = primary_key()
+    hook = ForeignKeyField(Hook, on_delete="CASCADE", index=False)
+    hook_id: int
+    event_id = BigIntegerField(null=True)
+    event = CharField(max_length=20)
+    task_id = IntegerField(null=True)
+    body = TextField()
+    state = CharField(max_length=10, default=WAITING)
+    tries = IntegerField(default=0)
+    due_ms = BigIntegerField()
+    created_ms = BigIntegerField()
+    done_ms = BigIntegerField(null=True)
+    status = IntegerField(null=True)
+    error = CharField(max_length=200, null=True)
+
+    class Meta:
+        table_name = "deliveries"
+
+
+# A literal, as in the indexes: SQLite sees at once which index to use.
+IS_WAITING = Delivery.state == SQL(f"'{WAITING}'")
+for _name, _columns, _where, _unique in (
+    ("deliveries_hook", (Delivery.hook, Delivery.id), None, False),
+    ("deliveries_waiting", (Delivery.hook, Delivery.task_id, Delivery.id), IS_WAITING, False),
+    ("deliveries_due", (Delivery.due_ms,), IS_WAITING, False),
+    ("deliveries_event", (Delivery.hook, Delivery.event_id), Delivery.event_id.is_null(False), True),
+):
+    Delivery.add_index(Delivery.index(*_columns, name=_name, where=_where, unique=_unique))

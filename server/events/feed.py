@@ -1,0 +1,146 @@
+"""The feed: one look at the outbox for all who wait for events in this server process.
+
+It looks twice a second, only while somebody waits, and reads rows only when something was committed since. Each new
+event is made ready once and handed to all waiters of its user.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import NamedTuple
+
+from models import commits
+from models.events import reading
+from models.events.reading import Told
+from server.events.shown import frame
+
+LOOK_S = 0.5
+MOST_OF_USER, MOST = 10, 500  # waiters
+MOST_WAITING = 1_000  # events that a waiter has not taken
+
+log = logging.getLogger(__name__)
+
+
+class TooManyWaiters(Exception):
+    """A refusal: the user, or all users together, have as many streams open as there may be."""
+
+
+class Fresh(NamedTuple):
+    """A new event, as it is sent to all."""
+
+    told: Told
+    frame: bytes
+
+
+class Waiter:
+    """One stream's, or one long poll's, events that are new and not taken yet."""
+
+    def __init__(self, user_id: int) -> None:
+        self.user_id = user_id
+        self.is_over = False
+        self._fresh: deque[Fresh] = deque()
+        self._news = asyncio.Event()
+
+    def give(self, fresh: Fresh) -> None:
+        """Adds an event; one that takes none for too long is over."""
+        if len(self._fresh) >= MOST_WAITING:
+            self.end()
+        else:
+            self._fresh.append(fresh)
+            self._news.set()
+
+    def end(self) -> None:
+        """Ends it: it is given nothing more."""
+        self.is_over = True
+        self._news.set()
+
+    async def take(self, longest_s: float) -> list[Fresh]:
+        """Returns the events that came, once there is one; none when `longest_s` has passed or it is over."""
+        try:
+            await asyncio.wait_for(self._news.wait(), longest_s)
+        except TimeoutError:
+            return []
+        found = list(self._fresh)
+        self._fresh.clear()
+        if not self.is_over:
+            self._news.clear()
+        return found
+
+
+class Feed:
+    """The waiters of this process, and the place up to which they have all been given events.
+
+    Use it in one loop. Nothing is awaited between `look` and `join`, so that no event falls in between.
+    """
+
+    def __init__(self) -> None:
+        self.newest_id = 0
+        self._waiters: dict[int, set[Waiter]] = {}
+        self._count = 0
+        self._mark: object = None
+        self._looking: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    def join(self, user_id: int) -> Waiter:
+        """Adds a waiter, which is given all of the user's events after `newest_id`. Raises TooManyWaiters."""
+        mine = self._waiters.get(user_id, set())
+        if self._is_closed or len(mine) >= MOST_OF_USER or self._count >= MOST:
+            raise TooManyWaiters
+        if self._count == 0:
+            self._mark, self.newest_id = commits.mark(), reading.newest_id()
+        else:
+            self.look()
+        waiter = Waiter(user_id)
+        self._waiters.setdefault(user_id, mine).add(waiter)
+        self._count += 1
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().create_task(self._look_on())
+        return waiter
+
+    def leave(self, waiter: Waiter) -> None:
+        """Removes a waiter."""
+        mine = self._waiters.get(waiter.user_id, set())
+        if waiter not in mine:
+            return
+        mine.discard(waiter)
+        self._count -= 1
+        if not mine:
+            del self._waiters[waiter.user_id]
+        if self._count == 0 and self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+
+    def close(self) -> None:
+        """Ends all waiters, and takes no more."""
+        self._is_closed = True
+        for mine in self._waiters.values():
+            for waiter in mine:
+                waiter.end()
+
+    def look(self) -> None:
+        """Gives out all events that were committed since the last look."""
+        mark = commits.mark()
+        if mark == self._mark:
+            return
+        self._mark = mark
+        while found := reading.of_all_after(self.newest_id):
+            for told in found:
+                self._give_out(told)
+            self.newest_id = found[-1].id
+
+    def _give_out(self, told: Told) -> None:
+        mine = self._waiters.get(told.user_id)
+        if mine:
+            fresh = Fresh(told, frame(told))
+            for waiter in mine:
+                waiter.give(fresh)
+
+    async def _look_on(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                self.look()
+            except Exception:
+                log.exception("failed to look for events")

@@ -1,0 +1,148 @@
+"""GET /api/events: the caller's events, as a stream or as pages of JSON that may be waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tornado.http1connection import HTTP1Connection
+from tornado.iostream import StreamClosedError
+
+from models.events import reading
+from models.events.reading import Told
+from models.events.table import EVENTS
+from server.events.feed import Feed, TooManyWaiters, Waiter
+from server.events.shown import as_json, frame
+from server.http.api_errors import too_many
+from server.http.base import MAX_ID, SignedIn
+from server.http.query import Query
+
+STREAM = "text/event-stream"
+DEFAULT_EVENTS, MOST_EVENTS = 100, 500
+LONGEST_WAIT_S = 25
+HEARTBEAT_S = 10.0
+RETRY_MS = 2_000  # a client's pause before it connects again
+SENDING_S = 30.0  # a client that takes nothing for so long has gone
+
+
+class EventsHandler(SignedIn):
+    """GET /api/events"""
+
+    _waiter: Waiter | None = None
+
+    async def get(self) -> None:
+        query = Query(self, "after", "limit", "wait", "events")
+        after = query.from_0("after")
+        most = query.whole("limit", MOST_EVENTS) or DEFAULT_EVENTS
+        wait_s = query.from_0("wait", LONGEST_WAIT_S)
+        events = query.choices("events", EVENTS) or EVENTS
+        query.refuse_faults()
+        if self.wants_stream:
+            await self._stream(self._last_id(after), frozenset(events))
+        else:
+            await self._page(after, most, LONGEST_WAIT_S if wait_s is None else wait_s, events)
+
+    @property
+    def wants_stream(self) -> bool:
+        """Whether the caller takes a stream."""
+        return STREAM in self.request.headers.get("Accept", "") and self.request.method == "GET"
+
+    def on_connection_close(self) -> None:
+        if self._waiter is not None:
+            self._waiter.end()
+
+    async def _page(self, after: int | None, most: int, wait_s: int, events: tuple[str, ...]) -> None:
+        user_id = self.user.id
+        if after is None or not reading.can_go_on(user_id, after, events):
+            newest_id, found = reading.newest_id(), reading.newest_of_user(user_id, most, events)
+            self._answer(found, found[-1].id if found else newest_id, is_reset=after is not None)
+            return
+        found = reading.of_user_after(user_id, after, most, events)
+        if not found and wait_s and self.request.method != "HEAD":
+            with self._waiting() as (feed, waiter):
+                found = reading.of_user_after(user_id, after, most, events)
+                if not found:
+                    await _one_of(events, waiter, wait_s)
+                    self.require_signed_in()
+                    # Everything up to there can be read, so without an event of these the next page begins there.
+                    seen = feed.newest_id
+                    found = reading.of_user_after(user_id, after, most, events)
+                    after = max(after, seen)
+        self._answer(found, found[-1].id if found else after, is_reset=False)
+
+    def _answer(self, found: list[Told], following: int, *, is_reset: bool) -> None:
+        self.answer({"events": [as_json(told) for told in found], "next": following, "reset": is_reset})
+
+    def _last_id(self, after: int | None) -> int | None:
+        """Returns the id that the client has seen last: of its header, else of its query; 0 for one that is no id."""
+        given = self.request.headers.get("Last-Event-ID", "")
+        if not given:
+            return after
+        return int(given) if given.isascii() and given.isdigit() and len(given) < 20 else MAX_ID
+
+    @contextmanager
+    def _waiting(self) -> Iterator[tuple[Feed, Waiter]]:
+        feed = self.services.feed
+        try:
+            waiter = self._waiter = feed.join(self.user.id)
+        except TooManyWaiters:
+            raise too_many("Too many streams", 5, "Close one, or ask without waiting.") from None
+        try:
+            yield feed, waiter
+        finally:
+            feed.leave(waiter)
+
+    async def _stream(self, last_id: int | None, events: frozenset[str]) -> None:
+        with self._waiting() as (feed, waiter):
+            self.set_header("Content-Type", STREAM)
+            self.set_header("X-Accel-Buffering", "no")
+            with contextlib.suppress(StreamClosedError):
+                await self._send(f"retry: {RETRY_MS}\n".encode() + self._beginning(last_id, feed.newest_id, events))
+                if last_id is not None and last_id < feed.newest_id:
+                    await self._catch_up(last_id, feed.newest_id, events)
+                while not waiter.is_over and self.caller.is_good_still(self.now_ms):
+                    fresh = await waiter.take(HEARTBEAT_S)
+                    if fresh and not self.caller.is_good_still(self.now_ms):
+                        break
+                    wanted = [each.frame for each in fresh if each.told.event in events]
+                    await self._send(b"".join(wanted) or b":\n\n")
+
+    def _beginning(self, last_id: int | None, newest_id: int, events: frozenset[str]) -> bytes:
+        """Returns the first frame: a place to go on from, or word that something is missing."""
+        if last_id is None:
+            return f"id: {newest_id}\n\n".encode()
+        if reading.can_go_on(self.user.id, last_id, events):
+            return b"\n"
+        return f'id: {newest_id}\nevent: reset\ndata: {{"next": {newest_id}}}\n\n'.encode()
+
+    async def _catch_up(self, after: int, until: int, events: frozenset[str]) -> None:
+        """Sends what was told since, in pages; of events that are gone there was word before."""
+        if not reading.can_go_on(self.user.id, after, events):
+            return
+        while found := reading.of_user_after(self.user.id, after, MOST_EVENTS, events):
+            found = [told for told in found if told.id <= until]
+            if not found:
+                return
+            await self._send(b"".join(map(frame, found)))
+            after = found[-1].id
+
+    async def _send(self, text: bytes) -> None:
+        """Sends a piece. Raises StreamClosedError when the client has gone, or takes nothing."""
+        self.write(text)
+        try:
+            await asyncio.wait_for(self.flush(), SENDING_S)
+        except TimeoutError:
+            if isinstance(self.request.connection, HTTP1Connection):
+                self.request.connection.close()
+            raise StreamClosedError from None
+
+
+async def _one_of(events: tuple[str, ...], waiter: Waiter, longest_s: float) -> None:
+    """Waits for one of these events."""
+    ends = time.monotonic() + longest_s
+    while (left_s := ends - time.monotonic()) > 0 and not waiter.is_over:
+        if any(fresh.told.event in events for fresh in await waiter.take(left_s)):
+            return

@@ -1,0 +1,238 @@
+"""The courier: each event once in the queue, per-task order, retries, bounds, and no receiver in another's way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from core.subscription_plans import DEFAULT_PLANS
+from hooks import courier as courier_file
+from hooks.courier import Courier
+from hooks.sender import Outcome
+from models import users
+from models.base import transaction
+from models.events import keeping, outbox
+from models.hooks import hooks, queue
+from models.hooks.table import DEAD, SENT, WAITING, Delivery, Hook
+from tests.clock import Clock
+
+FILL = {"dry_run": False, "quantity": "1", "slug": "cats", "price": 5}
+NOW = 1_700_000_000_000
+
+
+def make_hook(user_id: int = 1, *events: str, **values: Any) -> Hook:
+    users.find_or_create(f"bc1q{user_id}", DEFAULT_PLANS, 1)
+    given = {"kind": "webhook", "shown": "x", "has_secret": True, "receiver": f"r{user_id}", "created_ms": 1} | values
+    return hooks.add(user_id, events or ("fill", "error"), may_still=lambda: True, **given)
+
+
+def happen(*names: str, user_id: int = 1, task_id: int | None = 7) -> None:
+    with transaction():
+        for name in names:
+            outbox.tell(name, user_id, task_id, NOW, FILL | {"error": None, "cycles": 3, "action": ""})
+
+
+class World:
+    """A courier on a clock of ours, whose receivers answer as they are told, at once."""
+
+    def __init__(self) -> None:
+        self.clock = Clock(NOW)
+        self.sent: list[tuple[str, dict[str, Any]]] = []
+        self.answer: Callable[[str, dict[str, Any]], Outcome] = lambda receiver, body: Outcome(200, None)
+        self.courier = Courier(self.send, self.clock)
+
+    def send(self, kind: str, receiver: str, body: str) -> Outcome:
+        event = json.loads(body)
+        self.sent.append((receiver, event))
+        return self.answer(receiver, event)
+
+    async def work(self) -> None:
+        """Lets the courier do all that is to be done at this moment."""
+        self.courier.look()
+        self.courier.send_due()
+        while self.courier._on_the_way:
+            await asyncio.gather(*self.courier._on_the_way.values())
+            self.courier.send_due()
+
+    @property
+    def ids(self) -> list[int]:
+        return [event["id"] for _, event in self.sent]
+
+
+@pytest.fixture
+def world(database: str) -> World:
+    return World()
+
+
+def states() -> list[str]:
+    return [row.state for row in Delivery.select().order_by(Delivery.id)]
+
+
+async def test_what_a_hook_asks_for_is_delivered_in_order_and_nothing_else(world: World) -> None:
+    happen("fill")  # before the hook: not its matter
+    make_hook()
+    make_hook(2, "error")
+    await world.work()
+    happen("fill", "cycle", "sold", "error", "recovered", "fill")
+    happen("error", user_id=2)
+    await world.work()
+
+    assert [(name, event["event"], event["user"]) for name, event in world.sent if name == "r1"] == [
+        ("r1", "fill", "bc1q1"),
+        ("r1", "error", "bc1q1"),
+        ("r1", "fill", "bc1q1"),
+    ]
+    assert [(name, event["event"]) for name, event in world.sent if name == "r2"] == [("r2", "error")]
+    first = world.sent[0][1]
+    assert (first["task"], first["text"], first["at"]) == (7, "Bought 1 of cats for 5 sats", "2023-11-14T22:13:20.000Z")
+    assert set(states()) == {SENT}
+
+
+async def test_a_failed_delivery_is_tried_again_as_said_and_then_dead_and_the_next_has_its_turn(world: World) -> None:
+    make_hook()
+    happen("fill", "error")
+    world.answer = lambda receiver, event: Outcome(500, "answered 500")
+    tried = [0]
+    await world.work()
+    for seconds in (10, 60, *[600] * 6):
+        world.clock.advance(seconds - 1)
+        await world.work()
+        assert len(world.sent) == len(tried)  # not a second too soon
+        world.clock.advance(1)
+        await world.work()
+        tried.append(seconds)
+        assert len(world.sent) == len(tried) + (len(tried) == 9)  # the last one's death lets the next one go
+    assert world.ids == [1] * 9 + [2]
+    dead = Delivery.get_by_id(1)
+    assert (dead.state, dead.tries, dead.status, dead.error) == (DEAD, 9, 500, "answered 500")
+    assert Hook.get().is_failing
+
+
+async def test_order_is_kept_for_each_task_while_one_waits_and_others_go_on(world: World) -> None:
+    make_hook()
+    happen("fill", "error", task_id=7)
+    happen("fill", task_id=8)
+    happen("error", task_id=None)
+    world.answer = lambda receiver, event: Outcome(None, "away") if event["id"] == 1 else Outcome(200, None)
+    await world.work()
+    assert world.ids == [1, 3, 4] and states() == [WAITING, WAITING, SENT, SENT]
+    world.answer = lambda receiver, event: Outcome(200, None)
+    world.clock.advance(10)
+    await world.work()
+    assert world.ids == [1, 3, 4, 1, 2] and set(states()) == {SENT}
+
+
+async def test_a_queue_is_bounded_and_says_what_it_lost(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "MOST_WAITING", 3)
+    monkeypatch.setattr(queue, "KEPT_DONE", 2)
+    make_hook()
+    world.answer = lambda receiver, event: Outcome(None, "away")
+    happen(*["fill"] * 5)
+    await world.work()
+    assert (Delivery.select().count(), Hook.get().lost) == (3, 2)
+    world.answer = lambda receiver, event: Outcome(200, None)
+    world.clock.advance(10)
+    happen("error")
+    await world.work()
+    assert Delivery.select().count() == 2 and Hook.get().lost == 3
+
+
+async def test_events_that_were_let_go_before_they_were_seen_are_counted(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_hook()
+    happen(*["fill"] * 5)
+    monkeypatch.setattr(keeping, "KEPT_LASTING", 2)
+    keeping.forget_old(NOW)
+    await world.work()
+    assert (world.ids, Hook.get().lost) == ([4, 5], 1)
+
+
+async def test_a_hook_waits_between_two_deliveries_but_not_with_a_test(world: World) -> None:
+    hook = make_hook(min_interval_s=60)
+    happen("fill", "fill")
+    await world.work()
+    assert world.ids == [1]
+    queue.add_test(Hook.get_by_id(hook.id), world.clock())
+    await world.work()
+    assert world.sent[-1][1] == world.sent[-1][1] | {"id": None, "event": "test", "task": None}
+    world.clock.advance(60)
+    await world.work()
+    assert world.ids == [1, None, 2]
+
+
+async def test_a_test_is_not_tried_again_and_a_redelivery_has_all_its_tries(world: World) -> None:
+    hook = make_hook()
+    queue.add_test(hook, NOW)
+    world.answer = lambda receiver, event: Outcome(404, "answered 404")
+    await world.work()
+    assert states() == [DEAD]
+    happen("fill")
+    world.answer = lambda receiver, event: Outcome(200, None)
+    await world.work()
+    assert queue.again(hook, 99, NOW) is None
+    again = queue.again(hook, 2, NOW)
+    assert again is not None and queue.again(hook, 2, NOW) is None  # it waits already
+    await world.work()
+    assert world.ids == [None, 1, 1] and states() == [DEAD, SENT]
+
+
+async def test_a_change_of_the_events_is_of_what_happens_from_then_on(world: World) -> None:
+    hook = make_hook(1, "fill")
+    happen("fill", "error")
+    hooks.change(hook, NOW, may_still=lambda: True, events="error")
+    happen("fill", "error")
+    await world.work()
+    assert [event["event"] for _, event in world.sent] == ["fill", "error"] and world.ids == [1, 4]
+
+
+async def test_receivers_that_hang_keep_no_other_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(courier_file, "HEALTHY", 2)
+    monkeypatch.setattr(courier_file, "AILING", 1)
+    over, count = threading.Event(), 20
+    for user in range(1, count + 1):
+        make_hook(user)
+    world.courier = Courier(world.send, world.clock)
+
+    def answer(receiver: str, event: dict[str, Any]) -> Outcome:
+        if receiver == "r1":
+            return Outcome(200, None)
+        hangs[0] += 1
+        if hangs[0] > 2 * count:
+            over.wait(60)
+        return Outcome(None, "away")
+
+    hangs = [0]
+    world.answer = answer
+    for user in range(1, count + 1):
+        happen("fill", user_id=user)
+    await world.work()
+    assert Hook.select().where(Hook.is_failing).count() == count - 1
+    hangs[0] = 2 * count  # from now on they hang
+    world.clock.advance(10)
+    happen("fill")
+    world.courier.look()
+    world.courier.send_due()
+    for _ in range(1000):
+        if sum(name == "r1" for name, _ in world.sent) == 2:
+            break
+        await asyncio.sleep(0.01)
+    assert sum(name == "r1" for name, _ in world.sent) == 2
+    assert len(world.courier._on_the_way) == 1  # one thread hangs; the other hooks wait for it, and only they
+    over.set()
+    while world.courier._on_the_way:
+        await asyncio.gather(*world.courier._on_the_way.values())
+
+
+async def test_a_deleted_hook_is_sent_nothing_more(world: World) -> None:
+    hook = make_hook()
+    happen("fill")
+    world.courier.look()
+    hooks.remove(hook)
+    await world.work()
+    assert world.sent == [] and Delivery.select().count() == 0

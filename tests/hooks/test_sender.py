@@ -1,0 +1,323 @@
+"""One try to deliver: to whom it may go, what goes over the wire, and what becomes of a receiver that misbehaves."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import ipaddress
+import json
+import os
+import socket
+import ssl
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from core.hook_receivers import NoReceiver, Receiver, Receivers
+from core.hook_urls import KINDS, MAIL, secret_problem, shown, url_problem
+from core.public_address import is_public, read
+from hooks import connection, sender
+from hooks.messages import Post, post_of, signature
+from hooks.sender import Mailer, Outcome, Sender
+from tests.hooks.receiver import LOOPBACK, Got, receiver
+from tests.hooks.receiver import Receiver as Listener
+
+BODY = json.dumps({"id": 5, "event": "fill", "at": "x", "user": "bc1q", "task": 7, "text": "Bought 1", "data": {}})
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    with receiver() as made:
+        yield made
+
+
+@pytest.fixture
+def receivers(tmp_path: Path) -> Receivers:
+    return Receivers(tmp_path / "hooks")
+
+
+def try_once(receivers: Receivers, url: str, kind: str = "webhook", *, allowed: bool = True) -> Outcome:
+    name = receivers.keep(Receiver(url, "s3cret"))
+    return Sender(receivers, LOOPBACK if allowed else (), None, lambda: 1_700_000_000).send(kind, name, BODY)
+
+
+def test_a_webhook_gets_the_body_and_a_signature_that_covers_its_time(listener: Listener, receivers: Receivers) -> None:
+    assert try_once(receivers, listener.url) == (200, None)
+    [got] = listener.got
+    expected = hmac.new(b"s3cret", b"1700000000." + BODY.encode(), hashlib.sha256).hexdigest()
+    assert (got.path, got.body) == ("/hook?a=b", BODY)
+    assert got.headers["X-Bidkeeper-Signature"] == f"t=1700000000,v1={expected}"
+    assert got.headers["Content-Type"] == "application/json"
+
+
+def test_notifications_and_chats_get_a_line_for_people(listener: Listener, receivers: Receivers) -> None:
+    assert try_once(receivers, listener.url, "ntfy").error is None
+    assert try_once(receivers, listener.url, "discord").error is None
+    ntfy, discord = listener.got
+    assert (ntfy.body, ntfy.headers["Authorization"]) == ("Bought 1 (task 7)", "Bearer s3cret")
+    assert discord.json == {"content": "Bought 1 (task 7)", "allowed_mentions": {"parse": []}}
+    telegram = post_of("telegram", Receiver("telegram:-100", "12:abc"), BODY, 1)
+    assert telegram.url == "https://api.telegram.org/bot12:abc/sendMessage"
+    assert json.loads(telegram.body) == {
+        "chat_id": "-100",
+        "text": "Bought 1 (task 7)",
+        "disable_web_page_preview": True,
+    }
+    assert "abc" not in repr(telegram)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 400, 404, 429, 500])
+def test_no_redirect_is_followed_and_only_2xx_is_delivered(
+    listener: Listener, receivers: Receivers, status: int
+) -> None:
+    listener.behave = lambda handler, got: status
+    assert try_once(receivers, listener.url) == (status, f"answered {status}")
+    assert len(listener.got) == 1
+
+
+def test_this_machine_is_not_asked_unless_the_operator_allows_it(listener: Listener, receivers: Receivers) -> None:
+    for host in ("127.0.0.1", "localhost", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]"):
+        outcome = try_once(receivers, f"http://{host}:{listener.port}/", allowed=False)
+        assert outcome == (None, "the name leads to an address that is not public"), host
+    assert listener.got == []
+
+
+def test_a_name_with_one_private_address_is_refused_and_looked_up_once(
+    receivers: Receivers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def found(*addresses: str) -> None:
+        def getaddrinfo(host: str, port: int, **given: object) -> list[object]:
+            asked.append(host)
+            return [(2, 1, 6, "", (address, port)) for address in addresses]
+
+        monkeypatch.setattr(connection.socket, "getaddrinfo", getaddrinfo)
+
+    connected: list[str] = []
+
+    def create_connection(address: tuple[str, int], timeout: float) -> socket.socket:
+        connected.append(address[0])
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(connection.socket, "create_connection", create_connection)
+    found("93.184.216.34", "10.0.0.1")
+    assert "not public" in (try_once(receivers, "https://mixed.example/").error or "")
+    assert connected == []
+
+    found("93.184.216.34", "93.184.216.35")
+    assert try_once(receivers, "https://good.example/") == (None, "failed to send: ConnectionRefusedError")
+    # The addresses themselves, so that no second answer of the name's owner counts.
+    assert (connected, asked) == (["93.184.216.34", "93.184.216.35"], ["mixed.example", "good.example"])
+
+    found("93.184.216.34")
+    connected.clear()
+    assert "plain http" in (try_once(receivers, "http://plain.example/").error or "")
+    assert connected == []
+
+
+PRIVATE = """
+10.1.2.3 127.0.0.1 169.254.169.254 192.168.0.1 100.64.0.1 0.0.0.0 224.0.0.1 ::1 fe80::1 fc00::1 ff02::1
+::ffff:10.0.0.1 64:ff9b::a00:1 2002:a00:1:: 2001:0:4136:e378:8000:63bf:f5ff:fffe
+"""
+
+
+@pytest.mark.parametrize("address", PRIVATE.split())
+def test_no_address_of_a_private_network_is_public_however_it_is_written(address: str) -> None:
+    assert not is_public(read(address))
+
+
+def test_public_addresses_are() -> None:
+    assert is_public(read("93.184.216.34")) and is_public(read("2606:2800:220:1::1"))
+    assert is_public(read("64:ff9b::5db8:d822"))
+
+
+def test_a_receiver_that_drips_or_says_nothing_is_left(
+    listener: Listener, receivers: Receivers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sender, "LONGEST_S", 0.4)
+    over = threading.Event()
+
+    def drip(handler: object, got: Got) -> None:
+        while not over.wait(0.05):
+            handler.wfile.write(b"H")  # type: ignore[attr-defined]
+            handler.wfile.flush()  # type: ignore[attr-defined]
+
+    for behave in (drip, lambda handler, got: over.wait(20) and None):
+        listener.behave = behave  # type: ignore[assignment]
+        began = time.monotonic()
+        outcome = try_once(receivers, listener.url)
+        assert outcome.status is None and outcome.error
+        assert time.monotonic() - began < 10
+    over.set()
+
+
+def test_what_is_no_http_is_an_error_like_any_other(listener: Listener, receivers: Receivers) -> None:
+    def nonsense(handler: object, got: Got) -> None:
+        handler.wfile.write(b"\0" * 200_000)  # type: ignore[attr-defined]
+
+    listener.behave = nonsense
+    assert try_once(receivers, listener.url).error in (
+        "failed to send: BadStatusLine",
+        "failed to send: LineTooLong",
+        "failed to send: ConnectionResetError",
+    )
+
+
+def test_an_outcome_never_repeats_a_secret(receivers: Receivers) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/s3cret"
+        assert "s3cret" not in str(try_once(receivers, url))
+    assert Sender(receivers, (), None).send("webhook", "f" * 32, BODY).error == (
+        "the receiver's file cannot be read: FileNotFoundError"
+    )
+
+
+def test_receivers_are_for_our_own_user_and_go_with_their_hook(receivers: Receivers, tmp_path: Path) -> None:
+    name = receivers.keep(Receiver("https://a.example/token", "s"))
+    path = tmp_path / "hooks" / name
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert receivers.read(name) == Receiver("https://a.example/token", "s")
+    assert "token" not in repr(receivers.read(name))
+    orphan = receivers.keep(Receiver("https://b.example/"))
+    receivers.forget_all_but({name})
+    assert receivers.read(orphan)  # its hook may be about to be made
+    os.utime(tmp_path / "hooks" / orphan, (0, 0))
+    os.utime(path, (0, 0))
+    receivers.forget_all_but({name})
+    with pytest.raises(NoReceiver):
+        receivers.read(orphan)
+    receivers.forget(name)
+    with pytest.raises(NoReceiver):
+        receivers.read(name)
+
+
+def test_addresses_of_each_kind() -> None:
+    good = {
+        "webhook": "https://hooks.example:8443/in?key=5",
+        "ntfy": "https://ntfy.sh/topic",
+        "discord": "https://discord.com/api/webhooks/1/abc",
+        "telegram": "telegram:-1001234",
+        "mail": "mailto:ann.b+x@mail.example",
+    }
+    assert set(good) == set(KINDS)
+    for kind, url in good.items():
+        assert url_problem(kind, url, ()) is None
+    for url in (
+        "http://hooks.example/",
+        "https:///x",
+        "ftp://a.example/",
+        "https://user:pw@a.example/",
+        "https://a.example/#x",
+        "https://a.example/a b",
+        "https://127.0.0.1/",
+        "https://[::1]/",
+        "https://169.254.169.254/latest",
+        "https://a.example:99999/",
+        "https://a.example/" + "x" * 1000,
+        "https://ä.example/",
+        "telegram:5",
+    ):
+        assert url_problem("webhook", url, ()), url
+    assert url_problem("webhook", "http://10.0.0.5/", (ipaddress.ip_network("10.0.0.0/8"),)) is None
+    for bad in ("mailto:a@b\r\nBcc: c@d.e", "mailto:a", "mailto:a@b.example,c@d.example", "a@b.example"):
+        assert url_problem(MAIL, bad, ()), bad
+    assert shown("https://discord.com/api/webhooks/1/abc") == "https://discord.com/..."
+    assert shown("mailto:a@b.example") == "mailto:a@b.example"
+
+
+def test_secrets_of_each_kind() -> None:
+    assert [secret_problem(kind, "") is None for kind in KINDS] == [True, True, False, True, True]
+    assert secret_problem("telegram", "123:" + "a" * 35) is None
+    assert secret_problem("discord", "x") and secret_problem("mail", "x") and secret_problem("ntfy", "a\r\nb")
+
+
+class _Smtp(threading.Thread):
+    """A mail server of a few words."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.lines: list[str] = []
+
+    def run(self) -> None:
+        peer, _ = self.listener.accept()
+        with peer, peer.makefile("rwb") as stream:
+
+            def say(text: str) -> None:
+                stream.write(f"{text}\r\n".encode())
+                stream.flush()
+
+            say("220 mail.example")
+            in_data = False
+            for raw in stream:
+                line = raw.decode().rstrip("\r\n")
+                self.lines.append(line)
+                if in_data:
+                    in_data = line != "."
+                    if not in_data:
+                        say("250 taken")
+                elif line.upper() == "DATA":
+                    in_data = True
+                    say("354 go on")
+                elif line.upper() == "QUIT":
+                    say("221 bye")
+                    return
+                else:
+                    say("250 mail.example")
+
+
+def test_mail_is_handed_to_the_operators_server(receivers: Receivers) -> None:
+    server = _Smtp()
+    with server.listener:
+        server.start()
+        name = receivers.keep(Receiver("mailto:ann@mail.example"))
+        mailer = Mailer(f"smtp://127.0.0.1:{server.port}", "", "bot@mail.example")
+        assert Sender(receivers, (), mailer).send("mail", name, BODY) == (None, None)
+        server.join(20)
+    text = "\n".join(server.lines)
+    assert "rcpt TO:<ann@mail.example>" in text and "Subject: Bidkeeper: Bought 1 (task 7)" in text
+    assert Sender(receivers, (), None).send("mail", name, BODY).error == "no mail server is set up here"
+
+
+def test_a_signature_is_as_documented() -> None:
+    digest = hmac.new(b"k", b"5.{}", hashlib.sha256).hexdigest()
+    assert signature("k", 5, "{}") == f"t=5,v1={digest}"
+    assert "k" not in repr(Post("https://k/", b"", {"a": "k"})).replace("Post(body=b'')", "")
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(receivers: Receivers, tmp_path: Path) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name, now = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")]), datetime.now(UTC)
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    made = made.serial_number(1).not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1))
+    made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    file = tmp_path / "both.pem"
+    file.write_bytes(made.sign(key, hashes.SHA256()).public_bytes(form[0]) + key.private_bytes(*form))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    heard: list[bytes] = []
+
+    def serve(listener: socket.socket) -> None:
+        peer, _ = listener.accept()
+        with peer, contextlib.suppress(OSError), context.wrap_socket(peer, server_side=True) as secure:
+            heard.append(secure.recv(100))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        outcome = try_once(receivers, f"https://localhost:{listener.getsockname()[1]}/")
+        thread.join(20)
+    assert (outcome, heard) == ((None, "failed to send: SSLCertVerificationError"), [])

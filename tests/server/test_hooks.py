@@ -1,0 +1,142 @@
+"""Hooks over HTTP: made, changed and removed by their owner; secrets are not shown again, nor in the database."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+
+import pytest
+
+from core.hook_receivers import Receiver, Receivers
+from models import sessions
+from models.events.table import LASTING
+from models.hooks import queue
+from models.hooks.table import Hook
+from tests.server.api import dump_of
+from tests.server.conftest import Service, with_settings
+
+URL, SECRET = "https://hooks.example/in/t0ken-in-path", "t0ken-of-mine"
+NEW = {"url": URL, "events": ["error", "fill"], "secret": SECRET}
+ALLOWED = (ipaddress.ip_network("10.0.0.0/8"),)
+
+
+def receivers(service: Service) -> Receivers:
+    return Receivers(service.settings.hooks_dir)
+
+
+def files(service: Service) -> list[Path]:
+    return list(service.settings.hooks_dir.glob("*"))
+
+
+@pytest.mark.gen_test
+async def test_a_secret_is_kept_in_a_file_and_shown_to_nobody(service: Service) -> None:
+    made = await service.ask("POST", "/api/hooks", NEW)
+    shown = await service.ask("GET", "/api/hooks")
+    one = await service.ask("GET", made.headers["Location"])
+
+    assert (made.status, made.json["secret"]) == (201, None)
+    assert made.json["events"] == ["fill", "error"]  # in the order of their list
+    assert shown.json == [one.json] and one.json["url"] == "https://hooks.example/..." and one.json["hasSecret"]
+    for text in (made.text, shown.text, one.text, dump_of(service.settings.database_url)):
+        assert "t0ken" not in text
+    assert receivers(service).read(Hook.get().receiver) == Receiver(URL, SECRET)
+
+
+@pytest.mark.gen_test
+async def test_a_webhook_without_a_secret_is_given_one_which_is_told_once(service: Service) -> None:
+    made = (await service.ask("POST", "/api/hooks", {"url": URL, "events": ["fill"]})).json
+    assert len(made["secret"]) == 43
+    assert receivers(service).read(Hook.get().receiver).secret == made["secret"]
+    assert made["secret"] not in (await service.ask("GET", f"/api/hooks/{made['id']}")).text
+    ntfy = {"kind": "ntfy", "url": "https://ntfy.sh/topic", "events": ["fill"]}
+    assert (await service.ask("POST", "/api/hooks", ntfy)).json["secret"] is None
+
+
+@pytest.mark.gen_test
+async def test_a_change_replaces_what_is_given_and_leaves_no_old_secret_behind(service: Service) -> None:
+    made = (await service.ask("POST", "/api/hooks", NEW)).json
+    path = f"/api/hooks/{made['id']}"
+
+    changed = await service.ask("PUT", path, {"events": ["daily"], "minIntervalSeconds": 60})
+    assert (changed.json["events"], changed.json["minIntervalSeconds"]) == (["daily"], 60)
+    assert receivers(service).read(Hook.get().receiver) == Receiver(URL, SECRET)
+    await service.ask("PUT", path, {"url": "https://other.example/x"})
+    assert receivers(service).read(Hook.get().receiver) == Receiver("https://other.example/x", SECRET)
+    refused = await service.ask("PUT", path, {"secret": ""})
+    assert (refused.status, refused.names(), len(files(service))) == (400, {"secret"}, 1)
+
+    await service.ask("DELETE", path)
+    assert (await service.ask("GET", path)).status == 404 and files(service) == []
+
+
+@pytest.mark.gen_test
+async def test_bad_hooks_are_refused_with_all_their_faults_and_leave_no_file(service: Service) -> None:
+    for bad, names in (
+        ({}, {"url", "events"}),
+        (NEW | {"kind": "pager"}, {"kind"}),
+        (NEW | {"url": "http://10.0.0.1/"}, {"url"}),
+        (NEW | {"url": "https://127.0.0.1/"}, {"url"}),
+        (NEW | {"events": ["cycle"]}, {"events"}),
+        (NEW | {"events": []}, {"events"}),
+        (NEW | {"minIntervalSeconds": 86_401, "more": 1}, {"minIntervalSeconds", "more"}),
+        (NEW | {"kind": "telegram", "url": "telegram:5"}, {"secret"}),
+        (NEW | {"kind": "discord"}, {"secret"}),
+        ({"kind": "mail", "url": "mailto:a@b.example", "events": ["fill"]}, {"kind"}),
+    ):
+        answer = await service.ask("POST", "/api/hooks", bad)
+        assert (answer.status, answer.names()) == (400, names), bad
+    assert files(service) == [] and "cycle" not in LASTING
+
+
+@pytest.mark.gen_test
+@with_settings(hook_networks=ALLOWED, smtp_url="smtps://mail.example", mail_from="a@b.example")
+async def test_what_the_operator_allows_is_taken(service: Service) -> None:
+    for kind, url in (("webhook", "http://10.1.2.3:8080/"), ("mail", "mailto:ann@mail.example")):
+        answer = await service.ask("POST", "/api/hooks", {"kind": kind, "url": url, "events": ["fill"]})
+        assert answer.status == 201, answer.text
+    assert (await service.ask("POST", "/api/hooks", {"url": "http://192.168.0.1/", "events": ["fill"]})).status == 400
+
+
+@pytest.mark.gen_test
+async def test_a_user_has_ten_and_the_eleventh_leaves_no_file(service: Service) -> None:
+    for _ in range(10):
+        assert (await service.ask("POST", "/api/hooks", NEW)).status == 201
+    assert (await service.ask("POST", "/api/hooks", NEW)).status == 403
+    assert len(files(service)) == 10
+    assert (await service.api("POST", "/api/hooks", NEW, token=service.other_token)).status == 201
+
+
+@pytest.mark.gen_test
+async def test_deliveries_are_shown_and_sent_again_by_their_owner(service: Service) -> None:
+    path = (await service.ask("POST", "/api/hooks", NEW)).headers["Location"]
+    other = (await service.ask("POST", "/api/hooks", NEW)).headers["Location"]
+    tried = await service.ask("POST", f"{path}/test")
+    assert (tried.status, tried.json["state"], tried.json["event"]) == (202, "waiting", "test")
+    row = queue.next_due(Hook.get(), service.clock())
+    assert row is not None
+    queue.failed(row, 500, "answered 500", service.clock())
+
+    [shown] = (await service.ask("GET", f"{path}/deliveries")).json["deliveries"]
+    assert (shown["state"], shown["status"], shown["error"]) == ("dead", 500, "answered 500")
+    assert (await service.ask("GET", path)).json["isFailing"]
+    assert (await service.ask("POST", f"{other}/deliveries/{shown['id']}/redeliver")).status == 404
+    assert (await service.ask("POST", f"{path}/deliveries/{2**70}/redeliver")).status == 404
+    assert (await service.ask("POST", f"{path}/deliveries/{shown['id']}/redeliver")).json["state"] == "waiting"
+    assert (await service.ask("POST", f"{path}/deliveries/{shown['id']}/redeliver")).status == 409
+    statuses = [(await service.ask("POST", f"{path}/test")).status for _ in range(20)]
+    assert statuses.count(429) == 3  # twenty a minute by hand
+
+
+@pytest.mark.gen_test
+async def test_nothing_is_made_by_a_session_that_ended_meanwhile(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = Receivers.keep
+
+    def signed_out_meanwhile(self: Receivers, receiver: Receiver) -> str:
+        sessions.end_sessions(service.user_id)
+        return keep(self, receiver)
+
+    monkeypatch.setattr(Receivers, "keep", signed_out_meanwhile)
+    assert (await service.ask("POST", "/api/hooks", NEW)).status == 401
+    assert files(service) == [] and Hook.select().count() == 0
