@@ -203,8 +203,8 @@ def _request(body: bytes) -> dict[str, Any]:
         request = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise read.bad("the request is not JSON") from error
-    if not isinstance(request, dict):
-        raise read.bad("the request is not an object")
+    if not isinstance(request, dict) or not isinstance(request.get("verb"), str):
+        raise read.bad("the request is not an object with a verb")
     return request
 
 

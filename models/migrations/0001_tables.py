@@ -63,6 +63,7 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_user_id_kind ON tasks (user_id, kind);
 CREATE UNIQUE INDEX tasks_user_slug ON tasks (user_id, slug_key) WHERE (deleted_ms IS NULL);
 CREATE UNIQUE INDEX tasks_user_inscription ON tasks (user_id, inscription_id) WHERE (deleted_ms IS NULL);
+CREATE INDEX tasks_budget_id ON tasks (budget_id) WHERE (budget_id IS NOT NULL);
 CREATE UNIQUE INDEX tasks_source_order ON tasks (source_order)
     WHERE ((source_order IS NOT NULL) AND (deleted_ms IS NULL));
 

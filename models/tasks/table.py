@@ -94,4 +94,5 @@ class Task(Row):
 for _name, _column in (("tasks_user_slug", Task.slug_key), ("tasks_user_inscription", Task.inscription_id)):
     Task.add_index(Task.index(Task.user, _column, unique=True, where=Task.deleted_ms.is_null(), name=_name))
 _HAS_SOURCE = Task.source_order.is_null(False) & Task.deleted_ms.is_null()
+Task.add_index(Task.index(Task.budget, where=Task.budget.is_null(False), name="tasks_budget_id"))
 Task.add_index(Task.index(Task.source_order, unique=True, where=_HAS_SOURCE, name="tasks_source_order"))

@@ -273,6 +273,7 @@ def test_an_asker_that_leaves_the_queue_costs_no_call(bench: Bench) -> None:
         {"verb": "place", "args": {"order": []}, "task": 1, "token": 1, "deadline_ms": 1},
         {"verb": "fence", "args": {}, "task": "1", "token": 1},
         {"verb": "asks"},
+        {"verb": ["asks"], "args": {"slug": "x"}},
     ],
 )
 def test_a_malformed_request_is_refused_before_anything_is_spent(bench: Bench, request_: dict[str, Any]) -> None:
