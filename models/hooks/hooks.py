@@ -52,7 +52,8 @@ def change(hook: Hook, now_ms: int, *, may_still: Callable[[], bool], **values: 
         if not may_still():
             raise NotAnyMore
         queue.take(hook.id, now_ms, to_the_end=True)
-        Hook.update(values).where(Hook.id == hook.id).execute()
+        if values:
+            Hook.update(values).where(Hook.id == hook.id).execute()
 
 
 def remove(hook: Hook) -> None:

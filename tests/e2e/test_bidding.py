@@ -228,7 +228,7 @@ def test_a_fill_is_recognised_and_counts(service: Installation, trader: Trader) 
     trader.start(task)
     # Two open bids could both be sold, which would be one fill too many.
     until(lambda: ours(service, "sold") == [40_000], "one bid")
-    trader.next_cycle(task)
+    trader.next_cycle(task, 2)  # the fee is told by a balance that was read some seconds before the sale
     service.sim("POST", "/sim/sell", {"slug": "sold"})
     until(lambda: trader.ok("GET", "/api/auth/me")["stats"]["exposure"] == 0, "the fill in the ledger")
     trader.next_cycle(task, 2)

@@ -16,8 +16,10 @@ SEED = int(os.environ.get("BIDKEEPER_MODEL_SEED", "1"))
 AnyMachine = TypeVar("AnyMachine", Machine, Processes)
 
 
-def run(machine: type[AnyMachine], examples: int, steps: int, *, shrinks: bool = True) -> type[AnyMachine]:
-    """Runs it with SEED and returns it with its counts. Raises AssertionError for what does not hold."""
+def run(
+    machine: type[AnyMachine], examples: int, steps: int, *, shrinks: bool = True, chosen_seed: int = SEED
+) -> type[AnyMachine]:
+    """Runs it with the seed and returns it with its counts. Raises AssertionError for what does not hold."""
     machine.start_counting()
     chosen = settings(
         max_examples=examples,
@@ -31,7 +33,7 @@ def run(machine: type[AnyMachine], examples: int, steps: int, *, shrinks: bool =
     )
     logging.disable(logging.WARNING)  # what is expected here, thousands of times
     try:
-        run_state_machine_as_test(seed(SEED)(machine), settings=chosen)
+        run_state_machine_as_test(seed(chosen_seed)(machine), settings=chosen)
     finally:
         logging.disable(logging.NOTSET)
     return machine

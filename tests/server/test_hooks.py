@@ -53,6 +53,13 @@ async def test_a_webhook_without_a_secret_is_given_one_which_is_told_once(servic
 
 
 @pytest.mark.gen_test
+async def test_a_change_of_nothing_changes_nothing(service: Service) -> None:
+    made = await service.ask("POST", "/api/hooks", NEW)
+    changed = await service.ask("PUT", made.headers["Location"], {})
+    assert (changed.status, changed.json) == (200, {name: made.json[name] for name in changed.json})
+
+
+@pytest.mark.gen_test
 async def test_a_change_replaces_what_is_given_and_leaves_no_old_secret_behind(service: Service) -> None:
     made = (await service.ask("POST", "/api/hooks", NEW)).json
     path = f"/api/hooks/{made['id']}"

@@ -19,7 +19,7 @@ TYPES = {"/docs": "text/html; charset=utf-8", "/metrics": "text/plain; version=0
 
 
 def filled(path: str) -> str:
-    return path.replace("([0-9]+)", "1").replace("([^/]+)", "x")
+    return path.replace("([0-9]+)", "1").replace("([1-9][0-9]*)", "1").replace("([^/]+)", "x")
 
 
 async def answer_to(service: Service, request: bytes, *, rest: bytes = b"") -> tuple[str, Any]:

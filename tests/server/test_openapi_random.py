@@ -14,6 +14,8 @@ from markets.base import Item
 from models import budgets, presets
 from models.api_tokens import ApiToken
 from models.budgets import Budget
+from models.hooks import hooks
+from models.hooks.table import Hook
 from models.presets import Preset
 from models.sessions import Challenge
 from models.tasks import tasks
@@ -83,7 +85,7 @@ def questions(draw: st.DrawFn) -> dict[str, Any]:
 
 def prepare(service: Service, weather: str) -> dict[str, dict[str, int]]:
     """Returns the same rows for every question; ids of the caller's tasks and of another user's."""
-    for table in (Task, Challenge, ApiToken, Budget, Preset):
+    for table in (Task, Challenge, ApiToken, Budget, Preset, Hook):
         table.delete().execute()
     User.update(max_exposure=None, max_hardcap=None).execute()
     config = BidConfig(slug="goosinals", hardcap_sats=100_000)
@@ -95,7 +97,10 @@ def prepare(service: Service, weather: str) -> dict[str, dict[str, int]]:
         autolist = tasks.create_autolist_task(user, **item, venue="simulator", now_ms=START_MS)
         shared = budgets.create(user, START_MS, name="both")
         (preset,) = presets.add(user, [("careful", '{"hardcapSats": 5}')], START_MS)
+        told = {"kind": "webhook", "shown": "https://example.com", "has_secret": True, "receiver": "none"}
+        hook = hooks.add(user, ["fill"], may_still=lambda: True, created_ms=START_MS, min_interval_s=0, **told)
         ids[whose] = {"tasks": bidding.id, "autolist": autolist.id, "budgets": shared.id, "presets": preset.id}
+        ids[whose]["hooks"] = hook.id
     service.gateway.down = weather == "venue away"
     service.signer.state = "locked" if weather == "signer locked" else "ready"
     service.manager.refuse = ("start_failed", "") if weather == "manager refuses" else None
@@ -114,7 +119,7 @@ def test_random_questions_get_described_answers(io_loop: IOLoop, service: Servic
     drive = Driver(service)
 
     @settings(
-        max_examples=1500,
+        max_examples=1800,
         deadline=None,
         derandomize=True,
         database=None,
@@ -124,7 +129,9 @@ def test_random_questions_get_described_answers(io_loop: IOLoop, service: Servic
     def ask(question: dict[str, Any]) -> None:
         ids = prepare(service, question.pop("weather"))
         name, body = question["operation_id"], question["body"]
-        noun = next((noun for noun in ("autolist", "budgets", "presets") if noun in OPERATIONS[name][1]), "tasks")
+        noun = next(
+            (noun for noun in ("autolist", "budgets", "hooks", "presets") if noun in OPERATIONS[name][1]), "tasks"
+        )
         mine = question["path"].get("id") in (None, "mine") and question["token"] is None
         path = {key: ids[value][noun] if value in ids else value for key, value in question["path"].items()}
         asked = question | {"body": text_of(body), "path": path}
