@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -18,6 +17,7 @@ from urllib.parse import urlsplit
 from core import setting_values as read
 from core.errors import SettingsError
 from core.local import socket_path_problem
+from core.setting_texts import add_secrets, read_table, read_texts
 from core.setting_values import is_loopback
 from core.subscription_plans import DEFAULT_PLANS, SubscriptionPlan, read_plans
 
@@ -318,7 +318,6 @@ OPTIONS = (
 )
 # A secret may be in a file of its own instead, so that it is in no environment: NAME_FILE.
 SECRETS = ("satflow_api_key", "unisat_api_key")
-HELD = "held by the gateway"
 _NEEDED = {"satflow": ("satflow_url", "satflow_api_key"), "ordnet": ("ordnet_url",)}  # by the default venue
 
 
@@ -330,8 +329,10 @@ def load(environment: Mapping[str, str] | None = None, *, with_secrets: bool = T
     """
     environment = os.environ if environment is None else environment
     problems: list[str] = []
-    table = _table(environment, problems)
-    texts = _texts(environment, table, problems, with_secrets)
+    variables = {option.name: option.variable for option in OPTIONS}
+    table = read_table(environment, {*variables, *(f"{name}_file" for name in SECRETS), "plans"}, problems)
+    texts = read_texts(environment, table, variables)
+    add_secrets(texts, environment, table, SECRETS, problems, with_secrets)
     values: dict[str, Any] = {}
     for option in OPTIONS:
         if option.name in texts:
@@ -350,45 +351,6 @@ def load(environment: Mapping[str, str] | None = None, *, with_secrets: bool = T
     if problems:
         raise SettingsError(problems)
     return settings
-
-
-def _table(environment: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
-    path = Path(environment.get("BIDKEEPER_CONFIG", "bidkeeper.toml"))
-    if not path.exists():
-        if "BIDKEEPER_CONFIG" in environment:
-            problems.append(f"BIDKEEPER_CONFIG names {path}, which is not there")
-        return {}
-    try:
-        table = tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        problems.append(f"{path} cannot be read: {error}")
-        return {}
-    known = {option.name for option in OPTIONS} | {f"{name}_file" for name in SECRETS} | {"plans"}
-    problems += [f"{path}: unknown setting {name}" for name in table if name not in known]
-    return table
-
-
-def _texts(
-    environment: Mapping[str, str], table: Mapping[str, Any], problems: list[str], with_secrets: bool
-) -> dict[str, tuple[str, str]]:
-    """Returns name → (where it was set, its text); the environment wins, a secret's file stands in for the secret."""
-    texts: dict[str, tuple[str, str]] = {}
-    for option in OPTIONS:
-        if option.name in table:
-            value = table[option.name]
-            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            texts[option.name] = (f"{option.name} in the TOML file", text)
-        if environment.get(option.variable, "") != "":
-            texts[option.name] = (option.variable, environment[option.variable])
-    for name in SECRETS:
-        variable = f"BIDKEEPER_{name.upper()}_FILE"
-        file = environment.get(variable) or table.get(f"{name}_file")
-        if file and name not in texts:
-            try:
-                texts[name] = (variable, Path(file).read_text().strip() if with_secrets else HELD)
-            except OSError as error:
-                problems.append(f"{variable} cannot be read: {error.strerror}")
-    return texts
 
 
 def _absolute(settings: Settings) -> Settings:

@@ -11,7 +11,8 @@ from typing import Any
 from cli.doctor.check import Check, fail, ok, warn
 from core.errors import SettingsError
 from core.local import MAX_SOCKET_PATH
-from core.settings import HELD, OPTIONS, SECRETS, Settings, load
+from core.setting_texts import HELD
+from core.settings import OPTIONS, SECRETS, Settings, load
 from wallet.signer.allowed import with_normal_addresses
 
 NAME = "settings"

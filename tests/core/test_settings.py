@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from core.errors import SettingsError
-from core.settings import HELD, OPTIONS, SECRETS, load
+from core.setting_texts import HELD
+from core.settings import OPTIONS, SECRETS, load
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,0 +1,60 @@
+"""The places that settings come from: environment variables, a TOML file, and files of their own for secrets."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+HELD = "held by the gateway"
+
+Texts = dict[str, tuple[str, str]]  # by a setting's name: where it was set, and its text
+
+
+def read_table(environment: Mapping[str, str], known: Collection[str], problems: list[str]) -> dict[str, Any]:
+    """Reads the TOML file that BIDKEEPER_CONFIG names, or bidkeeper.toml if it is there; adds to `problems`."""
+    path = Path(environment.get("BIDKEEPER_CONFIG", "bidkeeper.toml"))
+    if not path.exists():
+        if "BIDKEEPER_CONFIG" in environment:
+            problems.append(f"BIDKEEPER_CONFIG names {path}, which is not there")
+        return {}
+    try:
+        table = tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        problems.append(f"{path} cannot be read: {error}")
+        return {}
+    problems += [f"{path}: unknown setting {name}" for name in table if name not in known]
+    return table
+
+
+def read_texts(environment: Mapping[str, str], table: Mapping[str, Any], variables: Mapping[str, str]) -> Texts:
+    """Returns what is set of `variables` (by a setting's name, its variable); the environment wins."""
+    texts: Texts = {}
+    for name, variable in variables.items():
+        if name in table:
+            value = table[name]
+            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            texts[name] = (f"{name} in the TOML file", text)
+        if environment.get(variable, "") != "":
+            texts[name] = (variable, environment[variable])
+    return texts
+
+
+def add_secrets(
+    texts: Texts,
+    environment: Mapping[str, str],
+    table: Mapping[str, Any],
+    names: Collection[str],
+    problems: list[str],
+    are_read: bool,
+) -> None:
+    """Adds the secrets that are in files of their own and not set otherwise; HELD for each unless they `are_read`."""
+    for name in names:
+        variable = f"BIDKEEPER_{name.upper()}_FILE"
+        file = environment.get(variable) or table.get(f"{name}_file")
+        if file and name not in texts:
+            try:
+                texts[name] = (variable, Path(file).read_text().strip() if are_read else HELD)
+            except OSError as error:
+                problems.append(f"{variable} cannot be read: {error.strerror}")
