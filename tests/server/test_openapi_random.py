@@ -65,9 +65,8 @@ def bodies(draw: st.DrawFn, schema: dict[str, Any]) -> Any:
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> dict[str, Any]:
+def questions(draw: st.DrawFn, name: str) -> dict[str, Any]:
     """Draws a question for `Driver`, with ids by name: `mine` and `theirs` stand for existing tasks."""
-    name = draw(st.sampled_from(NAMES))
     _, _, operation = OPERATIONS[name]
     ids = st.sampled_from(["mine", "mine", "theirs", 0, 2**63 - 1, 2**63, "x", "", "\x00", "../1", "٣"])
     items = st.sampled_from([INSCRIPTION, INSCRIPTION, "x"]) | st.text(min_size=1, max_size=10)
@@ -119,14 +118,15 @@ def test_random_questions_get_described_answers(io_loop: IOLoop, service: Servic
     drive = Driver(service)
 
     @settings(
-        max_examples=1800,
+        max_examples=24,
         deadline=None,
         derandomize=True,
         database=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )
-    @given(questions())
-    def ask(question: dict[str, Any]) -> None:
+    @given(st.data())
+    def ask(data: st.DataObject) -> None:
+        question = data.draw(questions(asked_for))
         ids = prepare(service, question.pop("weather"))
         name, body = question["operation_id"], question["body"]
         noun = next(
@@ -142,13 +142,15 @@ def test_random_questions_get_described_answers(io_loop: IOLoop, service: Servic
             is_wrong = isinstance(body, bytes) or bool(SHAPES.faults(body, schema))
         answer = io_loop.run_sync(lambda: drive(**asked))
 
-        if is_wrong and mine:
+        # Of many tasks each tells what is wrong with its change.
+        if is_wrong and mine and name != "actOnTasks":
             # A body may name a task that is not the caller's, which is looked at first.
             names_a_task = isinstance(body, dict) and body.get("taskId") is not None
             assert answer.status in ((400, 404) if names_a_task else (400,)), (name, body, answer.text)
         assert answer.status not in (413, 415, 429)
 
-    ask()
+    for asked_for in NAMES:  # noqa: B007
+        ask()
 
     succeeded = {name for name, status in drive.seen if status < 300}
     assert len(succeeded) >= len(CAN_SUCCEED) * 3 / 4, sorted(CAN_SUCCEED - succeeded)
