@@ -14,7 +14,8 @@ import pytest
 
 from cli.doctor.questions import About
 from cli.doctor.venue_check import VenueExaminer
-from core.settings import HELD, load
+from core.setting_texts import HELD
+from core.settings import load
 from tests.cli.venue import venue
 from tests.e2e.installation import PATIENCE, Installation, in_path, installation, until
 from wallet.keystore import keys_import, keystore
