@@ -47,6 +47,13 @@ def test_a_refused_draft_is_kept_with_its_rule_and_without_the_right_to_list(
     assert open_desk.secret not in path.read_text()
 
 
+def test_a_kind_is_told_by_the_drafts() -> None:
+    kinds = [
+        replace(DRAFT, listing=replace(DRAFT.listing, **given)).kind for given in ({"transfer": "x"}, {"secure": ["x"]})
+    ]
+    assert kinds == ["escrow", "plain, secure"]
+
+
 def test_an_unreadable_draft_is_kept_and_one_that_nobody_may_list_is_not(open_desk: Desk, kept: RefusedDrafts) -> None:
     tag_of(lambda: open_desk.sign(CHEAP, secret="0" * 64))
     assert kept.all() == []
