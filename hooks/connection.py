@@ -19,35 +19,13 @@ import certifi
 from core.hook_urls import is_within, may_be_reached
 from core.public_address import read
 from core.setting_values import Network
+from core.timed_reading import TimedReading
 
 CONNECT_S = 5.0
 
 
 class NotAllowed(OSError):
     """A name that leads to where hooks do not go."""
-
-
-class _InTime(io.RawIOBase):
-    """A socket's bytes until the exchange ends: a receiver that drips must not hold its thread for ever."""
-
-    def __init__(self, raw: io.RawIOBase, connection: socket.socket, ends_at: float) -> None:
-        self._raw = raw
-        self._connection = connection
-        self._ends_at = ends_at
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        left_s = self._ends_at - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError("too slow")
-        self._connection.settimeout(left_s)
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
 
 
 def addresses_of(host: str, port: int, networks: Sequence[Network]) -> list[str]:
@@ -96,7 +74,7 @@ class Connection(http.client.HTTPConnection):
         class InTime(http.client.HTTPResponse):
             def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
                 super().__init__(sock, *args, **kwargs)
-                self.fp = io.BufferedReader(_InTime(self.fp.detach(), connection, ends_at))
+                self.fp = io.BufferedReader(TimedReading(self.fp.detach(), connection, ends_at))
 
         self.response_class = InTime
         return self.getresponse().status

@@ -25,6 +25,7 @@ from urllib3.exceptions import HTTPError, NewConnectionError
 
 from core import public_address
 from core.setting_values import is_loopback
+from core.timed_reading import TimedReading
 from markets.base import NotFound, Refused, Unavailable, Unknown, VenueError
 from markets.replies import Reply, read_fault, write_fault
 from markets.wire import Unreadable, parse
@@ -60,36 +61,12 @@ def hearing(heard: Callable[[Mapping[str, str]], None]) -> Iterator[None]:
         _thread.heard = None
 
 
-class _InTime(io.RawIOBase):
-    """A socket's bytes until the exchange ends: one that drips must not hold its thread for ever."""
-
-    def __init__(self, raw: io.RawIOBase, sock: socket.socket, ends_at: float) -> None:
-        self._raw = raw
-        self._sock = sock
-        self._longest_wait_s = sock.gettimeout() or 0.0
-        self._ends_at = ends_at
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        left_s = self._ends_at - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError("too slow")
-        self._sock.settimeout(min(self._longest_wait_s, left_s))
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
 class _Response(HTTPResponse):
     """An answer that is read in time from its first byte on: what comes before its body counts, too."""
 
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
-        self.fp = io.BufferedReader(_InTime(self.fp.detach(), sock, _thread.exchange.ends_at))
+        self.fp = io.BufferedReader(TimedReading(self.fp.detach(), sock, _thread.exchange.ends_at))
 
 
 class _Watched:
