@@ -90,7 +90,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "withdrawal.wallet_script": ("withdrawal_psbt", "sign_withdrawals"),
     "withdrawal.psbt": ("withdrawal_psbt", "sign_withdrawals"),
     "withdrawal.rules": ("withdrawal_rules", "out_of_escrow", "sign_withdrawals", "withdrawal_psbt"),
-    "signer.withdrawals": ("sign_withdrawals", "out_of_escrow"),
+    "signer.withdrawals": ("sign_withdrawals", "out_of_escrow", "withdrawal_rules"),
     "withdrawal.sign": ("withdrawal_psbt", "sign_withdrawals"),
     "psbt.script": ("psbt_sign", *_PSBT),
     "psbt.sign": ("psbt_sign", *_PSBT),

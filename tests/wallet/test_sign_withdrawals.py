@@ -327,6 +327,7 @@ BAD: list[dict[str, Any]] = [
     {"venue": "simulator"},
     {"psbt": "cHNidP8="},
     {"user": 5},
+    {"user": USER.upper()},
     {"to": USER},
 ]
 
