@@ -21,9 +21,11 @@ TOP_LEVEL = [
 ]
 
 TEST = [
+    "axe-playwright-python>=0.1.8,<0.2",  # judges the dashboard's accessibility, in a browser
     "btclib>=2026.10",  # judges every signature type we make, by a consensus engine of its own
     "coverage>=7.6",  # make coverage
     "hypothesis>=6.100",
+    "playwright>=1.60,<2",  # drives the system's Chromium, and brings the Node that runs the dashboard's unit tests
     "pytest>=8,<10",
     "pytest-tornado==0.8.1",
     "pytest-xdist>=3.5",
@@ -68,7 +70,6 @@ setup(
     extras_require={
         "test": TEST,
         "bench": BENCH,
-        "e2e": ["playwright>=1.60"],
         "postgres": ["psycopg[binary]>=3.2"],
     },
     entry_points={"console_scripts": ["bidkeeper = cli.main:main"]},
