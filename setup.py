@@ -17,6 +17,7 @@ TOP_LEVEL = [
     "simulator",
     "strategy",
     "wallet",
+    "web",
     "workers",
 ]
 
@@ -55,6 +56,7 @@ setup(
     license="MIT",
     python_requires=">=3.11",
     packages=find_packages(include=[name + suffix for name in TOP_LEVEL for suffix in ("", ".*")]),
+    package_data={"web": ["*.html", "*.css", "*.svg", "css/*", "fonts/*", "js/**/*.js", "vendor/**/*"]},
     install_requires=[
         "tornado>=6.5,<7",
         "peewee>=4.5,<5",
