@@ -8,23 +8,20 @@ const LONGEST_WAIT_MS = 15_000;
 const SILENT_MS = 25_000; // the server says a word every ten seconds
 const POLL_MS = 5_000;
 
-/** Tasks that something on the screen shows closely, with how many do: their decisions are read as they come. */
-const watched = new Map();
+/** What something on the screen shows closely: these tasks' decisions are read as they come. */
+const watched = new Set();
 
-/** Has a task's decisions read while a part shows them; returns the end of it. */
-export function watch(id, { kind = "tasks", moments = false } = {}) {
-  const key = `${kind}/${id}/${moments}`;
-  watched.set(key, (watched.get(key) || 0) + 1);
-  refresh(kind, id, moments);
-  return () => {
-    watched.set(key, watched.get(key) - 1);
-    if (watched.get(key) <= 0) watched.delete(key);
-  };
+/** Has a task's decisions read while a part shows them, the last `cycles` of them; returns the end of it. */
+export function watch(id, { kind = "tasks", moments = false, cycles = 60 } = {}) {
+  const wish = { id, kind, moments, cycles };
+  watched.add(wish);
+  refresh(wish);
+  return () => watched.delete(wish);
 }
 
-function refresh(kind, id, moments) {
-  soon(`cycles ${kind} ${id}`, () => store.readCycles(id, kind));
-  if (moments && kind === "tasks") soon(`moment ${id}`, () => store.readMoment(id));
+function refresh({ id, kind, moments, cycles }) {
+  soon(`${cycles} cycles of ${id}`, () => store.readCycles(id, kind, cycles));
+  if (moments && kind === "tasks") soon(`moment of ${id}`, () => store.readMoment(id));
 }
 
 /** Parts may want every event: returns the end of it. */
@@ -67,11 +64,8 @@ function take(event) {
   });
   for (const listener of listeners) listener(told);
   if (event.event === "cycle") {
-    const kind = isListing ? "autolist" : "tasks";
     if (told.data.error) soon("lists", readLists);
-    for (const moments of [true, false]) {
-      if (watched.has(`${kind}/${told.task}/${moments}`)) refresh(kind, told.task, moments);
-    }
+    for (const wish of watched) if (wish.id === told.task) refresh(wish);
   } else if (["task", "fill", "sold", "listed", "listing", "worker_dead", "error", "recovered"].includes(event.event)) {
     soon("lists", readLists);
   }
@@ -158,7 +152,7 @@ async function poll(abort) {
     try {
       await readAllOnce(abort);
       store.link.value = "polling";
-      for (const key of watched.keys()) refresh(...key.split("/").map((part, i) => [part, Number(part), part === "true"][i]));
+      watched.forEach(refresh);
     } catch {
       store.link.value = "offline";
     }
