@@ -56,8 +56,10 @@ export function linesOf(feed, most) {
     }
     const moved = lines.slice(-LOOK_BACK).find((each) => isMove(each, told, name, at));
     if (moved) {
-      moved.name = MOVES[moved.name][1];
-      moved.was = price;
+      const isNew = name in MOVES;
+      [moved.name, moved.kind] = [MOVES[isNew ? name : moved.name][1], "do"];
+      [moved.was, moved.prices] = isNew ? [moved.prices[0], [price, price]] : [price, moved.prices];
+      moved.from = at;
       continue;
     }
     if (lines.length === most) break;
@@ -66,12 +68,11 @@ export function linesOf(feed, most) {
   return lines;
 }
 
-/** What went before it makes another thing of a line: [what went, what both are]. */
-const MOVES = { "placed": ["gone.cancelled", "moved"], "listed": ["unlisted.replaced", "repriced"] };
+/** What came and what went for it are one thing, whichever was first: [what went, what both are]. */
+const MOVES = { placed: ["gone.cancelled", "moved"], listed: ["unlisted.replaced", "repriced"] };
 
 function isMove(line, told, name, at) {
-  const [went] = MOVES[line.name] || [];
-  return went === name && line.task === told.task && line.count === 1 && line.isPaper === Boolean(told.data.dryRun) && line.from - at <= TOGETHER_S;
+  return (MOVES[line.name]?.[0] === name || MOVES[name]?.[0] === line.name) && line.task === told.task && line.count === 1 && line.isPaper === Boolean(told.data.dryRun) && line.from - at <= TOGETHER_S;
 }
 
 /** Faults are one line as long as they are the same; what was bought or sold stands by itself. */

@@ -45,6 +45,12 @@ export const listingOf = (id) => one("listing", id);
 export const momentOf = (id) => one("moment", id);
 export const cyclesOf = (id) => one("cycles", id);
 
+/** The newest cycle of a task of either kind: null where there was none, undefined while it is not read. */
+export function lastCycleOf(id) {
+  const known = cyclesOf(id).value;
+  return known ? known.at(-1) ?? null : undefined;
+}
+
 /** Signals by id: a task's last hours in numbers; the bids of others, where its decisions do not read them. */
 export const seriesOf = (id) => one("series", id);
 export const bookOf = (id) => one("book", id);

@@ -43,9 +43,10 @@ function counted(codes) {
 
 export const Tag = ({ kind, words, why }) => html`<span class=${`tag ${kind}`} title=${why}>${kind === "fill" && "★ "}${words}</span>`;
 
-/** At most four tags, then how many more there are, which are in its title. */
+/** At most four tags, then how many more there are, which are in its title. `cycle` is null where none ran, undefined unread. */
 export function Said({ cycle }) {
-  if (!cycle) return html`<span class="dim">${t("said.none")}</span>`;
+  if (cycle === undefined) return null;
+  if (cycle === null) return html`<span class="dim">${t("said.none")}</span>`;
   const tags = tagsOf(cycle);
   const rest = tags.length > MOST + 1 ? tags.slice(MOST) : [];
   return html`${tags.slice(0, tags.length - rest.length).map((each) => html`<${Tag} key=${each.words} ...${each} />`)}

@@ -29,8 +29,8 @@ const Place = ({ place }) => (place === null
   : html`<span class=${`num place ${place === 1 ? "first" : ""}`}>#${place}</span>`);
 
 /** Names of the columns, once above the rows; on narrow screens each cell says its own. */
-export const TaskHeads = () => html`<div class="task-heads" aria-hidden="true"><span />
-  <span>${t("row.floor")}</span><span>${t("row.market")}</span><span>${t("row.place")}</span><span>${t("row.bids")}</span><span>${t("row.sats")}</span></div>`;
+export const TaskHeads = ({ unit = "" }) => html`<div class="task-heads" aria-hidden="true"><span />
+  <span>${t("row.floor")}</span><span>${t("row.market")}</span><span>${t("row.place")}</span><span>${t("row.bids")}</span><span>${t("row.sats")} ${unit && html`<u>${unit}</u>`}</span></div>`;
 
 /** `series` is the task's past, `standing` as standing.js tells it, `lead` what stands before the name. */
 export function TaskCells({ task, standing, cycle, series, isSeen, lead }) {

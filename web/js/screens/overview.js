@@ -1,13 +1,12 @@
 // What stands where, why, and what it could cost: everything in one glance.
 import { html } from "../html.js";
 import { unitName } from "../format.js";
-import { useTaskRow } from "../rows.js";
-import { standingOf } from "../standing.js";
-import { bookOf, cyclesOf, me, momentOf, now, seriesOf, taskIds, taskOf } from "../store.js";
+import { me, taskIds } from "../store.js";
+import { TaskRow } from "../task_row.js";
 import { t } from "../texts.js";
 import "../texts/overview.js";
 import { Empty, Skeleton } from "../parts/states.js";
-import { TaskCells, TaskHeads } from "../parts/task_row.js";
+import { TaskHeads } from "../parts/task_row.js";
 import { Feed } from "./overview/feed.js";
 import { Listings } from "./overview/listings.js";
 import { Notes } from "./overview/notes.js";
@@ -28,12 +27,4 @@ function Tasks() {
     ${!ids ? html`<div class="panel-body"><${Skeleton} rows=${4} tall=${84} /></div>`
       : !ids.length ? html`<${Empty} title=${t("overview.tasks.none")} action=${html`<a class="button primary" href="#/new">${t("overview.tasks.new")}</a>`}>${t("overview.tasks.none.do")}</${Empty}>`
         : html`<${TaskHeads} /><ul class="task-rows">${ids.map((id) => html`<${TaskRow} key=${id} id=${id} />`)}</ul>`}</section>`;
-}
-
-function TaskRow({ id }) {
-  const [box, isSeen] = useTaskRow(id);
-  const task = taskOf(id).value;
-  const standing = task && standingOf(task, momentOf(id).value, bookOf(id).value, now.peek());
-  return html`<li class=${`task-row ${task?.isRunning ? "" : "is-off"}`} data-row ref=${box}>${task && html`<${TaskCells} task=${task} standing=${standing}
-    cycle=${cyclesOf(id).value?.at(-1)} series=${seriesOf(id).value} isSeen=${isSeen} />`}</li>`;
 }

@@ -3,6 +3,7 @@ import { define, plural } from "../texts.js";
 const bids = (count) => `${count} ${plural(count, { one: "bid", other: "bids" })}`;
 const things = (data) => `${data.quantity && data.quantity !== "1" ? `${data.quantity} of ` : ""}`;
 const between = ({ low, high, count }) => (count > 1 && low !== high ? `between ${low} and ${high}` : count > 1 ? `at ${high} each` : `at ${high}`);
+const kind = ({ data }) => (data.kind === "listing" ? "Listing" : "Bidding");
 const paper = ({ isPaper }) => (isPaper ? "On paper: " : "");
 
 define({
@@ -67,11 +68,11 @@ define({
   "feed.unlisted.gone": (told) => `Listing at ${told.high} ended: the inscription is not there any more`,
   "feed.unlisted.refused": (told) => `The marketplace refused the listing at ${told.high}`,
   "feed.unlisted.lost": (told) => `Listing at ${told.high} is not on the market any more`,
-  "feed.created": "Made",
-  "feed.changed": "Changed",
-  "feed.deleted": "Deleted",
-  "feed.running": "Started",
-  "feed.stopped": "Stopped",
+  "feed.created": (told) => `${told.data.kind === "listing" ? "Auto-list task" : "Bidding task"} made`,
+  "feed.changed": (told) => `${told.data.kind === "listing" ? "Auto-list task" : "Bidding task"} changed`,
+  "feed.deleted": (told) => `${told.data.kind === "listing" ? "Auto-list task" : "Bidding task"} deleted`,
+  "feed.running": (told) => `${kind(told)} started`,
+  "feed.stopped": (told) => `${kind(told)} stopped`,
   "feed.crashed": "The worker ended, and is started again",
   "feed.trouble": ({ words, count }) => `${words}${count > 1 ? ` (${count} cycles in a row)` : ""}`,
   "feed.error": ({ words, data }) => `${data.cycles} cycles in a row did not work: ${words}`,
@@ -86,5 +87,5 @@ define({
   "feed.control.reduce": ({ data }) => `Reduce only, set by ${data.by === "you" ? "you" : "the operator"}`,
   "feed.control.halt": ({ data }) => `Halted by ${data.by === "you" ? "you" : "the operator"}`,
   "feed.everything": "All tasks",
-  "feed.gone.task": "A deleted task",
+  "feed.gone.task": "A task that is gone",
 });

@@ -3,7 +3,7 @@ import { html } from "../../html.js";
 import { short, unitName } from "../../format.js";
 import { get } from "../../api.js";
 import { useListingRow } from "../../rows.js";
-import { cyclesOf, listingIds, listingOf } from "../../store.js";
+import { lastCycleOf, listingIds, listingOf } from "../../store.js";
 import { t } from "../../texts.js";
 import { Money } from "../../parts/money.js";
 import { Picture } from "../../parts/picture.js";
@@ -35,7 +35,7 @@ function ListingRow({ id }) {
     <div class="who"><a class="cover" href=${`#/listings/${id}`}><b title=${inscriptionId}>${short(inscriptionId, 8, 4)}</b></a><span class="quiet"><bdi>${collectionId}</bdi></span>
       <span class="how"><${State} task=${task} kind="autolist" />${isSeen && html`<${NextCycle} task=${task} />`}</span></div>
     <div class="listing-prices"><${Prices} listing=${listing} /></div>
-    <p class="said">${task.lastError && html`<${Fault} task=${task} />`}<${Said} cycle=${cyclesOf(id).value?.at(-1)} /></p></li>`;
+    <p class="said">${task.lastError && html`<${Fault} task=${task} />`}<${Said} cycle=${lastCycleOf(id)} /></p></li>`;
 }
 
 function Prices({ listing }) {
