@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from core.task_files import journal_path, older
 from strategy.entry import Entry
 from strategy.journal_format import Decoder
 
 MOST_BYTES = 6_000_000  # of each of the two files; their writer keeps them at five
+BLOCK_BYTES = 128_000  # read at first, from the end: most who ask want what was decided last
 _TIME = re.compile(rb'^\{"n":(\d+),"now_ms":(\d+)[,}]')
 
 
@@ -24,49 +26,73 @@ class JournalMoment(NamedTuple):
 
 
 class _Line(NamedTuple):
-    number: int
+    text: bytes
     is_first: bool  # of a run of lines: it needs no other
     now_ms: int
 
 
 def moment_of(data_dir: Path, task_id: int, time_ms: int) -> JournalMoment:
-    """Reads the journal's newest cycle at or before this time."""
+    """Reads the journal's newest cycle at or before this time: from the end, and no further back than it takes."""
     path, from_ms = journal_path(data_dir, task_id), None
     for each in (path, older(path)):
         try:
-            raw = _read(each)
+            with _opened(each) as file:
+                first_ms, run = _first_ms(file), _run_before(file, time_ms)
         except OSError as error:
             return JournalMoment(None, from_ms, f"the journal cannot be read: {error.strerror}")
-        found = list(_times(raw))
-        if not found:
-            continue
-        from_ms = found[0].now_ms
-        before = [place for place, line in enumerate(found) if line.now_ms <= time_ms]
-        if before:
-            return _decoded(raw, found, before[-1], from_ms if each != path else _beginning(older(path), from_ms))
+        from_ms = from_ms if first_ms is None else first_ms
+        if run:
+            return _decoded(run, from_ms if each != path else _beginning(older(path), from_ms))
     if from_ms is None:
         return JournalMoment(None, None, "the journal is empty: no cycle was written to it")
     return JournalMoment(None, from_ms, "the journal does not reach back that far")
 
 
-def _read(path: Path) -> list[bytes]:
+def _opened(path: Path) -> BinaryIO:
+    """Opens a file of the journal; one that is not there is empty."""
     try:
-        with path.open("rb") as file:
-            is_cut = os.fstat(file.fileno()).st_size > MOST_BYTES
-            if is_cut:
-                file.seek(-MOST_BYTES, os.SEEK_END)
-            lines = file.read(MOST_BYTES).split(b"\n")
+        return path.open("rb")
     except FileNotFoundError:
-        return []
-    return lines[1:-1] if is_cut else lines[:-1]  # the last one was not finished, or is empty
+        return BytesIO()
 
 
-def _times(lines: list[bytes]) -> list[_Line]:
-    heads = ((number, _TIME.match(line)) for number, line in enumerate(lines))
-    return [_Line(number, head[1] == b"0", int(head[2])) for number, head in heads if head is not None]
+def _run_before(file: BinaryIO, time_ms: int) -> list[_Line]:
+    """Returns the newest line at or before the time, and before it those of its run; without their first one where that
+    is gone. Nothing where no line is as old. Reads twice as much from the end as long as that is not enough.
+    """
+    size, block = file.seek(0, os.SEEK_END), BLOCK_BYTES
+    while True:
+        begin = max(0, size - min(block, MOST_BYTES))
+        lines = _lines(file, begin, size)
+        wanted = next((place for place in range(len(lines) - 1, -1, -1) if lines[place].now_ms <= time_ms), -1)
+        first = next((place for place in range(wanted, -1, -1) if lines[place].is_first), None)
+        if first is not None or begin == 0 or block >= MOST_BYTES:
+            return lines[first or 0 : wanted + 1]
+        block *= 2
 
 
-def _beginning(path: Path, otherwise_ms: int) -> int:
+def _lines(file: BinaryIO, begin: int, end: int) -> list[_Line]:
+    file.seek(begin)
+    texts = file.read(end - begin).split(b"\n")
+    # The last one was not finished, or is empty; the first one is cut unless the file begins there.
+    whole = texts[1:-1] if begin else texts[:-1]
+    heads = ((text, _TIME.match(text)) for text in whole)
+    return [_Line(text, head[1] == b"0", int(head[2])) for text, head in heads if head is not None]
+
+
+def _first_ms(file: BinaryIO) -> int | None:
+    """Returns the time of the first of the lines that are read of a file; None where there is none."""
+    begin = max(0, file.seek(0, os.SEEK_END) - MOST_BYTES)
+    file.seek(begin)
+    if begin:
+        file.readline()  # cut
+    for text in file:
+        if text.endswith(b"\n") and (head := _TIME.match(text)):
+            return int(head[2])
+    return None
+
+
+def _beginning(path: Path, otherwise_ms: int | None) -> int | None:
     """Returns the time of the first line of the older file, where there is one."""
     try:
         with path.open("rb") as file:
@@ -76,15 +102,14 @@ def _beginning(path: Path, otherwise_ms: int) -> int:
     return otherwise_ms if head is None else int(head[2])
 
 
-def _decoded(lines: list[bytes], found: list[_Line], wanted: int, from_ms: int) -> JournalMoment:
-    """Reads the wanted line with those that it is written against."""
-    first = next((place for place in range(wanted, -1, -1) if found[place].is_first), None)
-    if first is None:
+def _decoded(run: list[_Line], from_ms: int | None) -> JournalMoment:
+    """Reads the last line of a run, which is written against those before it."""
+    if not run[0].is_first:
         return JournalMoment(None, from_ms, "the journal's line of that moment needs one that is gone")
     decoder, entry = Decoder(), None
-    for line in found[first : wanted + 1]:
+    for line in run:
         try:
-            entry = decoder.read(lines[line.number].decode())
+            entry = decoder.read(line.text.decode())
         except ValueError as error:
             return JournalMoment(None, from_ms, f"the journal's line of that moment cannot be read: {error}")
     return JournalMoment(entry, from_ms, "")
