@@ -22,10 +22,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from core import public_connection as connection
 from core.hook_receivers import NoReceiver, Receiver, Receivers
 from core.hook_urls import KINDS, MAIL, secret_problem, shown, url_problem
 from core.public_address import is_public, read
-from hooks import connection, sender
+from hooks import sender
 from hooks.messages import Post, post_of, signature
 from hooks.sender import Mailer, Outcome, Sender
 from tests.hooks.receiver import LOOPBACK, Got, receiver
