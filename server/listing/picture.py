@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from markets.base import VenueError
+from markets.base import TooManyLookups, VenueError
 from markets.pictures import NoPicture, Picture
 from models import inscriptions
 from server.http import blocking
@@ -41,7 +41,9 @@ class InscriptionPictureHandler(SignedIn):
         url = await self._url(inscription_id)
         try:
             found = await way.picture(user, inscription_id, url)
-        except VenueError:  # too many at once, or the gateway is away: there may be one in a minute
+        except TooManyLookups as error:
+            raise blocking.answer_to(error) from error
+        except VenueError:  # the gateway has too much to fetch, or is away: there may be one in a minute
             found = NoPicture("unreachable")
         self.require_signed_in()
         self._show(inscription_id, found)
