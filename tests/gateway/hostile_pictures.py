@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
@@ -49,19 +51,31 @@ class Host:
 
 
 @contextmanager
-def hosting() -> Iterator[Host]:
+def hosting(certificate: Path | None = None) -> Iterator[Host]:
+    """Answers on the loopback; with the file of a certificate and its key, by TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if certificate is not None:
+        context.load_cert_chain(certificate)
+
     class Handler(BaseRequestHandler):
         def handle(self) -> None:
+            with suppress(OSError), self.secured() as connection:
+                self.answer(connection)
+
+        def secured(self) -> socket.socket:
+            connection: socket.socket = self.request
+            return connection if certificate is None else context.wrap_socket(connection, server_side=True)
+
+        def answer(self, connection: socket.socket) -> None:
             request = b""
             while b"\r\n\r\n" not in request:
-                received = self.request.recv(65_536)
+                received = connection.recv(65_536)
                 if not received:
                     return
                 request += received
             made.requests.append(request)
             made.asked.append(request.split(b" ")[1].decode())
-            with suppress(OSError):
-                made.behave(self.request)
+            made.behave(connection)
 
     class Server(ThreadingTCPServer):
         daemon_threads = True

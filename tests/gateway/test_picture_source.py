@@ -6,6 +6,7 @@ import ipaddress
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from core import public_connection
 from gateway.pictures.kinds import instead_of, media_of
 from gateway.pictures.source import PictureSource
 from markets.pictures import MOST_BYTES, NoPicture, Picture
+from tests.certificates import made_for
 from tests.gateway.hostile_pictures import GIF, HTML, PNG, SVG, Behave, Host, answer, drip, hosting
 
 INSCRIPTION = "7" * 64 + "i0"
@@ -218,3 +220,54 @@ def test_on_the_practice_market_its_own_pictures_alone_are_asked_for() -> None:
     for url in (None, "https://ordinals.com/content/x"):
         assert source.address_of(INSCRIPTION, url) == f"http://127.0.0.1:8890/content/{INSCRIPTION}"
     assert source.address_of("a/../b?c", None) == "http://127.0.0.1:8890/content/a%2F..%2Fb%3Fc"
+
+
+class TestByTls:
+    """As pictures come from real hosts: a name, a certificate, and bytes that come packed in records."""
+
+    @pytest.fixture
+    def certificate(self, tmp_path: Path) -> Path:
+        return made_for("pictures.example", tmp_path)
+
+    @pytest.fixture
+    def secure(self, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+        """A host by names that lead to this machine, and whose certificate is trusted."""
+
+        def getaddrinfo(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+        monkeypatch.setattr(public_connection.socket, "getaddrinfo", getaddrinfo)
+        monkeypatch.setattr(public_connection.certifi, "where", lambda: str(certificate))
+        with hosting(certificate) as made:
+            yield made
+
+    def fetched(self, host: Host, name: str = "pictures.example", longest_s: float = 10.0) -> Picture | NoPicture:
+        return PictureSource(None, LOOPBACK, longest_s).fetch(f"https://{name}:{host.port}/1.png")
+
+    def test_a_picture_is_read_whole(self, secure: Host) -> None:
+        large = PNG.ljust(MOST_BYTES, b"x")
+        secure.behave = answer(large)
+        assert self.fetched(secure) == Picture("image/png", large)
+        secure.behave = answer(large + b"x", Content_Length="", Connection="close")
+        assert self.fetched(secure) == NoPicture("too_large")
+
+    def test_one_that_drips_is_over_in_time(self, secure: Host) -> None:
+        secure.behave = drip
+        began = time.monotonic()
+        assert self.fetched(secure, longest_s=1.0) == NoPicture("unreachable")
+        assert time.monotonic() - began < 10
+
+    def test_one_that_never_shakes_hands_is_over_in_time(self, host: Host, secure: Host) -> None:
+        host.behave = lambda connection: time.sleep(30)
+        began = time.monotonic()
+        assert self.fetched(host, longest_s=1.0) == NoPicture("unreachable")
+        assert time.monotonic() - began < 10
+
+    def test_a_certificate_of_another_name_is_not_taken(self, secure: Host) -> None:
+        assert self.fetched(secure, "other.example") == NoPicture("unreachable")
+        assert secure.asked == []
+
+    def test_the_same_host_is_not_asked_where_its_name_may_not_lead(self, secure: Host) -> None:
+        source = PictureSource()
+        assert source.fetch(f"https://pictures.example:{secure.port}/1.png") == NoPicture("unreachable")
+        assert secure.asked == []
