@@ -90,10 +90,8 @@ def test_files_are_read_from_the_end_in_growing_parts_with_the_same_outcome(
 def test_what_was_decided_last_takes_no_more_than_the_end_of_a_long_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, entries = (
-        journal_path(tmp_path, 1),
-        [entry(number, *range(100_000 + number, 100_040)) for number in range(40)],
-    )
+    path = journal_path(tmp_path, 1)
+    entries = [entry(number, *range(100_000 + number, 100_040)) for number in range(40)]
     writer = Journal(path)
     for each in entries * 3:
         writer.write(each)
