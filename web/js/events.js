@@ -19,9 +19,14 @@ export function watch(id, { kind = "tasks", moments = false, cycles = 60 } = {})
   return () => watched.delete(wish);
 }
 
-function refresh({ id, kind, moments, cycles }) {
-  soon(`${cycles} cycles of ${id}`, () => store.readCycles(id, kind, cycles));
-  if (moments && kind === "tasks") soon(`moment of ${id}`, () => store.readMoment(id));
+/** Ids of tasks that are being deleted: nothing more is asked of them. */
+export const leaving = new Set();
+
+function refresh(wish) {
+  const { id, kind, moments, cycles } = wish;
+  const unlessGone = (read) => async () => watched.has(wish) && !leaving.has(id) && read();
+  soon(`${cycles} cycles of ${id}`, unlessGone(() => store.readCycles(id, kind, cycles)));
+  if (moments && kind === "tasks") soon(`moment of ${id}`, unlessGone(() => store.readMoment(id)));
 }
 
 /** Parts may want every event: returns the end of it. */

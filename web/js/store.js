@@ -87,6 +87,11 @@ export const readVenues = async () => (venues.value = await get("/venues"));
 export const readTasks = async () => keep("task", await get("/tasks"), taskIds);
 export const readListings = async () => keep("listing", await get("/autolist"), listingIds);
 
+/** Takes deleted tasks out of the list before it is read again: nothing asks for them any more. */
+export function dropTasks(ids) {
+  if (taskIds.peek()) taskIds.value = taskIds.peek().filter((id) => !ids.includes(id));
+}
+
 export async function readTask(id) {
   taskOf(id).value = await get(`/tasks/${id}`);
 }

@@ -1,7 +1,8 @@
+import { perToken } from "../format.js";
 import { define, plural } from "../texts.js";
 
 const bids = (count) => `${count} ${plural(count, { one: "bid", other: "bids" })}`;
-const things = (data) => `${data.quantity && data.quantity !== "1" ? `${data.quantity} of ` : ""}`;
+const things = (data) => (data.quantity && data.quantity !== "1" ? `${perToken(data.quantity)} ` : "");
 const between = ({ low, high, count }) => (count > 1 && low !== high ? `between ${low} and ${high}` : count > 1 ? `at ${high} each` : `at ${high}`);
 const kind = ({ data }) => (data.kind === "listing" ? "Listing" : "Bidding");
 const paper = ({ isPaper }) => (isPaper ? "On paper: " : "");
