@@ -41,6 +41,7 @@ _ID = "([0-9]+)"
 ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/", web.PageHandler),
     (r"/web/(.+)", web.WebFileHandler),
+    (r"/favicon.ico", web.IconHandler),
     (r"/healthz", health.HealthHandler),
     (r"/readyz", health.ReadyHandler),
     (r"/metrics", metrics.MetricsHandler),
