@@ -33,6 +33,7 @@ from server.listing import inscriptions
 from server.listing import preview as autolist_preview
 from server.listing import running as autolist_running
 from server.listing import tasks as autolist_tasks
+from server.replay import handler as replay
 from server.withdrawals import handler as withdrawals
 
 _ID = "([0-9]+)"
@@ -70,6 +71,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/orders", orders.TaskOrdersHandler),
     (rf"/api/tasks/{_ID}/series", series.TaskSeriesHandler),
     (rf"/api/tasks/{_ID}/at", moment.TaskMomentHandler),
+    (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
     (r"/api/market/book", book.BookHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
@@ -128,6 +130,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/tasks/{_ID}/orders": (READ,),
     f"GET /api/tasks/{_ID}/series": (READ,),
     f"GET /api/tasks/{_ID}/at": (READ,),
+    f"POST /api/tasks/{_ID}/replay": (READ,),
     "GET /api/market/book": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),

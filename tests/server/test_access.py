@@ -74,6 +74,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("POST", "/api/tasks/actions"): ({"action": "stop", "ids": [1]}, (401, 200, 200, 401, 200), T),
     ("POST", "/api/tasks/([0-9]+)/clone"): ({"slug": "copy"}, (401, 201, 404, 401, 404), T),
     ("GET", "/api/tasks/([0-9]+)/at"): ("?time=2025-01-01", (401, 200, 404, 401, 404), R),
+    ("POST", "/api/tasks/([0-9]+)/replay"): ({}, (401, 409, 404, 401, 404), R),
     ("GET", "/api/tasks/([0-9]+)/series"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/autolist"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/autolist"): ({"inscriptionId": INSCRIPTION}, (401, 201, 201, 401, 201), T),
@@ -129,7 +130,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 57
+    assert len(MATRIX) == 24 + 58
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:

@@ -27,6 +27,7 @@ from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import DOCUMENT, OPERATIONS, Driver
 from tests.server.json_schema import Shapes
+from tests.server.stories_of_tasks import recorded
 from tests.server.wallet_items import INSCRIPTION
 
 SHAPES = Shapes(DOCUMENT["components"]["schemas"])
@@ -100,6 +101,7 @@ def prepare(service: Service, weather: str) -> dict[str, dict[str, int]]:
         hook = hooks.add(user, ["fill"], may_still=lambda: True, created_ms=START_MS, min_interval_s=0, **told)
         ids[whose] = {"tasks": bidding.id, "autolist": autolist.id, "budgets": shared.id, "presets": preset.id}
         ids[whose]["hooks"] = hook.id
+        recorded(service.settings.data_dir, bidding.id)
     service.gateway.down = weather == "venue away"
     service.signer.state = "locked" if weather == "signer locked" else "ready"
     service.manager.refuse = ("start_failed", "") if weather == "manager refuses" else None
