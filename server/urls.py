@@ -23,6 +23,9 @@ from server import (
     venues,
     web,
 )
+from server.admin import readiness
+from server.admin import users as admin_users
+from server.admin import whitelist as admin_whitelist
 from server.bidding import actions, bids, book, lookups, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
@@ -104,10 +107,16 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
     (r"/api/control", control.ControlHandler),
+    (r"/api/admin/whitelist", admin_whitelist.WhitelistHandler),
+    (r"/api/admin/whitelist/([A-Za-z0-9]+)", admin_whitelist.OneAddressHandler),
+    (r"/api/admin/plans", admin_users.PlansHandler),
+    (r"/api/admin/users", admin_users.UsersHandler),
+    (rf"/api/admin/users/{_ID}", admin_users.OneUserHandler),
+    (r"/api/admin/readiness", readiness.ReadinessHandler),
 ]
 
 # What an API token may ask for, and the scopes of which it needs one. What is not named here is for sessions only:
-# withdrawals, changes of the profile, tokens and sessions, hooks, the user's own ceilings.
+# withdrawals, changes of the profile, tokens and sessions, hooks, the user's own ceilings, administration.
 SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/auth/me": (READ,),
     "GET /api/budgets": (READ,),

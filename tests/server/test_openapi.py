@@ -23,6 +23,7 @@ from tests.server.test_access import operations
 DOCUMENT = document(ROUTES, SCOPES)
 COMPONENTS = DOCUMENT["components"]
 NAMES = {"([0-9]+)": "{id}", "([1-9][0-9]*)": "{deliveryId}", "([^/]+)": "{inscriptionId}"}
+NAMES["([A-Za-z0-9]+)"] = "{address}"
 
 # Object of OpenAPI 3.1 → the fields it must have, and those it may.
 SHAPES = {
