@@ -26,7 +26,7 @@ from server import (
 from server.admin import readiness
 from server.admin import users as admin_users
 from server.admin import whitelist as admin_whitelist
-from server.bidding import actions, bids, book, lookups, preview, running
+from server.bidding import actions, bids, book, lookups, preview, running, slugs
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
 from server.history import export, fills, moment, orders, profit, series
@@ -65,6 +65,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),
+    (r"/api/tasks/slugs", slugs.SlugsHandler),
     (r"/api/tasks/floor", lookups.FloorHandler),
     (r"/api/tasks/rune-market", lookups.RuneMarketHandler),
     (rf"/api/tasks/{_ID}", bidding_tasks.OneBiddingTaskHandler),
@@ -128,6 +129,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "POST /api/tasks": (TRADE,),
     "POST /api/tasks/preview": (READ,),
     "POST /api/tasks/actions": (TRADE,),
+    "GET /api/tasks/slugs": (READ,),
     "GET /api/tasks/floor": (READ,),
     "GET /api/tasks/rune-market": (READ,),
     f"GET /api/tasks/{_ID}": (READ,),

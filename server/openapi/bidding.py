@@ -197,6 +197,23 @@ OPERATIONS = {
             503: "It took too long, or its process ended; a shorter time may do.",
         },
     ),
+    "GET /api/tasks/slugs": Operation(
+        id="searchSlugs",
+        tag="market",
+        summary="Search what I have had to do with",
+        text="Collections and runes of the caller's own tasks, former bids, presets and items. No marketplace is "
+        "asked, so it may be asked at every letter; what it does not know may exist all the same.",
+        query=(
+            Parameter(
+                "q",
+                {"type": "string", "minLength": 1, "maxLength": 200},
+                "A part of the slug or name, tickers with or without bullets; all when left out.",
+            ),
+            Parameter("type", {"type": "string", "enum": list(CHOICES["type"])}, "Only of this type."),
+        ),
+        success=one(answers.KnownSlugs, "At most 20."),
+        errors={400: INVALID},
+    ),
     "GET /api/tasks/floor": Operation(
         id="getFloor",
         tag="market",

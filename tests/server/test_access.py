@@ -59,6 +59,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("GET", "/api/tasks"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/tasks"): ({"slug": "new", "hardcapSats": 1}, (401, 201, 201, 401, 201), T),
     ("POST", "/api/tasks/preview"): ({"slug": "goosinals", "hardcapSats": 1}, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/tasks/slugs"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/tasks/floor"): ("?slug=goosinals", (401, 200, 200, 401, 200), R),
     ("GET", "/api/market/book"): ("?slug=goosinals", (401, 200, 200, 401, 200), R),
     ("GET", "/api/tasks/rune-market"): ("?ticker=DOG", (401, 200, 200, 401, 200), R),
@@ -138,7 +139,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 65
+    assert len(MATRIX) == 24 + 66
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:

@@ -200,6 +200,8 @@ async def the_market(service: Service, drive: Driver) -> None:
         await drive(name, query=unknown)
         await drive(name, query=known)
     await the_book(service, drive)
+    await drive("searchSlugs", query={"q": "goo"})
+    await drive("searchSlugs", query={"type": "cats"})
     await drive("getFloor", query={"slug": "empty"})
     floors, service.gateway.answers["floors"] = service.gateway.answers["floors"], SignInNeeded()
     await drive("getFloor", query={"slug": "goosinals"})
