@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from peewee import SQL
+
 from models.inscriptions import cached_wallet
 from models.ledger.order_table import Order
+from models.prepared import Prepared, given
 from models.presets import of_user
 from models.tasks.samples import MINUTE, TaskSample
 from models.tasks.table import BIDDING, Task
@@ -56,18 +59,30 @@ def known_slugs(user_id: int, addresses: Iterable[str]) -> list[KnownSlug]:
     return list(found.values())
 
 
+_NEWEST = Prepared(
+    lambda: (
+        Order.select(Order.slug).where(Order.user_id == given("user")).order_by(Order.id.desc()).limit(given("most"))
+    )
+)
+_FLOOR = Prepared(
+    lambda: (
+        TaskSample.select(TaskSample.floor, TaskSample.minute)
+        .where(TaskSample.task == given("task"), TaskSample.step == given("step"), TaskSample.floor.is_null(False))
+        .order_by(TaskSample.minute.desc())
+        .limit(SQL("1"))
+    )
+)
+
+
 def last_floor(task_id: int) -> tuple[Decimal, int] | None:
     """Returns the floor that the task saw last, and the beginning of that minute in milliseconds."""
-    rows = TaskSample.select(TaskSample.floor, TaskSample.minute).where(
-        TaskSample.task == task_id, TaskSample.step == MINUTE, TaskSample.floor.is_null(False)
-    )
-    row = rows.order_by(TaskSample.minute.desc()).tuples().first()
+    row = _FLOOR.row(task=task_id, step=MINUTE)
     return None if row is None else (Decimal(row[0]), row[1] * _MINUTE_MS)
 
 
 def _of_orders(user_id: int) -> Iterator[str]:
-    newest = Order.select(Order.slug).where(Order.user_id == user_id).order_by(Order.id.desc()).limit(_NEWEST_ORDERS)
-    yield from dict.fromkeys(order.slug for order in newest)
+    newest = _NEWEST.rows(user=user_id, most=_NEWEST_ORDERS)
+    yield from dict.fromkeys(slug for (slug,) in newest)
 
 
 def _of_presets(user_id: int) -> Iterator[tuple[str, str]]:
