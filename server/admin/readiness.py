@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from core import local
@@ -78,11 +79,15 @@ def _venue(name: str, told: Mapping[str, Any]) -> dict[str, object]:
     return {
         "name": name,
         "isCutOff": bool(told.get("is_cut_off")),
-        "pausedSeconds": told.get("paused_s"),
+        "pausedSeconds": _exact(told.get("paused_s")),
         "waiting": told.get("waiting"),
-        "skewSeconds": told.get("skew_s"),
+        "skewSeconds": _exact(told.get("skew_s")),
         "quota": None if quota is None else {key: quota.get(field) for key, field in _QUOTA.items()} | _by_user(quota),
     }
+
+
+def _exact(number: float | None) -> Decimal | None:
+    return None if number is None else Decimal(str(number))
 
 
 def _by_user(quota: Mapping[str, Any]) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -170,12 +171,31 @@ async def test_a_bad_change_of_a_plan_changes_nothing(service: Service, body: An
 @with_settings(admins=frozenset({ADMIN}))
 @pytest.mark.gen_test
 async def test_the_whole_installation_is_told_and_what_is_away_is_null(service: Service) -> None:
+    quota = {"limit": 100_000, "used": 60_000, "left": 40_000, "projected": 130_000, "stretch_s": 600, "rungs": 3}
+    told: dict[str, Any] = {"is_cut_off": False, "paused_s": 0.25, "waiting": 2, "skew_s": -1.5}
+    told["quota"] = quota | {"ends_ms": START_MS, "users": {str(service.user_id): 50_000}}
+    service.gateway.answers["status"] = {"venues": {"satflow": told}}
     controls.put("global", 0, "reduce", service.user_id, START_MS)
     found = (await ask(service, "getReadiness", "GET", "readiness")).json
     assert found["isReady"] is False  # neither facts nor hooks run here
     by_name = {peer["name"]: peer["isReady"] for peer in found["peers"]}
     assert (by_name["signer"], by_name["manager"], by_name["facts"]) == (True, True, False)
-    assert (found["workers"], found["venues"]) == (0, [])
+    assert found["workers"] == 0
+    (venue,) = found["venues"]
+    assert (venue["name"], venue["pausedSeconds"], venue["skewSeconds"]) == (
+        "satflow",
+        Decimal("0.25"),
+        Decimal("-1.5"),
+    )
+    assert venue["quota"] == {
+        "limit": 100_000,
+        "used": 60_000,
+        "left": 40_000,
+        "projected": 130_000,
+        "stretchSeconds": 600,
+        "endsAt": iso(START_MS),
+        "users": [{"id": service.user_id, "used": 50_000}],
+    }
     assert found["control"] == {"state": "reduce", "setAt": iso(START_MS), "setBy": service.user_id}
 
     await service.manager.stop()
