@@ -1,4 +1,7 @@
-"""One moment of a task's journal, read by the server: the newest cycle before it. Read-only, and in a thread."""
+"""The files of a task's journal as the server reads them, and one moment of it: the newest cycle before that.
+
+Read-only, and off the loop.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,10 @@ class JournalMoment(NamedTuple):
     why: str
 
 
-class _Line(NamedTuple):
-    text: bytes
+class LineHead(NamedTuple):
+    """The head of one line of a journal's file; `number` counts from 0."""
+
+    number: int
     is_first: bool  # of a run of lines: it needs no other
     now_ms: int
 
@@ -56,28 +61,39 @@ def _opened(path: Path) -> BinaryIO:
         return BytesIO()
 
 
-def _run_before(file: BinaryIO, time_ms: int) -> list[_Line]:
+def read_lines(path: Path) -> list[bytes]:
+    """Returns the finished lines at the end of a file, of MOST_BYTES at most; none without a file. Raises OSError."""
+    with _opened(path) as file:
+        return _last_lines(file, MOST_BYTES)
+
+
+def heads_of(lines: list[bytes]) -> list[LineHead]:
+    """Returns the heads of the lines that have one."""
+    heads = ((number, _TIME.match(line)) for number, line in enumerate(lines))
+    return [LineHead(number, head[1] == b"0", int(head[2])) for number, head in heads if head is not None]
+
+
+def _run_before(file: BinaryIO, time_ms: int) -> list[bytes]:
     """Returns the newest line at or before the time, and before it those of its run; without their first one where that
     is gone. Nothing where no line is as old. Reads twice as much from the end as long as that is not enough.
     """
     size, block = file.seek(0, os.SEEK_END), BLOCK_BYTES
     while True:
-        begin = max(0, size - min(block, MOST_BYTES))
-        lines = _lines(file, begin, size)
-        wanted = next((place for place in range(len(lines) - 1, -1, -1) if lines[place].now_ms <= time_ms), -1)
-        first = next((place for place in range(wanted, -1, -1) if lines[place].is_first), None)
-        if first is not None or begin == 0 or block >= MOST_BYTES:
-            return lines[first or 0 : wanted + 1]
+        lines = _last_lines(file, min(block, MOST_BYTES))
+        heads = heads_of(lines)
+        wanted = next((place for place in range(len(heads) - 1, -1, -1) if heads[place].now_ms <= time_ms), -1)
+        first = next((place for place in range(wanted, -1, -1) if heads[place].is_first), None)
+        if first is not None or block >= min(size, MOST_BYTES):
+            return [lines[head.number] for head in heads[first or 0 : wanted + 1]]
         block *= 2
 
 
-def _lines(file: BinaryIO, begin: int, end: int) -> list[_Line]:
+def _last_lines(file: BinaryIO, most_bytes: int) -> list[bytes]:
+    begin = max(0, file.seek(0, os.SEEK_END) - most_bytes)
     file.seek(begin)
-    texts = file.read(end - begin).split(b"\n")
+    lines = file.read(most_bytes).split(b"\n")
     # The last one was not finished, or is empty; the first one is cut unless the file begins there.
-    whole = texts[1:-1] if begin else texts[:-1]
-    heads = ((text, _TIME.match(text)) for text in whole)
-    return [_Line(text, head[1] == b"0", int(head[2])) for text, head in heads if head is not None]
+    return lines[1:-1] if begin else lines[:-1]
 
 
 def _first_ms(file: BinaryIO) -> int | None:
@@ -102,14 +118,14 @@ def _beginning(path: Path, otherwise_ms: int | None) -> int | None:
     return otherwise_ms if head is None else int(head[2])
 
 
-def _decoded(run: list[_Line], from_ms: int | None) -> JournalMoment:
+def _decoded(run: list[bytes], from_ms: int | None) -> JournalMoment:
     """Reads the last line of a run, which is written against those before it."""
-    if not run[0].is_first:
+    if not heads_of(run[:1])[0].is_first:
         return JournalMoment(None, from_ms, "the journal's line of that moment needs one that is gone")
     decoder, entry = Decoder(), None
     for line in run:
         try:
-            entry = decoder.read(line.text.decode())
+            entry = decoder.read(line.decode())
         except ValueError as error:
             return JournalMoment(None, from_ms, f"the journal's line of that moment cannot be read: {error}")
     return JournalMoment(entry, from_ms, "")

@@ -98,12 +98,12 @@ def test_what_was_decided_last_takes_no_more_than_the_end_of_a_long_journal(
     monkeypatch.setattr(journal, "BLOCK_BYTES", 10_000)
     read = list[int]()
 
-    def counted(file: BinaryIO, begin: int, end: int) -> list[journal._Line]:
-        read.append(end - begin)
-        return lines(file, begin, end)
+    def counted(file: BinaryIO, most_bytes: int) -> list[bytes]:
+        read.append(most_bytes)
+        return last_lines(file, most_bytes)
 
-    lines = journal._lines
-    monkeypatch.setattr(journal, "_lines", counted)
+    last_lines = journal._last_lines
+    monkeypatch.setattr(journal, "_last_lines", counted)
 
     assert moment_of(tmp_path, 1, START + 40 * LOOP).entry == entries[-1]
     assert sum(read) < path.stat().st_size / 4
