@@ -12,6 +12,7 @@ from gateway.facts_program import sources
 from gateway.limits.fence import Fences
 from gateway.limits.lookup_budget import LookupBudget
 from gateway.marketplace import Marketplace, Marketplaces, market_venue
+from gateway.play_wallet import play_wallet_verbs
 from gateway.quota.count import QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
@@ -55,7 +56,8 @@ class Gateway(Program):
         )
         runes = QuotaRestraint(self.venues.unisat.quota, OF_RUNES, self._lookups)
         withdrawals = Withdrawals(self.markets, found.mempool, self.venues.mempool, snapshots, now_ms)
-        self.verbs = Verbs(self.markets, common, self.fences, self.venues.all(), runes, withdrawals.verbs())
+        further = withdrawals.verbs() | play_wallet_verbs(settings, self.threads)
+        self.verbs = Verbs(self.markets, common, self.fences, self.venues.all(), runes, further)
 
     def _venue(self, adapter: Adapter) -> Venue:
         dialect = dialect_of(adapter.name) or ""

@@ -78,9 +78,11 @@ class Verbs(FactsVerbs):
         fences: Fences,
         venues: Sequence[Venue],
         runes: QuotaRestraint,
-        withdrawals: Mapping[str, Verb],
+        further: Mapping[str, Verb],
     ) -> None:
-        """Makes the table. `runes` is the scarcity of their provider's quota, for reads of runes."""
+        """Makes the table, with the `further` verbs. `runes` is the scarcity of their provider's quota, for reads of
+        runes.
+        """
         super().__init__(markets.default, common.facts, venues)
         self._markets = markets
         self._common = common
@@ -115,7 +117,7 @@ class Verbs(FactsVerbs):
             "sign_in": self._sign_in,
             "venues": self._venues_there,
             "fence": self._fence,
-            **withdrawals,
+            **further,
         }
 
     async def answer(self, request: Mapping[str, Any], asker: Asker) -> str:
