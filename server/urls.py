@@ -22,6 +22,7 @@ from server import (
     sessions,
     task_log,
     venues,
+    web,
 )
 from server.bidding import actions, bids, book, lookups, preview, running
 from server.bidding import tasks as bidding_tasks
@@ -39,6 +40,8 @@ from server.withdrawals import handler as withdrawals
 _ID = "([0-9]+)"
 
 ROUTES: list[tuple[str, type[Handler]]] = [
+    (r"/", web.PageHandler),
+    (r"/web/(.+)", web.WebFileHandler),
     (r"/healthz", health.HealthHandler),
     (r"/readyz", health.ReadyHandler),
     (r"/metrics", metrics.MetricsHandler),

@@ -99,6 +99,8 @@ def document(routes: Iterable[tuple[str, type[Handler]]], scopes: Mapping[str, I
     schemas = _schemas()
     paths: dict[str, dict[str, Any]] = {}
     for pattern, handler in routes:
+        if not handler.is_of_interface:
+            continue
         path, parameters = _path(pattern)
         paths[path] = {
             method.lower(): _operation(

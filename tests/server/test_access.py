@@ -124,6 +124,7 @@ def operations() -> list[tuple[str, str]]:
     return [
         (method.upper(), path)
         for path, handler in ROUTES
+        if handler.is_of_interface
         for method in methods
         if any(method in cls.__dict__ for cls in handler.__mro__ if cls.__module__.startswith("server"))
     ]
