@@ -19,7 +19,6 @@ from server.schemas.auth import (
 _TAG = "sign-in"
 _TOO_OFTEN = "Too many sign-in calls; `Retry-After` says when to come back."
 _NOT_LISTED = "The address is not whitelisted."
-_NO_PLAY_WALLET = "There is none here: money is real, or this practice market keeps it to itself."
 
 OPERATIONS = {
     "POST /api/auth/challenge": Operation(
@@ -53,8 +52,8 @@ OPERATIONS = {
         tag=_TAG,
         summary="The play wallet's address",
         text="The practice market's own user, whom everybody may sign in as: the money is play money.",
-        success=one(PlayWallet, "There is one."),
-        errors={404: _NO_PLAY_WALLET, 429: _TOO_OFTEN, 502: UNREADABLE},
+        success=one(PlayWallet, "Whether there is one."),
+        errors={429: _TOO_OFTEN, 502: UNREADABLE},
         is_open=True,
     ),
     "POST /api/auth/play": Operation(
@@ -66,7 +65,7 @@ OPERATIONS = {
         success=one(PlayProof, "The signature."),
         errors={
             400: "Not a challenge of the play wallet's, or it is used or expired.",
-            404: _NO_PLAY_WALLET,
+            404: "There is no play wallet here.",
             429: _TOO_OFTEN,
             502: UNREADABLE,
         },

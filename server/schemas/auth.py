@@ -90,12 +90,13 @@ class Challenge(Answer):
 class PlayWallet(Answer):
     """The practice market's own user, whom everybody may sign in as."""
 
-    address: str
+    address: Annotated[str | None, Field(description="Null where there is none, as on every real market.")]
 
 
-class PlayProof(PlayWallet):
+class PlayProof(Answer):
     """The play wallet's signature of a challenge of its own."""
 
+    address: str
     signature: Annotated[str, Field(description="BIP-322 (simple), as signIn takes it.")]
 
 
