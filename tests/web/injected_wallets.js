@@ -90,7 +90,18 @@
       };
     },
   };
-  // Extensions inject when they are ready, which may be after the page.
-  if (given.afterMs) setTimeout(inject[given.wallet], given.afterMs);
+  // Extensions inject when they are ready, which may be after the page; then it is noted what the page showed without it.
+  const injectSoon = () => setTimeout(() => {
+    window.shownBefore = given.onceSeen ? [...document.querySelectorAll(given.onceSeen)].map((each) => each.textContent) : [];
+    inject[given.wallet]();
+  }, given.afterMs);
+  if (given.onceSeen) {
+    const observer = new MutationObserver(() => {
+      if (!document.querySelector(given.onceSeen)) return;
+      observer.disconnect();
+      injectSoon();
+    });
+    observer.observe(document, { childList: true, subtree: true });
+  } else if (given.afterMs) injectSoon();
   else inject[given.wallet]();
 }

@@ -137,6 +137,7 @@ class Visitor:
         *,
         refuses: bool = False,
         after_ms: int = 0,
+        once_seen: str = "",
         holds_ms: int = 0,
         is_old: bool = False,
         signer: Person | None = None,
@@ -144,7 +145,8 @@ class Visitor:
         """Gives the browser a wallet with `person`'s key, which really signs; not within a page that is open already.
 
         It gives a signature of another kind, like the real one, unless it is asked for BIP-322 in its own way; an old
-        one (`is_old`) always does. It is there `after_ms`, takes `holds_ms` to sign, and has the key of `signer`.
+        one (`is_old`) always does. It is there `after_ms`, or so long after the page shows what `once_seen` selects (then
+        `shownBefore` are the texts of that), takes `holds_ms` to sign, and has the key of `signer`.
         """
         self.context.expose_function("personSigns", (signer or person).signature)
         given = {
@@ -154,6 +156,7 @@ class Visitor:
             "publicKey": person.public_key,
             "refuses": refuses,
             "afterMs": after_ms,
+            "onceSeen": once_seen,
             "holdsMs": holds_ms,
             "isOld": is_old,
         }

@@ -118,7 +118,7 @@ export const WALLETS = [
     name: "Phantom",
     site: "https://phantom.com",
     hasPurposes: true,
-    find: () => window.phantom?.bitcoin,
+    find: () => window.phantom?.bitcoin?.isPhantom && window.phantom.bitcoin,
     connect: async (it, purpose) => choose(await asked(() => it.requestAccounts()), purpose),
     // It knows no other way than BIP-322, and takes and gives bytes.
     async sign(it, { address }, message) {

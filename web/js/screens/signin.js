@@ -24,19 +24,19 @@ const playWallet = (address) => ({
   sign: async (it, account, message, challengeId) => (await call("POST", "/auth/play", { challengeId })).signature,
 });
 
-/** Says why somebody is not signed in, as {title, what, address?, retryAfterS?}. */
+/** Says why somebody is not signed in, as {title, what, isCalm?, address?, retryAfterS?}. */
 function troubleOf(failure, { name, address, expiresAt }) {
   const told = (key, values) => ({ title: t(`signin.${key}`, values), what: t(`signin.${key}.what`, values) });
-  if (failure instanceof Closed) return told("closed");
+  if (failure instanceof Closed) return { ...told("closed"), isCalm: true };
   if (failure instanceof NoAddress) return told("no_address");
   const { status } = failure;
   if (status === undefined) return { ...told("wallet", { name, words: String(failure.message || "").slice(0, 200) }) };
   if (status === 0) return told("unreachable");
   if (status === 400 && !expiresAt) return { ...told("address"), address };
-  if (status === 401 && Date.now() + clockAheadMs.value >= 1000 * expiresAt) return told("expired");
+  if (status === 401 && Date.now() + clockAheadMs.value >= 1000 * expiresAt) return { ...told("expired"), isCalm: true };
   if (status === 401) return failure.body.message ? told("ecdsa") : told("mismatch", { name });
   if (status === 403) return { ...told("unlisted"), address };
-  if (status === 429) return { title: t("signin.often"), retryAfterS: failure.retryAfterS || 1 };
+  if (status === 429) return { title: t("signin.often"), isCalm: true, retryAfterS: failure.retryAfterS || 1 };
   return { title: t("signin.refused"), what: wordsOf(failure) };
 }
 
@@ -122,7 +122,7 @@ export default function SignIn() {
   function giveUp() {
     attempt.current += 1;
     setBusy(null);
-    setTrouble({ title: t("signin.closed"), what: t("signin.closed.what") });
+    setTrouble(troubleOf(new Closed(), {}));
   }
 
   const choosePurpose = (value) => {
@@ -137,7 +137,6 @@ export default function SignIn() {
       <h2 id="signin-title">${t(play.address ? "signin.title" : "signin.title.wallets")}</h2>
       ${wasEnded.value && !trouble && html`<div class="note" role="alert"><b>${t("signin.ended")}</b><span>${t("signin.ended.what")}</span></div>`}
       ${play.isAway && !trouble && html`<div class="note bad" role="alert"><b>${t("signin.unreachable")}</b><span>${t("signin.unreachable.what")}</span></div>`}
-      ${trouble && html`<${Trouble} trouble=${trouble} left=${left} />`}
       ${play.address && html`<button class="button primary play-wallet" disabled=${isShut} onClick=${() => signIn(playWallet(play.address))}>
           <${Icon} name="play" /><span><b>${t("signin.play")}</b><small>${busy?.id === "play" ? t("signin.waiting.server") : t("signin.play.what")}</small></span></button>
         <div class="signin-or">${t("signin.or")}</div>`}
@@ -145,10 +144,11 @@ export default function SignIn() {
       <ul class=${isKnown ? "wallets" : "wallets unsettled"}>${WALLETS.map((wallet) => html`<${Row} key=${wallet.id} wallet=${wallet}
         isHere=${there.includes(wallet.id)} isBusy=${busy?.id === wallet.id} isShut=${isShut} onClick=${() => signIn(wallet)} />`)}</ul>
       ${isSettled && !there.length && !play.address && html`<p class="quiet">${t("signin.none")}</p>`}
-      ${busy && busy.id !== "play" && html`<div class="note good" role="status"><span>${t("signin.waiting", { name: busy.name })}</span>
-        <button class="button" onClick=${giveUp}>${t("cancel")}</button></div>`}
+      ${trouble && html`<${Trouble} trouble=${trouble} left=${left} />`}
+      ${busy && busy.id !== "play" && html`<${Notice} kind="good" role="status"><span>${t("signin.waiting", { name: busy.name })}</span>
+        <button class="button" onClick=${giveUp}>${t("cancel")}</button></${Notice}>`}
       <${Check} label=${t("signin.keep")} hint=${t("signin.keep.what")} value=${isKept} onChange=${setKept} />
-      <details><summary>${t(text && busy ? "signin.text.now" : "signin.text")}</summary>
+      <details><summary>${t("signin.text")}</summary>
         ${text && busy ? html`<pre tabindex="0">${text}</pre>` : html`<p class="quiet">${t("signin.text.shape")}</p>`}</details>
       <details><summary>${t("signin.which")}</summary>
         <${Segments} label=${t("signin.which")} value=${purpose} onChange=${choosePurpose}
@@ -159,9 +159,16 @@ export default function SignIn() {
   </main>`;
 }
 
-const Trouble = ({ trouble, left }) => html`<div class="note bad" role="alert"><b>${trouble.title}</b>
+/** A note that is seen, wherever one has scrolled to. */
+function Notice({ kind, role, children }) {
+  const box = useRef(null);
+  useEffect(() => box.current.scrollIntoView({ block: "nearest" }), []);
+  return html`<div class=${`note ${kind}`} role=${role} ref=${box}>${children}</div>`;
+}
+
+const Trouble = ({ trouble, left }) => html`<${Notice} kind=${trouble.isCalm ? "" : "bad"} role="alert"><b>${trouble.title}</b>
   <span>${trouble.retryAfterS ? t("signin.often.what", { seconds: left }) : trouble.what}</span>
-  ${trouble.address && html`<${Copyable} text=${trouble.address} />`}</div>`;
+  ${trouble.address && html`<${Copyable} text=${trouble.address} />`}</${Notice}>`;
 
 /** One wallet: a button where it is in this browser, else the way to its maker. */
 const Row = ({ wallet, isHere, isBusy, isShut, onClick }) => html`<li>${isHere
