@@ -145,8 +145,8 @@ class Visitor:
         """Gives the browser a wallet with `person`'s key, which really signs; not within a page that is open already.
 
         It gives a signature of another kind, like the real one, unless it is asked for BIP-322 in its own way; an old
-        one (`is_old`) always does. It is there `after_ms`, or so long after the page shows what `once_seen` selects (then
-        `shownBefore` are the texts of that), takes `holds_ms` to sign, and has the key of `signer`.
+        one (`is_old`) always does. It comes `after_ms`, counted from when the page shows what `once_seen` selects if
+        that is given (`shownBefore` are then the texts of it), takes `holds_ms` to sign, and has the key of `signer`.
         """
         self.context.expose_function("personSigns", (signer or person).signature)
         given = {
