@@ -78,9 +78,9 @@ class Verbs(FactsVerbs):
         fences: Fences,
         venues: Sequence[Venue],
         runes: QuotaRestraint,
-        further: Mapping[str, Verb],
+        others: Mapping[str, Verb],
     ) -> None:
-        """Makes the table, with the `further` verbs. `runes` is the scarcity of their provider's quota, for reads of
+        """Makes the table, with the verbs of `others`. `runes` is the scarcity of their provider's quota, for reads of
         runes.
         """
         super().__init__(markets.default, common.facts, venues)
@@ -117,7 +117,7 @@ class Verbs(FactsVerbs):
             "sign_in": self._sign_in,
             "venues": self._venues_there,
             "fence": self._fence,
-            **further,
+            **others,
         }
 
     async def answer(self, request: Mapping[str, Any], asker: Asker) -> str:
