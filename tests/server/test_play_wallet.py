@@ -8,6 +8,7 @@ import pytest
 
 from markets.base import Unavailable
 from models.sessions import Session
+from tests.server.api import new_user, token_of
 from tests.server.conftest import OTHER, Service, with_settings
 from tests.wallet import proofs
 from wallet.signer.signing import sign_message
@@ -48,6 +49,22 @@ async def test_a_newcomer_signs_in_with_it_as_with_any_wallet(service: Service) 
     assert (found.json, proof.json["address"], signed) == ({"address": PLAY}, PLAY, [challenge["message"]])
     assert (answer.status, answer.json["user"]["address"]) == (200, PLAY)
     assert (await service.api("GET", "/api/tasks", token=answer.json["token"])).json == []
+
+
+@pytest.mark.gen_test
+@with_play_wallet
+async def test_it_agrees_to_changes_of_its_own_user(service: Service) -> None:
+    """As every wallet does that signs the text of an approval: without it its user could raise no ceiling."""
+    market(service)
+    token = token_of(new_user(PLAY))
+    lowered = await service.api("PUT", "/api/ceilings", {"maxExposure": 5}, token=token)
+    approval = await service.api("POST", "/api/auth/approval", {"maxExposure": 7}, token=token)
+    proof = await service.api("POST", "/api/auth/play", {"challengeId": approval.json["challengeId"]})
+    consent = {"approvalId": approval.json["challengeId"], "approvalSignature": proof.json["signature"]}
+
+    raised = await service.api("PUT", "/api/ceilings", {"maxExposure": 7} | consent, token=token)
+
+    assert (lowered.status, raised.status, raised.json["maxExposure"]) == (200, 200, 7)
 
 
 @pytest.mark.gen_test
