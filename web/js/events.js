@@ -7,6 +7,8 @@ const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15_000;
 const SILENT_MS = 25_000; // the server says a word every ten seconds
 const POLL_MS = 5_000;
+// All but cycles, of which there are so many that nothing else would be left.
+const TOLD = "fill,sold,listed,outbid_limited,error,recovered,halted,control,quota,plan_expiring,worker_dead,daily,task,order,listing,wallet";
 
 /** What something on the screen shows closely: these tasks' decisions are read as they come. */
 const watched = new Set();
@@ -59,7 +61,7 @@ function take(event) {
   const isListing = store.listingIds.peek()?.includes(told.task);
   batch(() => {
     alive();
-    store.feed.value = [told, ...store.feed.peek()].slice(0, 100);
+    if (event.event !== "cycle" || told.data.error) store.feed.value = [told, ...store.feed.peek()].slice(0, 100);
     const place = isListing ? store.listingOf(told.task) : store.taskOf(told.task);
     if (event.event === "cycle" && place.peek()) {
       const time = Date.parse(told.at) / 1000;
@@ -171,7 +173,7 @@ async function readAllOnce(abort) {
 }
 
 async function fillFeed() {
-  const { events } = await get("/events?wait=0&limit=100");
+  const { events } = await get(`/events?wait=0&limit=100&events=${TOLD}`);
   const known = new Set(store.feed.peek().map((each) => each.id));
   store.feed.value = [...store.feed.peek(), ...events.reverse().filter((each) => !known.has(each.id))].slice(0, 100);
 }

@@ -15,7 +15,7 @@ export const listingIds = signal(null);
 /** Fills of today's real bids, newest first; null until they are known. */
 export const fillsToday = signal(null);
 
-/** Newest events first, at most 100. */
+/** Newest events first, at most 100: all but the cycles that went well. */
 export const feed = signal([]);
 
 const MOST_CYCLES = 60;
