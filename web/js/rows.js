@@ -73,5 +73,5 @@ const askedAt = (id) => asked.get(id) || 0;
 function isBlind(id) {
   const venue = venues.peek()?.find((each) => each.name === taskOf(id).peek()?.venue);
   const cycle = momentOf(id).peek()?.cycle;
-  return venue && venue.limits.callsPerMonth === null && cycle && !cycle.book.bids && now.peek() - askedAt(id) > BOOK_S;
+  return venue && venue.limits.callsPerMonth === null && cycle?.book.asks && !cycle.book.bids && now.peek() - askedAt(id) > BOOK_S;
 }

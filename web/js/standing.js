@@ -34,7 +34,7 @@ function rangeOf(cycle, config, rungs) {
 
 /**
  * `moment` is what /api/tasks/:id/at answers, `book` what /api/market/book does, `nowS` the time of now in seconds. Returns
- * null while there is no moment; else {isRune, floor, reference, low, high, own, empty, rivals, asks, place, sats}: `place`
+ * null while there is no moment; else {isRune, hasRun, floor, reference, low, high, own, empty, rivals, asks, place, sats}: `place`
  * is the best bid's among all bids, null without a bid or where the bids of others are not known.
  */
 export function standingOf(task, moment, book, nowS) {
@@ -50,6 +50,7 @@ export function standingOf(task, moment, book, nowS) {
   const ahead = own.length && rivals ? rivals.filter((each) => each.unit > own[0].unit).reduce((sum, each) => sum + each.orders, 0) : null;
   return {
     isRune,
+    hasRun: Boolean(cycle),
     floor: asks?.length ? Math.min(...asks.map((each) => each.unit)) : null,
     reference: cycle?.reference ?? null,
     low,

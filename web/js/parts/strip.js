@@ -22,7 +22,7 @@ const Tick = ({ x, name, half }) => html`<line class=${name} x1=${x} x2=${x} y1=
 /** `standing` as standing.js tells it; `show` writes a price for people. */
 export function Strip({ standing, show }) {
   const scale = scaleOf(standing);
-  if (!scale) return html`<span class="strip-none">${t("strip.none")}</span>`;
+  if (!scale) return html`<span class="strip-none">${t(standing.hasRun ? "strip.unread" : "strip.none")}</span>`;
   const { floor, low, high, own, empty, rivals, asks } = standing;
   const shown = (list) => (list || []).filter((each) => scale.holds(each.unit)).slice(0, MOST_TICKS);
   const words = t("strip.words", { bids: own.length, top: own.length ? show(own[0].unit) : "", floor: floor ? show(floor) : "", place: standing.place });

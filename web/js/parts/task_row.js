@@ -3,7 +3,7 @@ import { html } from "../html.js";
 import { NONE, money, perToken } from "../format.js";
 import { t } from "../texts.js";
 import "../texts/market.js";
-import { faultOf } from "../texts/reasons.js";
+import { faultOf, spoken } from "../texts/reasons.js";
 import { Icon } from "./icon.js";
 import { Money } from "./money.js";
 import { Said } from "./said.js";
@@ -12,14 +12,14 @@ import { NextCycle, State } from "./state.js";
 import { Strip } from "./strip.js";
 
 /** Codes whose words are those of the server. */
-const WORDS_SAY = new Set(["other", "start_refused", "signer_refused", "venue_refused", "bad_config", "not_found"]);
+const WORDS_SAY = new Set(["start_refused", "signer_refused", "venue_refused", "bad_config", "not_found"]);
 
 const priceOf = (isRune) => (price) => (isRune ? perToken(price) : money(price));
 
 export function Fault({ task }) {
   const { title, why } = faultOf(task);
-  const words = WORDS_SAY.has(task.lastErrorCode) ? task.lastError : why;
-  return html`<span class="fault-line"><${Icon} name="alert" /><span><b>${title}.</b> ${words}</span></span>`;
+  const words = WORDS_SAY.has(task.lastErrorCode) ? spoken(task.lastError) : why;
+  return html`<span class="fault-line"><${Icon} name="alert" /><span><b>${title}${words && "."}</b> ${words}</span></span>`;
 }
 
 const Cell = ({ name, label, children }) => html`<div class=${`cell ${name}`}><span class="label">${label}</span>${children}</div>`;

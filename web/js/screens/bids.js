@@ -45,7 +45,7 @@ export default function Bids({ query }) {
       <div class="acts"><a class="button primary" href="#/new">${t("bids.new")}</a></div></div>
     ${!all.length ? html`<section class="panel"><${Empty} title=${t("bids.none")} action=${html`<a class="button primary" href="#/new">${t("bids.new")}</a>`}>${t("bids.none.do")}</${Empty}></section>`
       : html`<${Filters} query=${query} /><section class="panel bids" aria-label=${t("bids.title")}><${Bulk} shown=${shown} />
-        ${shown.length ? html`<${TaskHeads} unit=${unitName()} /><ul class="task-rows">${shown.map(({ id }) => html`<${TaskRow} key=${id} id=${id} Lead=${ChooseBox} />`)}</ul>`
+        ${shown.length ? html`<${TaskHeads} unit=${unitName()} /><ul class=${`task-rows ${shown.length > 30 ? "long" : ""}`}>${shown.map(({ id }) => html`<${TaskRow} key=${id} id=${id} Lead=${ChooseBox} />`)}</ul>`
           : html`<${Empty} action=${html`<button class="button" onClick=${() => setQuery({ q: "", state: "", type: "", tag: "" })}>${t("bids.nothing.do")}</button>`}>${t("bids.nothing")}</${Empty}>`}</section>`}</div>`;
 }
 

@@ -26,5 +26,5 @@ function Tasks() {
       <span class="panel-acts"><u>${unitName()}</u><a class="button primary" href="#/new">${t("overview.tasks.new")}</a></span></header>
     ${!ids ? html`<div class="panel-body"><${Skeleton} rows=${4} tall=${84} /></div>`
       : !ids.length ? html`<${Empty} title=${t("overview.tasks.none")} action=${html`<a class="button primary" href="#/new">${t("overview.tasks.new")}</a>`}>${t("overview.tasks.none.do")}</${Empty}>`
-        : html`<${TaskHeads} /><ul class="task-rows">${ids.map((id) => html`<${TaskRow} key=${id} id=${id} />`)}</ul>`}</section>`;
+        : html`<${TaskHeads} /><ul class=${`task-rows ${ids.length > 30 ? "long" : ""}`}>${ids.map((id) => html`<${TaskRow} key=${id} id=${id} />`)}</ul>`}</section>`;
 }

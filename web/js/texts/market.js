@@ -3,6 +3,7 @@ import { define, plural } from "../texts.js";
 
 define({
   "strip.none": "Drawn with the first cycle",
+  "strip.unread": "The last cycle read no market",
   "strip.words": ({ bids, top, floor, place }) =>
     `${bids} ${plural(bids, { one: "bid of yours", other: "bids of yours" })}${bids ? `, the highest at ${top}` : ""}${place ? `, place ${place}` : ""}${floor ? `; floor ${floor}` : "; floor not known"}`,
   "said.none": "No cycle yet",

@@ -76,7 +76,7 @@ define({
   "feed.stopped": (told) => `${kind(told)} stopped`,
   "feed.crashed": "The worker ended, and is started again",
   "feed.trouble": ({ words, count }) => `${words}${count > 1 ? ` (${count} cycles in a row)` : ""}`,
-  "feed.error": ({ words, data }) => `${data.cycles} cycles in a row did not work: ${words}`,
+  "feed.error": ({ words, data }) => `${words} (${data.cycles} cycles in a row)`,
   "feed.recovered": "Works again",
   "feed.worker_dead": "Given up: the worker ended too often. Start the task again once the cause is gone.",
   "feed.outbid_limited": "Outbid, and raised as often as is allowed for now",

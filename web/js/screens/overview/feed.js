@@ -4,7 +4,7 @@ import { amount, clock, iso, span } from "../../format.js";
 import { linesOf } from "../../feed.js";
 import { feed, listingOf, now, taskOf } from "../../store.js";
 import { t } from "../../texts.js";
-import { faultOf } from "../../texts/reasons.js";
+import { faultOf, spoken } from "../../texts/reasons.js";
 
 const MOST = 10;
 
@@ -36,5 +36,5 @@ function nameOf({ task, slug, data }) {
 /** The trouble in our words where it is still the task's, else in the server's. */
 function troubleOf({ task, data }) {
   const known = taskOf(task).value || listingOf(task).value;
-  return known?.lastError && known.lastError === data.error ? faultOf(known).title : data.error;
+  return known?.lastError && known.lastError === data.error ? faultOf(known).title : data.error && spoken(data.error);
 }
