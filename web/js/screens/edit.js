@@ -1,0 +1,122 @@
+// A new task, or a change of one: the form, and the plan for it on the market of this moment.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html } from "../html.js";
+import { call, get } from "../api.js";
+import { useAct, useLoad } from "../load.js";
+import { confirmed } from "../parts/dialog.js";
+import { Icon } from "../parts/icon.js";
+import { Loaded, Skeleton, wordsOf } from "../parts/states.js";
+import { toast } from "../parts/toast.js";
+import { go } from "../router.js";
+import { link, me, quietly, readTasks, readVenues, taskOf, venues } from "../store.js";
+import { t } from "../texts.js";
+import "../texts/edit.js";
+import "../texts/edit_fields.js";
+import "../texts/edit_plan.js";
+import { asked, bodyOf, valuesOf } from "../edit/defaults.js";
+import { useDraft } from "../edit/draft.js";
+import { Form } from "../edit/form.js";
+import { atFields, useMarket, usePlan } from "../edit/plan.js";
+import { KeepPreset } from "../edit/presets.js";
+import { frameOf, warningsOf } from "../edit/plan_frame.js";
+import { PlanView } from "../edit/plan_view.js";
+import { Save } from "../edit/save.js";
+
+export default function Edit({ id, query }) {
+  const task = useLoad((abort) => (id === null ? Promise.resolve({}) : get(`/tasks/${id}`, { abort })), [id]);
+  useEffect(() => {
+    if (!venues.peek()) quietly(readVenues());
+  }, []);
+  return html`<div class="page edit-page"><header class="page-head">${id !== null && html`<a class="plain" href=${`#/tasks/${id}`} aria-label=${t("edit.back")}><${Icon} name="back" /></a>`}
+      <h1>${id === null ? t("edit.new") : t("edit.edit", { slug: task.value?.slug || "" })}</h1></header>
+    ${me.value
+      ? html`<${Loaded} from=${task} rows=${1} tall=${480}>${(value) => html`<${Editor} id=${id} task=${id === null ? null : value} query=${query} />`}</${Loaded}>`
+      : html`<${Skeleton} rows=${1} tall=${480} />`}</div>`;
+}
+
+function Editor({ id, task, query }) {
+  const [base] = useState(() => valuesOf(task));
+  const [of] = useState(() => JSON.stringify(query));
+  const draft = useDraft(`draft ${me.value.address} ${id ?? "new"}`, base, { ...base, ...asked(query) }, of);
+  const { values, set } = draft;
+  const known = task && base;
+  const body = values.slug.trim() ? { ...bodyOf(values, known), ...(id === null ? {} : { taskId: id }) } : null;
+  const market = useMarket(values);
+  const plan = usePlan(body, values);
+  const [refused, setRefused] = useState({ faults: {}, words: null, of: "" });
+  const act = useAct();
+  const key = body && JSON.stringify(body);
+  const venue = venues.value?.find((each) => (values.venue ? each.name === values.venue : each.isDefault)) || null;
+  useHardcap({ id, values, set, market });
+
+  const refuse = (refusal) => {
+    const faults = atFields(refusal) || (refusal.status === 409 ? { slug: t("edit.taken") } : null);
+    setRefused({ faults: faults || {}, words: faults ? t("edit.see_fields", { count: Object.keys(faults).length }) : wordsOf(refusal), of: key });
+    requestAnimationFrame(() => document.querySelector(".edit-form [aria-invalid=true], .edit-form .fault")?.focus?.());
+  };
+
+  /** Saves, and starts where `starts`; asks first where a figure stands out. */
+  const save = (starts) =>
+    act.run(async () => {
+      try {
+        const fresh = await plan.ask();
+        const warnings = warningsOf(fresh, frameOf(fresh, values, market), values, venue);
+        const isLive = starts || task?.isRunning;
+        if (isLive && warnings.length && !(await confirmed({ title: t(starts ? "edit.start.sure" : "edit.save.sure"), lines: warnings, act: t(starts ? "edit.save_start" : "edit.save"), isDanger: false }))) return;
+      } catch (refusal) {
+        if (refusal.name === "AbortError") return;
+        if (atFields(refusal) || refusal.status === 0 || refusal.status === 401) return refuse(refusal);
+        if (!(await confirmed({ title: t("edit.blind"), lines: [wordsOf(refusal, { isRead: true }), t("edit.blind.what")], act: t("edit.blind.do"), isDanger: false }))) return;
+      }
+      await send(starts);
+    });
+
+  const send = async (starts) => {
+    let saved;
+    try {
+      saved = task ? await call("PUT", `/tasks/${id}`, bodyOf(values, known)) : await call("POST", "/tasks", bodyOf(values, null));
+    } catch (refusal) {
+      return refuse(refusal);
+    }
+    draft.done();
+    taskOf(saved.id).value = saved;
+    quietly(readTasks());
+    if (starts) {
+      try {
+        taskOf(saved.id).value = await call("POST", `/tasks/${saved.id}/start`);
+        toast(t("edit.started", { slug: saved.slug }));
+      } catch (refusal) {
+        toast(t("edit.not_started", { words: wordsOf(refusal) }), { isBad: true });
+      }
+    } else toast(t("edit.saved", { slug: saved.slug }));
+    go(`/tasks/${saved.id}`);
+  };
+
+  // What the server found wrong counts until the form says something else.
+  const faults = { ...plan.faults, ...(refused.of === key ? refused.faults : {}) };
+  if (market.refusal?.status === 404) faults.slug ??= market.refusal.message;
+  const twin = id === null && plan.key === key && plan.plan?.taskId ? plan.plan.taskId : null;
+  const form = { values, set, faults, base: task ? base : null };
+  return html`<div class="edit"><div class="edit-left">
+    <${Form} form=${form} draft=${draft} market=${market} plan=${plan} twin=${twin} isNew=${!task}>
+      <${Save} task=${task} draft=${draft} base=${base} plan=${plan} market=${market} words=${refused.of === key ? refused.words : null}
+        isBusy=${act.isBusy} isBarred=${!body || twin !== null || link.value === "offline" || (task !== null && !draft.isDirty && task.isRunning)} save=${save} /></${Form}>
+    <div class="edit-more"><${KeepPreset} values=${values} />${draft.isDirty && html`<button class="button" onClick=${draft.restart}>${t("edit.restart")}</button>`}</div></div>
+    <${PlanView} plan=${plan} market=${market} values=${values} venue=${venue} isOld=${plan.key !== key} /></div>`;
+}
+
+/** A new task's hard cap begins at the floor of now, where nobody wrote one: no bid above what the cheapest costs. */
+function useHardcap({ id, values, set, market }) {
+  const isTouched = useRef(id !== null || values.hardcapSats !== 0);
+  const given = useRef(null);
+  const per = values.type === "rune" ? values.quantity || 1 : 1;
+  useEffect(() => {
+    if (isTouched.current || market.floor === null || values.quantityMode === "sats") return;
+    if (values.hardcapSats !== 0 && values.hardcapSats !== given.current) {
+      isTouched.current = true;
+      return;
+    }
+    given.current = Math.floor(market.floor * per);
+    set({ hardcapSats: given.current });
+  }, [market.floor, per, values.hardcapSats]);
+}
