@@ -10,7 +10,7 @@ import { BidRange } from "./bid_range.js";
 
 const ONE_COLUMN = new Set(["check", "levels", "between", "drop", "hours", "onFill", "lines"]);
 
-export function Form({ form, draft, market, plan, twin, isNew, children }) {
+export function Form({ form, draft, market, plan, twin, isNew, between, children }) {
   // Enter within a field starts nothing: real bids are placed by a button alone.
   return html`<form class="panel edit-form" onSubmit=${(event) => event.preventDefault()} novalidate aria-label=${t("edit.form")}>
     ${draft.isRestored && html`<div class="note" role="status"><p>${t("edit.restored")}</p><button type="button" class="button" onClick=${draft.restart}>${t("edit.restart")}</button></div>`}
@@ -18,6 +18,7 @@ export function Form({ form, draft, market, plan, twin, isNew, children }) {
     <fieldset><legend>${t("edit.what")}</legend><${Name} form=${form} market=${market} isNew=${isNew} twin=${twin} /></fieldset>
     <fieldset><legend>${t("edit.range")}</legend><${BidRange} form=${form} reference=${plan.plan?.reference ?? market.floor} />
       <div class="fields">${MAIN.map((field) => html`<${Cell} key=${field.name} field=${field} form=${form} />`)}</div></fieldset>
+    ${between}
     <div class="groups">${GROUPS.filter((group) => !group.when || group.when(form.values)).map((group) => html`<${Group} key=${group.name} group=${group} form=${form} />`)}</div>
     ${form.faults[""] && html`<p class="note bad" role="alert">${form.faults[""]}</p>`}
     ${children}</form>`;

@@ -1,6 +1,6 @@
 // The plan beside the form: its picture, every rung with its reason, and what it costs and is held back by.
 import { html } from "../html.js";
-import { amount, count, percent, span } from "../format.js";
+import { amount, count, money, percent, span } from "../format.js";
 import { Money } from "../parts/money.js";
 import { PlanPicture } from "../parts/plan_picture.js";
 import { Sized } from "../parts/sized.js";
@@ -83,7 +83,7 @@ const Rungs = ({ frame }) => html`<ol class="rungs" aria-label=${t("plan.rungs")
   ${rung.rank && html`<span class=${`place ${rung.rank === 1 ? "first" : ""}`} title=${t("plan.rank", { rank: rung.rank })}>#${rung.rank}</span>`}</li>`)}</ol>`;
 
 /** A limit with its use: a bar, and both numbers. */
-const Bar = ({ name, used, most }) => html`<div><dt>${name}</dt><dd>${t("plan.of", { used: amount(used), most: amount(most) })}
+const Bar = ({ name, used, most }) => html`<div><dt>${name}</dt><dd>${t("plan.of", { used: money(used), most: amount(most) })}
   <span class="bar" aria-hidden="true"><i class=${used > most ? "hot" : ""} style=${{ width: `${Math.min(100, (100 * used) / (most || 1))}%` }} /></span></dd></div>`;
 
 function Costs({ plan, frame, venue, values }) {

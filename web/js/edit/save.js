@@ -1,22 +1,23 @@
-// The end of the form: what a save would change, what stands out, and the buttons.
+// The end of the form: what a save would change, and the buttons.
 import { html } from "../html.js";
 import { amount } from "../format.js";
 import { t } from "../texts.js";
 import { frameOf, sumOf } from "./plan_frame.js";
 import { changeWords } from "./words.js";
 
+/** `words`: why the last save was refused, or null; `save(starts)` saves, and starts the task where it shall. */
 export function Save({ task, draft, base, plan, market, words, isBusy, isBarred, save }) {
-  const frame = plan.plan && frameOf(plan.plan, plan.values, market);
-  const sum = frame && sumOf(frame);
+  const sum = plan.plan && sumOf(frameOf(plan.plan, plan.values, market));
   const isRunning = task?.isRunning;
-  const button = (starts, isFirst) => html`<button type="button" class=${`button ${isFirst ? "primary" : ""}`} disabled=${isBusy || isBarred || (task !== null && !starts && !draft.isDirty)}
-    onClick=${() => save(starts)}>${t(isBusy ? "edit.busy" : starts ? (draft.isDirty || !task ? "edit.save_start" : "edit.start") : "edit.save")}</button>`;
-  return html`<div class="edit-end">
-    ${task && draft.isDirty && html`<div class="changes"><h3>${t("edit.changes", { count: draft.changes.length })}</h3><ul>${changeWords(draft.changes, draft.values, base).map(([name, label, before, after]) => html`<li key=${name}>
-      <b>${label}</b> <s>${before}</s> → <span class="num-wrap">${after}</span></li>`)}</ul></div>`}
-    ${words && html`<p class="note bad" role="alert">${words}</p>`}
+  const isChanged = task && draft.isDirty;
+  const button = (starts, isFirst) => html`<button type="button" class=${`button ${isFirst ? "primary" : ""}`} onClick=${() => save(starts)}
+    disabled=${isBusy || isBarred || (task !== null && !starts && !draft.isDirty)}>${t(isBusy ? "edit.busy" : starts ? (draft.isDirty || !task ? "edit.save_start" : "edit.start") : "edit.save")}</button>`;
+  return html`${(isChanged || words) && html`<div class="edit-end">
+      ${isChanged && html`<div class="changes"><h2>${t("edit.changes", { count: draft.changes.length })}</h2><ul>${changeWords(draft.changes, draft.values, base).map(([name, label, before, after]) => html`<li key=${name}>
+        <b>${label}</b> <s>${before}</s> → ${after}</li>`)}</ul></div>`}
+      ${words && html`<p class="note bad" role="alert">${words}</p>`}</div>`}
     <div class="edit-bar"><p class="edit-sum" role="status">${sum
       ? html`<b>${amount(sum.total)}</b> ${t("edit.sum", { bids: sum.bids })}${isRunning && html`<span>${t("edit.live", { cancels: plan.plan.cancels.length, placed: sum.placed })}</span>`}`
       : t("edit.sum.none")}</p>
-      <div class="edit-acts">${isRunning ? button(false, true) : html`${button(false, false)}${button(true, true)}`}</div></div></div>`;
+      <div class="edit-acts">${isRunning ? button(false, true) : html`${button(false, false)}${button(true, true)}`}</div></div>`;
 }

@@ -60,10 +60,10 @@ export function PlanPicture({ width, asks, bids, floor, low, high, cap, rungs, s
   if (!room) return null;
   const { min, max } = room;
   const isNarrow = width < 560;
-  const height = Math.min(560, Math.max(320, 60 + rungs.length * (isNarrow ? 30 : 42)));
+  const height = Math.min(560, Math.max(320, 60 + rungs.length * (isNarrow ? 26 : 42)));
   const y = (price) => TOP + (height - TOP - BOTTOM) * (1 - (Math.min(max, Math.max(min, price)) - min) / (max - min));
   const left = isNarrow ? 66 : 84;
-  const right = width - (isNarrow ? 4 : 216);
+  const right = width - (isNarrow ? 132 : 216);
   const asked = stairs(asks, min, max, max);
   const bid = stairs(bids || [], min, max, min);
   const deep = Math.max(asked.sum, bid.sum, 1e-12);
@@ -71,11 +71,11 @@ export function PlanPicture({ width, asks, bids, floor, low, high, cap, rungs, s
   const line = (points) => points.map(([sum, price], i) => `${i ? "L" : "M"}${x(sum).toFixed(1)} ${y(price).toFixed(1)}`).join("");
   const area = ({ points }) => points.length > 0 && `${line(points)}L${left} ${y(points.at(-1)[1]).toFixed(1)}L${left} ${y(points[0][1]).toFixed(1)}Z`;
   const labels = spreadOut(
-    [...(floor ? [{ key: "floor", y: y(floor), tall: 22 }] : []), ...rungs.map((rung) => ({ key: rung.key, y: y(rung.unit), tall: isNarrow ? 18 : 38, rung }))],
+    [...(floor ? [{ key: "floor", y: y(floor), tall: 22 }] : []), ...rungs.map((rung) => ({ key: rung.key, y: y(rung.unit), tall: isNarrow ? 20 : 38, rung }))],
     2,
     height - 2,
   );
-  const draw = isNarrow ? onTheBar : beside;
+  const draw = isNarrow ? inShort : beside;
   return html`<svg class="plan-picture" viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="img" aria-label=${words}>
     ${low > 0 && high > 0 && html`<rect class="band" x=${left} width=${right - left} y=${y(high)} height=${Math.max(1, y(low) - y(high))} rx="3" />`}
     ${ticksBetween(min, max, Math.floor(height / 74)).map((tick) => html`<g class="tick" key=${tick}><line x1=${left} x2=${right} y1=${y(tick)} y2=${y(tick)} /><text x=${left - 8} y=${y(tick)} dy=".34em">${show(tick)}</text></g>`)}
@@ -101,9 +101,11 @@ function beside({ label, right, show, floor }) {
     <text class="label-why" x=${from} y=${at + 13}>${rung.title}</text></g>`;
 }
 
-/** On a phone the words stand on the bars. */
-function onTheBar({ label, right, show, floor }) {
+/** On a phone there is room for the price and its share only. */
+function inShort({ label, right, show, floor }) {
   const { key, at, rung } = label;
-  if (!rung) return html`<text key=${key} class="label-floor halo" x=${right - 6} y=${at - 6} text-anchor="end">${t("picture.floor")} <tspan class="strong">${show(floor)}</tspan></text>`;
-  return html`<text key=${key} class=${`label-price halo ${rung.isBid ? "own" : "none"}`} x=${right - 6} y=${at - 5} text-anchor="end">${rung.rank ? `#${rung.rank} ` : ""}${show(rung.unit)} <tspan class="share">${rung.share}</tspan></text>`;
+  const lead = html`<path class=${`lead ${rung ? (rung.isBid ? "own" : "none") : "floor"}`} d=${`M${right + 2} ${label.y}L${right + 12} ${at}`} />`;
+  const from = right + 16;
+  if (!rung) return html`<g key=${key}>${lead}<text class="label-floor" x=${from} y=${at} dy=".35em">${t("picture.floor")} <tspan class="strong">${show(floor)}</tspan></text></g>`;
+  return html`<g key=${key}>${lead}<text class=${`label-price short ${rung.isBid ? "own" : "none"}`} x=${from} y=${at} dy=".35em">${show(rung.unit)} <tspan class="share">${rung.rank ? `#${rung.rank}` : rung.share}</tspan></text></g>`;
 }

@@ -97,12 +97,26 @@ function Editor({ id, task, query }) {
   if (market.refusal?.status === 404) faults.slug ??= market.refusal.message;
   const twin = id === null && plan.key === key && plan.plan?.taskId ? plan.plan.taskId : null;
   const form = { values, set, faults, base: task ? base : null };
+  const isWide = useWide();
+  const shown = html`<${PlanView} plan=${plan} market=${market} values=${values} venue=${venue} isOld=${plan.key !== key} />`;
   return html`<div class="edit"><div class="edit-left">
-    <${Form} form=${form} draft=${draft} market=${market} plan=${plan} twin=${twin} isNew=${!task}>
+    <${Form} form=${form} draft=${draft} market=${market} plan=${plan} twin=${twin} isNew=${!task} between=${!isWide && shown}>
       <${Save} task=${task} draft=${draft} base=${base} plan=${plan} market=${market} words=${refused.of === key ? refused.words : null}
         isBusy=${act.isBusy} isBarred=${!body || twin !== null || link.value === "offline" || (task !== null && !draft.isDirty && task.isRunning)} save=${save} /></${Form}>
     <div class="edit-more"><${KeepPreset} values=${values} />${draft.isDirty && html`<button class="button" onClick=${draft.restart}>${t("edit.restart")}</button>`}</div></div>
-    <${PlanView} plan=${plan} market=${market} values=${values} venue=${venue} isOld=${plan.key !== key} /></div>`;
+    ${isWide && shown}</div>`;
+}
+
+/** Whether the plan has room beside the form; else it stands within it, below what it hangs on most. */
+function useWide() {
+  const [query] = useState(() => matchMedia("(min-width: 1181px)"));
+  const [isWide, setWide] = useState(query.matches);
+  useEffect(() => {
+    const change = () => setWide(query.matches);
+    query.addEventListener("change", change);
+    return () => query.removeEventListener("change", change);
+  }, []);
+  return isWide;
 }
 
 /** A new task's hard cap begins at the floor of now, where nobody wrote one: no bid above what the cheapest costs. */

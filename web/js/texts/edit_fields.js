@@ -109,7 +109,7 @@ define({
   "edit.updateTolerance.usual": "usual",
   "edit.keepWithinGap": "Stays within this part of a gap",
   "edit.keepWithinGap.hint": "A bid so near to its place, measured by the gap to the next, is kept.",
-  "edit.minAgeSeconds": "Oldest before it moves",
+  "edit.minAgeSeconds": "Least age before it moves",
   "edit.minAgeSeconds.hint": "A younger bid is not replaced. Empty: as the installation is set.",
   "edit.minAgeSeconds.usual": "usual",
   "edit.replaceMode": "To replace a bid",
