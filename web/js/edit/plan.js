@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { call, get, withQuery } from "../api.js";
 
 const CALM_MS = 120;
+const NAME_CALM_MS = 400;
 const OLD_MS = 30_000;
 
 /** Splits the server's "field: what is wrong" into {field: words}; what names no field is under "". */
@@ -85,7 +86,7 @@ export function useMarket(values) {
       } catch (refusal) {
         if (!abort.signal.aborted) setFound((old) => (old.of === of ? old : { of, floor: null, listed: null, book: null, refusal }));
       }
-    }, 3 * CALM_MS);
+    }, NAME_CALM_MS);
     return () => {
       clearTimeout(timer);
       abort.abort();

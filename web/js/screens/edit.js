@@ -40,9 +40,12 @@ function Editor({ id, task, query }) {
   const draft = useDraft(`draft ${me.value.address} ${id ?? "new"}`, base, { ...base, ...asked(query) }, of);
   const { values, set } = draft;
   const known = task && base;
-  const body = values.slug.trim() ? { ...bodyOf(values, known), ...(id === null ? {} : { taskId: id }) } : null;
   const market = useMarket(values);
-  const plan = usePlan(body, values);
+  const body = values.slug.trim() ? { ...bodyOf(values, known), ...(id === null ? {} : { taskId: id }) } : null;
+  // A name that is being typed is looked up first: its letters are not planned for one by one.
+  const isKnown = task?.slug === values.slug || market.floor !== null || (market.refusal !== null && market.refusal.status !== 404);
+  const isFilled = id !== null || market.floor === null || values.hardcapSats !== 0 || values.bidMode === "fixed" || values.quantityMode === "sats";
+  const plan = usePlan(isKnown && isFilled ? body : null, values);
   const [refused, setRefused] = useState({ faults: {}, words: null, of: "" });
   const act = useAct();
   const key = body && JSON.stringify(body);
