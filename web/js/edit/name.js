@@ -10,10 +10,10 @@ import { t } from "../texts.js";
 const CALM_MS = 200;
 
 /** Names that the server knows and that fit what is typed: [{slug, name}]; none where it cannot say. */
-function useNames(typed, type) {
+function useNames(typed, type, isAsked) {
   const [names, setNames] = useState([]);
   useEffect(() => {
-    if (!typed.trim()) return setNames([]);
+    if (!isAsked || !typed.trim()) return setNames([]);
     const abort = new AbortController();
     const timer = setTimeout(() => {
       get(withQuery("/tasks/slugs", { q: typed.trim(), type }), { abort: abort.signal }).then(
@@ -25,21 +25,22 @@ function useNames(typed, type) {
       clearTimeout(timer);
       abort.abort();
     };
-  }, [typed, type]);
+  }, [typed, type, isAsked]);
   return names;
 }
 
 export function Name({ form, market, isNew, twin }) {
   const { values, set, faults, base } = form;
   const list = useId();
-  const names = useNames(values.slug, values.type);
+  const [isTyped, setTyped] = useState(false);
+  const names = useNames(values.slug, values.type, isTyped);
   const taking = (venues.value || []).filter((each) => each.kinds.includes(values.type));
   const usual = taking.find((each) => each.isDefault) || taking[0];
   const floor = values.type === "rune" ? perToken(market.floor) : amount(market.floor);
   const said = market.floor !== null ? t("edit.slug.floor", { floor, listed: count(market.listed), isRune: values.type === "rune" }) : t("edit.slug.hint", values);
   return html`<${Segments} label=${t("edit.type")} value=${values.type} options=${["ordinals", "rune"].map((each) => [each, t(`edit.type.${each}`)])} onChange=${(type) => set(isRune(type))} />
     <${TextField} name="slug" label=${t(`edit.slug.${values.type}`)} hint=${said} fault=${faults.slug || faults.type} value=${values.slug} list=${list} maxlength="200" required
-      mark=${base && base.slug !== values.slug ? t("edit.was", { value: base.slug }) : undefined} autofocus=${isNew} onChange=${(slug) => set({ slug })} />
+      mark=${base && base.slug !== values.slug ? t("edit.was", { value: base.slug }) : undefined} autofocus=${isNew} onChange=${(slug) => (setTyped(true), set({ slug }))} />
     <datalist id=${list}>${names.map((each) => html`<option key=${each.slug} value=${each.slug}>${each.name || each.slug}</option>`)}</datalist>
     ${twin !== null && html`<p class="note" role="alert"><span>${t("edit.twin")} <a class="link" href=${`#/tasks/${twin}/edit`}>${t("edit.twin.do")}</a></span></p>`}
     ${isNew && taking.length > 1 && html`<${Choice} label=${t("edit.venue")} hint=${t("edit.venue.hint")} fault=${faults.venue} value=${values.venue || usual?.name}

@@ -31,14 +31,14 @@ export function usePlan(body, values) {
   const [state, setState] = useState({ plan: null, key: null, values: null, at: 0, faults: {}, refusal: null, isAsking: false });
   const [turn, setTurn] = useState(0);
   const under = useRef(null);
-  const ask = async () => {
+  const ask = async (asked = body) => {
     under.current?.abort();
     const abort = new AbortController();
     under.current = abort;
     setState((old) => ({ ...old, isAsking: true }));
     try {
-      const plan = await call("POST", "/tasks/preview", body, { abort: abort.signal });
-      setState({ plan, key, values, at: Date.now(), faults: {}, refusal: null, isAsking: false });
+      const plan = await call("POST", "/tasks/preview", asked, { abort: abort.signal });
+      setState({ plan, key: JSON.stringify(asked), values, at: Date.now(), faults: {}, refusal: null, isAsking: false });
       return plan;
     } catch (refusal) {
       if (!abort.signal.aborted) {

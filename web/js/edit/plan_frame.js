@@ -15,7 +15,16 @@ function quantityOf(rung, values) {
   return rung.quantity;
 }
 
-const levelsOf = (side) => (side ? side.levels.map((level) => ({ price: Number(level.unitPrice), quantity: Number(level.quantity) - Number(level.own) })).filter((level) => level.quantity > 0) : null);
+/** Others' part of a side of the book; null where it is not known. */
+function levelsOf(side) {
+  if (!side) return null;
+  const others = side.levels.map(({ unitPrice, quantity, orders, own }) => ({
+    price: Number(unitPrice),
+    quantity: Number(quantity) - Number(own),
+    orders: Math.max(1, orders - (Number(own) > 0 ? 1 : 0)),
+  }));
+  return others.filter((level) => level.quantity > 0);
+}
 
 /** The plan's rungs and its market in prices of one item or token. */
 export function frameOf(plan, values, market) {
@@ -41,7 +50,9 @@ export function frameOf(plan, values, market) {
 
 /** The place among all bids: those of others at the same price are older, so they are ahead. */
 const rankOf = (rung, rungs, bids) =>
-  1 + bids.filter((level) => level.price >= rung.unit).length + rungs.filter((each) => each.isBid && each.unit > rung.unit).length;
+  1 +
+  bids.filter((level) => level.price >= rung.unit).reduce((sum, level) => sum + level.orders, 0) +
+  rungs.filter((each) => each.isBid && (each.unit > rung.unit || (each.unit === rung.unit && each.key < rung.key))).length;
 
 /** Sats of all bids that would stand, and how many they are: new ones, and those that stay. */
 export function sumOf(frame) {

@@ -62,7 +62,7 @@ function Editor({ id, task, query }) {
   const save = (starts) =>
     act.run(async () => {
       try {
-        const fresh = await plan.ask();
+        const fresh = await plan.ask(body);
         const warnings = warningsOf(fresh, frameOf(fresh, values, market), values, venue);
         const isLive = starts || task?.isRunning;
         if (isLive && warnings.length && !(await confirmed({ title: t(starts ? "edit.start.sure" : "edit.save.sure"), lines: warnings, act: t(starts ? "edit.save_start" : "edit.save"), isDanger: false }))) return;
