@@ -117,7 +117,7 @@ def test_a_refusal_is_said_at_its_field(visitor: Visitor, person: Person, servic
     field(page, "bidPercentLow").fill("95")
 
     fault = page.locator(".field.faulty").filter(has=field(page, "bidPercentLow"))
-    expect(fault.get_by_role("alert")).to_have_text("must not be above the high end")
+    expect(fault.get_by_role("alert")).to_have_text("Must not be above the high end")
     expect(field(page, "bidPercentLow")).to_have_attribute("aria-invalid", "true")
 
     page.get_by_role("button", name="Save", exact=True).click()
@@ -169,7 +169,7 @@ def test_a_hostile_name_is_text(visitor: Visitor, person: Person) -> None:
     page.get_by_label("Begin with a preset").select_option(label=HOSTILE)
     field(page, "slug").fill(HOSTILE)
 
-    expect(page.locator(".field.faulty").filter(has=field(page, "slug"))).to_contain_text("must be letters")
+    expect(page.locator(".field.faulty").filter(has=field(page, "slug"))).to_contain_text("Must be letters")
     expect(field(page, "tags")).to_have_value(HOSTILE)
     assert page.locator("img").count() == 0
 

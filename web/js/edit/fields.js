@@ -56,9 +56,9 @@ export const GROUPS = [
     { name: "loopSeconds", kind: "count", unit: "seconds", isOptional: true },
     { name: "cancelOnStop", kind: "check" },
   ] },
-  { name: "fill", fields: [
-    { name: "deliverTo", kind: "choice", options: ["ordinalsAddress", "vault"], when: isItem },
-    { name: "onFill", kind: "onFill", when: isItem },
+  { name: "fill", when: isItem, fields: [
+    { name: "deliverTo", kind: "choice", options: ["ordinalsAddress", "vault"] },
+    { name: "onFill", kind: "onFill" },
   ] },
   { name: "more", fields: [
     { name: "budgetId", kind: "budget" },

@@ -38,7 +38,7 @@ export function Name({ form, market, isNew, twin }) {
   const usual = taking.find((each) => each.isDefault) || taking[0];
   const floor = values.type === "rune" ? perToken(market.floor) : amount(market.floor);
   const said = market.floor !== null ? t("edit.slug.floor", { floor, listed: count(market.listed), isRune: values.type === "rune" }) : t("edit.slug.hint", values);
-  return html`<${Segments} label=${t("edit.type")} value=${values.type} options=${["ordinals", "rune"].map((each) => [each, t(`edit.type.${each}`)])} onChange=${(type) => set(isRune(type))} />
+  return html`<${Segments} label=${t("edit.type")} value=${values.type} options=${["ordinals", "rune"].map((each) => [each, t(`edit.type.${each}`)])} onChange=${(type) => set(ofKind(type, values, isNew))} />
     <${TextField} name="slug" label=${t(`edit.slug.${values.type}`)} hint=${said} fault=${faults.slug || faults.type} value=${values.slug} list=${list} maxlength="200" required
       mark=${base && base.slug !== values.slug ? t("edit.was", { value: base.slug }) : undefined} autofocus=${isNew} onChange=${(slug) => (setTyped(true), set({ slug }))} />
     <datalist id=${list}>${names.map((each) => html`<option key=${each.slug} value=${each.slug}>${each.name || each.slug}</option>`)}</datalist>
@@ -48,5 +48,12 @@ export function Name({ form, market, isNew, twin }) {
     ${!isNew && html`<p class="quiet">${t("edit.venue.of", { venue: venues.value?.find((each) => each.name === values.venue)?.title || values.venue })}</p>`}`;
 }
 
-/** A change of kind takes along what the other kind does not have. */
-const isRune = (type) => (type === "rune" ? { type, bidType: "collection", deliverTo: "ordinalsAddress", onFill: null } : { type, quantityMode: "quantity", quantity: 1, useVwap: false });
+const SATS_PER_ORDER = 50_000;
+
+/** A change of kind takes along what the other kind does not have. A new rune task begins with orders of a few sats. */
+function ofKind(type, values, isNew) {
+  if (type === values.type) return {};
+  if (type !== "rune") return { type, quantityMode: "quantity", quantity: 1, useVwap: false, hardcapSats: isNew ? 0 : values.hardcapSats };
+  const small = { quantityMode: "sats", satsPerOrder: SATS_PER_ORDER, hardcapSats: SATS_PER_ORDER };
+  return { type, bidType: "collection", deliverTo: "ordinalsAddress", onFill: null, ...(isNew && values.bidMode === "percent" ? small : {}) };
+}

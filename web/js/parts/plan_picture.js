@@ -63,7 +63,7 @@ export function PlanPicture({ width, asks, bids, floor, low, high, cap, rungs, s
   const height = Math.min(560, Math.max(320, 60 + rungs.length * (isNarrow ? 26 : 42)));
   const y = (price) => TOP + (height - TOP - BOTTOM) * (1 - (Math.min(max, Math.max(min, price)) - min) / (max - min));
   const left = isNarrow ? 66 : 84;
-  const right = width - (isNarrow ? 132 : 216);
+  const right = Math.max(left + 40, width - (isNarrow ? 132 : 216));
   const asked = stairs(asks, min, max, max);
   const bid = stairs(bids || [], min, max, min);
   const deep = Math.max(asked.sum, bid.sum, 1e-12);

@@ -21,6 +21,7 @@ import { KeepPreset } from "../edit/presets.js";
 import { frameOf, warningsOf } from "../edit/plan_frame.js";
 import { PlanView } from "../edit/plan_view.js";
 import { Save } from "../edit/save.js";
+import { plainWords } from "../edit/words.js";
 
 export default function Edit({ id, query }) {
   const task = useLoad((abort) => (id === null ? Promise.resolve({}) : get(`/tasks/${id}`, { abort })), [id]);
@@ -97,6 +98,7 @@ function Editor({ id, task, query }) {
 
   // What the server found wrong counts until the form says something else.
   const faults = { ...plan.faults, ...(refused.of === key ? refused.faults : {}) };
+  for (const name of Object.keys(faults)) if (name !== "onFill") faults[name] = plainWords(faults[name]);
   if (market.refusal?.status === 404) faults.slug ??= market.refusal.message;
   const twin = id === null && plan.key === key && plan.plan?.taskId ? plan.plan.taskId : null;
   const form = { values, set, faults, base: task ? base : null };
@@ -104,7 +106,7 @@ function Editor({ id, task, query }) {
   const shown = html`<${PlanView} plan=${plan} market=${market} values=${values} venue=${venue} isOld=${plan.key !== key} />`;
   return html`<div class="edit"><div class="edit-left">
     <${Form} form=${form} draft=${draft} market=${market} plan=${plan} twin=${twin} isNew=${!task} between=${!isWide && shown}>
-      <${Save} task=${task} draft=${draft} base=${base} plan=${plan} market=${market} words=${refused.of === key ? refused.words : null}
+      <${Save} task=${task} draft=${draft} base=${base} plan=${plan} market=${market} words=${refused.of === key ? refused.words : null} faulty=${Object.keys(faults).length}
         isBusy=${act.isBusy} isBarred=${!body || twin !== null || link.value === "offline" || (task !== null && !draft.isDirty && task.isRunning)} save=${save} /></${Form}>
     <div class="edit-more"><${KeepPreset} values=${values} />${draft.isDirty && html`<button class="button" onClick=${draft.restart}>${t("edit.restart")}</button>`}</div></div>
     ${isWide && shown}</div>`;
@@ -124,16 +126,11 @@ function useWide() {
 
 /** A new task's hard cap begins at the floor of now, where nobody wrote one: no bid above what the cheapest costs. */
 function useHardcap({ id, values, set, market }) {
-  const isTouched = useRef(id !== null || values.hardcapSats !== 0);
-  const given = useRef(null);
-  const per = values.type === "rune" ? values.quantity || 1 : 1;
+  const given = useRef(0);
+  const isFree = id === null && values.type === "ordinals" && values.bidMode === "percent" && [0, given.current].includes(values.hardcapSats);
   useEffect(() => {
-    if (isTouched.current || market.floor === null || values.quantityMode === "sats") return;
-    if (values.hardcapSats !== 0 && values.hardcapSats !== given.current) {
-      isTouched.current = true;
-      return;
-    }
-    given.current = Math.floor(market.floor * per);
-    set({ hardcapSats: given.current });
-  }, [market.floor, per, values.hardcapSats]);
+    if (!isFree || market.floor === null) return;
+    given.current = market.floor;
+    set({ hardcapSats: market.floor });
+  }, [market.floor, isFree]);
 }

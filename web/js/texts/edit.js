@@ -51,6 +51,7 @@ define({
   "edit.see_fields": ({ count }) => `Nothing was saved. ${fields(count)} above ${plural(count, { one: "needs", other: "need" })} another value.`,
   "edit.changes": ({ count }) => plural(count, { one: "1 change", other: `${count} changes` }),
   "edit.sum": ({ bids: number }) => `in ${bids(number)}.`,
+  "edit.sum.faulty": ({ count }) => `${fields(count)} ${plural(count, { one: "needs", other: "need" })} another value.`,
   "edit.sum.none": "No plan yet.",
   "edit.live": ({ cancels, placed }) =>
     ` Saving: ${bids(cancels)} ${plural(cancels, { one: "is", other: "are" })} cancelled, ${placed} placed.`,
