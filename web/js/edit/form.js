@@ -1,4 +1,5 @@
 // The form: the few fields that matter, then the others in groups that are opened on demand.
+import { useEffect, useState } from "preact/hooks";
 import { html } from "../html.js";
 import { t } from "../texts.js";
 import { DEFAULTS } from "./defaults.js";
@@ -29,12 +30,16 @@ const Cell = ({ field, form }) =>
 
 const isSet = (name, values) => JSON.stringify(values[name]) !== JSON.stringify(name === "tags" ? [] : DEFAULTS[name]);
 
-/** Opens by itself where something in it is wrong. */
+/** Opens by itself where something in it is wrong, and stays open when that is mended. */
 function Group({ group, form }) {
   const names = group.fields.filter((field) => !field.when || field.when(form.values)).map((field) => field.name);
   const faulty = names.filter((name) => form.faults[name]).length;
   const given = names.filter((name) => isSet(name, form.values)).length;
-  return html`<details class=${faulty ? "faulty" : ""} open=${faulty > 0 || undefined}><summary><span>${t(`edit.group.${group.name}`)}</span>
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => {
+    if (faulty) setOpen(true);
+  }, [faulty > 0]);
+  return html`<details class=${faulty ? "faulty" : ""} open=${isOpen} onToggle=${(event) => setOpen(event.currentTarget.open)}><summary><span>${t(`edit.group.${group.name}`)}</span>
       <small>${faulty ? t("edit.group.faulty", { count: faulty }) : given ? t("edit.group.given", { count: given }) : t(`edit.group.${group.name}.hint`)}</small></summary>
     <fieldset><legend class="sr">${t(`edit.group.${group.name}`)}</legend><div class="fields">${group.fields.map((field) => html`<${Cell} key=${field.name} field=${field} form=${form} />`)}</div></fieldset></details>`;
 }

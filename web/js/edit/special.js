@@ -12,7 +12,7 @@ import { Switched } from "./lists.js";
 /** The server's words about the rule, split by the auto-list task's fields: "autolist.priceSats: …; autolist.…". */
 export function listingFaults(words = "") {
   const found = [...words.matchAll(/autolist\.(\w+):? ([^;]*)/g)];
-  return Object.fromEntries(found.map(([, name, what]) => [name, what]));
+  return Object.fromEntries(found.map(([, name, what]) => [name, what.charAt(0).toUpperCase() + what.slice(1)]));
 }
 
 /** The auto-list task that is made of each fill. */

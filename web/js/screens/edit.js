@@ -18,7 +18,7 @@ import { useDraft } from "../edit/draft.js";
 import { Form } from "../edit/form.js";
 import { atFields, useMarket, usePlan } from "../edit/plan.js";
 import { KeepPreset } from "../edit/presets.js";
-import { frameOf, warningsOf } from "../edit/plan_frame.js";
+import { frameOf, sumOf, warningsOf } from "../edit/plan_frame.js";
 import { PlanView } from "../edit/plan_view.js";
 import { Save } from "../edit/save.js";
 import { plainWords } from "../edit/words.js";
@@ -64,9 +64,11 @@ function Editor({ id, task, query }) {
     act.run(async () => {
       try {
         const fresh = await plan.ask(body);
-        const warnings = warningsOf(fresh, frameOf(fresh, values, market), values, venue);
+        const frame = frameOf(fresh, values, market);
+        const warnings = warningsOf(fresh, frame, values, venue);
+        const effect = t("edit.effect", { cancels: fresh.cancels.length, placed: sumOf(frame).placed });
         const isLive = starts || task?.isRunning;
-        if (isLive && warnings.length && !(await confirmed({ title: t(starts ? "edit.start.sure" : "edit.save.sure"), lines: warnings, act: t(starts ? "edit.save_start" : "edit.save"), isDanger: false }))) return;
+        if (isLive && warnings.length && !(await confirmed({ title: t(starts ? "edit.start.sure" : "edit.save.sure"), lines: [...warnings, effect], act: t(starts ? "edit.save_start" : "edit.save"), isDanger: false }))) return;
       } catch (refusal) {
         if (refusal.name === "AbortError") return;
         if (atFields(refusal) || refusal.status === 0 || refusal.status === 401) return refuse(refusal);

@@ -2,6 +2,7 @@ import { define, plural } from "../texts.js";
 
 const fields = (count) => plural(count, { one: `${count} field`, other: `${count} fields` });
 const bids = (count) => plural(count, { one: `${count} bid`, other: `${count} bids` });
+const effect = ({ cancels, placed }) => `${bids(cancels)} ${plural(cancels, { one: "is", other: "are" })} cancelled, ${placed} placed`;
 
 define({
   "edit.new": "New bidding task",
@@ -53,8 +54,8 @@ define({
   "edit.sum": ({ bids: number }) => `in ${bids(number)}.`,
   "edit.sum.faulty": ({ count }) => `${fields(count)} ${plural(count, { one: "needs", other: "need" })} another value.`,
   "edit.sum.none": "No plan yet.",
-  "edit.live": ({ cancels, placed }) =>
-    ` Saving: ${bids(cancels)} ${plural(cancels, { one: "is", other: "are" })} cancelled, ${placed} placed.`,
+  "edit.live": (values) => ` Saving: ${effect(values)}.`,
+  "edit.effect": (values) => `Now: ${effect(values)}.`,
   "edit.save": "Save",
   "edit.save_start": "Save and start",
   "edit.start": "Start",
