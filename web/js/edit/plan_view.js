@@ -12,8 +12,8 @@ import { callsOf, frameOf, sumOf, warningsOf } from "./plan_frame.js";
 import { plainWords } from "./words.js";
 
 /** All of it; `plan` is what usePlan tells, `market` what useMarket does. */
-export function PlanView({ plan, market, values, venue, isOld }) {
-  if (!plan.plan) return html`<section class="panel plan"><div class="panel-head"><h2>${t("plan.title")}</h2></div><${Nothing} plan=${plan} values=${values} /></section>`;
+export function PlanView({ plan, market, values, venue, isOld, isFaulty }) {
+  if (!plan.plan) return html`<section class="panel plan"><div class="panel-head"><h2>${t("plan.title")}</h2></div><${Nothing} plan=${plan} values=${values} isFaulty=${isFaulty} /></section>`;
   const found = plan.plan;
   const frame = frameOf(found, plan.values, market);
   return html`<section class=${`panel plan ${isOld ? "is-old-plan" : ""}`} aria-label=${t("plan.title")} aria-busy=${plan.isAsking}>
@@ -28,10 +28,10 @@ export function PlanView({ plan, market, values, venue, isOld }) {
     <${Costs} plan=${found} frame=${frame} venue=${venue} values=${plan.values} /></section>`;
 }
 
-const Nothing = ({ plan, values }) => {
+const Nothing = ({ plan, values, isFaulty }) => {
   if (plan.refusal) return html`<div class="panel-body"><${Refused} refusal=${plan.refusal} again=${() => plan.ask().catch(() => {})} /></div>`;
   if (!values.slug.trim()) return html`<div class="empty"><b>${t("plan.empty")}</b><p>${t("plan.empty.do")}</p></div>`;
-  return html`<div class="empty" aria-busy=${plan.isAsking}><p>${Object.keys(plan.faults).length ? t("plan.faulty") : t("plan.asking")}</p></div>`;
+  return html`<div class="empty" aria-busy=${plan.isAsking}><p>${isFaulty ? t("plan.faulty") : t("plan.asking")}</p></div>`;
 };
 
 const inWords = (frame) =>

@@ -105,7 +105,7 @@ function Editor({ id, task, query }) {
   const twin = id === null && plan.key === key && plan.plan?.taskId ? plan.plan.taskId : null;
   const form = { values, set, faults, base: task ? base : null };
   const isWide = useWide();
-  const shown = html`<${PlanView} plan=${plan} market=${market} values=${values} venue=${venue} isOld=${plan.key !== key} />`;
+  const shown = html`<${PlanView} plan=${plan} market=${market} values=${values} venue=${venue} isOld=${plan.key !== key} isFaulty=${Object.keys(faults).length > 0} />`;
   return html`<div class="edit"><div class="edit-left">
     <${Form} form=${form} draft=${draft} market=${market} plan=${plan} twin=${twin} isNew=${!task} between=${!isWide && shown}>
       <${Save} task=${task} draft=${draft} base=${base} plan=${plan} market=${market} words=${refused.of === key ? refused.words : null} faulty=${Object.keys(faults).length}
