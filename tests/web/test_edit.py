@@ -82,7 +82,7 @@ def test_a_field_left_alone_is_as_the_server_fills_it_in(
 ) -> None:
     page = opened(visitor, person, "#/new")
     expect(field(page, "slug")).to_be_visible()
-    shown = page.evaluate("import('/web/js/edit/defaults.js').then((module) => module.DEFAULTS)")
+    shown = page.evaluate("import('/web/js/screens/edit/defaults.js').then((module) => module.DEFAULTS)")
 
     config = person.get(person.task(slug=collection(service, 500_000), bidMode="fixed"))["config"]
 

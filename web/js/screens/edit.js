@@ -13,15 +13,15 @@ import { t } from "../texts.js";
 import "../texts/edit.js";
 import "../texts/edit_fields.js";
 import "../texts/edit_plan.js";
-import { asked, bodyOf, valuesOf } from "../edit/defaults.js";
-import { useDraft } from "../edit/draft.js";
-import { Form } from "../edit/form.js";
-import { atFields, useMarket, usePlan } from "../edit/plan.js";
-import { KeepPreset } from "../edit/presets.js";
-import { frameOf, sumOf, warningsOf } from "../edit/plan_frame.js";
-import { PlanView } from "../edit/plan_view.js";
-import { Save } from "../edit/save.js";
-import { plainWords } from "../edit/words.js";
+import { asked, bodyOf, valuesOf } from "./edit/defaults.js";
+import { useDraft } from "./edit/draft.js";
+import { Form } from "./edit/form.js";
+import { atFields, useMarket, usePlan } from "./edit/plan.js";
+import { KeepPreset } from "./edit/presets.js";
+import { frameOf, sumOf, warningsOf } from "./edit/plan_frame.js";
+import { PlanView } from "./edit/plan_view.js";
+import { Save } from "./edit/save.js";
+import { plainWords } from "./edit/words.js";
 
 export default function Edit({ id, query }) {
   const task = useLoad((abort) => (id === null ? Promise.resolve({}) : get(`/tasks/${id}`, { abort })), [id]);

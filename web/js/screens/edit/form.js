@@ -1,7 +1,7 @@
 // The form: the few fields that matter, then the others in groups that are opened on demand.
 import { useEffect, useState } from "preact/hooks";
-import { html } from "../html.js";
-import { t } from "../texts.js";
+import { html } from "../../html.js";
+import { t } from "../../texts.js";
 import { DEFAULTS } from "./defaults.js";
 import { GROUPS, MAIN } from "./fields.js";
 import { Input } from "./inputs.js";

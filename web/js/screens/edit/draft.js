@@ -1,8 +1,8 @@
 // What is typed and not saved: kept in this tab until it is, so that an ended session or a reload loses nothing.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { confirmed } from "../parts/dialog.js";
-import { holdPlace } from "../router.js";
-import { t } from "../texts.js";
+import { confirmed } from "../../parts/dialog.js";
+import { holdPlace } from "../../router.js";
+import { t } from "../../texts.js";
 import { changed } from "./defaults.js";
 
 function read(key, of) {

@@ -1,9 +1,9 @@
 // From the lowest to the highest bid: as shares of the floor, or in sats that stay.
-import { html } from "../html.js";
-import { amount, percent } from "../format.js";
-import { PercentField, SatsField, Segments } from "../parts/field.js";
-import { Range } from "../parts/range.js";
-import { t } from "../texts.js";
+import { html } from "../../html.js";
+import { amount, percent } from "../../format.js";
+import { PercentField, SatsField, Segments } from "../../parts/field.js";
+import { Range } from "../../parts/range.js";
+import { t } from "../../texts.js";
 import { valueWords } from "./words.js";
 
 const ENDS = { percent: ["bidPercentLow", "bidPercentHigh"], fixed: ["bidFixedLow", "bidFixedHigh"] };

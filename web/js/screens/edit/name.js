@@ -1,11 +1,11 @@
 // What is bid on, and where.
 import { useEffect, useId, useState } from "preact/hooks";
-import { html } from "../html.js";
-import { get, withQuery } from "../api.js";
-import { amount, count, perToken } from "../format.js";
-import { Choice, Segments, TextField } from "../parts/field.js";
-import { venues } from "../store.js";
-import { t } from "../texts.js";
+import { html } from "../../html.js";
+import { get, withQuery } from "../../api.js";
+import { amount, count, perToken } from "../../format.js";
+import { Choice, Segments, TextField } from "../../parts/field.js";
+import { venues } from "../../store.js";
+import { t } from "../../texts.js";
 
 const CALM_MS = 200;
 

@@ -1,6 +1,6 @@
 // The plan for what the form says: asked again 120 ms after each change, the older question taken back.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call, get, withQuery } from "../api.js";
+import { call, get, withQuery } from "../../api.js";
 
 const CALM_MS = 120;
 const NAME_CALM_MS = 400;

@@ -1,7 +1,7 @@
 // What the plan's numbers mean beside the market: prices of one item or token, shares of the reference, ranks, warnings.
-import { amount, money, percent, perToken } from "../format.js";
-import { t } from "../texts.js";
-import { reasonOf } from "../texts/reasons.js";
+import { amount, money, percent, perToken } from "../../format.js";
+import { t } from "../../texts.js";
+import { reasonOf } from "../../texts/reasons.js";
 
 /** Reasons of rungs that have or get a bid. */
 const BIDS = new Set(["place", "kept", "renew", "renew_waits", "in_flight"]);

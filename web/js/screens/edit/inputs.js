@@ -1,7 +1,7 @@
 // Draws a field by its kind.
-import { html } from "../html.js";
-import { Check, Choice, CountField, DecimalField, LinesField, PercentField, SatsField, TextField } from "../parts/field.js";
-import { t } from "../texts.js";
+import { html } from "../../html.js";
+import { Check, Choice, CountField, DecimalField, LinesField, PercentField, SatsField, TextField } from "../../parts/field.js";
+import { t } from "../../texts.js";
 import { Between, Drop, Hours, Levels, Schedule } from "./lists.js";
 import { Budget, Fee, OnFill, Tags } from "./special.js";
 import { valueWords } from "./words.js";

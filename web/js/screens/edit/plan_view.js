@@ -1,13 +1,13 @@
 // The plan beside the form: its picture, every rung with its reason, and what it costs and is held back by.
-import { html } from "../html.js";
-import { amount, count, money, percent, span } from "../format.js";
-import { Money } from "../parts/money.js";
-import { PlanPicture } from "../parts/plan_picture.js";
-import { Sized } from "../parts/sized.js";
-import { Refused } from "../parts/states.js";
-import { now } from "../store.js";
-import { t } from "../texts.js";
-import { markOf, reasonOf } from "../texts/reasons.js";
+import { html } from "../../html.js";
+import { amount, count, money, percent, span } from "../../format.js";
+import { Money } from "../../parts/money.js";
+import { PlanPicture } from "../../parts/plan_picture.js";
+import { Sized } from "../../parts/sized.js";
+import { Refused } from "../../parts/states.js";
+import { now } from "../../store.js";
+import { t } from "../../texts.js";
+import { markOf, reasonOf } from "../../texts/reasons.js";
 import { callsOf, frameOf, sumOf, warningsOf } from "./plan_frame.js";
 import { plainWords } from "./words.js";
 

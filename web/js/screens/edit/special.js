@@ -1,10 +1,10 @@
 // Fields with a shape of their own: what is made of a fill, the shared budget, tags, and the fee rate.
-import { html } from "../html.js";
-import { get } from "../api.js";
-import { amount } from "../format.js";
-import { useLoad } from "../load.js";
-import { Check, Choice, CountField, DecimalField, TextField } from "../parts/field.js";
-import { t } from "../texts.js";
+import { html } from "../../html.js";
+import { get } from "../../api.js";
+import { amount } from "../../format.js";
+import { useLoad } from "../../load.js";
+import { Check, Choice, CountField, DecimalField, TextField } from "../../parts/field.js";
+import { t } from "../../texts.js";
 import { LISTING_DEFAULTS } from "./defaults.js";
 import { LISTING } from "./fields.js";
 import { Switched } from "./lists.js";

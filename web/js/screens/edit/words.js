@@ -1,6 +1,6 @@
 // A field's value in words, for what was before and what is changed.
-import { amount, count, percent } from "../format.js";
-import { t } from "../texts.js";
+import { amount, count, percent } from "../../format.js";
+import { t } from "../../texts.js";
 import { FIELDS } from "./fields.js";
 
 const WORDS = {

@@ -1,13 +1,13 @@
 // Named configs: one to begin with, and what the form says kept as one.
 import { useState } from "preact/hooks";
-import { html } from "../html.js";
-import { call, get } from "../api.js";
-import { useAct, useLoad } from "../load.js";
-import { Dialog } from "../parts/dialog.js";
-import { Choice, TextField } from "../parts/field.js";
-import { wordsOf } from "../parts/states.js";
-import { toast } from "../parts/toast.js";
-import { t } from "../texts.js";
+import { html } from "../../html.js";
+import { call, get } from "../../api.js";
+import { useAct, useLoad } from "../../load.js";
+import { Dialog } from "../../parts/dialog.js";
+import { Choice, TextField } from "../../parts/field.js";
+import { wordsOf } from "../../parts/states.js";
+import { toast } from "../../parts/toast.js";
+import { t } from "../../texts.js";
 import { bodyOf, valuesOf } from "./defaults.js";
 
 /** Begins with a preset: its fields, the usual values for all others; a name that is typed already stays. */

@@ -1,7 +1,7 @@
 // The end of the form: what a save would change, and the buttons.
-import { html } from "../html.js";
-import { amount } from "../format.js";
-import { t } from "../texts.js";
+import { html } from "../../html.js";
+import { amount } from "../../format.js";
+import { t } from "../../texts.js";
 import { frameOf, sumOf } from "./plan_frame.js";
 import { changeWords } from "./words.js";
 

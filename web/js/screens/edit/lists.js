@@ -1,8 +1,8 @@
 // Fields that are more than one value: switched on first, then each part with a field of its own.
-import { html } from "../html.js";
-import { Check, CountField, DecimalField, PercentField, SatsField, TextField } from "../parts/field.js";
-import { Icon } from "../parts/icon.js";
-import { t } from "../texts.js";
+import { html } from "../../html.js";
+import { Check, CountField, DecimalField, PercentField, SatsField, TextField } from "../../parts/field.js";
+import { Icon } from "../../parts/icon.js";
+import { t } from "../../texts.js";
 
 /** A fieldset that is there only when it is switched on; `usual` is what it begins with. */
 export function Switched({ name, label, hint, mark, fault, value, usual, isOn = value !== null, off = null, onChange, children }) {
