@@ -147,6 +147,25 @@ def test_what_was_typed_is_back_after_the_session_ended(
     assert person.get(task)["config"]["bidCount"] == 2
 
 
+def test_a_start_asks_where_a_figure_stands_out_and_a_lost_answer_keeps_the_form(
+    service: Installation, visitor: Visitor, person: Person
+) -> None:
+    visitor.allow(r"console: .* net::ERR_")
+    page = opened(visitor, person, "#/new")
+    field(page, "slug").fill(collection(service, 800_000))
+    field(page, "hardcapSats").fill("1200000")
+    plan_of(page, 5)
+    page.get_by_role("button", name="Save and start").click()
+    expect(page.get_by_role("dialog")).to_contain_text("1,200,000 sats is 150 % of the floor of 800,000 sats")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    assert person.ok("GET", "/api/tasks") == []
+
+    page.route("**/api/tasks", lambda route: route.abort())
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("It is not known whether anything was changed")).to_be_visible()
+    expect(field(page, "hardcapSats")).to_have_value("1,200,000")
+
+
 def test_leaving_asks_and_staying_keeps_what_is_typed(visitor: Visitor, person: Person, service: Installation) -> None:
     task = stored_task(person, collection(service, 700_000))
     page = opened(visitor, person, f"#/tasks/{task}/edit")
