@@ -108,8 +108,8 @@ export function ladderShape(picture, width, height, isNarrow) {
     bids: { line: line(bids.points), area: area(bids.points) },
     asks: { line: line(asks.points), area: area(asks.points) },
     rungs: placed,
-    labels: isNarrow ? onBars(labels) : spreadOut(labels, GAP, height - 2),
-    spread: spreadOf(picture, own, placed, y),
+    labels: isNarrow ? onBars(labels.filter((label) => label.kind === "rung")) : spreadOut(labels, GAP, height - 2),
+    spread: spreadOf(picture, own, placed, y, isNarrow ? 34 : 22),
   };
 }
 
@@ -125,12 +125,12 @@ function onBars(labels) {
 }
 
 /** The way from the floor to the best bid, with the middle of its largest free stretch; null where no word fits. */
-function spreadOf(picture, own, rungs, y) {
+function spreadOf(picture, own, rungs, y, room) {
   const best = Math.max(picture.bids?.[0]?.price ?? 0, ...own);
   if (!picture.floor || !best || best >= picture.floor) return null;
   const [top, bottom] = [y(picture.floor), y(best)];
   const lines = [top, ...rungs.map((rung) => rung.y).filter((each) => each > top && each < bottom), bottom].sort((a, b) => a - b);
   let widest = [0, 0];
   for (let i = 1; i < lines.length; i += 1) if (lines[i] - lines[i - 1] > widest[1] - widest[0]) widest = [lines[i - 1], lines[i]];
-  return widest[1] - widest[0] < 22 ? null : { share: (picture.floor - best) / picture.floor, y: (widest[0] + widest[1]) / 2 };
+  return widest[1] - widest[0] < room ? null : { share: (picture.floor - best) / picture.floor, y: (widest[0] + widest[1]) / 2 };
 }

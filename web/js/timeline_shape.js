@@ -28,7 +28,12 @@ const pointsOfSeries = (series) =>
 export function columnsOf(series, records, from, to, gapS) {
   const fine = series.step === "minute" ? pointsOfCycles(records) : [];
   const begin = fine[0]?.time ?? Infinity;
-  const points = [...pointsOfSeries(series).filter((each) => each.time < begin), ...fine].filter((each) => each.time >= from - gapS && each.time <= to);
+  const samples = pointsOfSeries(series);
+  for (const point of fine) {
+    const minute = samples.find((each) => each.time === point.time - (point.time % 60));
+    Object.assign(point, { top: minute?.top ?? null, low: minute?.low ?? null });
+  }
+  const points = [...samples.filter((each) => each.time < begin), ...fine].filter((each) => each.time >= from - gapS && each.time <= to);
   const last = points.at(-1);
   if (last && to - last.time < gapS && to > last.time) points.push({ ...last, time: to });
   const columns = { time: [], floor: [], reference: [], top: [], low: [] };

@@ -4,6 +4,7 @@ import { money, perToken, percent } from "../format.js";
 import { heightOf, ladderShape } from "../ladder_shape.js";
 import { t } from "../texts.js";
 import { reasonOf } from "../texts/reasons.js";
+import { Money } from "./money.js";
 import { Sized } from "./sized.js";
 import { Empty } from "./states.js";
 
@@ -33,7 +34,8 @@ function Drawing({ picture, width }) {
     ${shape.cap && html`<${Cap} cap=${shape.cap} at=${isNarrow ? right - 2 : width - 4} axis=${axis} right=${right} show=${show} />`}
     ${shape.spread && html`<text class="spread" x=${axis + 10} y=${shape.spread.y} dy=".35em">${t("ladder.spread", { share: percent(shape.spread.share) })}</text>`}
     ${shape.rungs.map((rung) => html`<${Rung} key=${rung.key} rung=${rung} axis=${axis} plot=${plot} />`)}
-    ${shape.labels.map((label) => (isNarrow ? onBar(label, shape, picture, show) : beside(label, shape, picture, show, share)))}
+    ${isNarrow && shape.floorY !== null && html`<text class="floor-words on-bar" x=${axis + 8} y=${shape.floorY - 8}>${t("ladder.floor")} <tspan class="strong">${show(picture.floor)}</tspan></text>`}
+    ${shape.labels.map((label) => (isNarrow ? onBar(label, shape, show) : beside(label, shape, picture, show, share)))}
   </svg>`;
 }
 
@@ -58,6 +60,9 @@ function Rank({ place, x, y }) {
 
 const room = (place) => (place ? Math.max(34, 13 + rankWords(place).length * 7.6) + 7 : 0);
 
+/** A price of an item or a token in a list: an amount in even columns, or per token. */
+export const Price = ({ value, isRune }) => (isRune ? html`<span class="num">${perToken(value)}</span>` : html`<${Money} value=${value} />`);
+
 /** What a rung is, in words: its reason, and that there is no bid where there is none. */
 export const rungWords = (rung) => (rung.isLive ? reasonOf(rung.reason).title : t("ladder.no_bid", { why: reasonOf(rung.reason).title }));
 
@@ -75,8 +80,7 @@ function beside(label, shape, picture, show, share) {
       : html`<text x=${left} y=${at - 3}>${price}</text><text class="why-words" x=${left} y=${at + 13}>${rungWords(rung)}</text>`}</g>`;
 }
 
-function onBar(label, { right }, picture, show) {
-  if (label.kind === "floor") return html`<text key="floor" class="floor-words on-bar" x=${right - 6} y=${label.y - 8} text-anchor="end">${t("ladder.floor")} <tspan class="strong">${show(picture.floor)}</tspan></text>`;
+function onBar(label, { right }, show) {
   const { rung } = label;
   const wide = room(rung.place);
   return html`<g key=${rung.key}>${rung.place && html`<${Rank} place=${rung.place} x=${right - wide} y=${label.y} />`}

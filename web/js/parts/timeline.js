@@ -73,7 +73,8 @@ export function Timeline({ data, mark, show, label, onPoint, onPick, height = 29
     if (event.key === "Escape") onPick(null);
     if (!(event.key in steps) || !times.length) return;
     event.preventDefault();
-    const at = mark === null ? times.length : indexAt(times, mark);
+    // From between two of them it is not far to the one before.
+    const at = mark === null ? times.length : indexAt(times, mark) + (steps[event.key] < 0 && mark > times[indexAt(times, mark)] ? 1 : 0);
     const next = at + steps[event.key];
     onPick(next >= times.length ? null : times[Math.max(0, next)]);
   };

@@ -1,13 +1,14 @@
 // Why each rung has a bid or none: the price, its part of the reference, the reason in words, the time left.
 import { html } from "../html.js";
 import { amount, percent, span } from "../format.js";
+import { now } from "../store.js";
 import { t } from "../texts.js";
 import { FAULTS, detailWords, markOf, reasonOf } from "../texts/reasons.js";
-import { priceWriter } from "./ladder.js";
+import { Price } from "./ladder.js";
 
-/** `decision` as decision.js makes it; `time` is the moment looked at; `wants` are sentences of what more bids need. */
+/** `decision` as decision.js makes it; `time` is the moment looked at, null for now; `wants` are sentences of what more bids need. */
 export function Why({ decision, time, wants = [] }) {
-  const show = priceWriter(decision.isRune);
+  const { isRune } = decision;
   const told = new Set();
   // A list says a sentence once: what it explains stands beside the others by its title alone.
   const once = (code) => {
@@ -20,15 +21,15 @@ export function Why({ decision, time, wants = [] }) {
     ${decision.hold && html`<${Note} title=${reasonOf(decision.hold).title} why=${once(decision.hold)} />`}
     ${decision.marks.map((mark) => html`<${Note} key=${mark} title=${markOf(mark).title} why=${markOf(mark).why} />`)}
     ${decision.isDry && html`<p class="why-line"><b>${t("state.dry")}.</b> ${t("why.dry")}</p>`}
-    <ol class="rungs">${decision.rungs.map((rung) => html`<${Rung} key=${rung.key} rung=${rung} show=${show} time=${time} once=${once} isRune=${decision.isRune} />`)}</ol>
+    <ol class="rungs">${decision.rungs.map((rung) => html`<${Rung} key=${rung.key} rung=${rung} time=${time} once=${once} isRune=${isRune} />`)}</ol>
     ${decision.unpriced.length > 0 && html`<ul class="why-more">${decision.unpriced.map((each) => html`<li key=${each.reason}>
       <b class=${reasonOf(each.reason).kind}>${t("why.unpriced", { count: each.count, why: reasonOf(each.reason).title })}</b> <span class="quiet">${once(each.reason)} ${detailWords(each.detail)}</span></li>`)}</ul>`}
     ${!decision.rungs.length && !decision.unpriced.length && html`<p class="why-line quiet">${t("why.no_rungs")}</p>`}
     ${wants.length > 0 && html`<h3>${t("why.wants")}</h3><ul class="why-more">${wants.map((each) => html`<li key=${each}>${each}</li>`)}</ul>`}
     ${decision.cancelled.length > 0 && html`<h3>${t("why.cancelled")}</h3><ul class="why-more">${decision.cancelled.map((bid) => html`<li key=${bid.order}>
-      <span class="num">${priceOf(bid, show)}</span> <b>${reasonOf(bid.reason).title}.</b> <span class="quiet">${once(bid.reason)}</span></li>`)}</ul>`}
+      ${priceOf(bid, isRune)} <b>${reasonOf(bid.reason).title}.</b> <span class="quiet">${once(bid.reason)}</span></li>`)}</ul>`}
     ${decision.filled.length > 0 && html`<h3>${t("why.filled")}</h3><ul class="why-more">${decision.filled.map((bid) => html`<li key=${bid.order}>
-      <span class="good-text" aria-hidden="true">★</span> <span class="num">${priceOf(bid, show)}</span> <span class="quiet">${t("why.order", { id: bid.order })}</span></li>`)}</ul>`}
+      <span class="good-text" aria-hidden="true">★</span> ${priceOf(bid, isRune)} <span class="quiet">${t("why.order", { id: bid.order })}</span></li>`)}</ul>`}
   </div>`;
 }
 
@@ -39,13 +40,19 @@ function Fault({ fault, text }) {
   return html`<div class="note bad"><b>${title}</b><span>${what}</span>${text && text !== title && html`<small class="quiet">${text}</small>`}</div>`;
 }
 
-function Rung({ rung, show, time, once, isRune }) {
+function Rung({ rung, time, once, isRune }) {
   const { title, kind } = reasonOf(rung.reason);
   return html`<li class=${rung.isLive ? "on" : "off"}><i class="dot" aria-hidden="true" /><div>
-    <span class="num price" title=${isRune ? t("why.whole", { amount: amount(rung.price) }) : undefined}>${priceOf(rung, show)}</span>
+    <span class="price" title=${isRune ? t("why.whole", { amount: amount(rung.price) }) : undefined}>${priceOf(rung, isRune)}</span>
     ${rung.share !== null && html` <span class="share" title=${t("why.of_reference")}>${percent(rung.share)}</span>`}
-    ${rung.expires && html`<span class="ends">${rung.expires > time ? t("why.ends", { left: span(rung.expires - time) }) : t("why.ended")}</span>`}
+    ${rung.expires && html`<${Ends} expires=${rung.expires} time=${time} />`}
     <p><b class=${rung.isLive ? "" : kind}>${rung.isLive ? title : t("ladder.no_bid", { why: title })}</b> <span>${once(rung.reason)}</span>${rung.detail && html` <span>${detailWords(rung.detail)}</span>`}</p></div></li>`;
 }
 
-const priceOf = ({ unit, price }, show) => (unit === null ? t("why.order_of", { amount: amount(price) }) : show(unit));
+/** Alone it knows of the time that passes: nothing around it is drawn again for that. */
+function Ends({ expires, time }) {
+  const left = expires - (time ?? now.value);
+  return html`<span class="ends">${left > 0 ? t("why.ends", { left: span(left) }) : t("why.ended")}</span>`;
+}
+
+const priceOf = ({ unit, price }, isRune) => (unit === null ? t("why.order_of", { amount: amount(price) }) : html`<${Price} value=${unit} isRune=${isRune} />`);

@@ -24,7 +24,6 @@ const REST_MS = 200;
 
 export default function Task({ id, query }) {
   const task = taskOf(id).value;
-  useEffect(() => watch(id, { moments: true }), [id]);
   if (taskIds.value === null && !task) return html`<${Skeleton} rows=${3} tall=${160} />`;
   if (!task || (taskIds.value && !taskIds.value.includes(id))) return html`<${Nowhere} id=${id} />`;
   return html`<${Page} task=${task} query=${query} />`;
@@ -35,6 +34,7 @@ const Nowhere = ({ id }) => html`<div class="empty big"><h1>${t("task.none.title
 
 function Page({ task, query }) {
   const { id } = task;
+  useEffect(() => watch(id, { moments: true }), [id]);
   const pinned = query.at ? Number(query.at) || Date.parse(query.at) / 1000 || null : null;
   const [pointed, setPointed] = useState(null);
   const chosen = pointed ?? pinned;
@@ -69,23 +69,26 @@ function Decision({ task, moment, chosen, isReading, onBack }) {
   const [hasNumbers, setNumbers] = useState(false);
   const decision = decisionOf(task, moment, cyclesOf(task.id).value, isNow);
   const market = useMarketBook(task, isNow && task.isRunning && moment.cycle !== null && decision.book.bids === null);
-  const time = isNow ? now.value : chosen;
   const picture = { ...decision, ...decision.book, name: task.slug, bids: decision.book.bids || market.book?.bids || null };
   if (!moment.cycle && !decision.rungs.length) {
     return html`<section class="panel span"><${Empty} title=${t("ladder.no_cycle.title")}>${isNow ? t(`ladder.no_cycle.${task.isRunning ? "running" : "stopped"}`) : decision.unknown}</${Empty}>
-      ${decision.faults.length > 0 && html`<${Why} decision=${decision} time=${time} />`}</section>`;
+      ${decision.faults.length > 0 && html`<${Why} decision=${decision} time=${chosen} />`}</section>`;
   }
-  const loop = decision.config.loopSeconds || 30;
-  const age = decision.time && time - decision.time > 3 * loop ? span(time - decision.time) : null;
   return html`<section class=${`panel ladder-panel ${isReading ? "is-reading" : ""}`} aria-labelledby="ladder-title">
-      <header class="panel-head"><h2 id="ladder-title">${t("ladder.title")}${age && html`<span class="count held-text">${t("ladder.age", { age })}</span>`}</h2>
+      <header class="panel-head"><h2 id="ladder-title">${t("ladder.title")}${decision.time && html`<${Age} decision=${decision} chosen=${chosen} />`}</h2>
         <div class="panel-acts">${!hasNumbers && html`<${LadderLegend} />`}<${NumbersSwitch} isOn=${hasNumbers} onChange=${setNumbers} /></div></header>
       ${hasNumbers ? html`<${LadderNumbers} picture=${picture} />` : html`<${Ladder} picture=${picture} />`}
       <${BookNote} decision=${decision} market=${market} isNow=${isNow} isRunning=${task.isRunning} hasCycle=${moment.cycle !== null} /></section>
     <section class=${`panel why ${isReading ? "is-reading" : ""}`} tabindex="0" aria-labelledby="why-title">
       <header class="panel-head"><h2 id="why-title">${t("why.title")}<span class="count">${isNow ? t("why.now") : t("why.at", { time: clock(chosen, now.peek()) })}</span></h2>
         ${!isNow && html`<button class="button small" onClick=${onBack}>${t("why.back")}</button>`}</header>
-      <${Why} decision=${decision} time=${time} wants=${isNow ? wantsOf(decision, { me: me.value, wallet: wallet.value }) : []} /></section>`;
+      <${Why} decision=${decision} time=${chosen} wants=${isNow ? wantsOf(decision, { me: me.value, wallet: wallet.value }) : []} /></section>`;
+}
+
+/** How old a decision is, where the next one should have come. */
+function Age({ decision, chosen }) {
+  const age = (chosen ?? now.value) - decision.time;
+  return age > 3 * (decision.config.loopSeconds || 120) ? html`<span class="count held-text">${t("ladder.age", { age: span(age) })}</span>` : null;
 }
 
 /** What the picture does not know of others, and how it can. */

@@ -54,6 +54,7 @@ define({
   "numbers.price": "Price",
   "numbers.quantity": "Quantity",
   "numbers.rank": "Rank",
+  "numbers.own": ({ why }) => `Your bid: ${why}`,
   "numbers.ask": "Listing",
   "numbers.bid": "Bid of others",
   "numbers.time": "Time",

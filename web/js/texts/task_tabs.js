@@ -115,8 +115,6 @@ define({
   "whatif.fixed_low": "Lowest bid",
   "whatif.hardcap": "Hard cap of one bid",
   "whatif.outbid": "Goes ahead of others",
-  "whatif.try": "Try it",
-  "whatif.trying": "Trying…",
   "whatif.trying.slow": "Going through the recorded cycles. That can take some seconds.",
   "whatif.use": "Use these",
   "whatif.reset": "As they are",
@@ -148,5 +146,4 @@ define({
   "whatif.gap.pace": "The market at this pace",
   "whatif.gap.floor": "The floor at a fill",
   "whatif.none": "Nothing is recorded yet. Each cycle of the running task adds to it.",
-  "whatif.chart": ({ own, changed }) => `Fills: ${own} as it is, ${changed} with yours`,
 });

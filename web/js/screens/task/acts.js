@@ -32,18 +32,22 @@ async function told(act, options) {
   }
 }
 
+export const confirmStop = (task) =>
+  confirmed({ title: t("stop.title", { name: task.slug }), lines: [fateOfBids(task, task.config.cancelOnStop), t("stop.then")], act: t("task.stop") });
+
 export async function stopTask(task) {
-  const lines = [fateOfBids(task, task.config.cancelOnStop), t("stop.then")];
-  if (!(await confirmed({ title: t("stop.title", { name: task.slug }), lines, act: t("task.stop") }))) return;
   const answer = await told(() => call("POST", `/tasks/${task.id}/stop`), { isStop: true });
   await readTask(task.id).catch(() => {});
   if (answer) toast(answer.openBids ? t("stop.draining", { bids: answer.openBids }) : t("stop.done"));
 }
 
-/** Starts the task; what stands out in its numbers is said first. */
-export async function startTask(task) {
+/** Asks only where something stands out in the task's numbers. */
+export async function confirmStart(task) {
   const warnings = task.config.dryRun ? [] : await warningsOf(task);
-  if (warnings.length && !(await confirmed({ title: t("start.title", { name: task.slug }), lines: warnings, act: t("start.anyway") }))) return;
+  return !warnings.length || confirmed({ title: t("start.title", { name: task.slug }), lines: warnings, act: t("start.anyway") });
+}
+
+export async function startTask(task) {
   await told(() => call("POST", `/tasks/${task.id}/start`));
   await readTask(task.id).catch(() => {});
 }

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { html } from "../../html.js";
 import { get, withQuery } from "../../api.js";
-import { clock, count, iso, perToken, secondsOf } from "../../format.js";
+import { clock, count, iso, perToken, secondsOf, unitName } from "../../format.js";
 import { unitOf } from "../../decision.js";
 import { onEvent } from "../../events.js";
 import { useAct, useLoad } from "../../load.js";
@@ -11,7 +11,6 @@ import { Money } from "../../parts/money.js";
 import { Empty, Loaded, wordsOf } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { toast } from "../../parts/toast.js";
-import { unitName } from "../../format.js";
 
 const PAGE = 50;
 const TOLD = ["order", "fill"];
@@ -38,7 +37,7 @@ export function Bids({ task }) {
     const orders = [...known.values()].sort((a, b) => b.id - a.id);
     const next = older ? older.next : page.next;
     if (!orders.length) return html`<${Empty}>${t("orders.empty")}</${Empty}>`;
-    return html`<${Table} label=${t("tab.bids")} columns=${columnsOf(task)} rows=${orders} keyOf=${(order) => order.id} />
+    return html`<div class="orders"><${Table} label=${t("tab.bids")} columns=${columnsOf(task)} rows=${orders} keyOf=${(order) => order.id} /></div>
       ${next !== null && html`<div class="panel-body"><button class="button" disabled=${isBusy} onClick=${() => more(next)}>${t("orders.older")}</button></div>`}`;
   }}</${Loaded}>`;
 }

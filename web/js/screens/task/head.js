@@ -8,19 +8,26 @@ import { t } from "../../texts.js";
 import { faultOf } from "../../texts/reasons.js";
 import { Icon } from "../../parts/icon.js";
 import { NextCycle, State } from "../../parts/state.js";
-import { brakeTask, startTask, stopTask } from "./acts.js";
+import { brakeTask, confirmStart, confirmStop, startTask, stopTask } from "./acts.js";
 import { LogEnd } from "./log.js";
 import { More } from "./more.js";
 
 export function Head({ task }) {
   const [isOpen, setOpen] = useState(false);
   const { isBusy, run } = useAct();
+  const [isActing, setActing] = useState(false);
   const isOffline = link.value === "offline";
-  const label = isBusy ? t(task.isRunning ? "task.stopping" : "task.starting") : t(task.isRunning ? "task.stop" : "task.start");
+  const change = async () => {
+    const [confirm, act] = task.isRunning ? [confirmStop, stopTask] : [confirmStart, startTask];
+    if (!(await confirm(task))) return;
+    setActing(true);
+    await act(task).finally(() => setActing(false));
+  };
+  const label = isActing ? t(task.isRunning ? "task.stopping" : "task.starting") : t(task.isRunning ? "task.stop" : "task.start");
   return html`<header class="page-head task-head"><a class="button back" href="#/bids" aria-label=${t("task.back")}><${Icon} name="back" /></a>
       <div class="task-name"><h1>${task.slug}</h1><div class="task-sub"><${State} task=${task} /><${NextCycle} task=${task} /><span class="quiet">${lineOf(task)}</span></div></div>
-      <div class="acts"><button class=${`button ${task.isRunning ? "" : "primary"}`} data-key="s" disabled=${isBusy || isOffline} aria-busy=${isBusy}
-          onClick=${() => run(() => (task.isRunning ? stopTask(task) : startTask(task)))}><${Icon} name=${task.isRunning ? "stop" : "play"} />${label}</button>
+      <div class="acts"><button class=${`button ${task.isRunning ? "" : "primary"}`} data-key="s" disabled=${isBusy || isOffline} aria-busy=${isActing}
+          onClick=${() => run(change)}><${Icon} name=${task.isRunning ? "stop" : "play"} />${label}</button>
         <a class="button" data-key="e" href=${`#/tasks/${task.id}/edit`}><${Icon} name="edit" />${t("task.edit")}</a>
         <button class="button" aria-haspopup="dialog" onClick=${() => setOpen(true)}><${Icon} name="more" />${t("task.more")}</button></div></header>
     <${Trouble} task=${task} /><${Held} task=${task} />

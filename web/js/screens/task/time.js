@@ -27,7 +27,7 @@ export function Past({ task, query, mark, onPoint, onPick }) {
         <${NumbersSwitch} isOn=${hasNumbers} onChange=${setNumbers} /></div></header>
     ${load.refusal && html`<div class="panel-body"><${Refused} refusal=${load.refusal} again=${load.again} /></div>`}
     ${!data ? !load.refusal && html`<div class="panel-body"><${Skeleton} rows=${1} tall=${TALL} /></div>`
-      : hasNumbers ? html`<${TimeNumbers} columns=${data.columns} show=${show} onPick=${onPick} />`
+      : hasNumbers ? html`<${TimeNumbers} columns=${data.columns} isRune=${task.type === "rune"} onPick=${onPick} />`
       : !data.columns.time.length && !data.lives.length ? html`<${Empty}>${t("time.empty")}</${Empty}>`
       : html`<div class="panel-chart"><${Timeline} data=${data} mark=${mark} show=${show} height=${TALL} label=${sentenceOf(task, data, show)} onPoint=${onPoint} onPick=${onPick} /></div>
         <p class="hint">${t("time.hint")}</p>`}

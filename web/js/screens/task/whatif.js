@@ -1,15 +1,13 @@
 // Another config on the task's own recorded past, beside the one it has: what would have been filled, at what price.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../../html.js";
 import { call } from "../../api.js";
 import { clock, count, money, percent, perToken, secondsOf, unitName } from "../../format.js";
-import { useAct } from "../../load.js";
-import { link } from "../../store.js";
 import { go } from "../../router.js";
 import { t } from "../../texts.js";
 import { reasonOf } from "../../texts/reasons.js";
 import { Check, SatsField } from "../../parts/field.js";
-import { Empty, Refused } from "../../parts/states.js";
+import { Empty, Refused, Skeleton } from "../../parts/states.js";
 
 /** [field, text, least, most, step, how it is written]: what can be slid, by mode. */
 const SLIDERS = {
@@ -18,6 +16,8 @@ const SLIDERS = {
   all: [["bidCount", "count", 1, 20, 1, count], ["bidExpiryMinutes", "expiry", 15, 240, 5, count], ["updateTolerance", "tolerance", 0.005, 0.2, 0.005, percent]],
 };
 
+const REST_MS = 350;
+
 const slidersOf = ({ bidMode, bidLevels }) => [...(bidLevels ? [] : SLIDERS[bidMode]), ...SLIDERS.all.filter(([field]) => field !== "bidCount" || !bidLevels)];
 
 export function WhatIf({ task }) {
@@ -25,19 +25,29 @@ export function WhatIf({ task }) {
   const [changes, setChanges] = useState({});
   const [found, setFound] = useState(null);
   const [refusal, setRefusal] = useState(null);
-  const { isBusy, run } = useAct();
+  const [turn, setTurn] = useState(0);
+  const [isBusy, setBusy] = useState(false);
   const set = (field) => (value) => setChanges((old) => (value === null || value === config[field] ? without(old, field) : { ...old, [field]: value }));
   const value = (field) => changes[field] ?? config[field];
-  const attempt = () => run(async () => {
-    setRefusal(null);
-    try {
-      setFound(await call("POST", `/tasks/${task.id}/replay`, changes));
-    } catch (told) {
-      setRefusal(told);
-    }
-  });
+  // One at a time, the newest wish last: a moment after the sliders rest.
+  const under = useRef(Promise.resolve());
+  useEffect(() => {
+    let isOld = false;
+    const timer = setTimeout(() => {
+      under.current = under.current.then(async () => {
+        if (isOld) return;
+        setBusy(true);
+        const [answer, told] = await call("POST", `/tasks/${task.id}/replay`, changes).then((found) => [found, null], (refused) => [null, refused]);
+        setBusy(false);
+        if (isOld) return;
+        setRefusal(told);
+        if (answer) setFound(answer);
+      });
+    }, REST_MS);
+    return () => (clearTimeout(timer), (isOld = true));
+  }, [task.id, changes, turn]);
   const isNothing = Object.keys(changes).length === 0;
-  return html`<div class="panel-body whatif"><form class="form" onSubmit=${(event) => (event.preventDefault(), attempt())}><p class="quiet">${t("whatif.what")}</p>
+  return html`<div class="panel-body whatif"><form class="form" onSubmit=${(event) => event.preventDefault()}><p class="quiet">${t("whatif.what")}</p>
       ${slidersOf(config).map(([field, name, min, max, step, write]) => html`<${Slider} key=${field} label=${t(`whatif.${name}`)} value=${value(field)} before=${config[field]} min=${min} max=${max} step=${step} write=${write} onChange=${set(field)} />`)}
       ${config.bidMode === "fixed" && !config.bidLevels && ["high", "low"].map((end) => {
         const field = end === "high" ? "bidFixedHigh" : "bidFixedLow";
@@ -45,11 +55,11 @@ export function WhatIf({ task }) {
       })}
       <${SatsField} label=${t("whatif.hardcap")} value=${value("hardcapSats")} onChange=${set("hardcapSats")} />
       <${Check} label=${t("whatif.outbid")} value=${value("outbidEnabled")} onChange=${set("outbidEnabled")} />
-      <div class="whatif-acts"><button class="button primary" disabled=${isBusy || link.value === "offline"} aria-busy=${isBusy}>${t(isBusy ? "whatif.trying" : "whatif.try")}</button>
-        <button class="button" type="button" disabled=${isNothing} onClick=${() => setChanges({})}>${t("whatif.reset")}</button>
-        <button class="button" type="button" disabled=${isNothing} onClick=${() => go(`/tasks/${task.id}/edit`, changes)}>${t("whatif.use")}</button></div></form>
-    <div class="whatif-result" aria-live="polite">${isBusy && html`<${Slow} />`}
-      ${refusal && (refusal.status === 409 ? html`<${Empty}>${t("whatif.none")}</${Empty}>` : html`<${Refused} refusal=${refusal} />`)}
+      <div class="whatif-acts"><button class="button primary" type="button" disabled=${isNothing} onClick=${() => go(`/tasks/${task.id}/edit`, changes)}>${t("whatif.use")}</button>
+        <button class="button" type="button" disabled=${isNothing} onClick=${() => setChanges({})}>${t("whatif.reset")}</button></div></form>
+    <div class=${`whatif-result ${isBusy ? "is-reading" : ""}`} aria-busy=${isBusy}>${isBusy && html`<${Slow} />`}
+      ${!found && !refusal && html`<${Skeleton} rows=${1} tall=${320} />`}
+      ${refusal && (refusal.status === 409 ? html`<${Empty}>${t("whatif.none")}</${Empty}>` : html`<${Refused} refusal=${refusal} again=${() => setTurn(turn + 1)} />`)}
       ${found && !refusal && html`<${Result} found=${found} isRune=${task.type === "rune"} />`}</div></div>`;
 }
 
