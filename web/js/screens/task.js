@@ -50,14 +50,14 @@ function Page({ task, query }) {
   }, [pointed]);
   const past = useMoment(id, chosen);
   const first = useLoad(() => (momentOf(id).peek() ? Promise.resolve(true) : readMoment(id).then(() => true)), [id]);
-  const moment = chosen === null ? momentOf(id).value : past.moment;
+  // Until a moment is here the one before stays, so that nothing moves under the pointer.
+  const moment = chosen === null ? momentOf(id).value : past.moment || momentOf(id).value;
   const isReading = chosen !== null && past.time !== chosen;
   return html`<div class="page task-page"><${Head} task=${task} />
     <div class="task-grid">
       ${chosen !== null && past.refusal && !isReading && html`<div class="span"><${Refused} refusal=${past.refusal} /></div>`}
       ${moment ? html`<${Decision} task=${task} moment=${moment} chosen=${chosen} isReading=${isReading} onBack=${() => pick(null)} />`
-        : chosen !== null ? html`<div class="span"><${Skeleton} rows=${1} tall=${430} /></div>`
-        : html`<div class="span"><${Loaded} from=${{ ...first, value: null }} rows=${1} tall=${430} /></div>`}
+        : html`<div class="span"><${Loaded} from=${{ ...first, value: null }} rows=${1} tall=${532} /></div>`}
       <${Past} task=${task} query=${query} mark=${chosen} onPoint=${point} onPick=${pick} />
     </div>
     <${Tabs} task=${task} query=${query} moment=${moment} isPast=${chosen !== null} /></div>`;
@@ -80,7 +80,7 @@ function Decision({ task, moment, chosen, isReading, onBack }) {
       ${hasNumbers ? html`<${LadderNumbers} picture=${picture} />` : html`<${Ladder} picture=${picture} />`}
       <${BookNote} decision=${decision} market=${market} isNow=${isNow} isRunning=${task.isRunning} hasCycle=${moment.cycle !== null} /></section>
     <section class=${`panel why ${isReading ? "is-reading" : ""}`} tabindex="0" aria-labelledby="why-title">
-      <header class="panel-head"><h2 id="why-title">${t("why.title")}<span class="count">${isNow ? t("why.now") : t("why.at", { time: clock(chosen, now.peek()) })}</span></h2>
+      <header class="panel-head"><h2 id="why-title">${t("why.title")}<span class="count">${isNow ? t("why.now") : isReading ? t("why.reads") : t("why.at", { time: clock(chosen, now.peek()) })}</span></h2>
         ${!isNow && html`<button class="button small" onClick=${onBack}>${t("why.back")}</button>`}</header>
       <${Why} decision=${decision} time=${chosen} wants=${isNow ? wantsOf(decision, { me: me.value, wallet: wallet.value }) : []} /></section>`;
 }
@@ -94,7 +94,7 @@ function Age({ decision, chosen }) {
 /** What the picture does not know of others, and how it can. */
 function BookNote({ decision, market, isNow, isRunning, hasCycle }) {
   if (!hasCycle) return html`<p class="hint">${t("ladder.past_unknown")}</p>`;
-  if (decision.book.bids !== null || (isNow && !isRunning)) return null;
+  if (decision.book.bids !== null || (isNow && !isRunning)) return html`<p class="hint" />`;
   if (market.book?.bids) return html`<p class="hint">${t("ladder.others_at", { time: clock(market.book.takenAt, now.peek()) })}</p>`;
   return html`<p class="hint">${t("ladder.others_unknown")}
     ${isNow && market.isCounted && html` <button class="plain link" disabled=${link.value === "offline"} onClick=${() => market.again().catch(() => {})}>${t("ladder.others_read")}</button> ${t("ladder.others_cost")}`}</p>`;
