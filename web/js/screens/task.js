@@ -71,7 +71,7 @@ function Decision({ task, moment, chosen, isReading, onBack }) {
   const market = useMarketBook(task, isNow && task.isRunning && moment.cycle !== null && decision.book.bids === null);
   const picture = { ...decision, ...decision.book, name: task.slug, bids: decision.book.bids || market.book?.bids || null };
   if (!moment.cycle && !decision.rungs.length) {
-    return html`<section class="panel span"><${Empty} title=${t("ladder.no_cycle.title")}>${isNow ? t(`ladder.no_cycle.${task.isRunning ? "running" : "stopped"}`) : decision.unknown}</${Empty}>
+    return html`<section class=${`panel span ${isNow ? "" : "ladder-none"}`}><${Empty} title=${t("ladder.no_cycle.title")}>${isNow ? t(`ladder.no_cycle.${task.isRunning ? "running" : "stopped"}`) : decision.unknown}</${Empty}>
       ${decision.faults.length > 0 && html`<${Why} decision=${decision} time=${chosen} />`}</section>`;
   }
   return html`<section class=${`panel ladder-panel ${isReading ? "is-reading" : ""}`} aria-labelledby="ladder-title">

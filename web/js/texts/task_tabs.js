@@ -137,7 +137,7 @@ define({
   "whatif.at_least": ({ value }) => `at least ${value}`,
   "whatif.unknown": "not recorded",
   "whatif.gaps": "What the recording lacks",
-  "whatif.gap": ({ what, missing, of }) => `${what}: missing in ${count(missing)} of ${count(of)}.`,
+  "whatif.gap": ({ what, missing, of }) => `${what}: missing in ${missing === of ? "all" : `${count(missing)} of`} ${count(of)}.`,
   "whatif.gap.sales": "Sales into bids, which are read only when a bid of your own has gone",
   "whatif.gap.bids": "Bids of others, which your settings do not read",
   "whatif.gap.trait": "Bids and listings of this trait",
