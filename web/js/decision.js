@@ -123,8 +123,9 @@ export function decisionOf(task, moment, records, isNow) {
   const orders = new Map(standing.map((order) => [order.id, order]));
   const taken = new Map();
   const empty = [];
+  const notes = notesOf(cycle, record);
   const unpriced = new Map();
-  for (const note of notesOf(cycle, record)) {
+  for (const note of notes) {
     const order = orderOf(note, orders, taken, time - 5);
     if (order) taken.set(order.id, note);
     // A bid that ended since is neither here nor missing: the next cycle says what takes its place.
@@ -154,6 +155,7 @@ export function decisionOf(task, moment, records, isNow) {
     feeReserve: cycle?.feeReserve ?? null,
     signed: record?.detail?.signed || [],
     rungs: [...live, ...empty].sort((a, b) => (b.unit ?? b.price) - (a.unit ?? a.price)),
+    planned: notes.length,
     unpriced: [...unpriced.values()],
     cancelled: gone.map((each) => ({ ...each, unit: unitOf(each.price, quantityOf(config)) })),
     filled: (record?.detail?.filled || []).map(({ order }) => ({ order, price: known.get(order)?.priceSats, unit: unitOf(known.get(order)?.priceSats, quantityOf(config)) })),

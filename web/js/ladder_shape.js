@@ -109,7 +109,7 @@ export function ladderShape(picture, width, height, isNarrow) {
     asks: { line: line(asks.points), area: area(asks.points) },
     rungs: placed,
     labels: isNarrow ? onBars(labels.filter((label) => label.kind === "rung")) : spreadOut(labels, GAP, height - 2),
-    spread: spreadOf(picture, own, placed, y, isNarrow ? 34 : 22),
+    spread: spreadOf(picture, own, [...placed.map((rung) => rung.y), ...wordsOfCap(picture.cap, max, y)], y, isNarrow ? 34 : 22),
   };
 }
 
@@ -124,12 +124,15 @@ function onBars(labels) {
     .filter((label) => label.y - last >= 24 && ((last = label.y), true));
 }
 
+/** The line of a cap within the picture, and the top of the words above it. */
+const wordsOfCap = (cap, max, y) => (cap && cap < max ? [y(cap) - 16, y(cap)] : []);
+
 /** The way from the floor to the best bid, with the middle of its largest free stretch; null where no word fits. */
-function spreadOf(picture, own, rungs, y, room) {
+function spreadOf(picture, own, taken, y, room) {
   const best = Math.max(picture.bids?.[0]?.price ?? 0, ...own);
   if (!picture.floor || !best || best >= picture.floor) return null;
   const [top, bottom] = [y(picture.floor), y(best)];
-  const lines = [top, ...rungs.map((rung) => rung.y).filter((each) => each > top && each < bottom), bottom].sort((a, b) => a - b);
+  const lines = [top, ...taken.filter((each) => each > top && each < bottom), bottom].sort((a, b) => a - b);
   let widest = [0, 0];
   for (let i = 1; i < lines.length; i += 1) if (lines[i] - lines[i - 1] > widest[1] - widest[0]) widest = [lines[i - 1], lines[i]];
   return widest[1] - widest[0] < room ? null : { share: (picture.floor - best) / picture.floor, y: (widest[0] + widest[1]) / 2 };

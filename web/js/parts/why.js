@@ -3,7 +3,7 @@ import { html } from "../html.js";
 import { amount, percent, span } from "../format.js";
 import { now } from "../store.js";
 import { t } from "../texts.js";
-import { FAULTS, detailWords, markOf, reasonOf } from "../texts/reasons.js";
+import { FAULTS, detailWords, markOf, plainWords, reasonOf } from "../texts/reasons.js";
 import { Price } from "./ladder.js";
 
 /** `decision` as decision.js makes it; `time` is the moment looked at, null for now; `wants` are sentences of what more bids need. */
@@ -24,7 +24,7 @@ export function Why({ decision, time, wants = [] }) {
     <ol class="rungs">${decision.rungs.map((rung) => html`<${Rung} key=${rung.key} rung=${rung} time=${time} once=${once} isRune=${isRune} />`)}</ol>
     ${decision.unpriced.length > 0 && html`<ul class="why-more">${decision.unpriced.map((each) => html`<li key=${each.reason}>
       <b class=${reasonOf(each.reason).kind}>${t("why.unpriced", { count: each.count, why: reasonOf(each.reason).title })}</b> <span class="quiet">${once(each.reason)} ${detailWords(each.detail)}</span></li>`)}</ul>`}
-    ${!decision.rungs.length && !decision.unpriced.length && html`<p class="why-line quiet">${t("why.no_rungs")}</p>`}
+    ${!decision.rungs.length && !decision.unpriced.length && html`<p class="why-line quiet">${t(decision.planned ? "why.all_ended" : "why.no_rungs")}</p>`}
     ${wants.length > 0 && html`<h3>${t("why.wants")}</h3><ul class="why-more">${wants.map((each) => html`<li key=${each}>${each}</li>`)}</ul>`}
     ${decision.cancelled.length > 0 && html`<h3>${t("why.cancelled")}</h3><ul class="why-more">${decision.cancelled.map((bid) => html`<li key=${bid.order}>
       ${priceOf(bid, isRune)} <b>${reasonOf(bid.reason).title}.</b> <span class="quiet">${once(bid.reason)}</span></li>`)}</ul>`}
@@ -36,8 +36,9 @@ export function Why({ decision, time, wants = [] }) {
 const Note = ({ title, why }) => html`<div class="note"><b>${title}</b><span class="quiet">${why}</span></div>`;
 
 function Fault({ fault, text }) {
-  const [title, what] = FAULTS[fault.code] || [text, ""];
-  return html`<div class="note bad"><b>${title}</b><span>${what}</span>${text && text !== title && html`<small class="quiet">${text}</small>`}</div>`;
+  const words = plainWords(text);
+  const [title, what] = fault.code === "other" ? [words, ""] : FAULTS[fault.code] || [words, ""];
+  return html`<div class="note bad"><b>${title}</b>${what && html`<span>${what}</span>`}${words && words !== title && html`<small class="quiet">${words}</small>`}</div>`;
 }
 
 function Rung({ rung, time, once, isRune }) {

@@ -27,6 +27,7 @@ define({
   "why.ended": "past its end",
   "why.dry": "What would be placed. Nothing is on the market, and nothing can be bought.",
   "why.no_rungs": "No rung was planned.",
+  "why.all_ended": "None of the bids that were planned is open any more.",
   "why.wants": "Bidding more needs",
   "why.cancelled": "Cancelled",
   "why.filled": "Filled",

@@ -167,6 +167,9 @@ export function detailWords(detail) {
   return DETAILS[detail] || "";
 }
 
+/** A server's words about what it could not do, as they are said to people. */
+export const plainWords = (text) => (text || "").replace(/\bfailed to\b/g, "could not").replace(/^./, (first) => first.toUpperCase());
+
 const unknown = (code) => [String(code).replaceAll("_", " "), "", "keep"];
 
 /** {title, why, kind} of a reason or a fate. */

@@ -5,7 +5,7 @@ import { money, percent, unitName } from "../../format.js";
 import { useAct } from "../../load.js";
 import { link, momentOf, restraintOf, venues } from "../../store.js";
 import { t } from "../../texts.js";
-import { faultOf } from "../../texts/reasons.js";
+import { faultOf, plainWords } from "../../texts/reasons.js";
 import { Icon } from "../../parts/icon.js";
 import { NextCycle, State } from "../../parts/state.js";
 import { brakeTask, confirmStart, confirmStop, startTask, stopTask } from "./acts.js";
@@ -57,8 +57,9 @@ export function rangeWords(config) {
 function Trouble({ task }) {
   const newest = momentOf(task.id).value;
   if (!task.lastError || (task.lastErrorCode !== "given_up" && task.isRunning && newest?.cycle)) return null;
-  const { title, why } = faultOf(task);
-  return html`<div class="note bad" role="alert"><b>${title}</b>${why && html`<span>${why}</span>`}${task.lastError !== title && html`<small class="quiet">${task.lastError}</small>`}
+  const words = plainWords(task.lastError);
+  const { title, why } = task.lastErrorCode === "other" ? { title: words, why: "" } : faultOf(task);
+  return html`<div class="note bad" role="alert"><b>${title}</b>${why && html`<span>${why}</span>`}${words !== title && html`<small class="quiet">${words}</small>`}
     ${task.lastErrorCode === "given_up" && html`<${LogEnd} id=${task.id} />`}</div>`;
 }
 
@@ -66,6 +67,6 @@ function Held({ task }) {
   const { isBusy, run } = useAct();
   const { state, scope } = restraintOf(task.id);
   if (state === "run") return null;
-  return html`<div class="note"><span>${t("task.held", { state: t(`state.${state}`), by: t(`brake.by.${scope}`) })}</span>
+  return html`<div class="note task-held"><span>${t("task.held", { state: t(`state.${state}`), by: t(`brake.by.${scope}`) })}</span>
     ${scope === "task" && html`<button class="button" disabled=${isBusy || link.value === "offline"} onClick=${() => run(() => brakeTask(task, "run", state))}>${t("task.brake.lift")}</button>`}</div>`;
 }

@@ -28,11 +28,13 @@ export function Past({ task, query, mark, onPoint, onPick }) {
     ${load.refusal && html`<div class="panel-body"><${Refused} refusal=${load.refusal} again=${load.again} /></div>`}
     ${!data ? !load.refusal && html`<div class="panel-body"><${Skeleton} rows=${1} tall=${TALL} /></div>`
       : hasNumbers ? html`<${TimeNumbers} columns=${data.columns} isRune=${task.type === "rune"} onPick=${onPick} />`
-      : !data.columns.time.length && !data.lives.length ? html`<${Empty}>${t("time.empty")}</${Empty}>`
+      : !hasPrices(data) ? html`<${Empty}>${t("time.empty")}</${Empty}>`
       : html`<div class="panel-chart"><${Timeline} data=${data} mark=${mark} show=${show} height=${TALL} label=${sentenceOf(task, data, show)} onPoint=${onPoint} onPick=${onPick} /></div>
         <p class="hint">${t("time.hint")}</p>`}
   </section>`;
 }
+
+const hasPrices = ({ columns, lives }) => lives.length > 0 || columns.floor.some((each) => each !== null) || columns.reference.some((each) => each !== null);
 
 const Legend = ({ hasLives }) => html`<span class="legend"><span><i class="k-floor" />${t("legend.floor")}</span><span><i class="k-reference" />${t("legend.reference")}</span>
   <span><i class="k-own" />${t("legend.lives")}</span>${hasLives && html`<span><i class="k-band" />${t("legend.range")}</span>`}<span><i class="k-star">★</i>${t("legend.filled")}</span></span>`;
