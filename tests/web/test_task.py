@@ -37,7 +37,6 @@ def running(person: Person, config: dict[str, Any]) -> int:
 
 
 def opened(visitor: Visitor, person: Person, task: int, query: str = "") -> Page:
-    visitor.allow("favicon")  # of the bare page on which the token is given
     visitor.give_token(person)
     page = visitor.open(f"#/tasks/{task}{query}")
     expect(page.get_by_role("heading", level=1)).to_have_text(person.get(task)["slug"])
@@ -45,7 +44,7 @@ def opened(visitor: Visitor, person: Person, task: int, query: str = "") -> Page
 
 
 def rows(page: Page) -> Locator:
-    return page.locator(".rungs li")
+    return page.locator(".why-rungs li")
 
 
 def test_the_ladder_says_of_each_rung_what_the_service_says(
@@ -261,3 +260,22 @@ def test_a_rune_has_prices_per_token_whatever_each_order_buys(
     assert len({bid["quantity"] for bid in bids}) > 1, "each rung buys another quantity"
     for i, bid in enumerate(sorted(bids, key=lambda bid: -bid["price"] / bid["quantity"])):
         expect(rows(page).nth(i)).to_contain_text(f"{bid['price'] / bid['quantity']:.4f}".rstrip("0").rstrip("."))
+
+
+def test_what_if_tries_other_settings_on_the_recorded_past(
+    visitor: Visitor, service: Installation, person: Person
+) -> None:
+    task = running(person, ladder(market(service, "task-whatif"), outbidEnabled=True))
+    person.next_cycle(task, 2)
+    page = opened(visitor, person, task, "?tab=whatif")
+    placed = page.get_by_role("row", name=re.compile("^Bids placed"))
+    expect(placed.get_by_role("cell")).to_have_text(["3", "3"])
+
+    page.get_by_role("slider", name="Bids").fill("2")
+
+    expect(placed.get_by_role("cell")).to_have_text(["3", "2"])
+    told = person.ok("POST", f"/api/tasks/{task}/replay", {"bidCount": 2})
+    assert (told["own"]["placed"], told["changed"]["placed"]) == (3, 2)
+    assert person.get(task)["config"]["bidCount"] == 3, "nothing is changed by trying"
+    edit = page.get_by_role("button", name="Use these")
+    expect(edit).to_be_enabled()

@@ -93,9 +93,12 @@ function sentenceOf(picture, shape, show) {
   return t("ladder.sentence", { name: picture.name, floor: show(picture.floor), others: picture.bids && picture.bids.reduce((sum, level) => sum + level.orders, 0), bids, none });
 }
 
-/** What the ladder's colours are. */
-export const LadderLegend = () => html`<span class="legend"><span><i class="k-own" />${t("legend.own")}</span><span><i class="k-bid" />${t("legend.bids")}</span>
-  <span><i class="k-ask" />${t("legend.asks")}</span><span><i class="k-band" />${t("legend.range")}</span></span>`;
+/** What the ladder's lines are, each by its colour and its shape. */
+export const LadderLegend = () => html`<span class="legend">
+  <span><svg class="k-own-bar" viewBox="0 0 18 12" aria-hidden="true"><path d="M4 6h14" /><circle cx="4" cy="6" r="4" /></svg>${t("legend.own")}</span>
+  <span><svg class="k-bids" viewBox="0 0 18 12" aria-hidden="true"><path d="M1 2h6v4h5v4h5" /></svg>${t("legend.bids")}</span>
+  <span><svg class="k-asks" viewBox="0 0 18 12" aria-hidden="true"><path d="M1 10h6v-4h5v-4h5" /></svg>${t("legend.asks")}</span>
+  <span><i class="k-band" />${t("legend.range")}</span></span>`;
 
 /** The same as numbers: rows for a table. */
 export function ladderRows(picture) {

@@ -21,7 +21,7 @@ export function Why({ decision, time, wants = [] }) {
     ${decision.hold && html`<${Note} title=${reasonOf(decision.hold).title} why=${once(decision.hold)} />`}
     ${decision.marks.map((mark) => html`<${Note} key=${mark} title=${markOf(mark).title} why=${markOf(mark).why} />`)}
     ${decision.isDry && html`<p class="why-line"><b>${t("state.dry")}.</b> ${t("why.dry")}</p>`}
-    <ol class="rungs">${decision.rungs.map((rung) => html`<${Rung} key=${rung.key} rung=${rung} time=${time} once=${once} isRune=${isRune} />`)}</ol>
+    <ol class="why-rungs">${decision.rungs.map((rung) => html`<${Rung} key=${rung.key} rung=${rung} time=${time} once=${once} isRune=${isRune} />`)}</ol>
     ${decision.unpriced.length > 0 && html`<ul class="why-more">${decision.unpriced.map((each) => html`<li key=${each.reason}>
       <b class=${reasonOf(each.reason).kind}>${t("why.unpriced", { count: each.count, why: reasonOf(each.reason).title })}</b> <span class="quiet">${once(each.reason)} ${detailWords(each.detail)}</span></li>`)}</ul>`}
     ${!decision.rungs.length && !decision.unpriced.length && html`<p class="why-line quiet">${t(decision.planned ? "why.all_ended" : "why.no_rungs")}</p>`}

@@ -40,6 +40,11 @@ export function WhatIf({ task }) {
         const [answer, told] = await call("POST", `/tasks/${task.id}/replay`, changes).then((found) => [found, null], (refused) => [null, refused]);
         setBusy(false);
         if (isOld) return;
+        if (told?.status === 429) {
+          // Another of one's own runs, in another tab perhaps: this one comes after it.
+          setTimeout(() => isOld || setTurn((old) => old + 1), 1000 * (told.retryAfterS || 1));
+          return;
+        }
         setRefusal(told);
         if (answer) setFound(answer);
       });
@@ -68,7 +73,7 @@ const without = (values, field) => Object.fromEntries(Object.entries(values).fil
 function Slider({ label, value, before, min, max, step, write, onChange }) {
   const shown = value ?? min;
   return html`<label class="field slider"><span>${label}<output>${value === null ? t("set.service") : write(shown)}${value !== before && before !== null && html` <span class="quiet">${t("set.today", { value: write(before) })}</span>`}</output></span>
-    <input type="range" min=${Math.min(min, shown)} max=${Math.max(max, shown)} step=${step} value=${shown} onInput=${(event) => onChange(Number(event.target.value))} /></label>`;
+    <input type="range" aria-label=${label} aria-valuetext=${write(shown)} min=${Math.min(min, shown)} max=${Math.max(max, shown)} step=${step} value=${shown} onInput=${(event) => onChange(Number(event.target.value))} /></label>`;
 }
 
 /** A word for what takes longer than two seconds. */
