@@ -184,6 +184,15 @@ def test_a_bid_that_ended_since_is_neither_shown_nor_called_missing(javascript: 
     assert [each["price"] for each in then["rungs"]] == [900, 750], "at that moment it stood"
 
 
+def test_a_filled_bid_has_the_price_that_earlier_cycles_knew(javascript: Modules) -> None:
+    before = {"time": TIME - 30, "detail": {"bids": [{"order": 7, "priceSats": 900, "reason": "kept"}]}}
+    record = {"time": TIME + 1, "detail": {"rungs": [], "bids": [], "cancelled": [], "filled": [{"order": 7}]}}
+
+    found = decided(javascript, moment([], []), [before, record])
+
+    assert found["filled"] == [{"order": 7, "price": 900, "unit": 900}]
+
+
 def test_own_listings_are_no_floor_and_rungs_without_a_price_are_counted(javascript: Modules) -> None:
     found = decided(javascript, moment([note(0, None, "halt"), note(1, None, "halt")], []), [])
 

@@ -52,6 +52,12 @@ export function rangeOf(config, reference) {
 export const recordOf = (records, time) =>
   (time && records?.find((each) => each.time >= Math.floor(time) && each.time - time < CYCLE_S)) || null;
 
+/** Bids by their order, as the cycles up to a record knew them: a filled one stands in those before it. */
+function bidsIn(records, record) {
+  const until = record ? records.indexOf(record) + 1 : 0;
+  return new Map((records || []).slice(0, until).flatMap((each) => each.detail?.bids || []).map((bid) => [bid.order, bid]));
+}
+
 /** The rungs of a decision with all that is known of each, in their order. */
 function notesOf(cycle, record) {
   const recorded = record?.detail?.rungs?.map((note) => ({ ...note, price: note.priceSats }));
@@ -134,7 +140,7 @@ export function decisionOf(task, moment, records, isNow) {
     else unpriced.set(note.reason, { reason: note.reason, detail: note.detail, count: (unpriced.get(note.reason)?.count || 0) + 1 });
   }
   const live = standing.map((order) => liveRung(order, taken.get(order.id), isNow, doomed, reference));
-  const known = new Map((record?.detail?.bids || []).map((bid) => [bid.order, bid]));
+  const known = bidsIn(records, record);
   const gone = record?.detail?.cancelled
     ? record.detail.cancelled.map((id) => ({ order: id, price: known.get(id)?.priceSats, reason: known.get(id)?.reason || "no_rung" }))
     : (cycle?.cancels || []).filter((cancel) => !orders.has(cancel.order));

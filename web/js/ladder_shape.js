@@ -97,7 +97,7 @@ export function ladderShape(picture, width, height, isNarrow) {
   const own = rungs.filter((rung) => rung.isLive).map((rung) => rung.unit);
   const placed = rungs.map((rung) => ({ ...rung, y: y(rung.unit), place: rung.isLive ? placeOf(rung, picture.bids, own) : null }));
   const floorY = picture.floor ? y(picture.floor) : null;
-  const tall = isTight(placed.length) ? LOW : TALL;
+  const tall = isTight(placed.length + 1) ? LOW : TALL;
   const labels = placed.map((rung) => ({ kind: "rung", rung, y: rung.y, tall }));
   if (floorY !== null) labels.push({ kind: "floor", y: floorY, tall: 20 });
   return {

@@ -29,7 +29,7 @@ export function Why({ decision, time, wants = [] }) {
     ${decision.cancelled.length > 0 && html`<h3>${t("why.cancelled")}</h3><ul class="why-more">${decision.cancelled.map((bid) => html`<li key=${bid.order}>
       ${priceOf(bid, isRune)} <b>${reasonOf(bid.reason).title}.</b> <span class="quiet">${once(bid.reason)}</span></li>`)}</ul>`}
     ${decision.filled.length > 0 && html`<h3>${t("why.filled")}</h3><ul class="why-more">${decision.filled.map((bid) => html`<li key=${bid.order}>
-      <span class="good-text" aria-hidden="true">★</span> ${priceOf(bid, isRune)} <span class="quiet">${t("why.order", { id: bid.order })}</span></li>`)}</ul>`}
+      <span class="good-text" aria-hidden="true">★</span> ${bid.price && priceOf(bid, isRune)} <span class="quiet">${t("why.order", { id: bid.order })}</span></li>`)}</ul>`}
   </div>`;
 }
 

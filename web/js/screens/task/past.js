@@ -77,7 +77,7 @@ function dataOf(task, { series, orders, seconds }, records, now) {
   const gap = gapOf(series.step, config.loopSeconds);
   const columns = columnsOf(series, records, now - seconds, now, gap);
   // A young task's hour is not drawn as an empty one.
-  const from = Math.min(Math.max(now - seconds, columns.time[0] ?? 0), now - Math.min(seconds, 300));
+  const from = Math.min(Math.max(now - seconds, columns.time[0] ?? 0), now - Math.min(seconds, 60));
   const lives = livesOf([...orders.values()], from, now);
   const isPercent = config.bidMode !== "fixed" && !config.bidLevels;
   const range = isPercent ? { low: config.bidPercentLow, high: config.bidPercentHigh } : null;
