@@ -50,6 +50,7 @@ define({
   "ladder.no_cycle.stopped": "Start the task: it reads the order book, and then you see what was decided, and why.",
   "numbers.show": "As numbers",
   "numbers.hide": "As a picture",
+  "numbers.label": ({ name }) => `${name}, as numbers`,
   "numbers.what": "What",
   "numbers.price": "Price",
   "numbers.quantity": "Quantity",

@@ -20,7 +20,7 @@ export function LadderNumbers({ picture }) {
     { name: t("numbers.quantity"), isNumber: true, cell: (row) => count(row.quantity) },
     { name: t("numbers.rank"), isNumber: true, cell: (row) => (place(row) ? rankWords(place(row)) : "") },
   ];
-  return html`<div class="scrolls"><${Table} label=${t("ladder.title")} columns=${columns} rows=${ladderRows(picture).slice(0, MOST_ROWS)} keyOf=${(row) => row.key} /></div>`;
+  return html`<div class="scrolls"><${Table} label=${t("numbers.label", { name: t("ladder.title") })} columns=${columns} rows=${ladderRows(picture).slice(0, MOST_ROWS)} keyOf=${(row) => row.key} /></div>`;
 }
 
 export function TimeNumbers({ columns: past, isRune, onPick }) {
@@ -32,5 +32,5 @@ export function TimeNumbers({ columns: past, isRune, onPick }) {
     { name: t("numbers.time"), cell: (row) => html`<button class="plain link" title=${iso(row.time)} onClick=${() => onPick(row.time)}>${clock(row.time)}</button>` },
     price("floor"), price("reference"), price("top"), price("low"),
   ];
-  return html`<div class="scrolls"><${Table} label=${t("time.title")} columns=${columns} rows=${known} keyOf=${(row) => row.time} /></div>`;
+  return html`<div class="scrolls"><${Table} label=${t("numbers.label", { name: t("time.title") })} columns=${columns} rows=${known} keyOf=${(row) => row.time} /></div>`;
 }
