@@ -10,7 +10,8 @@ import { cyclesOf, link, listingIds, me, momentOf, now, readMoment, taskIds, tas
 import { t } from "../texts.js";
 import "../texts/task.js";
 import { Ladder, LadderLegend } from "../parts/ladder.js";
-import { Empty, Loaded, Refused, Skeleton } from "../parts/states.js";
+import { Empty, Loaded, Refused, Skeleton, wordsOf } from "../parts/states.js";
+import { toast } from "../parts/toast.js";
 import { Why } from "../parts/why.js";
 import { Head } from "./task/head.js";
 import { LadderNumbers, NumbersSwitch } from "./task/numbers.js";
@@ -97,5 +98,5 @@ function BookNote({ decision, market, isNow, isRunning, hasCycle }) {
   if (decision.book.bids !== null || (isNow && !isRunning)) return html`<p class="hint" />`;
   if (market.book?.bids) return html`<p class="hint">${t("ladder.others_at", { time: clock(market.book.takenAt, now.peek()) })}</p>`;
   return html`<p class="hint">${t("ladder.others_unknown")}
-    ${isNow && market.isCounted && html` <button class="plain link" disabled=${link.value === "offline"} onClick=${() => market.again().catch(() => {})}>${t("ladder.others_read")}</button> ${t("ladder.others_cost")}`}</p>`;
+    ${isNow && market.isCounted && html` <button class="plain link" disabled=${link.value === "offline"} onClick=${() => market.again().catch((refusal) => toast(wordsOf(refusal, { isRead: true }), { isBad: true }))}>${t("ladder.others_read")}</button> ${t("ladder.others_cost")}`}</p>`;
 }

@@ -16,6 +16,7 @@ define({
   "task.edit": "Edit",
   "task.more": "More",
   "task.more.title": ({ name }) => `More about ${name}`,
+  "task.checking": "Checking…",
   "task.starting": "Starting…",
   "task.stopping": "Stopping…",
   "task.config": ({ rungs, range, cap }) => `${bids(rungs)}, ${range}, hard cap ${cap}`,

@@ -18,12 +18,12 @@ export function Head({ task }) {
   const [isActing, setActing] = useState(false);
   const isOffline = link.value === "offline";
   const change = async () => {
-    const [confirm, act] = task.isRunning ? [confirmStop, stopTask] : [confirmStart, startTask];
-    if (!(await confirm(task))) return;
+    const [isAgreed, act] = task.isRunning ? [confirmStop, stopTask] : [confirmStart, startTask];
+    if (!(await isAgreed(task))) return;
     setActing(true);
     await act(task).finally(() => setActing(false));
   };
-  const label = isActing ? t(task.isRunning ? "task.stopping" : "task.starting") : t(task.isRunning ? "task.stop" : "task.start");
+  const label = isActing ? t(task.isRunning ? "task.stopping" : "task.starting") : isBusy && !task.isRunning ? t("task.checking") : t(task.isRunning ? "task.stop" : "task.start");
   return html`<header class="page-head task-head"><a class="button back" href="#/bids" aria-label=${t("task.back")}><${Icon} name="back" /></a>
       <div class="task-name"><h1>${task.slug}</h1><div class="task-sub"><${State} task=${task} /><${NextCycle} task=${task} /><span class="quiet">${lineOf(task)}</span></div></div>
       <div class="acts"><button class=${`button ${task.isRunning ? "" : "primary"}`} data-key="s" disabled=${isBusy || isOffline} aria-busy=${isActing}
