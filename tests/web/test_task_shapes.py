@@ -75,7 +75,7 @@ def test_no_label_covers_another_or_leaves_the_picture(javascript: Modules, unit
         assert len(labels) == len(rungs) + 1
         assert all(each["tall"] / 2 <= each["at"] <= height - each["tall"] / 2 for each in labels)
     for above, below in pairwise(labels):
-        free = 24 if is_narrow else (above["tall"] + below["tall"]) / 2
+        free = 30 if is_narrow else (above["tall"] + below["tall"]) / 2
         assert below["at"] - above["at"] >= free - 1e-6
 
 

@@ -4,6 +4,7 @@ const PAD = { top: 20, bottom: 14 };
 const TALL = 36; // a label of two lines
 const LOW = 19; // a label of one
 const GAP = 4;
+const ON_BAR = 30; // from one label on a bar to the next: a price above the bar, a place on it
 
 /** Round numbers between two: about `count` of them. */
 export function ticksOf(min, max, count) {
@@ -69,7 +70,7 @@ function endsOf(picture, units) {
 
 /** How tall a ladder of so many labels must be to be read. */
 export function heightOf(labels, isNarrow) {
-  if (isNarrow) return Math.max(340, Math.min(560, 60 + labels * 30));
+  if (isNarrow) return Math.max(340, Math.min(620, 60 + labels * 34));
   return Math.max(430, labels * (isTight(labels) ? LOW + GAP : TALL + GAP) + 50);
 }
 
@@ -115,13 +116,13 @@ export function ladderShape(picture, width, height, isNarrow) {
 
 const placeOf = (rung, others, own) => (rung.rank ? { from: rung.rank, to: rung.rank } : rankOf(rung.unit, others, own));
 
-/** Labels on the bars themselves: those that would cover one above them are left to the list beside. */
+/** Labels on the bars themselves: bids first; one that would cover another is left to the list beside. */
 function onBars(labels) {
-  let last = -Infinity;
-  return [...labels]
-    .sort((a, b) => a.y - b.y)
-    .map((label) => ({ ...label, at: label.y }))
-    .filter((label) => label.y - last >= 24 && ((last = label.y), true));
+  const chosen = [];
+  for (const label of [...labels].sort((a, b) => b.rung.isLive - a.rung.isLive || a.y - b.y)) {
+    if (chosen.every((each) => Math.abs(each.y - label.y) >= ON_BAR)) chosen.push({ ...label, at: label.y });
+  }
+  return chosen.sort((a, b) => a.y - b.y);
 }
 
 /** The line of a cap within the picture, and the top of the words above it. */
