@@ -38,9 +38,9 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     try:
         if options.action == "add":
             now_ms = time.time_ns() // 1_000_000
-            Whitelist.insert(
-                address=options.address, is_admin=options.admin, added_ms=now_ms
-            ).on_conflict_replace().execute()
+            Whitelist.insert(address=options.address, is_admin=options.admin, added_ms=now_ms).on_conflict(
+                conflict_target=[Whitelist.address], preserve=[Whitelist.is_admin, Whitelist.added_ms]
+            ).execute()
             print(f"{options.address} may sign in")
         elif options.action == "remove":
             return _remove(settings, options.address)

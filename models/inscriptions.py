@@ -42,7 +42,10 @@ def cached_wallet(address: str, newer_than_ms: int) -> str | None:
 def store_wallet(address: str, items: str, collections: dict[str, str | None], now_ms: int) -> None:
     """Stores the items of `address`, and each inscription's collection."""
     with transaction():
-        WalletContents.replace(address=address, items=items, fetched_ms=now_ms).execute()
+        new = WalletContents.insert(address=address, items=items, fetched_ms=now_ms)
+        new.on_conflict(
+            conflict_target=[WalletContents.address], preserve=[WalletContents.items, WalletContents.fetched_ms]
+        ).execute()
         for inscription_id, collection_id in collections.items():
             _store(inscription_id, now_ms, collection_id=collection_id)
 

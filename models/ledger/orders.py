@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from peewee import IntegrityError
 
+from models import locks
 from models.base import transaction
 from models.ledger import budget_room, to_list
 from models.ledger import order_statements as statements
@@ -157,7 +158,11 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
     trait_type, trait_value = new.trait or ("", "")
     values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
     values |= {"created_ms": now_ms, "updated_ms": now_ms}
-    with transaction(durable=True):
+    with transaction(durable=True, alone=False):
+        if exposure_limits.installation:
+            locks.installation()
+        locks.user(new.user_id)
+        locks.task_as_it_is(new.task_id)
         standing = tasks.standing(new.task_id, BIDDING, new.token)
         if not standing.may_act:
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
@@ -181,7 +186,7 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
         going = sum(o.id in replaced and o.state == LIVE for o in open_orders(new.task_id)) if replaced else 0
         _check(LedgerLimit.BID_COUNT, exposure_limits.count, task_count - going, 1)
         values["expires_ms"] = _unique_expiry(new.wallet, new.expires_ms)
-        order_id = statements.INSERT.run(**dict.fromkeys(statements.WRITTEN) | values).lastrowid
+        order_id = statements.INSERT.insert(**dict.fromkeys(statements.WRITTEN) | values)
     return Order(id=order_id, **values)
 
 
@@ -270,7 +275,7 @@ def _move(
         "sold_sats": part and part.sats,
         "sold_quantity": part and part.quantity,
     }
-    with transaction(durable=True):
+    with transaction(durable=True, alone=False):
         moved = statements.MOVE.run(
             id=order.id,
             former_state=order.state,
