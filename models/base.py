@@ -7,16 +7,18 @@ A process opens its connection after it was forked or started, never before. Row
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from peewee import SQL, BigAutoField, DatabaseProxy, Model, Node, NodeList, OperationalError, fn
 
-from models.database import DatabaseAway, Postgresql, Sqlite, opened, place
+from models.database import DatabaseAway, Postgresql, Sqlite, Unfit, is_postgresql, opened, place
 
 database = DatabaseProxy()
 log = logging.getLogger(__name__)
+_AGAIN_S = 2.0
 forgets_texts: list[Callable[[], None]] = []  # called before a database of another kind is used
 
 
@@ -31,6 +33,21 @@ def connect(url: str) -> None:
         database.connect()
     except OperationalError as error:
         raise DatabaseAway(f"the database {place(url)} cannot be opened: {error}") from None
+
+
+def connect_in_time(url: str) -> None:
+    """Opens the connection as `connect`, and waits for a PostgreSQL server that cannot be reached, however long.
+
+    For programs that are started with the machine, perhaps before the server is.
+    """
+    while True:
+        try:
+            return connect(url)
+        except DatabaseAway as error:
+            if not is_postgresql(url) or isinstance(error, Unfit):
+                raise
+            log.error("%s; tries again", error)
+            time.sleep(_AGAIN_S)
 
 
 @contextmanager

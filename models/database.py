@@ -41,9 +41,15 @@ _POSTGRESQL_SESSION = {
     "lock_timeout": f"{_BUSY_SECONDS}s",
     "statement_timeout": "60s",
     "idle_in_transaction_session_timeout": "60s",
+    "idle_session_timeout": "0",
+    # So that the locks of a machine that is gone are free soon.
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "20s",
 }
 _POSTGRESQL_PATIENCE = {
-    "connect_timeout": 10,
+    "connect_timeout": 5,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -58,6 +64,10 @@ _NAMES = {"installation": _GATE + 2, "events": _GATE + 3}
 
 class DatabaseAway(BidkeeperError):
     """The database cannot be opened; the message says why, without its password."""
+
+
+class Unfit(DatabaseAway):
+    """The database, or the way to it, does not do what we need: waiting does not help."""
 
 
 class Sqlite(SqliteDatabase):
@@ -155,7 +165,7 @@ class Postgresql(PostgresqlDatabase):
     def at(cls, url: str, *, read_only: bool = False) -> Postgresql:
         """Makes the database at `url`. Raises DatabaseAway without the driver."""
         if find_spec("psycopg") is None:
-            raise DatabaseAway("PostgreSQL needs the driver psycopg: pip install 'bidkeeper[postgres]'")
+            raise Unfit("PostgreSQL needs the driver psycopg: pip install 'bidkeeper[postgres]'")
         return cls(url, prefer_psycopg3=True, autoconnect=False, read_only=read_only)
 
     def init(self, database: str | None, *args: Any, **kwargs: Any) -> None:
@@ -290,6 +300,13 @@ class Postgresql(PostgresqlDatabase):
         if not self._is_lost():
             super().rollback()
 
+    def is_alive(self) -> bool:
+        """Tells whether the connection is still the one that was opened; never connects anew."""
+        if self.is_closed() or self._opened.closed:
+            return False
+        super().execute_sql("SELECT 1")
+        return True
+
     def close(self) -> bool:
         """Closes the connection for good."""
         self._thread = None
@@ -323,11 +340,11 @@ def _escaped(value: str) -> str:
 def _refuse_unfit(info: Any, *, read_only: bool) -> None:
     """Raises DatabaseAway for a server whose promises are not ours."""
     if info.server_version < LEAST_POSTGRESQL * 10_000:
-        raise DatabaseAway(f"PostgreSQL {LEAST_POSTGRESQL} or newer is needed, not {info.server_version // 10_000}")
+        raise Unfit(f"PostgreSQL {LEAST_POSTGRESQL} or newer is needed, not {info.server_version // 10_000}")
     if info.parameter_status("server_encoding") != "UTF8":
-        raise DatabaseAway("the database must be one of encoding UTF8 (CREATE DATABASE ... ENCODING 'UTF8')")
+        raise Unfit("the database must be one of encoding UTF8 (CREATE DATABASE ... ENCODING 'UTF8')")
     if info.parameter_status("in_hot_standby") != "off" and not read_only:
-        raise DatabaseAway("the database is a standby, where nothing can be written")
+        raise Unfit("the database is a standby, where nothing can be written")
 
 
 @cache
@@ -360,7 +377,7 @@ def opened(url: str, *, read_only: bool = False, alone: bool = False) -> Sqlite 
     if scheme == "sqlite" and path:
         return Sqlite.read_only(path, alone=alone) if read_only else Sqlite.at(path)
     if scheme == "unreadable":
-        raise DatabaseAway(f"this user may not read {path}, which has the database's address")
+        raise Unfit(f"this user may not read {path}, which has the database's address")
     if is_postgresql(url):
         return Postgresql.at(url, read_only=read_only)
     raise ValueError(f"not a database this version can use: {scheme}")
