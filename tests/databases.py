@@ -20,6 +20,10 @@ class Another:
     def execute(self, text: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(text.replace("?", self._place), values)
 
+    def executemany(self, text: str, values: Sequence[Sequence[Any]]) -> None:
+        """Carries a change out once for each of these values."""
+        self._connection.cursor().executemany(text.replace("?", self._place), values)
+
     def rows(self, text: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Returns all rows of a query."""
         return list(self.execute(text, values).fetchall())

@@ -17,7 +17,7 @@ BOT = {"name": "bot", "scopes": ["read"]}
 
 
 @pytest.mark.gen_test
-async def test_calls_of_one_minute_are_one_commit_for_each_token(service: Service) -> None:
+async def test_calls_of_one_minute_are_one_commit_for_each_token(only_sqlite: None, service: Service) -> None:
     """Every commit costs a write to the disk, and empties what is kept of task lists."""
     token = (await service.ask("POST", "/api/tokens", BOT)).json["token"]
     connection = database.connection()
