@@ -70,6 +70,10 @@ class Unfit(DatabaseAway):
     """The database, or the way to it, does not do what we need: waiting does not help."""
 
 
+class CommitUnknown(OperationalError):
+    """The connection was lost between a commit and its answer: it may have been carried out."""
+
+
 class Sqlite(SqliteDatabase):
     """An SQLite file, in which one process writes at a time."""
 
@@ -165,7 +169,7 @@ class Postgresql(PostgresqlDatabase):
     def at(cls, url: str, *, read_only: bool = False) -> Postgresql:
         """Makes the database at `url`. Raises DatabaseAway without the driver."""
         if find_spec("psycopg") is None:
-            raise Unfit("PostgreSQL needs the driver psycopg: pip install 'bidkeeper[postgres]'")
+            raise Unfit("PostgreSQL needs the driver psycopg: pip install 'psycopg[binary]>=3.2'")
         return cls(url, prefer_psycopg3=True, autoconnect=False, read_only=read_only)
 
     def init(self, database: str | None, *args: Any, **kwargs: Any) -> None:
@@ -294,6 +298,15 @@ class Postgresql(PostgresqlDatabase):
                 raise
             self._renew()
             super().execute_sql(statement)
+
+    def commit(self) -> None:
+        """Commits. Raises CommitUnknown when the answer does not come."""
+        try:
+            super().commit()
+        except (OperationalError, InterfaceError) as error:
+            if self._is_lost():
+                raise CommitUnknown(str(error)) from error
+            raise
 
     def rollback(self) -> None:
         """Takes the transaction back; where the connection was lost, the server has done so, or will."""

@@ -31,6 +31,9 @@ class Another:
     def commit(self) -> None:
         self._connection.commit()
 
+    def rollback(self) -> None:
+        self._connection.rollback()
+
 
 @contextmanager
 def another(url: str) -> Iterator[Another]:

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
-from models import base, commits, schema
-from models.database import Postgresql, Sqlite
+from core.subscription_plans import DEFAULT_PLANS
+from models import base, commits, schema, sessions, sole, users
+from models import database as kinds
+from models.database import CommitUnknown, Postgresql, Sqlite
+from models.events import outbox
+from models.events.table import FILL
+from models.ledger import orders
+from models.ledger.orders import ExposureLimits
+from models.users import User
 from tests import postgresql
+from tests.databases import another
 from tests.models.test_migrations import MODELS
+from tests.models.test_orders import new, running_task
 
 pytestmark = pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
 
@@ -81,3 +93,123 @@ def test_a_sum_is_a_whole_number_and_a_nul_is_no_fault(database: str) -> None:
 def test_nothing_is_read_anew_while_nobody_commits(database: str) -> None:
     """Others' commits, in other databases of the server too, change the mark; some moment is without."""
     assert any(commits.mark() == commits.mark() for _ in range(200))
+
+
+def end_our_connection(url: str) -> None:
+    """Ends every connection to the database as a server that is shut down does."""
+    postgresql.command(
+        url,
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
+
+
+def new_user() -> User:
+    return users.find_or_create("bc1qa", DEFAULT_PLANS, 1)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        new_user,
+        lambda: User.select().count(),
+        lambda: User.update(display_name="a").execute(),
+        lambda: sessions.user_of_session("hash", 1),
+    ],
+    ids=["a transaction", "a read", "a change", "a prepared read"],
+)
+def test_a_connection_that_was_lost_while_idle_is_renewed(database: str, ask: Callable[[], object]) -> None:
+    new_user()
+    for _ in range(2):
+        end_our_connection(database)
+        ask()
+    assert User.select().count() == 1
+
+
+def test_what_a_lost_transaction_had_written_is_gone_and_the_next_one_works(database: str) -> None:
+    with pytest.raises(OperationalError), base.transaction(durable=True):
+        made = User.create(address="bc1qb", ordinals_address="bc1qb", created_ms=1)
+        end_our_connection(database)
+        User.update(display_name="b").where(User.id == made.id).execute()
+    assert User.select().count() == 0
+    assert not base.database.in_transaction()
+    assert new_user().id
+
+
+def test_another_thread_still_gets_no_connection(database: str) -> None:
+    end_our_connection(database)
+    with ThreadPoolExecutor(1) as threads, pytest.raises(InterfaceError, match="not opened"):
+        threads.submit(User.select().count).result(10)
+    assert User.select().count() == 0
+
+
+@pytest.mark.parametrize("was_committed", [True, False])
+def test_a_reservation_whose_answer_was_lost_is_looked_up_by_its_intent(
+    database: str, monkeypatch: pytest.MonkeyPatch, was_committed: bool
+) -> None:
+    task = running_task()
+    commit = PostgresqlDatabase.commit
+
+    def commit_and_lose(self: Any) -> None:
+        if was_committed:
+            commit(self)
+        monkeypatch.undo()
+        end_our_connection(database)
+        PostgresqlDatabase.execute_sql(self, "SELECT 1")
+
+    wanted, wide = new(task, 1_000), ExposureLimits(0, 10**12, 0)
+    monkeypatch.setattr(PostgresqlDatabase, "commit", commit_and_lose)
+    if was_committed:
+        order = orders.reserve(wanted, wide, 1)
+        assert (order.state, order.intent) == ("reserved", wanted.intent)
+    else:
+        with pytest.raises(CommitUnknown):
+            orders.reserve(wanted, wide, 1)
+    assert orders.task_exposure(task.id) == (1_000 if was_committed else 0)
+
+
+def test_of_two_managers_on_a_database_one_is_refused_and_told_why(database: str) -> None:
+    first = sole.claim(database, "manager")
+    first.check()
+    hooks = sole.claim(database, "hooks program")
+    with pytest.raises(sole.NotTheOne, match=r"another manager runs on the database .*, connected from this machine"):
+        sole.claim(database, "manager")
+    first.release()
+    second = sole.claim(database, "manager")
+    end_our_connection(database)
+    for right in (second, hooks):
+        with pytest.raises(sole.NotTheOne, match="right to be the only one"):
+            right.check()
+    third = sole.claim(database, "manager")
+    for right in (second, hooks, third):
+        right.release()
+
+
+def test_events_are_numbered_in_the_order_of_their_commits(database: str) -> None:
+    """Whoever waits for events goes on from the last one seen: a lesser number that comes later would be lost."""
+    user = new_user()
+
+    def in_another_process(text: str) -> list[tuple[Any, ...]]:
+        with another(database) as other:
+            other.execute("SET lock_timeout = '300ms'")
+            return other.rows(text)
+
+    with base.transaction(alone=False):
+        outbox.tell(FILL, user.id, None, 1, {})
+        lock = f"SELECT pg_advisory_xact_lock({kinds._NAMES['events']})"
+        with pytest.raises(Exception, match="lock timeout"):
+            in_another_process(lock)
+    in_another_process(lock)
+
+
+def test_a_transaction_that_is_alone_keeps_all_others_out(database: str) -> None:
+    with another(database) as other:
+        other.execute("SET lock_timeout = '300ms'")
+        other.commit()
+        gate = f"SELECT pg_advisory_xact_lock_shared({kinds._GATE})"
+        with base.transaction(), pytest.raises(Exception, match="lock timeout"):
+            other.execute(gate)
+        other.rollback()
+        with base.transaction(alone=False):
+            other.execute(gate)
+            other.rollback()
