@@ -143,6 +143,26 @@ class Sqlite(SqliteDatabase):
             if not table.startswith("sqlite_")
         }
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Shows one state of the database for the block; nobody writes meanwhile."""
+        with self.atomic("IMMEDIATE"):
+            yield
+
+    def truth_columns(self, table: str) -> set[str]:
+        """Returns the columns that want true and false: none, they are numbers here."""
+        return set()
+
+    def last_id(self, table: str) -> int | None:
+        """Returns the last id that was given to a row; None where there is none."""
+        row = self.execute_sql("SELECT seq FROM sqlite_sequence WHERE name = ?", [table]).fetchone()
+        return None if row is None else int(row[0])
+
+    def go_on_after(self, table: str, last_id: int) -> None:
+        """Has the next row get an id after this one."""
+        self.execute_sql("DELETE FROM sqlite_sequence WHERE name = ?", [table])
+        self.execute_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", [table, last_id])
+
     def index_names(self) -> set[str]:
         """Returns the names of the indexes that were made by name."""
         rows = self.execute_sql("SELECT name FROM sqlite_master WHERE type = 'index' AND sql != ''")
@@ -255,6 +275,28 @@ class Postgresql(PostgresqlDatabase):
         ):
             found.setdefault(table, []).append((column, must))
         return found
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Shows one state of the database for the block."""
+        with self.atomic("BEGIN ISOLATION LEVEL REPEATABLE READ"):
+            yield
+
+    def truth_columns(self, table: str) -> set[str]:
+        """Returns the columns that want true and false."""
+        return {row.name for row in self.get_columns(table) if row.data_type == "boolean"}
+
+    def last_id(self, table: str) -> int | None:
+        """Returns the last id that was given to a row; None where there is none."""
+        [(sequence,)] = self.execute_sql("SELECT pg_get_serial_sequence(%s, 'id')", [table]).fetchall()
+        if sequence is None:
+            return None
+        [(last, was_given)] = self.execute_sql(f"SELECT last_value, is_called FROM {sequence}").fetchall()
+        return int(last) if was_given else None
+
+    def go_on_after(self, table: str, last_id: int) -> None:
+        """Has the next row get an id after this one."""
+        self.execute_sql("SELECT setval(pg_get_serial_sequence(%s, 'id'), %s)", [table, last_id])
 
     def index_names(self) -> set[str]:
         """Returns the names of the indexes that were made by name, without those of primary keys."""

@@ -10,9 +10,11 @@ import itertools
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -63,6 +65,17 @@ class Cluster:
 
     def stop(self) -> None:
         self._program("pg_ctl", "-w", "-m", "immediate", "stop")
+
+    def crash(self) -> None:
+        """Kills the server, and starts it again once its processes are gone; it recovers by itself."""
+        os.kill(self.pid, signal.SIGKILL)
+        deadline = time.monotonic() + 60
+        while True:
+            time.sleep(0.2)
+            try:
+                return self.start()
+            except AssertionError:
+                assert time.monotonic() < deadline, (self.directory / "log").read_text()[-2000:]
 
     @property
     def pid(self) -> int:
