@@ -42,6 +42,8 @@ _POSTGRESQL_SESSION = {
     "statement_timeout": "60s",
     "idle_in_transaction_session_timeout": "60s",
     "idle_session_timeout": "0",
+    # We have no use for it, but the server says what it is: so we see that these settings have reached it.
+    "IntervalStyle": "iso_8601",
     # So that the locks of a machine that is gone are free soon.
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
@@ -398,6 +400,8 @@ def _refuse_unfit(info: Any, *, read_only: bool) -> None:
         raise Unfit(f"PostgreSQL {LEAST_POSTGRESQL} or newer is needed, not {info.server_version // 10_000}")
     if info.parameter_status("server_encoding") != "UTF8":
         raise Unfit("the database must be one of encoding UTF8 (CREATE DATABASE ... ENCODING 'UTF8')")
+    if info.parameter_status("IntervalStyle") != _POSTGRESQL_SESSION["IntervalStyle"]:
+        raise Unfit("our session's settings do not reach the server: a pooler must not stand in between")
     if info.parameter_status("in_hot_standby") != "off" and not read_only:
         raise Unfit("the database is a standby, where nothing can be written")
 

@@ -97,8 +97,10 @@ def _secret_files(settings: Settings, environment: Mapping[str, str]) -> Iterato
     if any(name in _table(environment) for name in SECRETS):
         files["the file of settings, which has a key in it,"] = _file(environment)
     for what, name in files.items():
+        # The service's group reads the database, and so its address.
+        strangers = 0o037 if what == "BIDKEEPER_DATABASE_URL_FILE" else 0o077
         try:
-            if name and Path(name).is_file() and Path(name).stat().st_mode & 0o077:
+            if name and Path(name).is_file() and Path(name).stat().st_mode & strangers:
                 yield fail(NAME, f"{what} may be read by others: {name}", f"chmod 600 {name}")
         except OSError:
             continue  # in a directory that only its own user can enter

@@ -213,3 +213,30 @@ def test_a_transaction_that_is_alone_keeps_all_others_out(database: str) -> None
         with base.transaction(alone=False):
             other.execute(gate)
             other.rollback()
+
+
+def test_a_way_to_the_server_that_loses_our_settings_is_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a pooler's that is told to ignore what it does not know."""
+    base.close()
+    monkeypatch.setattr(
+        kinds, "_escaped", lambda value: "postgres" if value == "iso_8601" else value.replace(" ", "\\ ")
+    )
+    with pytest.raises(kinds.Unfit, match="pooler"):
+        base.connect(database)
+
+
+def test_a_durable_commit_waits_for_the_disk_and_others_do_not(database: str) -> None:
+    """Whatever the database says of itself."""
+
+    def waits() -> str:
+        return str(base.database.execute_sql("SHOW synchronous_commit").fetchone()[0])
+
+    name = base.database.execute_sql("SELECT current_database()").fetchone()[0]
+    base.database.execute_sql(f"ALTER DATABASE {name} SET synchronous_commit = off")
+    base.connect(database)
+    assert waits() == "on"
+    with base.transaction(durable=True):
+        assert waits() == "on"
+    with base.transaction():
+        assert waits() == "off"
+    assert waits() == "on"
