@@ -1,7 +1,7 @@
 # A newcomer needs make run, make test and make lint. Everything is kept in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
-PACKAGES := cli core gateway hooks markets models server simulator strategy wallet workers
+PACKAGES := cli core gateway hooks markets models server simulator strategy tools wallet web workers
 
 # Tests start Pythons by the hundred: each would compile everything anew, which doubles their cost.
 unexport PYTHONDONTWRITEBYTECODE
@@ -76,6 +76,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tools.vendor --check
 
 # Node and the network are needed, so CI does without: whether other people's tools take the described interface.
 lint-api: setup

@@ -17,13 +17,16 @@ TOP_LEVEL = [
     "simulator",
     "strategy",
     "wallet",
+    "web",
     "workers",
 ]
 
 TEST = [
+    "axe-playwright-python>=0.1.8,<0.2",  # judges the dashboard's accessibility, in a browser
     "btclib>=2026.10",  # judges every signature type we make, by a consensus engine of its own
     "coverage>=7.6",  # make coverage
     "hypothesis>=6.100",
+    "playwright>=1.60,<2",  # drives the system's Chromium, and brings the Node that runs the dashboard's unit tests
     "pytest>=8,<10",
     "pytest-tornado==0.8.1",
     "pytest-xdist>=3.5",
@@ -53,6 +56,7 @@ setup(
     license="MIT",
     python_requires=">=3.11",
     packages=find_packages(include=[name + suffix for name in TOP_LEVEL for suffix in ("", ".*")]),
+    package_data={"web": ["*.html", "*.css", "*.svg", "css/*", "fonts/*", "js/**/*.js", "vendor/**/*"]},
     install_requires=[
         "tornado>=6.5,<7",
         "peewee>=4.5,<5",
@@ -68,7 +72,6 @@ setup(
     extras_require={
         "test": TEST,
         "bench": BENCH,
-        "e2e": ["playwright>=1.60"],
         "postgres": ["psycopg[binary]>=3.2"],
     },
     entry_points={"console_scripts": ["bidkeeper = cli.main:main"]},

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 BELOW = {
     "core": set(),
+    "web": set(),
     "strategy": set(),
     "models": {"strategy", "core"},
     "wallet": {"strategy", "core"},
@@ -22,7 +23,7 @@ BELOW = {
     "gateway": {"models", "wallet", "markets", "strategy", "core"},
     "workers": {"models", "wallet", "markets", "strategy", "core"},
     "hooks": {"models", "strategy", "core"},
-    "server": {"models", "wallet", "markets", "strategy", "core"},
+    "server": {"web", "models", "wallet", "markets", "strategy", "core"},
     # The practice marketplace checks signatures as a venue would, and shares nothing with the adapters.
     "simulator": {"wallet", "core"},
     "cli": {"server", "hooks", "workers", "gateway", "simulator", "models", "wallet", "markets", "strategy", "core"},

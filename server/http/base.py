@@ -40,6 +40,7 @@ class Handler(RequestHandler):
     """Base of all handlers. It asks for no sign-in; `SignedIn` does."""
 
     has_etag = False
+    is_of_interface = True  # the page's files are not
 
     @property
     def services(self) -> Services:

@@ -17,8 +17,10 @@ from server.events.feed import Feed
 from server.http.blocking import Pool
 from server.http.call_limit import CallLimit
 from server.http.manager_client import ManagerClient
+from server.http.picture_way import PictureWay
 from server.http.prometheus import Histogram
 from server.http.user_market import Seats, UserMarket
+from server.replay.starter import Replays
 from wallet.signer_client import SignerClient
 
 
@@ -42,8 +44,10 @@ class Services:
     task_lists: CommitCache
     starts: Histogram
     seats: Seats
+    pictures: PictureWay
     feed: Feed
     sent_by_hand: CallLimit
+    replays: Replays = field(default_factory=Replays)
     ways_out: set[tuple[int, str, str]] = field(default_factory=set)
 
     def market_for(self, user: int, by_hand: ByHand) -> UserMarket:
@@ -58,6 +62,7 @@ class Services:
         """Ends the threads that ask peers."""
         self.feed.close()
         self.market.close()
+        self.pictures.close()
         self.signer.close()
         self.manager.close()
 

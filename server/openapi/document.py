@@ -13,6 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
 from server.openapi import (
+    admin,
     bidding,
     budgets,
     control,
@@ -43,6 +44,7 @@ OPERATIONS: dict[str, Operation] = {
     **hooks.OPERATIONS,
     **presets.OPERATIONS,
     **control.OPERATIONS,
+    **admin.OPERATIONS,
     **service.OPERATIONS,
 }
 TAGS = {
@@ -59,6 +61,7 @@ TAGS = {
     "hooks": "Where you are told: webhooks, chats, mail.",
     "control": "States that hold all bids and listings back.",
     "wallet": "The caller's addresses here, and the way out for money and inscriptions.",
+    "administration": "Who may use this installation, and how it is. For administrators only, never for API tokens.",
     "service": "The service itself: whether it lives, its metrics and this description.",
 }
 _TEXT = """\
@@ -74,6 +77,7 @@ _REF = "#/components/schemas/{model}"
 _GROUPS: dict[str, tuple[str, dict[str, Any]]] = {
     "([0-9]+)": ("id", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
     "([1-9][0-9]*)": ("deliveryId", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
+    "([A-Za-z0-9]+)": ("address", {"type": "string", "pattern": "^[A-Za-z0-9]+$"}),
     "([^/]+)": ("inscriptionId", {"type": "string", "pattern": f"^{INSCRIPTION}$"}),
 }
 _HEADERS = {
@@ -99,6 +103,8 @@ def document(routes: Iterable[tuple[str, type[Handler]]], scopes: Mapping[str, I
     schemas = _schemas()
     paths: dict[str, dict[str, Any]] = {}
     for pattern, handler in routes:
+        if not handler.is_of_interface:
+            continue
         path, parameters = _path(pattern)
         paths[path] = {
             method.lower(): _operation(
@@ -199,8 +205,8 @@ def _answer(answer: AnswerBody, schemas: Document) -> Document:
         schema = {"type": "array", "items": schema}
     content = {"schema": schema} | ({"example": examples.of_answer(schema, schemas)} if answer.model else {})
     response = _response(answer.text, answer.media.partition(";")[0], content, answer.headers)
-    if answer.stream:
-        response["content"][answer.stream] = {"schema": {"type": "string"}}
+    for media in filter(None, (answer.stream, *answer.others)):
+        response["content"][media] = {"schema": {"type": "string"}}
     return response
 
 

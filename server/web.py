@@ -1,0 +1,122 @@
+"""The page: its files as they stand in web/, and a policy under which nothing else can run in it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import re
+from functools import cache
+from typing import NamedTuple
+
+from server.http.api_errors import not_found
+from server.http.base import Handler
+from web import FOLDER
+
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".json": "application/json",
+    ".woff2": "font/woff2",
+}
+_PACKED_ALREADY = (".woff2",)
+_INDEX = "index.html"
+_IMPORT_MAP = re.compile(r'<script type="importmap">(.*?)</script>', re.S)
+
+
+class WebFile(NamedTuple):
+    """A file as it is sent: plain, packed where that makes it less, and the tag of both."""
+
+    kind: str
+    body: bytes
+    packed: bytes | None
+    tag: str
+
+
+@cache
+def web_files() -> dict[str, WebFile]:
+    """Reads the page's files, by name below web/: what is not here is not served, whatever a path says."""
+    paths = (path for path in FOLDER.rglob("*") if path.suffix in _TYPES and path.is_file())
+    return {path.relative_to(FOLDER).as_posix(): _file(path.suffix, path.read_bytes()) for path in paths}
+
+
+def _file(suffix: str, body: bytes) -> WebFile:
+    packed = None if suffix in _PACKED_ALREADY else gzip.compress(body, 9, mtime=0)
+    return WebFile(_TYPES[suffix], body, packed, f'W/"{hashlib.sha256(body).hexdigest()[:32]}"')
+
+
+@cache
+def policy() -> str:
+    """Writes the page's Content-Security-Policy.
+
+    Scripts are files of this server, but for the import map, which browsers take in the page only: it is named by its
+    hash. No text can become markup or a script (Trusted Types), and nothing is asked from anywhere else.
+    """
+    maps = _IMPORT_MAP.findall(web_files()[_INDEX].body.decode())
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in maps]
+    scripts = " ".join(["'self'", *(f"'sha256-{each}'" for each in hashes)])
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src {scripts}",
+            "style-src 'self'",
+            "img-src 'self' blob: data:",
+            "font-src 'self'",
+            "connect-src 'self'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        ]
+    )
+
+
+class WebFileHandler(Handler):
+    """GET /web/..."""
+
+    is_of_interface = False
+    _tag: str | None = None
+
+    def compute_etag(self) -> str | None:
+        """Returns the file's tag, the same packed and plain."""
+        return self._tag
+
+    def get(self, name: str) -> None:
+        found = web_files().get(name)
+        if found is None or name == _INDEX:
+            raise not_found()
+        self._send_file(found)
+
+    def _send_file(self, found: WebFile) -> None:
+        self.set_header("Content-Type", found.kind)
+        self.set_header("Cache-Control", "no-cache")  # kept, and asked for by its tag: an update is seen at once
+        self._tag = found.tag
+        # Packed once, not for each reader; where the coding is set already, the application's packer leaves it alone.
+        if found.packed is not None and "gzip" in self.request.headers.get("Accept-Encoding", ""):
+            self.set_header("Content-Encoding", "gzip")
+            self.finish(found.packed)
+        else:
+            self.finish(found.body)
+
+
+class PageHandler(WebFileHandler):
+    """GET /"""
+
+    def get(self) -> None:  # type: ignore[override]
+        self.set_header("Content-Security-Policy", policy())
+        self.set_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.set_header("Referrer-Policy", "no-referrer")
+        self.set_header("X-Frame-Options", "DENY")
+        self._send_file(web_files()[_INDEX])
+
+
+class IconHandler(WebFileHandler):
+    """GET /favicon.ico, which browsers ask for whatever the page says."""
+
+    def get(self) -> None:  # type: ignore[override]
+        self._send_file(web_files()["icon.svg"])

@@ -1,0 +1,65 @@
+"""The visitor notices what must not happen on a page: a judge that finds nothing has to be able to find something."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.e2e.installation import Installation, until
+from tests.web.visitor import Visitor, visiting
+
+# What is done on a page, and the kinds of trouble that it is.
+DEEDS = {
+    "an error in the console": ("console.error('so')", {"console"}),
+    "a warning in the console": ("console.warn('so')", {"console"}),
+    "an exception that nobody catches": ("setTimeout(() => { throw new Error('so'); })", {"exception"}),
+    "a promise that nobody catches": ("void Promise.reject(new Error('so'))", {"exception"}),
+    "a script within the page": (
+        "document.body.append(Object.assign(document.createElement('script'), {textContent: '1'}))",
+        {"policy", "console"},
+    ),
+    "a style within the page": ("document.body.setAttribute('style', 'color: red')", {"policy", "console"}),
+    "a text as a program": ("setTimeout(() => eval('1'))", {"policy", "exception"}),
+    "a picture from elsewhere": (
+        "document.body.append(Object.assign(new Image(), {src: 'http://127.0.0.1:9/so.png'}))",
+        {"policy", "console"},
+    ),
+    "a native dialog": ("alert('so')", {"dialog"}),
+}
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_it_notices(deed: str, browser: Browser, service: Installation) -> None:
+    script, kinds = DEEDS[deed]
+    with visiting(browser, service) as visitor:
+        visitor.page.goto("/docs")
+        assert not visitor.trouble
+
+        visitor.page.evaluate(f"() => {{ {script} }}")
+
+        until(lambda: visitor.page.evaluate("1") and kinds_of(visitor) >= kinds, f"{kinds}")
+        with pytest.raises(AssertionError):
+            visitor.check()
+
+
+def test_it_notices_a_request_that_leaves_the_origin(browser: Browser, service: Installation) -> None:
+    with visiting(browser, service) as visitor:
+        other = f"http://127.0.0.1:{service.simulator_port}/sim/history"
+        visitor.page.goto(other)  # a page without a policy
+
+        assert [str(each) for each in visitor.trouble] == [f"foreign request: {other}"]
+
+
+def test_what_a_test_declares_does_not_fail_it(visitor: Visitor) -> None:
+    visitor.page.goto("/docs")
+    visitor.allow(r"^console: expected \d")
+
+    visitor.page.evaluate("console.error('expected 1')")
+    visitor.page.evaluate("console.error('another')")
+
+    assert ["another" in each.text for each in visitor.trouble] == [True]
+    visitor.allow("another")
+
+
+def kinds_of(visitor: Visitor) -> set[str]:
+    return {each.kind for each in visitor.trouble}

@@ -1,0 +1,193 @@
+"""A visitor: one person's browser on the dashboard, which keeps everything that must not happen there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import requests
+from embit import script
+from embit.ec import PrivateKey
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, WebError
+
+from tests.e2e.installation import Installation, Trader
+from wallet.signer.signing import sign_message
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = Path("/usr/bin/chromium")
+# Root may not use Chromium's sandbox; nothing but the installation's own pages is ever opened in it.
+ARGUMENTS = ("--no-sandbox", "--disable-component-update", "--disable-background-networking", "--no-first-run")
+PATIENCE_MS = 30_000  # generous: how fast the dashboard is, is measured in bench/
+DESKTOP, PHONE, NARROW = (1440, 900), (390, 844), (320, 640)
+
+_TOKEN_KEY = "token"  # where web/js/api.js keeps a session's token
+_WALLETS = Path(__file__).with_name("injected_wallets.js")
+_REPORTS_VIOLATIONS = """
+document.addEventListener("securitypolicyviolation", (event) =>
+  window.reportViolation(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`));
+"""
+
+
+class Person(Trader):
+    """A trader with a Taproot address, whose key signs in wallets, too."""
+
+    def __init__(self, installation: Installation) -> None:
+        super().__init__(installation)
+        self.key = PrivateKey(secrets.token_bytes(32))
+        self.address = str(script.p2tr(self.key.get_public_key()).address())
+
+    @property
+    def public_key(self) -> str:
+        return str(self.key.get_public_key().sec().hex())
+
+    @property
+    def token(self) -> str:
+        return str(self.session.headers["Authorization"]).removeprefix("Bearer ")
+
+    def signature(self, message: str) -> str:
+        """Signs as a wallet does that was asked for BIP-322."""
+        return sign_message(self.key, "p2tr", message)
+
+    def sign_in(self) -> Person:
+        challenge = self.ok("POST", "/api/auth/challenge", {"address": self.address})
+        proof = {"challengeId": challenge["challengeId"], "address": self.address}
+        proof["signature"] = self.signature(challenge["message"])
+        self.session.headers["Authorization"] = "Bearer " + self.ok("POST", "/api/auth/verify", proof)["token"]
+        return self
+
+
+class Trouble(NamedTuple):
+    """Something that must not happen: a message in the console, an exception, a blocked source, a foreign request."""
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
+class Visitor:
+    """A fresh browser context at one installation: its page, its person, its trouble."""
+
+    def __init__(self, browser: Browser, service: Installation, size: tuple[int, int] = DESKTOP) -> None:
+        self.service = service
+        self.origin = service.url
+        self.requests: list[Request] = []
+        self._trouble: list[Trouble] = []
+        self._allowed: list[re.Pattern[str]] = []
+        self.context: BrowserContext = browser.new_context(
+            base_url=service.url,
+            viewport={"width": size[0], "height": size[1]},
+            locale="en-GB",
+            timezone_id="UTC",
+            color_scheme="dark",
+            service_workers="block",
+        )
+        self.context.set_default_timeout(PATIENCE_MS)
+        self.context.on("console", self._on_console)
+        self.context.on("weberror", self._on_error)
+        self.context.on("request", self._on_request)
+        self.context.on("dialog", self._on_dialog)
+        self.context.expose_function("reportViolation", lambda text: self._note("policy", text))
+        self.context.add_init_script(_REPORTS_VIOLATIONS)
+        self.page: Page = self.context.new_page()
+
+    def allow(self, pattern: str) -> None:
+        """Declares what this test brings about: trouble whose text matches does not fail it."""
+        self._allowed.append(re.compile(pattern))
+
+    @property
+    def trouble(self) -> list[Trouble]:
+        """All that happened and was not declared."""
+        return [each for each in self._trouble if not any(allowed.search(str(each)) for allowed in self._allowed)]
+
+    def check(self) -> None:
+        """Raises AssertionError when anything happened that must not."""
+        for page in self.context.pages:
+            page.evaluate("1")  # what the page has reported before is here after this
+        assert not self.trouble, "\n".join(map(str, self.trouble))
+
+    def open(self, route: str = "#/") -> Page:
+        """Opens a route of the dashboard; returns the page."""
+        self.page.goto(f"/{route}")
+        return self.page
+
+    def give_token(self, person: Person) -> None:
+        """Puts a real session of `person` into this tab, as if they had signed in there."""
+        # A page of the origin that runs nothing.
+        self.page.goto("/healthz")
+        self.page.evaluate("([key, token]) => sessionStorage.setItem(key, token)", [_TOKEN_KEY, person.token])
+
+    def install(self, wallet: str, person: Person, *, refuses: bool = False, after_ms: int = 0) -> None:
+        """Gives the browser a wallet with `person`'s key, which really signs; not within a page that is open already.
+
+        It gives a signature of another kind, like the real one, unless it is asked for BIP-322 in its own way.
+        """
+        self.context.expose_function("personSigns", person.signature)
+        given = {
+            "wallet": wallet,
+            "address": person.address,
+            "publicKey": person.public_key,
+            "refuses": refuses,
+            "afterMs": after_ms,
+        }
+        self.context.add_init_script(f"({_WALLETS.read_text()})({json.dumps(given)})")
+
+    def screenshot(self, name: str) -> Path:
+        """Keeps a picture of the page among the artefacts; returns its file."""
+        return picture(self.page, name)
+
+    def _note(self, kind: str, text: str) -> None:
+        self._trouble.append(Trouble(kind, text))
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning", "assert"):
+            self._note("console", f"{message.text} ({message.location['url']})")
+
+    def _on_error(self, error: WebError) -> None:
+        self._note("exception", error.error.stack or str(error.error))
+
+    def _on_request(self, request: Request) -> None:
+        self.requests.append(request)
+        parts = urlsplit(request.url)
+        if parts.scheme not in ("data", "blob") and f"{parts.scheme}://{parts.netloc}" != self.origin:
+            self._note("foreign request", request.url)
+
+    def _on_dialog(self, dialog: Dialog) -> None:
+        self._note("dialog", f"{dialog.type} {dialog.message}")
+        dialog.dismiss()
+
+
+@contextmanager
+def visiting(browser: Browser, service: Installation, size: tuple[int, int] = DESKTOP) -> Iterator[Visitor]:
+    """Opens a fresh context, and closes it at the end."""
+    made = Visitor(browser, service, size)
+    try:
+        yield made
+    finally:
+        made.context.close()
+
+
+def pictures() -> Path:
+    """Returns the directory of the artefacts."""
+    return Path(os.environ.get("BIDKEEPER_SCREENS") or ROOT / "build" / "screens")
+
+
+def picture(page: Page, name: str) -> Path:
+    """Writes a picture of the whole page, named by `name`; returns its file."""
+    file = pictures() / f"{re.sub(r'[^a-z0-9.-]+', '-', name.lower()).strip('-')}.png"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=file, full_page=True)
+    return file
+
+
+def has_dashboard(service: Installation) -> bool:
+    """Tells whether the installation serves a dashboard."""
+    return requests.get(service.url + "/", timeout=30).status_code == 200

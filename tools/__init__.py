@@ -1,0 +1,1 @@
+"""Programs for those who work on Bidkeeper; the service needs none of them."""

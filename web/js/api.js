@@ -1,0 +1,115 @@
+// The one way to the server: the bearer token, answers, refusals in the server's own words, and the stream.
+import { signal } from "@preact/signals";
+
+const KEPT = "token";
+
+/** Bearer token of the session, "" while nobody is signed in. It never stands in an address. */
+export const token = signal(sessionStorage.getItem(KEPT) || localStorage.getItem(KEPT) || "");
+
+/** Whether the server has ended the session that this page had. */
+export const wasEnded = signal(false);
+
+/** Milliseconds by which the server's clock is ahead of this machine's. */
+export const clockAheadMs = signal(0);
+
+/** Begins a session; `keep` keeps it on this device, else it ends with the tab. */
+export function beginSession(value, keep) {
+  forget();
+  (keep ? localStorage : sessionStorage).setItem(KEPT, value);
+  wasEnded.value = false;
+  token.value = value;
+}
+
+/** Ends the session on the server as well as it can be reached, and here in any case. */
+export async function endSession() {
+  try {
+    await call("POST", "/auth/logout");
+  } finally {
+    forget();
+    token.value = "";
+  }
+}
+
+function forget() {
+  sessionStorage.removeItem(KEPT);
+  localStorage.removeItem(KEPT);
+}
+
+/** A refusal: `status` (0 when no answer came), the answer's `body`, and `retryAfterS` where the server names it. */
+export class Refusal extends Error {
+  constructor(status, body, retryAfterS = 0) {
+    super(body?.message || body?.error || "");
+    this.status = status;
+    this.body = body || {};
+    this.details = body?.details || [];
+    this.retryAfterS = retryAfterS;
+  }
+}
+
+/** Asks the server; returns its answer. Throws a Refusal; nothing is sent twice. `path` begins behind /api. */
+export async function call(method, path, body, { abort } = {}) {
+  const response = await answerOf(path, {
+    method,
+    headers: body === undefined ? {} : { "Content-Type": "application/json" },
+    body: body === undefined ? undefined : JSON.stringify(body),
+    signal: abort,
+  });
+  if (response.headers.get("Content-Type")?.startsWith("application/json")) return response.json();
+  return response.blob();
+}
+
+export const get = (path, options) => call("GET", path, undefined, options);
+
+/** Returns the path with a query of what is given: null, undefined and "" are left out. */
+export function withQuery(path, values) {
+  const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return given.length ? `${path}?${new URLSearchParams(given)}` : path;
+}
+
+async function answerOf(path, request) {
+  const asked = token.value;
+  const headers = { ...request.headers, ...(asked ? { Authorization: `Bearer ${asked}` } : {}) };
+  let response;
+  try {
+    response = await fetch(`/api${path}`, { ...request, headers });
+  } catch (failure) {
+    if (failure.name === "AbortError") throw failure;
+    throw new Refusal(0, null);
+  }
+  const at = Date.parse(response.headers.get("Date") || "");
+  // The header has whole seconds: half of one is its middle.
+  if (at) clockAheadMs.value = Math.abs(at + 500 - Date.now()) > 1500 ? at + 500 - Date.now() : 0;
+  if (response.ok) return response;
+  const told = await response.json().catch(() => null);
+  if (response.status === 401 && asked && token.value === asked) {
+    forget();
+    wasEnded.value = true;
+    token.value = "";
+  }
+  throw new Refusal(response.status, told, Number(response.headers.get("Retry-After")) || 0);
+}
+
+/** Follows the server's events until the stream ends; `lastId` is the last event known, or "". */
+export async function follow(lastId, onEvent, onAlive, abort) {
+  const headers = { Accept: "text/event-stream", ...(lastId ? { "Last-Event-ID": lastId } : {}) };
+  const response = await answerOf("/events", { headers, signal: abort });
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    onAlive();
+    const frames = (text + value).split("\n\n");
+    text = frames.pop();
+    for (const frame of frames) onEvent(fieldsOf(frame));
+  }
+}
+
+function fieldsOf(frame) {
+  const fields = { event: "", data: "", id: "" };
+  for (const line of frame.split("\n")) {
+    const colon = line.indexOf(":");
+    if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 1).trimStart();
+  }
+  return fields;
+}

@@ -1,0 +1,100 @@
+// The page begins here: who is signed in sees the shell with the screen of the address, who is not the sign-in.
+import { render } from "preact";
+import { signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
+import { html } from "./html.js";
+import { token } from "./api.js";
+import { followAlways } from "./events.js";
+import { place } from "./router.js";
+import { forgetAll } from "./store.js";
+import { t } from "./texts.js";
+import "./texts/shell.js";
+import { Confirmations } from "./parts/dialog.js";
+import { Skeleton } from "./parts/states.js";
+import { Toast } from "./parts/toast.js";
+
+/** Places, and the files of screens/ and css/ that draw them. The first that fits counts. */
+export const ROUTES = [
+  [/^\/$/, "overview"],
+  [/^\/bids$/, "bids"],
+  [/^\/new$/, "edit"],
+  [/^\/tasks\/(\d+)$/, "task"],
+  [/^\/tasks\/(\d+)\/edit$/, "edit"],
+  [/^\/listings$/, "listings"],
+  [/^\/listings\/(\d+)$/, "listing"],
+  [/^\/list$/, "list_item"],
+  [/^\/wallet$/, "wallet"],
+  [/^\/history$/, "history"],
+  [/^\/venues$/, "venues"],
+  [/^\/settings$/, "settings"],
+  [/^\/admin$/, "admin"],
+  [/^\/more$/, "more"],
+];
+
+/** The screen's name and the id in its path, or null for a place that is nowhere. */
+export function screenAt(path) {
+  for (const [pattern, name] of ROUTES) {
+    const found = pattern.exec(path);
+    if (found) return { name, id: found[1] ? Number(found[1]) : null };
+  }
+  return null;
+}
+
+const loaded = new Map();
+
+/** Loads a screen with its style, once. */
+function load(name) {
+  if (!loaded.has(name)) {
+    const both = Promise.all([import(`./screens/${name}.js`), styled(name)]).then(([module]) => module.default);
+    loaded.set(name, both);
+    both.catch(() => loaded.delete(name));
+  }
+  return loaded.get(name);
+}
+
+function styled(name) {
+  return new Promise((resolve, reject) => {
+    const link = document.createElement("link");
+    link.rel = "stylesheet";
+    link.href = `/web/css/${name}.css`;
+    link.onload = resolve;
+    link.onerror = () => (link.remove(), reject(new Error(`no style of ${name}`)));
+    document.head.append(link);
+  });
+}
+
+/** A screen once it is here; where it cannot be fetched, it can be asked for again. */
+function Screen({ name, id = null, query = {} }) {
+  const [found, setFound] = useState({ name: "", draw: null, hasFailed: false });
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    let isGone = false;
+    load(name).then(
+      (draw) => isGone || setFound({ name, draw, hasFailed: false }),
+      () => isGone || setFound({ name, draw: null, hasFailed: true }),
+    );
+    return () => (isGone = true);
+  }, [name, turn]);
+  if (found.name === name && found.draw) return html`<${found.draw} key=${`${name} ${id}`} id=${id} query=${query} />`;
+  if (found.name === name && found.hasFailed) {
+    return html`<div class="note bad" role="alert"><p>${t("refusal.0.read")}</p><button class="button" onClick=${() => setTurn(turn + 1)}>${t("again")}</button></div>`;
+  }
+  return html`<${Skeleton} rows=${3} tall=${120} />`;
+}
+
+function Page() {
+  const { path, query } = place.value;
+  if (!token.value) return html`<${Screen} name="signin" query=${query} />`;
+  const screen = screenAt(path);
+  if (!shell.value) return html`<${Skeleton} rows=${3} tall=${120} />`;
+  return html`<${shell.value} here=${path}>${screen
+    ? html`<${Screen} ...${screen} query=${query} />`
+    : html`<div class="empty big"><h1>${t("nowhere.title")}</h1><p>${t("nowhere.what")}</p><a class="button" href="#/">${t("nowhere.do")}</a></div>`}</${shell.value}>`;
+}
+
+// Who is not signed in needs no shell yet.
+const shell = signal(null);
+const withShell = () => import("./parts/shell.js").then((module) => (shell.value = module.Shell), () => setTimeout(withShell, 1000));
+token.subscribe((value) => (value ? withShell() : forgetAll()));
+followAlways();
+render(html`<${Page} /><${Confirmations} /><${Toast} />`, document.getElementById("app"));

@@ -1,0 +1,189 @@
+// Keeps the store fresh: one stream for all tabs of a browser, read anew after a gap, and tried again when it breaks.
+import { batch, effect } from "@preact/signals";
+import { Refusal, follow, get, token } from "./api.js";
+import * as store from "./store.js";
+
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 15_000;
+const SILENT_MS = 25_000; // the server says a word every ten seconds
+const POLL_MS = 5_000;
+
+/** Tasks that something on the screen shows closely, with how many do: their decisions are read as they come. */
+const watched = new Map();
+
+/** Has a task's decisions read while a part shows them; returns the end of it. */
+export function watch(id, { kind = "tasks", moments = false } = {}) {
+  const key = `${kind}/${id}/${moments}`;
+  watched.set(key, (watched.get(key) || 0) + 1);
+  refresh(kind, id, moments);
+  return () => {
+    watched.set(key, watched.get(key) - 1);
+    if (watched.get(key) <= 0) watched.delete(key);
+  };
+}
+
+function refresh(kind, id, moments) {
+  soon(`cycles ${kind} ${id}`, () => store.readCycles(id, kind));
+  if (moments && kind === "tasks") soon(`moment ${id}`, () => store.readMoment(id));
+}
+
+/** Parts may want every event: returns the end of it. */
+const listeners = new Set();
+export function onEvent(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** Reads something a moment from now, once for many wishes; what comes while it is read is read after it. */
+const due = new Map();
+function soon(name, read, waitMs = 150) {
+  const known = due.get(name);
+  if (known) {
+    known.again = known.isReading;
+    return;
+  }
+  const entry = { isReading: false, again: false };
+  due.set(name, entry);
+  setTimeout(async () => {
+    entry.isReading = true;
+    await read().catch(() => {});
+    due.delete(name);
+    if (entry.again) soon(name, read, waitMs);
+  }, waitMs);
+}
+
+function take(event) {
+  const told = JSON.parse(event.data);
+  const isListing = store.listingIds.peek()?.includes(told.task);
+  batch(() => {
+    alive();
+    store.feed.value = [told, ...store.feed.peek()].slice(0, 100);
+    const place = isListing ? store.listingOf(told.task) : store.taskOf(told.task);
+    if (event.event === "cycle" && place.peek()) {
+      const time = Date.parse(told.at) / 1000;
+      const { action, error } = told.data;
+      place.value = { ...place.peek(), lastCycle: { time, action }, lastError: error };
+    }
+  });
+  for (const listener of listeners) listener(told);
+  if (event.event === "cycle") {
+    const kind = isListing ? "autolist" : "tasks";
+    if (told.data.error) soon("lists", readLists);
+    for (const moments of [true, false]) {
+      if (watched.has(`${kind}/${told.task}/${moments}`)) refresh(kind, told.task, moments);
+    }
+  } else if (["task", "fill", "sold", "listed", "listing", "worker_dead", "error", "recovered"].includes(event.event)) {
+    soon("lists", readLists);
+  }
+  if (["control", "halted"].includes(event.event)) soon("control", store.readControl);
+  if (["fill", "sold", "order", "wallet"].includes(event.event)) soon("money", readMoney, 1_000);
+}
+
+const readLists = () => Promise.all([store.readTasks(), store.readListings(), store.readControl()]);
+const readMoney = () => Promise.all([store.readProfile(), store.readWallet()]);
+const alive = () => (store.heard.value = store.now.peek());
+
+let ending = null;
+
+/** Follows from now on with the session's token; with none it ends. */
+export function followAlways() {
+  effect(() => {
+    ending?.abort();
+    ending = null;
+    if (!token.value) return;
+    ending = new AbortController();
+    queueMicrotask(() => lead(ending.signal));
+  });
+}
+
+/** One tab leads and tells the others; another takes over when it is closed. */
+async function lead(abort) {
+  store.quietly(readAllOnce(abort));
+  store.quietly(fillFeed());
+  if (!navigator.locks || !window.BroadcastChannel) return poll(abort);
+  // Tabs of different sessions do not share: each session has a stream of its own.
+  const name = `bidkeeper-${await digest(token.peek())}`;
+  const channel = new BroadcastChannel(name);
+  channel.onmessage = ({ data }) => hear(data);
+  abort.addEventListener("abort", () => channel.close());
+  const tell = (said) => {
+    hear(said);
+    if (!abort.aborted) channel.postMessage(said);
+  };
+  navigator.locks.request(name, { signal: abort }, () => stream(abort, tell)).catch(() => {});
+  return undefined;
+}
+
+function hear(said) {
+  if (said.alive) alive();
+  if (said.link) store.link.value = said.link;
+  if (said.event) take(said.event);
+  if (said.readAll) store.quietly(store.readAll());
+}
+
+async function stream(abort, tell) {
+  let lastId = "";
+  let wait = FIRST_WAIT_MS;
+  while (!abort.aborted) {
+    const quiet = new AbortController();
+    const end = AbortSignal.any([abort, quiet.signal]);
+    let alarm = setTimeout(() => quiet.abort(), SILENT_MS);
+    const live = () => {
+      clearTimeout(alarm);
+      alarm = setTimeout(() => quiet.abort(), SILENT_MS);
+      if (store.link.peek() !== "live") tell({ readAll: true });
+      tell({ link: "live", alive: true });
+      wait = FIRST_WAIT_MS;
+    };
+    try {
+      await follow(lastId, (event) => {
+        if (event.id) lastId = event.id;
+        if (event.event === "reset") tell({ readAll: true });
+        else if (event.data) tell({ event });
+      }, live, end);
+    } catch (refusal) {
+      if (refusal instanceof Refusal && refusal.retryAfterS) wait = Math.max(wait, refusal.retryAfterS * 1000);
+    }
+    clearTimeout(alarm);
+    if (abort.aborted) return;
+    tell({ link: "offline" });
+    await pause(wait * (0.75 + Math.random() / 2), abort);
+    wait = Math.min(LONGEST_WAIT_MS, wait * 2);
+  }
+}
+
+/** Without secure origins browsers have no locks: each tab looks by itself. */
+async function poll(abort) {
+  while (!abort.aborted) {
+    try {
+      await readAllOnce(abort);
+      store.link.value = "polling";
+      for (const key of watched.keys()) refresh(...key.split("/").map((part, i) => [part, Number(part), part === "true"][i]));
+    } catch {
+      store.link.value = "offline";
+    }
+    await pause(POLL_MS, abort);
+  }
+}
+
+async function readAllOnce(abort) {
+  await store.readAll();
+  if (!abort.aborted) alive();
+}
+
+async function fillFeed() {
+  const { events } = await get("/events?wait=0&limit=100");
+  const known = new Set(store.feed.peek().map((each) => each.id));
+  store.feed.value = [...store.feed.peek(), ...events.reverse().filter((each) => !known.has(each.id))].slice(0, 100);
+}
+
+const pause = (ms, abort) =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    abort.addEventListener("abort", () => resolve(clearTimeout(timer)), { once: true });
+  });
+
+async function digest(text) {
+  const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return [...new Uint8Array(bytes).slice(0, 8)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,60 @@
+// Run, reduce or halt all of one's tasks: on every screen, by mouse and by arrows.
+import { useRef } from "preact/hooks";
+import { html } from "../html.js";
+import { amount } from "../format.js";
+import { useAct } from "../load.js";
+import { t } from "../texts.js";
+import { control, link, me, setControl, tasks } from "../store.js";
+import { confirmed } from "./dialog.js";
+import { wordsOf } from "./states.js";
+import { toast } from "./toast.js";
+
+const STATES = ["run", "reduce", "halt"];
+
+/** What halting takes off the market, as the last look knows it. */
+function atStake() {
+  const real = (tasks.value || []).filter((task) => !task.config.dryRun);
+  const bids = real.reduce((sum, task) => sum + (openBidsOf(task) || 0), 0);
+  return { bids, total: amount(me.value?.stats.exposure) };
+}
+
+const openBidsOf = (task) => {
+  const words = /placed (\d+), kept (\d+)(?:, left (\d+))?/.exec(task.isRunning ? task.lastCycle?.action || "" : "");
+  return words ? words.slice(1).reduce((sum, each) => sum + Number(each || 0), 0) : 0;
+};
+
+/** Asks first where bids would go; opened by the key, too. */
+export async function brakeTo(to) {
+  const before = control.value?.user.state || "run";
+  if (to === before) return;
+  if (to === "halt" && !(await confirmed({ title: t("brake.halt.title"), lines: [t("brake.halt.what", atStake()), t("brake.halt.then")], act: t("brake.halt.do") }))) return;
+  try {
+    await setControl({ scope: "user", state: to });
+    if (to !== "halt") {
+      const wanted = (tasks.value || []).filter((task) => task.isRunning && !task.config.dryRun).reduce((sum, task) => sum + task.config.bidCount, 0);
+      toast(to === "reduce" ? t("brake.reduced") : t("brake.running", { bids: wanted }), { undo: () => brakeTo(before) });
+    }
+  } catch (refusal) {
+    toast(`${t("brake.refused")} ${wordsOf(refusal)}`, { isBad: true });
+  }
+}
+
+export function Brake() {
+  const box = useRef(null);
+  const { isBusy, run } = useAct();
+  const own = control.value?.user.state || "run";
+  const inForce = control.value?.effective || { state: "run", scope: "global" };
+  const isOffline = link.value === "offline";
+  const onKey = (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const buttons = [...box.current.querySelectorAll("[role=radio]")];
+    buttons[(buttons.indexOf(document.activeElement) + step + 3) % 3].focus();
+  };
+  return html`<div class="brake-box"><div class="brake" role="radiogroup" aria-label=${t("brake")} ref=${box} onKeyDown=${onKey}>
+    ${STATES.map((state) => html`<button key=${state} role="radio" aria-checked=${own === state} tabindex=${own === state ? 0 : -1}
+      class=${`${state} ${own === state ? "on" : ""}`} disabled=${isBusy || (isOffline && state !== "halt")} onClick=${() => run(() => brakeTo(state))}>
+      <i aria-hidden="true" />${t(`brake.${state}`)}</button>`)}</div>
+    ${inForce.scope === "global" && inForce.state !== "run" && html`<span class="brake-by">${t(`brake.${inForce.state}`)}: ${t("brake.by.global")}</span>`}</div>`;
+}

@@ -1,0 +1,17 @@
+// A long text with its two ends, and a button that copies all of it.
+import { useState } from "preact/hooks";
+import { html } from "../html.js";
+import { short } from "../format.js";
+import { t } from "../texts.js";
+import { Icon } from "./icon.js";
+
+export function Copyable({ text, head = 10, tail = 8, name = "" }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard?.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 2000);
+  };
+  return html`<span class="copyable"><code title=${text}>${short(text, head, tail)}</code>
+    <button class="plain" aria-label=${`${t("copy")} ${name}`.trim()} onClick=${copy}><${Icon} name="copy" />${isCopied && html`<em role="status">${t("copied")}</em>`}</button></span>`;
+}

@@ -1,0 +1,48 @@
+// A dialog of the browser's own: focus stays in it, Esc ends it, and the harmless button is the first.
+import { signal } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html } from "../html.js";
+import { t } from "../texts.js";
+
+const asked = signal(null);
+
+/**
+ * Asks before something that cannot be taken back; resolves to whether it shall be done.
+ * `lines` say what happens, with its numbers; `type` is a text that must be typed first.
+ */
+export function confirmed({ title, lines, act, type = null, isDanger = true }) {
+  return new Promise((resolve) => {
+    asked.value = { title, lines, act, type, isDanger, resolve };
+  });
+}
+
+export function Dialog({ title, onClose, children, wide = false }) {
+  const box = useRef(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    box.current.showModal();
+    return () => before?.focus?.();
+  }, []);
+  return html`<dialog class=${wide ? "wide" : ""} ref=${box} aria-label=${title} onCancel=${(event) => (event.preventDefault(), onClose())}
+    onClick=${(event) => event.target === box.current && onClose()}>
+    <div class="dialog-body"><h2>${title}</h2>${children}</div></dialog>`;
+}
+
+export function Confirmations() {
+  const question = asked.value;
+  const [typed, setTyped] = useState("");
+  useEffect(() => setTyped(""), [question]);
+  if (!question) return null;
+  const end = (answer) => {
+    asked.value = null;
+    question.resolve(answer);
+  };
+  const isReady = question.type === null || typed.trim() === question.type;
+  return html`<${Dialog} title=${question.title} onClose=${() => end(false)}>
+    ${question.lines.filter(Boolean).map((line) => html`<p>${line}</p>`)}
+    ${question.type !== null && html`<label class="field"><span>${t("dialog.type", { text: question.type })}</span>
+      <input autocomplete="off" spellcheck="false" value=${typed} onInput=${(event) => setTyped(event.target.value)} /></label>`}
+    <div class="dialog-acts"><button class="button" autofocus onClick=${() => end(false)}>${t("cancel")}</button>
+      <button class=${`button ${question.isDanger ? "danger" : "primary"}`} disabled=${!isReady} onClick=${() => end(true)}>${question.act}</button></div>
+  </${Dialog}>`;
+}

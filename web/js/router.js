@@ -1,0 +1,49 @@
+// The place in the page: #/path?query. What is filtered or chosen stands in the query, so that a link shows the same.
+import { signal } from "@preact/signals";
+
+/** {path, query} of this moment; query is a plain object of texts. */
+export const place = signal(read());
+
+function read() {
+  const [path, query] = (location.hash.slice(1) || "/").split("?");
+  return { path: path || "/", query: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+const scrolled = new Map();
+let shown = location.hash;
+let isBack = false;
+addEventListener("popstate", () => (isBack = true));
+addEventListener("hashchange", () => {
+  scrolled.set(shown, scrollY);
+  const before = place.peek().path;
+  shown = location.hash;
+  place.value = read();
+  if (place.peek().path !== before) {
+    const top = isBack ? scrolled.get(shown) || 0 : 0;
+    requestAnimationFrame(() => {
+      document.querySelector("main")?.focus({ preventScroll: true });
+      scrollTo(0, top);
+    });
+  }
+  isBack = false;
+});
+
+const written = (path, query) => {
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return `#${path}${given.length ? `?${new URLSearchParams(given)}` : ""}`;
+};
+
+/** Goes to another place. */
+export function go(path, query = {}) {
+  isBack = false;
+  location.hash = written(path, query);
+}
+
+/** Changes the query of this place, without a step in the browser's history. */
+export function setQuery(values) {
+  const { path, query } = place.peek();
+  const next = { ...query, ...values };
+  history.replaceState(null, "", written(path, next));
+  shown = location.hash;
+  place.value = read();
+}

@@ -1,0 +1,120 @@
+// What is known, as signals: one for each task, so that a change draws only what shows it. events.js keeps them fresh.
+import { batch, computed, effect, signal } from "@preact/signals";
+import { call, clockAheadMs, get } from "./api.js";
+
+/** Profile, wallet, control and marketplaces, as the server tells them; null until they are known. */
+export const me = signal(null);
+export const wallet = signal(null);
+export const control = signal(null);
+export const venues = signal(null);
+
+/** Ids of the tasks of both kinds in their order; null until they are known. */
+export const taskIds = signal(null);
+export const listingIds = signal(null);
+
+/** Newest events first, at most 100. */
+export const feed = signal([]);
+
+/** "connecting", "live", "polling" (where tabs cannot share a stream) or "offline". */
+export const link = signal("connecting");
+
+/** Server's time in seconds of the last word from it, and of this moment. */
+export const heard = signal(0);
+export const now = signal(serverSeconds());
+setInterval(() => (now.value = serverSeconds()), 1000);
+
+function serverSeconds() {
+  return (Date.now() + clockAheadMs.peek()) / 1000;
+}
+
+const stores = { task: new Map(), listing: new Map(), moment: new Map(), cycles: new Map() };
+const one = (kind, id) => {
+  if (!stores[kind].has(id)) stores[kind].set(id, signal(null));
+  return stores[kind].get(id);
+};
+
+/** Signals by id: a bidding task, an auto-list task, a task's newest decision with its book, its newest cycles. */
+export const taskOf = (id) => one("task", id);
+export const listingOf = (id) => one("listing", id);
+export const momentOf = (id) => one("moment", id);
+export const cyclesOf = (id) => one("cycles", id);
+
+/** All that is in the lists, as values. */
+export const tasks = computed(() => taskIds.value && taskIds.value.map((id) => taskOf(id).value).filter(Boolean));
+export const listings = computed(
+  () => listingIds.value && listingIds.value.map((id) => listingOf(id).value).filter(Boolean),
+);
+
+/** What may hold a task back: {state, scope}, the strictest of all scopes. */
+export function restraintOf(id, kind = "tasks") {
+  return control.value?.[kind]?.find((each) => each.taskId === id)?.effective || { state: "run", scope: "global" };
+}
+
+export const needsALook = computed(() => [...(tasks.value || []), ...(listings.value || [])].filter((each) => each.lastError));
+
+/** Sets signals to what was answered: a task that did not change draws nothing anew. */
+export function keep(kind, list, ids) {
+  batch(() => {
+    for (const each of list) {
+      const place = one(kind, each.id);
+      if (JSON.stringify(place.peek()) !== JSON.stringify(each)) place.value = each;
+    }
+    const found = list.map((each) => each.id);
+    if (String(ids.peek()) !== String(found) || ids.peek() === null) ids.value = found;
+  });
+}
+
+export const readProfile = async () => (me.value = await get("/auth/me"));
+export const readWallet = async () => (wallet.value = await get("/wallet"));
+export const readControl = async () => (control.value = await get("/control"));
+export const readVenues = async () => (venues.value = await get("/venues"));
+export const readTasks = async () => keep("task", await get("/tasks"), taskIds);
+export const readListings = async () => keep("listing", await get("/autolist"), listingIds);
+
+export async function readTask(id) {
+  taskOf(id).value = await get(`/tasks/${id}`);
+}
+
+export async function readListing(id) {
+  listingOf(id).value = await get(`/autolist/${id}`);
+}
+
+/** Reads what a task decided last, on which book: from its journal, which costs no call to the marketplace. */
+export async function readMoment(id) {
+  momentOf(id).value = await get(`/tasks/${id}/at?time=${new Date(serverSeconds() * 1000 - 500).toISOString()}`);
+}
+
+export async function readCycles(id, kind = "tasks", limit = 60) {
+  cyclesOf(id).value = (await get(`/${kind}/${id}/cycles?limit=${limit}`)).reverse();
+}
+
+/** Reads everything that every screen needs; what only some show may fail by itself. */
+export async function readAll() {
+  await Promise.all([readProfile(), readTasks(), readListings(), readControl()]);
+  quietly(readWallet());
+}
+
+/** Sets what holds back: scope "user" or "task" with its id; reads what is then in force. */
+export async function setControl(body) {
+  await call("PUT", "/control", body);
+  await readControl();
+}
+
+/** For what the next event or look will tell again. */
+export function quietly(promise) {
+  promise.catch(() => {});
+}
+
+effect(() => {
+  const troubled = needsALook.value.length;
+  document.title = troubled ? `● ${troubled} need${troubled === 1 ? "s" : ""} a look · Bidkeeper` : "Bidkeeper";
+});
+
+/** Forgets everything, when somebody signs out. */
+export function forgetAll() {
+  batch(() => {
+    for (const each of [me, wallet, control, taskIds, listingIds, venues]) each.value = null;
+    for (const kept of Object.values(stores)) kept.clear();
+    feed.value = [];
+  });
+}

@@ -1,0 +1,20 @@
+// Every text that a person reads, by its name. A text is words, or a function of values; English stands in for what
+// another language lacks.
+const english = {};
+
+/** Adds texts: each file of texts/ does so for its part of the page. */
+export function define(texts) {
+  Object.assign(english, texts);
+}
+
+/** Returns the text of a name. Throws for a name that nobody defined. */
+export function t(name, values = {}) {
+  const text = english[name];
+  if (text === undefined) throw new Error(`no text ${name}`);
+  return typeof text === "function" ? text(values) : text;
+}
+
+const rules = new Intl.PluralRules("en");
+
+/** Chooses by number: plural(2, {one: "bid", other: "bids"}). */
+export const plural = (number, forms) => forms[rules.select(number)] || forms.other;
