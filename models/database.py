@@ -212,7 +212,7 @@ class Postgresql(PostgresqlDatabase):
         chosen = usual | given | {"options": " ".join(filter(None, options)), "client_encoding": "UTF8"}
         connection = connect(**chosen, autocommit=True)
         try:
-            _refuse_unfit(connection.info, read_only=self._read_only)
+            _refuse_unfit(connection.info)
         except BaseException:
             connection.close()
             raise
@@ -281,7 +281,9 @@ class Postgresql(PostgresqlDatabase):
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Shows one state of the database for the block."""
-        with self.atomic("BEGIN ISOLATION LEVEL REPEATABLE READ"):
+        # The rows of one table may be long on their way to another database.
+        patience = "SET LOCAL statement_timeout TO 0; SET LOCAL idle_in_transaction_session_timeout TO 0"
+        with self.atomic(f"BEGIN ISOLATION LEVEL REPEATABLE READ; {patience}"):
             yield
 
     def truth_columns(self, table: str) -> set[str]:
@@ -394,7 +396,7 @@ def _escaped(value: str) -> str:
     return value.replace(" ", "\\ ")
 
 
-def _refuse_unfit(info: Any, *, read_only: bool) -> None:
+def _refuse_unfit(info: Any) -> None:
     """Raises DatabaseAway for a server whose promises are not ours."""
     if info.server_version < LEAST_POSTGRESQL * 10_000:
         raise Unfit(f"PostgreSQL {LEAST_POSTGRESQL} or newer is needed, not {info.server_version // 10_000}")
@@ -402,8 +404,8 @@ def _refuse_unfit(info: Any, *, read_only: bool) -> None:
         raise Unfit("the database must be one of encoding UTF8 (CREATE DATABASE ... ENCODING 'UTF8')")
     if info.parameter_status("IntervalStyle") != _POSTGRESQL_SESSION["IntervalStyle"]:
         raise Unfit("our session's settings do not reach the server: a pooler must not stand in between")
-    if info.parameter_status("in_hot_standby") != "off" and not read_only:
-        raise Unfit("the database is a standby, where nothing can be written")
+    if info.parameter_status("in_hot_standby") != "off":
+        raise Unfit("the server is a standby: what it knows of tasks' tokens may be old")
 
 
 @cache
