@@ -1,0 +1,28 @@
+import { define } from "../texts.js";
+
+define({
+  "plan.title": "What comes of it now",
+  "plan.faulty": "The price is shown once the marked fields are right.",
+  "plan.list": "Would be listed at",
+  "plan.reprice": "Would be changed to",
+  "plan.keep": "Would stay at",
+  "plan.wait": "Would wait, with a price of",
+  "plan.pause": "Would pause, with a price of",
+  "plan.ended": "Would end",
+  "plan.none": "No price now",
+  "plan.of_floor": ({ share }) => `${share} of the floor`,
+  "plan.receive": "You receive",
+  "plan.more": ({ sats }) => `${sats} more than the price: the sats of the inscription's own output come with it`,
+  "plan.less": ({ sats }) => `${sats} less than the price: the marketplace's fee`,
+  "plan.same": "all of the price",
+  "plan.floor": "Cheapest other listing",
+  "plan.median": "Floor's median of an hour",
+  "plan.asks": "Other listings",
+  "plan.sales": "Last sales",
+  "plan.least": "Never below",
+  "plan.least.none": "No least price",
+  "plan.control": ({ state }) => `The brake is set (${state}): nothing is listed until it says Run.`,
+  "plan.signer": ({ why }) => `It would not be signed. ${why}`,
+  "plan.signed": "The signer would sign it: what exactly",
+  "plan.not_signed": "The signer would not sign it: what exactly",
+});
