@@ -34,6 +34,17 @@ export function changeOf(values, base) {
 /** Whether the price is, or will be, a multiple of the reference. */
 export const multiplies = (values) => values.priceMode === "percent" || values.priceSchedule.some((step) => "pricePercent" in step);
 
+/** Fields that the form shows for these values: others cannot show what is wrong with them. */
+export const drawnFields = (values) => Object.keys(values).filter((field) => isDrawn(field, values));
+
+function isDrawn(field, values) {
+  if (field === "priceSats") return values.priceMode === "fixed";
+  if (field === "undercutSats") return values.priceMode === "undercut";
+  if (field === "pricePercent") return values.priceMode === "percent";
+  if (field.startsWith("trait")) return multiplies(values) && values.reference === "traitFloor";
+  return field !== "reference" || multiplies(values);
+}
+
 /** Whether the price could follow the market down without a limit. */
 export const hasNoLeast = (values) => values.priceMode !== "fixed" && !values.minPriceSats && values.costSats === null;
 

@@ -16,15 +16,24 @@ export function floorOf(cycles) {
   return cycles.findLast((each) => each.detail?.seen)?.detail.seen.lowestAsk ?? null;
 }
 
-/** The code that says what a cycle decided: its reason, or what came of it where that is not a listing. */
-export const codeOf = ({ planned, fate } = {}) => (fate && fate !== "listed" ? fate : planned?.reason || null);
+const OF_PLACE = { spent: "spent", pending: "spend_pending", unknown: "holding_unknown" };
+
+/** The code that says what a cycle decided: its reason, what came of it where that is not a listing, or "sold". */
+export function codeOf(detail) {
+  const { planned, fate, listing, holding } = detail || {};
+  if (planned) return fate && fate !== "listed" ? fate : planned.reason;
+  return listing?.closeReason === "sold" ? "sold" : OF_PLACE[holding] || null;
+}
+
+/** The price that the newest cycle would ask, for a task on paper; null where none. */
+export const paperPriceOf = (cycles) => cycles?.at(-1)?.detail?.planned?.priceSats ?? null;
 
 /** Cycles with the same decision and price, newest first: [{code, price, fault, from, to, count, isDry}]. */
 export function groupsOf(cycles) {
   const groups = [];
   for (const { time, error, detail } of [...cycles].reverse()) {
     const fault = detail?.faults?.[0]?.code || (error ? "other" : null);
-    const one = { code: codeOf(detail), price: detail?.planned?.priceSats ?? null, fault, error, isDry: Boolean(detail?.dryRun) };
+    const one = { code: codeOf(detail), price: detail?.planned?.priceSats ?? (codeOf(detail) === "sold" ? detail.listing.proceedsSats : null), fault, error, isDry: Boolean(detail?.dryRun) };
     const last = groups.at(-1);
     if (last && ["code", "price", "fault", "isDry"].every((name) => last[name] === one[name])) {
       Object.assign(last, { from: time, count: last.count + 1 });

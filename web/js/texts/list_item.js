@@ -31,13 +31,4 @@ define({
   "list.started": "Started. The item is listed with the first look at the market.",
   "list.started.dry": "Started on paper. Nothing is signed or listed.",
   "list.not_started": "It was created and not started.",
-  "list.confirm": ({ name, price }) => `List ${name} at ${price}?`,
-  "list.confirm.receive": ({ payout }) => `When it is sold you receive ${payout}.`,
-  "list.confirm.below": ({ floor }) => `That is less than the cheapest other listing of ${floor}.`,
-  "list.confirm.moves": ({ least }) => (least === null ? "Later the price follows the market, down without a limit." : `Later the price follows the market, never below ${least}.`),
-  "list.confirm.signature": "The signature stays good at its price until the output moves, also if you raise the price or take the listing off.",
-  "list.confirm.do": "List it",
-  "list.confirm.none": ({ name }) => `Start ${name} without a price?`,
-  "list.confirm.none.what": "There is no price for it now. It is listed as soon as there is one, and you are not asked again.",
-  "list.confirm.start": "Start",
 });

@@ -25,4 +25,13 @@ define({
   "plan.signer": ({ why }) => `It would not be signed. ${why}`,
   "plan.signed": "The signer would sign it: what exactly",
   "plan.not_signed": "The signer would not sign it: what exactly",
+  "confirm_listing": ({ name, price }) => `List ${name} at ${price}?`,
+  "confirm_listing.receive": ({ payout }) => `When it is sold you receive ${payout}.`,
+  "confirm_listing.below": ({ floor }) => `That is less than the cheapest other listing of ${floor}.`,
+  "confirm_listing.moves": ({ least }) => (least === null ? "Later the price follows the market, down without a limit." : `Later the price follows the market, never below ${least}.`),
+  "confirm_listing.signature": "The signature stays good at its price until the output moves, also if you raise the price or take the listing off.",
+  "confirm_listing.do": "List it",
+  "confirm_listing.none": ({ name }) => `Start ${name} without a price?`,
+  "confirm_listing.none.what": "There is no price for it now. It is listed as soon as there is one, and you are not asked again.",
+  "confirm_listing.start": "Start",
 });

@@ -32,5 +32,5 @@ define({
   "listings.of_floor": ({ share }) => `${share} of it`,
   "listings.lowest": "Lowest signature",
   "listings.lowest.what": "Lowest signature: the cheapest price you ever signed for this output. It can be bought at that until the output moves.",
-  "listings.paper": "On paper",
+  "listings.paper": "Would ask",
 });

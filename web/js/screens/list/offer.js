@@ -4,14 +4,14 @@ import { html } from "../../html.js";
 import { call, get } from "../../api.js";
 import { amount, short } from "../../format.js";
 import { readPicture } from "../../items.js";
-import { bodyOf, faultsOf, hasNoLeast, multiplies, valuesOf } from "../../listing_config.js";
+import { bodyOf, faultsOf, drawnFields, valuesOf } from "../../listing_config.js";
 import { useAct, useLoad } from "../../load.js";
 import { askPlan, payoutOf, usePlan } from "../../plan_listing.js";
 import { go } from "../../router.js";
 import { link, listings, quietly, readListings, venues, wallet } from "../../store.js";
 import { t } from "../../texts.js";
 import { Copyable } from "../../parts/copy.js";
-import { confirmed } from "../../parts/dialog.js";
+import { confirmListing } from "../../parts/listing_confirm.js";
 import { ListingForm } from "../../parts/listing_form.js";
 import { ListingPlan } from "../../parts/listing_plan.js";
 import { Picture } from "../../parts/picture.js";
@@ -49,8 +49,7 @@ function Form({ item, name }) {
   const body = { inscriptionId: item.id, ...named, ...(isDefault ? {} : { venue: chosen }), ...bodyOf(values) };
   const plan = usePlan(body);
   const details = (refused || plan.refusal)?.details || [];
-  const names = [...Object.keys(values).filter((field) => isDrawn(field, values)), "venue"];
-  const faults = faultsOf(details, names);
+  const faults = faultsOf(details, ["venue", ...drawnFields(values)]);
   const set = (change) => {
     setRefused(null);
     if ("venue" in change) setVenue(change.venue);
@@ -59,7 +58,7 @@ function Form({ item, name }) {
   const act = (isStarted) => run(async () => {
     setRefused(null);
     try {
-      if (isStarted && !(await isMeant({ name, values, plan: await askPlan(body) }))) return;
+      if (isStarted && !(await confirmListing({ name, config: values, plan: await askPlan(body) }))) return;
       await create(body, isStarted);
     } catch (refusal) {
       setRefused(refusal);
@@ -72,34 +71,6 @@ function Form({ item, name }) {
       <div class="sell-acts"><p class="sell-sum">${plan.plan?.price && html`<b>${amount(plan.plan.price)}</b>${payoutOf(plan.plan) !== null && html` <span class="quiet">${t("list.sum", { payout: amount(payoutOf(plan.plan)) })}</span>`}`}</p><button type="button" class="button" disabled=${isBusy || isOffline} onClick=${() => act(false)}>${t("list.create")}</button>
         <button type="button" class="button primary" disabled=${isBusy || isOffline || !plan.plan} aria-busy=${isBusy} onClick=${() => act(true)}>${t(values.dryRun ? "list.start.dry" : "list.start")}</button></div></form>
     <${ListingPlan} ...${plan} /></div>`;
-}
-
-/** Fields that are not on the screen cannot show what is wrong with them. */
-function isDrawn(field, values) {
-  if (field === "priceSats") return values.priceMode === "fixed";
-  if (field === "undercutSats") return values.priceMode === "undercut";
-  if (field === "pricePercent") return values.priceMode === "percent";
-  if (field.startsWith("trait")) return multiplies(values) && values.reference === "traitFloor";
-  return field !== "reference" || multiplies(values);
-}
-
-/** Asks with the price of this moment; without a price nothing is listed, so nothing is asked. */
-async function isMeant({ name, values, plan }) {
-  if (values.dryRun) return true;
-  if (plan.price === null) return confirmed({ title: t("list.confirm.none", { name }), lines: [t("list.confirm.none.what"), hasNoLeast(values) && t("sell.least.none")], act: t("list.confirm.start"), isDanger: false });
-  const floor = plan.market.lowestAsk;
-  const payout = payoutOf(plan);
-  return confirmed({
-    title: t("list.confirm", { name, price: amount(plan.price) }),
-    lines: [
-      payout !== null && t("list.confirm.receive", { payout: amount(payout) }),
-      floor > 0 && plan.price < floor && t("list.confirm.below", { floor: amount(floor) }),
-      values.priceMode !== "fixed" && t("list.confirm.moves", { least: plan.leastPrice === null ? null : amount(plan.leastPrice) }),
-      t("list.confirm.signature"),
-    ],
-    act: t("list.confirm.do"),
-    isDanger: false,
-  });
 }
 
 /** Creates the task, then starts it; one that was created and not started says so on its own page. */

@@ -4,7 +4,7 @@ import { html } from "../../html.js";
 import { percent, short } from "../../format.js";
 import { watch } from "../../events.js";
 import { nameOf, readPicture } from "../../items.js";
-import { codeOf, floorOf, isCheaper, standOf } from "../../listing_state.js";
+import { codeOf, floorOf, isCheaper, paperPriceOf, standOf } from "../../listing_state.js";
 import { cyclesOf, listingOf } from "../../store.js";
 import { t } from "../../texts.js";
 import { faultOf, reasonOf } from "../../texts/reasons.js";
@@ -34,6 +34,8 @@ export function ListingRow({ id }) {
 function Prices({ task, cycles }) {
   const { listing } = task;
   const stand = standOf(task);
+  const paper = task.config.dryRun ? paperPriceOf(cycles) : null;
+  if (paper !== null) return html`<div class="listings-prices"><${Cell} label=${t("listings.paper")}><${Money} value=${paper} /></${Cell}></div>`;
   if (stand === "none") return html`<div class="listings-prices"><${Cell} label=${t("listings.price")}><span class="quiet">${t("listings.unlisted")}</span></${Cell}></div>`;
   if (stand === "sold") {
     return html`<div class="listings-prices"><${Cell} label=${t("listings.sold_at")}><${Money} value=${listing.price} /></${Cell}>
@@ -51,11 +53,10 @@ const Cell = ({ label, children }) => html`<div class="listings-cell"><span clas
 /** What is wrong, what the last cycle decided, and one's own words for it. */
 function Said({ task, cycles }) {
   const code = codeOf(cycles?.at(-1)?.detail);
-  const reason = code && reasonOf(code);
+  const reason = code && code !== "sold" && !task.config.dryRun && reasonOf(code);
   const fault = task.lastError && faultOf(task);
-  if (!fault && !reason && !task.tags.length && !task.config.dryRun) return null;
+  if (!fault && !reason && !task.tags.length) return null;
   return html`<p class="listings-said">${fault && html`<span class="listings-fault"><${Icon} name="alert" /><span><b>${fault.title}</b> ${fault.why}</span></span>`}
-    ${task.config.dryRun && html`<span class="tag wait">${t("listings.paper")}</span>`}
     ${reason && html`<span class=${`tag ${reason.kind}`} title=${reason.why}>${reason.title}</span>`}
     ${task.tags.map((tag) => html`<span key=${tag} class="listings-tag"><bdi>${tag}</bdi></span>`)}</p>`;
 }
