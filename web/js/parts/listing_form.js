@@ -28,7 +28,7 @@ export function ListingForm({ values, set, faults, traits = null, venues = null 
       ${hasNoLeast(values) && html`<p class="note">${t("sell.least.none")}</p>`}</fieldset>
     <${More} name="time" isFilled=${values.priceSchedule.length} isFaulty=${faults.priceSchedule}>
       <${Steps} value=${values.priceSchedule} fault=${faults.priceSchedule} onChange=${(priceSchedule) => set({ priceSchedule })} /></${More}>
-    <${More} name="more" isFilled=${values.tags.length || values.ignoreAddresses.length || values.loopSeconds !== null}
+    <${More} name="more" hint=${venues ? "sell.more.hint" : "sell.more.hint.edit"} isFilled=${values.tags.length || values.ignoreAddresses.length || values.loopSeconds !== null}
       isFaulty=${faults.venue || faults.tags || faults.ignoreAddresses || faults.loopSeconds}>
       ${venues?.length > 0 && html`<${Choice} ...${given("venue")} options=${venues.map((venue) => [venue.name, venue.title])} />`}
       <${LinesField} ...${props("tags")} /><${LinesField} ...${props("ignoreAddresses")} />
@@ -49,5 +49,5 @@ function Reference({ given, values, set, traits }) {
       html`<${Check} ...${given("allowBelowReference")} hint=${t("sell.allowBelowReference.hint")} />`}`;
 }
 
-const More = ({ name, isFilled, isFaulty, children }) => html`<details class="sell-more" open=${Boolean(isFilled || isFaulty) || undefined}>
-  <summary>${t(`sell.${name}`)}<small>${t(`sell.${name}.hint`)}</small></summary><div class="sell-group">${children}</div></details>`;
+const More = ({ name, hint = `sell.${name}.hint`, isFilled, isFaulty, children }) => html`<details class="sell-more" open=${Boolean(isFilled || isFaulty) || undefined}>
+  <summary>${t(`sell.${name}`)}<small>${t(hint)}</small></summary><div class="sell-group">${children}</div></details>`;

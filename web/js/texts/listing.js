@@ -110,7 +110,7 @@ define({
   "chart.range.1w": "1 w",
   "chart.numbers": "As numbers",
   "chart.picture": "As a picture",
-  "chart.none": "Drawn from the first minute on that it ran within this time.",
+  "chart.none": "No price or floor is known of this time. It is drawn from the first listing on.",
   "chart.away": "The chart could not be fetched. The numbers are there.",
   "chart.words": ({ price, floor, lowest, from }) => `Price ${price} and floor ${floor} since ${from}${lowest ? `; lowest signature ${lowest}` : ""}`,
   "chart.price": "Price",

@@ -51,6 +51,7 @@ define({
   "sell.step.remove": ({ hours }) => `Remove the step from hour ${hours}`,
   "sell.more": "More",
   "sell.more.hint": "Marketplace, tags, listings to leave out, pace",
+  "sell.more.hint.edit": "Tags, listings to leave out, pace",
   "sell.venue": "Marketplace",
   "sell.tags": "Tags",
   "sell.tags.hint": "Your own words to find it by, one a line.",

@@ -18,10 +18,12 @@ export function Past({ task, from, range, asNumbers }) {
   return html`<section class="panel" aria-labelledby="past-title"><header class="panel-head"><h2 id="past-title">${t("chart.title")}</h2>
       <div class="listing-acts"><${Segments} label=${t("chart.range")} value=${range} options=${Object.keys(RANGES).map((each) => [each, t(`chart.range.${each}`)])} onChange=${(value) => setQuery({ range: value })} />
         <button class="button" aria-pressed=${asNumbers} onClick=${() => setQuery({ numbers: asNumbers ? "" : "1" })}>${t(asNumbers ? "chart.picture" : "chart.numbers")}</button></div></header>
-    <${Loaded} from=${from} rows=${1} tall=${260}>${(series) => (series.time.length
+    <${Loaded} from=${from} rows=${1} tall=${260}>${(series) => (isDrawable(series)
       ? html`<${Drawn} task=${task} series=${series} range=${range} asNumbers=${asNumbers} />`
       : html`<${Empty}>${t("chart.none")}</${Empty}>`)}</${Loaded}></section>`;
 }
+
+const isDrawable = ({ price, floor }) => [...price, ...floor].some((each) => each !== null);
 
 function Drawn({ task, series, range, asNumbers }) {
   const lowest = task.listing?.lowestOutstanding ?? null;
