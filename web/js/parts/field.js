@@ -16,7 +16,7 @@ export function Field({ label, hint, fault, mark, children }) {
 }
 
 const about = ({ label, hint, fault, mark }) => ({ label, hint, fault, mark });
-const others = ({ label: _label, hint: _hint, fault: _fault, mark: _mark, value: _value, onChange: _onChange, unit: _unit, ...rest }) => rest;
+const others = ({ label: _label, hint: _hint, fault: _fault, mark: _mark, value: _value, onChange: _onChange, unit: _unit, options: _options, places: _places, ...rest }) => rest;
 
 /** A line of text. */
 export const TextField = (props) => html`<${Field} ...${about(props)}>
@@ -79,9 +79,8 @@ export function DecimalField(props) {
     onChange(isNumber(text) ? Number(`${Number(text)}e${-places}`) : null);
   };
   const said = typed !== null && typed.trim() && !isNumber(typed) ? t("field.no_number") : fault;
-  const { places: _places, ...rest } = others(props);
   return html`<${Field} ...${about(props)} fault=${said}>
-    ${(names) => html`<span class=${unit ? "with-unit" : ""}><input ...${names} ...${rest} inputmode="decimal" autocomplete="off" value=${typed ?? shown}
+    ${(names) => html`<span class=${unit ? "with-unit" : ""}><input ...${names} ...${others(props)} inputmode="decimal" autocomplete="off" value=${typed ?? shown}
       onInput=${(event) => take(event.target.value)} onBlur=${() => said === fault && setTyped(null)} />${unit && html`<u>${unit}</u>`}</span>`}</${Field}>`;
 }
 
@@ -99,7 +98,7 @@ export function LinesField(props) {
 
 /** One of a few: [[value, words], ...]. */
 export const Choice = (props) => html`<${Field} ...${about(props)}>
-  ${(names) => html`<select ...${names} value=${props.value} onChange=${(event) => props.onChange(event.target.value)}>
+  ${(names) => html`<select ...${names} ...${others(props)} value=${props.value} onChange=${(event) => props.onChange(event.target.value)}>
     ${props.options.map(([each, words]) => html`<option key=${each} value=${each} selected=${each === props.value}>${words}</option>`)}</select>`}</${Field}>`;
 
 export const Check = ({ label, hint, fault, mark, value, onChange, ...rest }) => html`<label class="check"><input type="checkbox" ...${rest} checked=${value}

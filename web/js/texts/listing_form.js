@@ -1,7 +1,6 @@
 import { define } from "../texts.js";
 
 define({
-  "field.no_number": "Write a number such as 92.5.",
   "sell.price": "Price",
   "sell.priceMode": "How the price is found",
   "sell.priceMode.percent": "Follow a reference",

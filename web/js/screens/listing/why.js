@@ -16,14 +16,14 @@ export function Why({ id }) {
   // A reason's sentence is said once.
   const said = new Set();
   const isNew = (code) => !said.has(code) && said.add(code);
-  return html`<section class="panel" aria-labelledby="why-title"><header class="panel-head"><h2 id="why-title">${t("why.title")}</h2></header>
-    ${!cycles ? html`<div class="panel-body"><${Skeleton} rows=${2} tall=${52} /></div>` : !groups.length ? html`<${Empty}>${t("why.none")}</${Empty}>`
+  return html`<section class="panel" aria-labelledby="why-title"><header class="panel-head"><h2 id="why-title">${t("listing.why.title")}</h2></header>
+    ${!cycles ? html`<div class="panel-body"><${Skeleton} rows=${2} tall=${52} /></div>` : !groups.length ? html`<${Empty}>${t("listing.why.none")}</${Empty}>`
       : html`<ol class="listing-why">${groups.map((group) => html`<${Decision} key=${group.to} group=${group} isSaid=${!isNew(group.fault || group.code)} />`)}</ol>`}</section>`;
 }
 
 function wordsOf({ code, fault, error }) {
-  if (code === "sold") return { title: t("why.sold"), why: t("why.sold.what"), kind: "good" };
-  return code ? reasonOf(code) : { ...faultOf({ lastErrorCode: fault || "other", lastError: error || t("why.nothing") }), kind: fault ? "fault" : "keep" };
+  if (code === "sold") return { title: t("listing.why.sold"), why: t("listing.why.sold.what"), kind: "good" };
+  return code ? reasonOf(code) : { ...faultOf({ lastErrorCode: fault || "other", lastError: error || t("listing.why.nothing") }), kind: fault ? "fault" : "keep" };
 }
 
 function Decision({ group, isSaid }) {
@@ -31,7 +31,7 @@ function Decision({ group, isSaid }) {
   const { title, why, kind } = wordsOf(group);
   const also = fault && code ? faultOf({ lastErrorCode: fault, lastError: error }) : null;
   const at = now.value;
-  return html`<li><i class=${`dot ${kind}`} aria-hidden="true" /><div><p><b class=${kind}>${title}</b>${price !== null && html` <${Money} value=${price} named />`}${isDry && html` <span class="tag wait">${t("why.paper")}</span>`}</p>
+  return html`<li><i class=${`dot ${kind}`} aria-hidden="true" /><div><p><b class=${kind}>${title}</b>${price !== null && html` <${Money} value=${price} named />`}${isDry && html` <span class="tag wait">${t("listing.why.paper")}</span>`}</p>
       ${!isSaid && why && html`<p class="quiet">${why}</p>`}${also && also.title !== title && html`<p class="listing-bad">${also.title}. ${also.why}</p>`}</div>
-    <time title=${iso(to)} datetime=${iso(to)}>${count > 1 ? t("why.times", { count, from: clock(from, at), to: clock(to, at) }) : clock(to, at)}</time></li>`;
+    <time title=${iso(to)} datetime=${iso(to)}>${count > 1 ? t("listing.why.times", { count, from: clock(from, at), to: clock(to, at) }) : clock(to, at)}</time></li>`;
 }
