@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.e2e.installation import Installation, until
 from tests.web.visitor import Person, Visitor
 
-HOSTILE = '<img src=x onerror="alert(1)">\u202eevil\u202c'
+HOSTILE = '<img src=x onerror="alert(1)">' + "W" * 160
 
 
 class Seller:
@@ -180,3 +180,5 @@ def test_a_hostile_name_is_text_and_a_picture_is_ours(visitor: Visitor, person: 
     page.get_by_role("button", name="Delete").click()
     expect(page.get_by_role("dialog")).to_contain_text(HOSTILE)
     assert page.locator("img[src='x']").count() == 0
+    page.set_viewport_size({"width": 320, "height": 640})
+    assert page.evaluate("() => document.documentElement.scrollWidth") == 320

@@ -1,9 +1,9 @@
 // One item with its price: what a config comes to is shown as it is written; then it is created, and started.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../../html.js";
-import { call, get } from "../../api.js";
+import { call } from "../../api.js";
 import { amount, short } from "../../format.js";
-import { readPicture } from "../../items.js";
+import { readItem, readPicture } from "../../items.js";
 import { bodyOf, faultsOf, drawnFields, valuesOf } from "../../listing_config.js";
 import { useAct, useLoad } from "../../load.js";
 import { askPlan, payoutOf, usePlan } from "../../plan_listing.js";
@@ -43,7 +43,7 @@ function Form({ item, name }) {
   const selling = (venues.value || []).filter((each) => each.listings);
   const chosen = venue || selling.find((each) => each.isDefault)?.name || selling[0]?.name;
   const isDefault = selling.find((each) => each.name === chosen)?.isDefault ?? true;
-  const traits = useLoad((abort) => (values.reference === "traitFloor" ? get(`/autolist/item/${item.id}`, { abort }).then((detail) => detail.traits || []) : Promise.resolve(null)), [values.reference === "traitFloor"]);
+  const traits = useLoad((abort) => (values.reference === "traitFloor" ? readItem(item.id, abort).then((detail) => detail.traits || []) : Promise.resolve(null)), [values.reference === "traitFloor"]);
   // The name of a collection is one marketplace's word: another one is asked for its own.
   const named = item.collectionId && isDefault ? { collectionId: item.collectionId } : {};
   const body = { inscriptionId: item.id, ...named, ...(isDefault ? {} : { venue: chosen }), ...bodyOf(values) };

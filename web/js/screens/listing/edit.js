@@ -1,9 +1,9 @@
 // A listing's settings in a form in place, with what a save would do beside it.
 import { useState } from "preact/hooks";
 import { html } from "../../html.js";
-import { call, get } from "../../api.js";
+import { call } from "../../api.js";
 import { amount } from "../../format.js";
-import { nameOf } from "../../items.js";
+import { nameOf, readItem } from "../../items.js";
 import { changeOf, drawnFields, faultsOf, valuesOf } from "../../listing_config.js";
 import { useAct, useLoad } from "../../load.js";
 import { askPlan, usePlan } from "../../plan_listing.js";
@@ -28,7 +28,7 @@ export function Edit({ task }) {
   const plan = usePlan({ taskId: task.id, ...priced });
   const details = (refused || plan.refusal)?.details || [];
   const faults = faultsOf(details, drawnFields(values));
-  const traits = useLoad((abort) => (values.reference === "traitFloor" ? get(`/autolist/item/${task.inscriptionId}`, { abort }).then((detail) => detail.traits || []) : Promise.resolve(null)), [values.reference === "traitFloor"]);
+  const traits = useLoad((abort) => (values.reference === "traitFloor" ? readItem(task.inscriptionId, abort).then((detail) => detail.traits || []) : Promise.resolve(null)), [values.reference === "traitFloor"]);
   const set = (some) => {
     setRefused(null);
     setValues((old) => ({ ...old, ...some }));

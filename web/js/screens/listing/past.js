@@ -43,6 +43,6 @@ function Drawn({ task, series, range, asNumbers }) {
 function Rows({ series }) {
   const rows = series.time.map((time, i) => ({ time, price: series.price[i], floor: series.floor[i], least: series.guard[i] })).reverse().slice(0, MOST_ROWS);
   const column = (name) => ({ name: t(`chart.${name}`), isNumber: true, cell: (row) => money(row[name] === null ? null : Number(row[name])) });
-  return html`<div class="listing-rows"><${Table} label=${t("chart.title")} rows=${rows} keyOf=${(row) => row.time}
+  return html`<div class="listing-rows"><${Table} label=${t("chart.numbers.title")} rows=${rows} keyOf=${(row) => row.time}
     columns=${[{ name: t("chart.time"), cell: (row) => html`<time title=${iso(row.time)}>${clock(row.time)}</time>` }, column("price"), column("floor"), column("least")]} /></div>`;
 }

@@ -14,7 +14,7 @@ const TABS = { settings: Settings, log: Log };
 
 export function Tabs({ task, query }) {
   const tab = query.tab in TABS ? query.tab : "settings";
-  return html`<section class="panel" aria-label=${t(`listing.tab.${tab}`)}><header class="panel-head"><${Segments} label=${t("listing.tabs")} value=${tab}
+  return html`<section class="panel" aria-label=${t("listing.tabs")}><header class="panel-head"><${Segments} label=${t("listing.tabs")} value=${tab}
       options=${Object.keys(TABS).map((each) => [each, t(`listing.tab.${each}`)])} onChange=${(value) => setQuery({ tab: value === "settings" ? "" : value })} /></header>
     <${TABS[tab]} key=${tab} task=${task} /></section>`;
 }
