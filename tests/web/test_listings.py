@@ -141,7 +141,7 @@ def test_what_is_wrong_is_said_at_its_field(visitor: Visitor, seller: Seller) ->
     price = page.get_by_role("textbox", name="Price", exact=True)
     expect(price).to_have_attribute("aria-invalid", "true")
     page.get_by_role("button", name="Create, start later").click()
-    expect(page.get_by_text("is required in fixed mode")).to_be_visible()
+    expect(page.get_by_text("Write the price.")).to_be_visible()
     price.fill("0.0025 btc")
     price.blur()
     expect(page.get_by_role("region", name="What comes of it now")).to_contain_text("250,000 sats")

@@ -8,12 +8,30 @@ import { Steps } from "./price_steps.js";
 
 const choices = (prefix, list) => list.map((each) => [each, t(`${prefix}.${each}`)]);
 
+/** What the server says of a field, where its words name other fields: [what is looked for, the text instead]. */
+const FAULTS = [
+  [/in fixed mode/, "price"],
+  [/is traitFloor/, "trait"],
+  [/is purchase/, "cost"],
+  [/below minPriceSats/, "least"],
+  [/below 1, the reference/, "below"],
+  [/afterHours|after the one before/, "hours"],
+  [/or null$/, "seconds"],
+  [/must be a whole number( from [01] to 2100000000000000)?$|priceSats must be/, "sats"],
+  [/pricePercent must be/, "percent"],
+];
+const said = (words) => {
+  if (!words) return undefined;
+  const [, name] = FAULTS.find(([pattern]) => pattern.test(words)) || [];
+  return name ? t(`sell.fault.${name}`) : `${words.slice(0, 1).toUpperCase()}${words.slice(1)}.`;
+};
+
 /**
  * `values` as listing_config.js has them, `set({name: value})` changes some, `faults` are words by field, `traits` the item's
  * own (null: not known), `venues` the marketplaces that take listings (null: it cannot be changed).
  */
 export function ListingForm({ values, set, faults, traits = null, venues = null }) {
-  const given = (name) => ({ name, label: t(`sell.${name}`), fault: faults[name], value: values[name], onChange: (value) => set({ [name]: value }) });
+  const given = (name) => ({ name, label: t(`sell.${name}`), fault: said(faults[name]), value: values[name], onChange: (value) => set({ [name]: value }) });
   const props = (name) => ({ ...given(name), hint: t(`sell.${name}.hint`) });
   return html`<fieldset class="sell-group"><legend>${t("sell.price")}</legend>
       <${Segments} label=${t("sell.priceMode")} value=${values.priceMode} options=${choices("sell.priceMode", MODES)} onChange=${(priceMode) => set({ priceMode })} />
@@ -27,7 +45,7 @@ export function ListingForm({ values, set, faults, traits = null, venues = null 
       <div class="pair"><${SatsField} ...${props("costSats")} /><${PercentField} ...${props("minMargin")} /></div>
       ${hasNoLeast(values) && html`<p class="note">${t("sell.least.none")}</p>`}</fieldset>
     <${More} name="time" isFilled=${values.priceSchedule.length} isFaulty=${faults.priceSchedule}>
-      <${Steps} value=${values.priceSchedule} fault=${faults.priceSchedule} onChange=${(priceSchedule) => set({ priceSchedule })} /></${More}>
+      <${Steps} value=${values.priceSchedule} fault=${said(faults.priceSchedule)} onChange=${(priceSchedule) => set({ priceSchedule })} /></${More}>
     <${More} name="more" hint=${venues ? "sell.more.hint" : "sell.more.hint.edit"} isFilled=${values.tags.length || values.ignoreAddresses.length || values.loopSeconds !== null}
       isFaulty=${faults.venue || faults.tags || faults.ignoreAddresses || faults.loopSeconds}>
       ${venues?.length > 0 && html`<${Choice} ...${given("venue")} options=${venues.map((venue) => [venue.name, venue.title])} />`}
