@@ -43,3 +43,6 @@ export function groupsOf(cycles) {
   }
   return groups;
 }
+
+/** What comes to the seller of a sale at the plan's price; null where no draft tells it. */
+export const payoutOf = (plan) => plan.draft?.forms.find((each) => each.form === "plain")?.payout ?? plan.draft?.forms[0]?.payout ?? null;

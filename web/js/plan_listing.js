@@ -34,6 +34,3 @@ export function usePlan(body) {
   }, [wanted]);
   return { plan: state.plan, refusal: state.of === wanted ? state.refusal : null, isOld: state.of !== wanted || (state.refusal !== null && state.plan !== null) };
 }
-
-/** What comes to the seller of a sale at the plan's price; null where no draft tells it. */
-export const payoutOf = (plan) => plan.draft?.forms.find((each) => each.form === "plain")?.payout ?? plan.draft?.forms[0]?.payout ?? null;

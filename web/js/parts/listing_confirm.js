@@ -1,7 +1,7 @@
 // The question before a listing is signed: at what price, what comes of it, and how long the signature is good.
 import { amount } from "../format.js";
 import { hasNoLeast } from "../listing_config.js";
-import { payoutOf } from "../plan_listing.js";
+import { payoutOf } from "../listing_state.js";
 import { t } from "../texts.js";
 import "../texts/listing_form.js";
 import "../texts/listing_plan.js";

@@ -1,7 +1,7 @@
 // What a config would do now: the price, what you receive of it, on what it rests, and what the signer says to it.
 import { html } from "../html.js";
 import { amount, count, percent } from "../format.js";
-import { payoutOf } from "../plan_listing.js";
+import { payoutOf } from "../listing_state.js";
 import { t } from "../texts.js";
 import { reasonOf } from "../texts/reasons.js";
 import "../texts/listing_plan.js";
