@@ -1,6 +1,7 @@
-// Whether an element is on the screen, or nearly: one observer for all.
+// Whether an element is on the screen, or nearly: one observer for all. What only rushes by is not seen.
 import { useEffect, useRef, useState } from "preact/hooks";
 
+const STAYS_MS = 200;
 const told = new WeakMap();
 const observer = new IntersectionObserver(
   (entries) => {
@@ -15,13 +16,18 @@ export function useSeen({ once = false } = {}) {
   const [isSeen, setSeen] = useState(false);
   useEffect(() => {
     const element = box.current;
-    told.set(element, (isIn) => {
-      if (once && !isIn) return;
-      setSeen(isIn);
+    let timer = 0;
+    const see = () => {
+      setSeen(true);
       if (once) observer.unobserve(element);
+    };
+    told.set(element, (isIn) => {
+      clearTimeout(timer);
+      if (isIn) timer = setTimeout(see, STAYS_MS);
+      else setSeen(false);
     });
     observer.observe(element);
-    return () => observer.unobserve(element);
+    return () => (clearTimeout(timer), observer.unobserve(element));
   }, []);
   return [box, isSeen];
 }
