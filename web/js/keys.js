@@ -56,5 +56,5 @@ export function handleKey(event) {
   else if (key === "j") step(1);
   else if (key === "k") step(-1);
   else if (key === ".") brakeTo("halt");
-  else if ((key === "e" || key === "s") && place.peek().path.startsWith("/tasks/")) press(key);
+  else if ((key === "e" || key === "s") && /^\/(tasks|listings)\//.test(place.peek().path)) press(key);
 }
