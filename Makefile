@@ -1,7 +1,7 @@
 # A newcomer needs make run, make test and make lint. Everything is kept in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
-PACKAGES := cli core gateway hooks markets models server simulator strategy tools wallet web workers
+PACKAGES := cli core gateway hooks markets models server simulator strategy wallet web workers
 
 # Tests start Pythons by the hundred: each would compile everything anew, which doubles their cost.
 unexport PYTHONDONTWRITEBYTECODE
