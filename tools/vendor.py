@@ -21,7 +21,7 @@ import requests
 
 WEB = Path(__file__).resolve().parent.parent / "web"
 LOCK = WEB / "vendor" / "LOCK.json"
-LICENCES = frozenset({"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "OFL-1.1", "0BSD"})
+LICENCES = frozenset({"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "OFL-1.1", "0BSD", "(MIT OR Apache-2.0)"})
 _REGISTRY = "https://registry.npmjs.org"
 _FOLDERS = ("vendor", "fonts")
 
