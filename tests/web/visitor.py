@@ -119,11 +119,14 @@ class Visitor:
         self.page.goto(f"/{route}")
         return self.page
 
-    def give_token(self, person: Person) -> None:
-        """Puts a real session of `person` into this tab, as if they had signed in there."""
-        # A page of the origin that runs nothing.
-        self.page.goto("/healthz")
-        self.page.evaluate("([key, token]) => sessionStorage.setItem(key, token)", [_TOKEN_KEY, person.token])
+    def give_token(self, person: Person, page: Page | None = None) -> None:
+        """Lets a tab that is not open yet begin with a real session of `person`, as if they had signed in there."""
+        # Once: the tab's name tells whether it was done, so that a sign-out lasts.
+        once = f"""if (!window.name) {{
+          window.name = "given";
+          sessionStorage.setItem({json.dumps(_TOKEN_KEY)}, {json.dumps(person.token)});
+        }}"""
+        (page or self.page).add_init_script(once)
 
     def install(self, wallet: str, person: Person, *, refuses: bool = False, after_ms: int = 0) -> None:
         """Gives the browser a wallet with `person`'s key, which really signs; not within a page that is open already.
