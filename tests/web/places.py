@@ -5,10 +5,22 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+import pytest
+
 from tests.web.javascript import WEB
 from tests.web.visitor import Person
 
 _ROUTES = re.findall(r'\[/\^(.+?)\$/, "(\w+)"\]', (WEB / "js" / "app.js").read_text())
+
+
+def is_built(screen: str) -> bool:
+    return (WEB / "js" / "screens" / f"{screen}.js").is_file()
+
+
+def need_screen(screen: str) -> None:
+    """Skips a test of a screen that is not there."""
+    if not is_built(screen):
+        pytest.skip(f"the screen {screen} is not built yet")
 
 
 class Place(NamedTuple):
@@ -23,7 +35,7 @@ class Place(NamedTuple):
 
     @property
     def is_built(self) -> bool:
-        return (WEB / "js" / "screens" / f"{self.screen}.js").is_file()
+        return is_built(self.screen)
 
     def route(self, person: Person) -> str:
         """Returns the part of the address behind the origin, of `person`'s first task or listing where it needs one."""

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page
 from tests.e2e.installation import Installation
 from tests.web.furnished import furnish
 from tests.web.looks import settled, too_wide, violations
-from tests.web.places import BUILT, Place
+from tests.web.places import BUILT, Place, need_screen
 from tests.web.visitor import DESKTOP, NARROW, PHONE, Person, Visitor
 
 SIZES = (DESKTOP, PHONE, NARROW)
@@ -33,9 +33,9 @@ def test_a_screen(place: Place, theme: str, visitor: Visitor, owner: Person) -> 
     assert not found, "\n".join(found)
 
 
-@pytest.mark.skipif(not Place("/", "signin").is_built, reason="the sign-in is not built yet")
 @pytest.mark.parametrize("theme", THEMES)
 def test_sign_in(theme: str, visitor: Visitor) -> None:
+    need_screen("signin")
     visitor.page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
     visitor.open()
 
