@@ -51,6 +51,7 @@ class Marketplace:
     def facts(self, *, is_default: bool, user: int | None = None) -> VenueFacts:
         """Returns the venue's facts, with the rest of its month's quota, and the user's part of it."""
         known, quota = venues.facts(self.adapter.name, is_default=is_default), self.venue.quota
+        known = replace(known, connection=self.venue.connection())
         if quota is None:
             return known
         whole = {name: value for name, value in quota.status().items() if name != "users"}

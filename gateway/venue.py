@@ -134,13 +134,19 @@ class Venue:
         status = {
             "calls": {operation: dict(counts) for operation, counts in self._calls.items()},
             "budget_left": round(self.budget.left(), 2),
-            "paused_s": round(self.budget.paused_s(), 3),
             "waiting": self.budget.waiting(),
             "running": len(self.running),
+            **self.connection(),
+        }
+        return status if self.quota is None else status | {"quota": self.quota.status()}
+
+    def connection(self) -> dict[str, Any]:
+        """Returns how the venue answers now: a pause that it asked for, silence, its clock less ours."""
+        return {
+            "paused_s": round(self.budget.paused_s(), 3),
             "is_cut_off": self.breaker.is_open,
             "skew_s": None if (skew_s := self.skew.seconds()) is None else round(skew_s, 1),
         }
-        return status if self.quota is None else status | {"quota": self.quota.status()}
 
     def close(self) -> None:
         """Writes to disk all that must outlive the process."""

@@ -81,10 +81,12 @@ class Capabilities:
 class VenueFacts:
     """A venue of this installation: its capabilities and, by kind of goods, its rules for bids.
 
-    `quota` is the month's (limit, used, left, ...) where its key has one.
+    `quota` is the month's (limit, used, left, ...) where its key has one; `connection` how it answers at the moment
+    (paused_s, is_cut_off, skew_s), None where only the gateway could tell.
     """
 
     capabilities: Capabilities
     profiles: Mapping[str, VenueProfile]
     is_default: bool
     quota: Mapping[str, Any] | None = None
+    connection: Mapping[str, Any] | None = None

@@ -226,7 +226,9 @@ def _venue_facts(found: Any) -> VenueFacts:
     can = found["capabilities"]
     lists = {name: tuple(can[name]) for name in ("kinds", "bid_types", "lives_hours")}
     profiles = {kind: profile(row) for kind, row in found["profiles"].items()}
-    return VenueFacts(Capabilities(**can | lists), profiles, bool(found["is_default"]), found["quota"])
+    return VenueFacts(
+        Capabilities(**can | lists), profiles, bool(found["is_default"]), found["quota"], found.get("connection")
+    )
 
 
 def named(value: Any) -> dict[str, Any]:

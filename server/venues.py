@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from markets.base import VenueError
 from markets.capabilities import VenueFacts
 from markets.venues import facts
+from server.http import json_out
 from server.http.base import SignedIn
+from server.http.json_out import Raw
 
 _TYPES = {"ordinals": "ordinals", "runes": "rune"}  # the venue's word for goods, and a task's
 
 
 class VenuesHandler(SignedIn):
-    """GET /api/venues. The rest of a key's month is null without a quota, or when the gateway cannot be asked."""
+    """GET /api/venues.
+
+    What only the gateway knows is null while it cannot be asked, a key's month also without a quota.
+    """
 
     async def get(self) -> None:
         try:
-            told = {each.capabilities.name: each.quota for each in await self.look(lambda m: m.venues())}
+            told = {each.capabilities.name: each for each in await self.look(lambda market: market.venues())}
         except VenueError:
             told = {}
         names, default = self.services.settings.venues, self.services.settings.market
         self.answer([_as_json(facts(name, is_default=name == default), told.get(name)) for name in names])
 
 
-def _as_json(venue: VenueFacts, quota: Mapping[str, Any] | None) -> dict[str, object]:
-    can = venue.capabilities
+def _as_json(venue: VenueFacts, told: VenueFacts | None) -> dict[str, object]:
+    """Returns what the venue can do, and what the gateway `told` of it at this moment."""
+    can, quota = venue.capabilities, None if told is None else told.quota
     return {
         "name": can.name,
         "title": can.title,
@@ -56,5 +63,16 @@ def _as_json(venue: VenueFacts, quota: Mapping[str, Any] | None) -> dict[str, ob
         "calls": dict(can.calls),
         "quotaLeft": None if quota is None else quota.get("left"),
         "quotaYours": None if quota is None else quota.get("yours"),
+        "quotaProjected": None if quota is None else quota.get("projected"),
+        "quotaEndsAt": None if quota is None or "ends_ms" not in quota else json_out.iso(quota["ends_ms"]),
+        "connection": None if told is None or told.connection is None else _connection(told.connection),
         "verified": can.verified,
+    }
+
+
+def _connection(told: Mapping[str, Any]) -> dict[str, object]:
+    return {
+        "pausedSeconds": math.ceil(told["paused_s"]),
+        "isCutOff": told["is_cut_off"],
+        "clockSkewSeconds": None if told["skew_s"] is None else Raw(str(told["skew_s"])),
     }

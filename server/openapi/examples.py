@@ -232,6 +232,8 @@ _VALUES: dict[str, Any] = {
     "proceeds": None,
     "proceedsNote": None,
     "quotaLeft": 81_000,
+    "quotaEndsAt": "2026-12-01T00:00:00.000Z",
+    "quotaProjected": 92_000,
     "quotaYours": {"used": 9_000, "share": 45_000},
     "rankUnknown": None,
     "rawReference": 100_000,

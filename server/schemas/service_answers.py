@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -39,6 +40,14 @@ class QuotaPart(Answer):
     ]
 
 
+class VenueConnection(Answer):
+    """A marketplace's answers at the moment: whether they come, and when."""
+
+    paused_seconds: Annotated[int, Field(ge=0, description="Left of a pause that it asked for; 0: none.")]
+    is_cut_off: Annotated[bool, Field(description="It does not answer, and is asked once in ten seconds only.")]
+    clock_skew_seconds: Annotated[float | None, Field(description="Its clock less ours; null: not known yet.")]
+
+
 class VenueInfo(Answer):
     """A marketplace that is set up here."""
 
@@ -59,6 +68,11 @@ class VenueInfo(Answer):
     ]
     quota_left: Annotated[int | None, Field(ge=0, description="Calls left this month; null: no quota, or not known.")]
     quota_yours: Annotated[QuotaPart | None, Field(description="null: no quota, or not known.")]
+    quota_projected: Annotated[
+        int | None, Field(ge=0, description="Calls of the whole month if it went on like the last hour.")
+    ]
+    quota_ends_at: Annotated[datetime | None, Field(description="When the month's quota begins anew.")]
+    connection: Annotated[VenueConnection | None, Field(description="null: not known, as the gateway is away.")]
     verified: Annotated[
         Literal["documented", "client code", "probed"], Field(description="Where our knowledge of it is from.")
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -199,14 +200,17 @@ async def test_lookups_ask_the_venue_that_is_meant(service: Service) -> None:
 async def test_the_venues_say_what_they_can_do(service: Service) -> None:
     def told() -> list[dict[str, Any]]:
         found = [facts(name, is_default=name == "simulator") for name in service.settings.venues]
-        quota = {"limit": 1_000, "left": 7, "yours": {"used": 3, "share": 450}}
-        found[0] = VenueFacts(found[0].capabilities, found[0].profiles, True, quota)
+        quota = {"limit": 1_000, "left": 7, "projected": 1_900, "ends_ms": 1_796_083_200_000}
+        connection = {"paused_s": 1.2, "is_cut_off": False, "skew_s": -0.4}
+        told = quota | {"yours": {"used": 3, "share": 450}}
+        found[0] = VenueFacts(found[0].capabilities, found[0].profiles, True, told, connection)
         return [
             {
                 "capabilities": {name: getattr(each.capabilities, name) for name in each.capabilities.__slots__},
                 "profiles": each.profiles,
                 "is_default": each.is_default,
                 "quota": each.quota,
+                "connection": each.connection,
             }
             for each in found
         ]
@@ -222,6 +226,9 @@ async def test_the_venues_say_what_they_can_do(service: Service) -> None:
     assert satflow["bids"]["ordinals"] == {"tick": 1_000, "minBid": 10_000, "minDurationSeconds": 900}
     assert (satflow["quotaLeft"], satflow["limits"]["callsPerMonth"]) == (7, 1_000)
     assert satflow["quotaYours"] == {"used": 3, "share": 450} and service.gateway.asked[-1]["user"] == service.user_id
+    assert (satflow["quotaProjected"], satflow["quotaEndsAt"]) == (1_900, "2026-12-01T00:00:00.000Z")
+    assert satflow["connection"] == {"pausedSeconds": 2, "isCutOff": False, "clockSkewSeconds": Decimal("-0.4")}
+    assert (ordnet["quotaProjected"], ordnet["connection"]) == (None, None)
     assert ordnet["bids"] == {"ordinals": {"tick": 5_000, "minBid": 10_000, "minDurationSeconds": 21_600}}
     assert (ordnet["needsSignIn"], ordnet["expiry"], ordnet["calls"]["place"]) == (True, "hours", 2)
     assert ordnet["limits"]["readsPerMinute"] == 60 and ordnet["limits"]["writesPerMinutePerWallet"] == 8
