@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
+
+from core.setting_values import Network
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
@@ -24,3 +27,13 @@ def is_public(address: Address) -> bool:
         if address in _NAT64:
             return is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
     return address.is_global and not address.is_multicast
+
+
+def may_be_reached(address: Address, networks: Sequence[Network]) -> bool:
+    """Tells whether users may make us connect to `address`: a public one, or one of the operator's `networks`."""
+    return is_public(address) or is_within(address, networks)
+
+
+def is_within(address: Address, networks: Sequence[Network]) -> bool:
+    """Tells whether `address` is in one of `networks`."""
+    return any(address in network for network in networks)

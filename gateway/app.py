@@ -6,12 +6,15 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from core.settings import Settings, dialect_of
+from core.settings import PLAY_MARKET, Settings, dialect_of
 from gateway.adapters import Adapters
 from gateway.facts_program import sources
 from gateway.limits.fence import Fences
 from gateway.limits.lookup_budget import LookupBudget
 from gateway.marketplace import Marketplace, Marketplaces, market_venue
+from gateway.pictures.kept import KeptPictures
+from gateway.pictures.pictures import Pictures
+from gateway.pictures.source import PictureSource
 from gateway.quota.count import QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
@@ -55,7 +58,14 @@ class Gateway(Program):
         )
         runes = QuotaRestraint(self.venues.unisat.quota, OF_RUNES, self._lookups)
         withdrawals = Withdrawals(self.markets, found.mempool, self.venues.mempool, snapshots, now_ms)
-        self.verbs = Verbs(self.markets, common, self.fences, self.venues.all(), runes, withdrawals.verbs())
+        practice = settings.simulator_url if settings.market == PLAY_MARKET else None
+        self.pictures = Pictures(PictureSource(practice), KeptPictures(settings.pictures_dir))
+        others = withdrawals.verbs() | self.pictures.verbs()
+        self.verbs = Verbs(self.markets, common, self.fences, self.venues.all(), runes, others)
+
+    async def stop(self) -> None:
+        await super().stop()
+        self.cut_off = self.pictures.close() or self.cut_off
 
     def _venue(self, adapter: Adapter) -> Venue:
         dialect = dialect_of(adapter.name) or ""

@@ -78,7 +78,7 @@ class Verbs(FactsVerbs):
         fences: Fences,
         venues: Sequence[Venue],
         runes: QuotaRestraint,
-        withdrawals: Mapping[str, Verb],
+        others: Mapping[str, Verb],
     ) -> None:
         """Makes the table. `runes` is the scarcity of their provider's quota, for reads of runes."""
         super().__init__(markets.default, common.facts, venues)
@@ -115,7 +115,7 @@ class Verbs(FactsVerbs):
             "sign_in": self._sign_in,
             "venues": self._venues_there,
             "fence": self._fence,
-            **withdrawals,
+            **others,
         }
 
     async def answer(self, request: Mapping[str, Any], asker: Asker) -> str:

@@ -17,8 +17,8 @@ import certifi
 
 from core.hook_receivers import NoReceiver, Receivers
 from core.hook_urls import MAIL
+from core.public_connection import Connection, NotAllowed
 from core.setting_values import Network, is_loopback
-from hooks.connection import Connection, NotAllowed
 from hooks.messages import Post, line, post_of
 
 LONGEST_S = 15.0
@@ -113,7 +113,7 @@ class Sender:
             connection.request(
                 "POST", path, post.body, {"User-Agent": "bidkeeper", "Connection": "close"} | post.headers
             )
-            status = connection.answer()
+            status = connection.answer().status
         finally:
             connection.close()
         return Outcome(status, None if 200 <= status < 300 else f"answered {status}")

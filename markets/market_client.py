@@ -9,7 +9,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from markets import codec
+from markets import codec, pictures
 from markets.base import (
     AskBook,
     Balance,
@@ -29,6 +29,7 @@ from markets.gateway_client import ByHand, GatewayClient
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListings
 from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInTexts
 from markets.outpoint_facts import OutpointFacts, Whereabouts
+from markets.pictures import NoPicture, Picture
 from markets.utxos import Utxo
 from strategy.book import VenueProfile
 
@@ -134,6 +135,13 @@ class MarketClient(GatewayClient):
     def item(self, inscription_id: str, max_age_s: float) -> Item:
         """Returns the venue's details of one inscription."""
         return self._read("item", {"inscription_id": inscription_id}, max_age_s, codec.item)
+
+    def picture(self, inscription_id: str, url: str | None) -> Picture | NoPicture:
+        """Returns an inscription's picture; `url` is where a venue says it is. No call to a marketplace.
+
+        Unavailable when more pictures are asked for than the gateway fetches at a time.
+        """
+        return self._read("picture", {"inscription_id": inscription_id, "url": url}, None, pictures.read)
 
     def challenge(self, wallet: str) -> str:
         """Returns a text that `wallet` must sign before it may cancel."""

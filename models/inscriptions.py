@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from peewee import BigIntegerField, CharField, TextField
 
 from models.base import Row, transaction
+
+
+class Told(NamedTuple):
+    """Parts of what a venue tells of an inscription; None = it does not."""
+
+    collection_id: str | None
+    image_url: str | None
 
 
 class WalletContents(Row):
@@ -19,10 +29,11 @@ class WalletContents(Row):
 
 
 class Inscription(Row):
-    """One inscription: its collection, if known, and its details, if they were read."""
+    """One inscription: its collection and its picture's address, if known, and its details, if they were read."""
 
     id = CharField(max_length=80, primary_key=True)
     collection_id = CharField(max_length=200, null=True)
+    image_url = CharField(max_length=500, null=True)
     detail = TextField(null=True)
     fetched_ms = BigIntegerField()
 
@@ -39,12 +50,12 @@ def cached_wallet(address: str, newer_than_ms: int) -> str | None:
     )
 
 
-def store_wallet(address: str, items: str, collections: dict[str, str | None], now_ms: int) -> None:
-    """Stores the items of `address`, and each inscription's collection."""
+def store_wallet(address: str, items: str, told: Mapping[str, Told], now_ms: int) -> None:
+    """Stores the items of `address`, and what was told of each inscription."""
     with transaction():
         WalletContents.replace(address=address, items=items, fetched_ms=now_ms).execute()
-        for inscription_id, collection_id in collections.items():
-            _store(inscription_id, now_ms, collection_id=collection_id)
+        for inscription_id, each in told.items():
+            _store(inscription_id, now_ms, each)
 
 
 def cached_inscription(inscription_id: str, newer_than_ms: int) -> str | None:
@@ -56,20 +67,18 @@ def cached_inscription(inscription_id: str, newer_than_ms: int) -> str | None:
     )
 
 
-def store_inscription(inscription_id: str, detail: str, collection_id: str | None, now_ms: int) -> None:
+def store_inscription(inscription_id: str, detail: str, told: Told, now_ms: int) -> None:
     """Stores the details of one inscription."""
     with transaction():
-        _store(inscription_id, now_ms, collection_id=collection_id, detail=detail)
+        _store(inscription_id, now_ms, told, detail)
 
 
-def _store(inscription_id: str, now_ms: int, *, collection_id: str | None, detail: str | None = None) -> None:
+def _store(inscription_id: str, now_ms: int, told: Told, detail: str | None = None) -> None:
     known = Inscription.get_or_none(Inscription.id == inscription_id)
     if known is None:
-        Inscription.create(id=inscription_id, collection_id=collection_id, detail=detail, fetched_ms=now_ms)
+        Inscription.create(id=inscription_id, **told._asdict(), detail=detail, fetched_ms=now_ms)
         return
-    changes: dict[str, object] = {}
-    if collection_id is not None:
-        changes["collection_id"] = collection_id
+    changes: dict[str, object] = {name: value for name, value in told._asdict().items() if value is not None}
     if detail is not None:
         changes |= {"detail": detail, "fetched_ms": now_ms}
     if changes:
@@ -79,3 +88,9 @@ def _store(inscription_id: str, now_ms: int, *, collection_id: str | None, detai
 def collection_of(inscription_id: str) -> str | None:
     """Returns the inscription's collection, if it was fetched earlier."""
     return Inscription.select(Inscription.collection_id).where(Inscription.id == inscription_id).scalar()
+
+
+def told_of(inscription_id: str) -> Told | None:
+    """Returns what a venue told of the inscription, however long ago; None when it was never fetched."""
+    found = Inscription.get_or_none(Inscription.id == inscription_id)
+    return None if found is None else Told(found.collection_id, found.image_url)

@@ -31,6 +31,7 @@ from server.http.blocking import Pool
 from server.http.call_limit import CallLimit
 from server.http.gate import Gate
 from server.http.manager_client import WAIT_S, ManagerClient
+from server.http.picture_way import PictureWay
 from server.http.services import InFlight, Services, TaskLocks
 from server.http.user_market import Seats
 from server.metrics import start_times
@@ -93,6 +94,7 @@ def make_app(
         task_lists=CommitCache(_KEPT_BYTES),
         starts=start_times(),
         seats=Seats(),
+        pictures=PictureWay(settings.gateway_socket),
         feed=Feed(),
         sent_by_hand=CallLimit(_SENT_BY_HAND_A_MINUTE, time.monotonic),
     )

@@ -30,7 +30,7 @@ from server.history import export, fills, moment, orders, profit, series
 from server.hooks import handler as hooks
 from server.http.base import Handler
 from server.http.callers import Openings
-from server.listing import inscriptions
+from server.listing import inscriptions, picture
 from server.listing import preview as autolist_preview
 from server.listing import running as autolist_running
 from server.listing import tasks as autolist_tasks
@@ -78,6 +78,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
     (r"/api/autolist/item/([^/]+)", inscriptions.InscriptionHandler),
+    (r"/api/autolist/item/([^/]+)/image", picture.InscriptionPictureHandler),
     (rf"/api/autolist/{_ID}", autolist_tasks.OneAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/start", autolist_running.StartAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
@@ -137,6 +138,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "POST /api/autolist/preview": (READ,),
     "GET /api/autolist/wallet/ordinals": (READ,),
     "GET /api/autolist/item/([^/]+)": (READ,),
+    "GET /api/autolist/item/([^/]+)/image": (READ,),
     f"GET /api/autolist/{_ID}": (READ,),
     f"PUT /api/autolist/{_ID}": (TRADE,),
     f"DELETE /api/autolist/{_ID}": (TRADE,),

@@ -12,7 +12,7 @@ from tornado import web
 from tornado.httpserver import HTTPServer
 
 from simulator.control import routes as control
-from simulator.dialects import ord
+from simulator.dialects import content, ord
 from simulator.dialects.mempool import routes as mempool
 from simulator.dialects.ordinalswallet import routes as ordinalswallet
 from simulator.dialects.ordnet import routes as ordnet
@@ -35,7 +35,7 @@ MAX_REQUEST = 16 << 20
 
 def make_app(world: World) -> web.Application:
     """Makes the application that answers for `world`; time and chance are the world's."""
-    dialects = (satflow, unisat, unisat_indexer, unisat_market, ordinalswallet, ordnet, mempool, ord)
+    dialects = (satflow, unisat, unisat_indexer, unisat_market, ordinalswallet, ordnet, mempool, ord, content)
     routes = [route for part in (*dialects, control) for route in part.routes(world)]
     return web.Application(
         routes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.engine import Engine
+from simulator.item_names import name_of
 from simulator.orders import Market, Order
 from simulator.wallets import Item
 
@@ -34,8 +35,17 @@ def members(engine: Engine, market: Market, venue: str) -> list[Member]:
     return sorted(found.values(), key=lambda member: (member.item.number, member.item.id))
 
 
+def known_item(engine: Engine, inscription: str) -> Item | None:
+    """Returns an inscription that is in a play wallet or listed at any venue; None for others."""
+    held = engine.wallets.holder_of(inscription)
+    if held is not None:
+        return held[1]
+    ask = engine.ask_of(inscription)
+    return None if ask is None else item_of(ask)
+
+
 def item_of(ask: Order) -> Item:
     """Returns the inscription of a listing that no play wallet holds."""
     assert ask.inscription is not None
     number = int.from_bytes(ask.inscription.encode()[:4]) % 90_000_000
-    return Item(ask.inscription, ask.slug, f"{ask.slug} {ask.inscription[:8]}", ask.traits, number)
+    return Item(ask.inscription, ask.slug, name_of(ask.slug, ask.inscription), ask.traits, number)

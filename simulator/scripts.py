@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from simulator.engine import Engine
+from simulator.item_names import name_of
 from simulator.orders import Market, Side, Trait, unit_price
 from simulator.wallets import Item
 from simulator.wire import EXACT, MAX_SATS, MAX_WHOLE, amount, bad, items, only, text, whole
@@ -88,7 +89,7 @@ def _inscription(row: dict[str, Any], where: str) -> Item:
     found = text(row.get("id"), f"{where}.id")
     slug = text(row.get("collection"), f"{where}.collection").lower()
     number = int.from_bytes(found.encode()[:4]) % 90_000_000
-    return Item(found, slug, name or f"{slug} {found[:8]}", traits(row.get("traits", {}), f"{where}.traits"), number)
+    return Item(found, slug, name or name_of(slug, found), traits(row.get("traits", {}), f"{where}.traits"), number)
 
 
 def traits(value: Any, name: str) -> tuple[Trait, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from simulator.engine import Engine
+from simulator.item_names import name_of
 from simulator.orders import Market, Order, Trait
 from simulator.sales import Sale
 from simulator.trades import fill
@@ -102,9 +103,9 @@ def _item(engine: Engine, inscription: str) -> Item:
     ask = engine.ask_of(inscription)
     if ask is None:
         raise ApiError(404, "no such inscription", "NOT_FOUND")
-    return Item(inscription, ask.slug, f"{ask.slug} {inscription[:8]}", ask.traits)
+    return Item(inscription, ask.slug, name_of(ask.slug, inscription), ask.traits)
 
 
 def _new_item(engine: Engine, slug: str, traits: tuple[Trait, ...]) -> Item:
     found = engine.new_inscription()
-    return Item(found, slug, f"{slug} {found[:8]}", traits, int(found[:6], 16))
+    return Item(found, slug, name_of(slug, found), traits, int(found[:6], 16))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import hashlib
 import http.client
 import math
 import os
@@ -17,6 +16,7 @@ from typing import Any
 
 from cli.api import Unauthorized
 from cli.demo.figures import Figures
+from cli.demo.gifts import gifts
 from cli.demo.session import Session
 from cli.up import Installation
 from core.errors import BidkeeperError, SettingsError
@@ -181,8 +181,7 @@ class Demo:
         """Puts an inscription without a task up for sale: at first a gift of the market, then a bought one."""
         vault = self._session.call("GET", "/api/wallet")["vault"]
         if not ended:
-            gift = f"{hashlib.sha256(vault.encode()).hexdigest()}i0"
-            self._session.give(vault, gift, _PUPPETS, "Demo Puppet")
+            self._session.give(vault, gifts(vault, _PUPPETS))
         known = {task["inscriptionId"] for task in ended}
         for item in self._session.call("GET", "/api/autolist/wallet/ordinals?refresh=1"):
             inscription, slug = item["id"], item["collectionId"]

@@ -55,10 +55,9 @@ class Session:
         """Returns the installation's metrics as text, with little patience; raises as `call`."""
         return self._ask(self._settings.port, "GET", "/metrics", None, _PATIENCE_AT_THE_END_S)
 
-    def give(self, vault: str, inscription: str, collection: str, name: str) -> None:
-        """Lets the practice market put an inscription into an empty vault; raises as `call`."""
-        gift = {"id": inscription, "collection": collection, "name": name}
-        self._ask(self._settings.simulator_port, "PUT", f"/sim/wallets/{vault}", {"inscriptions": [gift]})
+    def give(self, vault: str, gifts: list[dict[str, str]]) -> None:
+        """Lets the practice market put inscriptions into a vault, and take out any others; raises as `call`."""
+        self._ask(self._settings.simulator_port, "PUT", f"/sim/wallets/{vault}", {"inscriptions": gifts})
 
     def send(self, inscription: str, address: str) -> None:
         """Sends an inscription of the demo user's to another address; raises as `call`."""

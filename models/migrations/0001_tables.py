@@ -205,7 +205,8 @@ CREATE INDEX deliveries_due ON deliveries (due_ms) WHERE (state = 'waiting');
 CREATE UNIQUE INDEX deliveries_event ON deliveries (hook_id, event_id) WHERE (event_id IS NOT NULL);
 
 CREATE TABLE inscriptions (
-    id VARCHAR(80) NOT NULL PRIMARY KEY, collection_id VARCHAR(200), detail TEXT, fetched_ms INTEGER NOT NULL
+    id VARCHAR(80) NOT NULL PRIMARY KEY, collection_id VARCHAR(200), image_url VARCHAR(500), detail TEXT,
+    fetched_ms INTEGER NOT NULL
 );
 
 CREATE TABLE wallet_contents (

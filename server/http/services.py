@@ -17,6 +17,7 @@ from server.events.feed import Feed
 from server.http.blocking import Pool
 from server.http.call_limit import CallLimit
 from server.http.manager_client import ManagerClient
+from server.http.picture_way import PictureWay
 from server.http.prometheus import Histogram
 from server.http.user_market import Seats, UserMarket
 from wallet.signer_client import SignerClient
@@ -42,6 +43,7 @@ class Services:
     task_lists: CommitCache
     starts: Histogram
     seats: Seats
+    pictures: PictureWay
     feed: Feed
     sent_by_hand: CallLimit
     ways_out: set[tuple[int, str, str]] = field(default_factory=set)
@@ -58,6 +60,7 @@ class Services:
         """Ends the threads that ask peers."""
         self.feed.close()
         self.market.close()
+        self.pictures.close()
         self.signer.close()
         self.manager.close()
 

@@ -23,19 +23,22 @@ Value = TypeVar("Value")
 
 
 class Seats:
-    """Places for the questions of each user to the marketplaces: AT_ONCE at a time, and WAITING behind them.
+    """Places for the questions of each user to the marketplaces: AT_ONCE at a time, and `waiting` behind them.
 
-    What a user does has places of its own beside what the user looks at; and of all looks LOOKS_AT_ONCE are asked.
+    What a user does has places of its own beside what the user looks at; and of all looks `looks` are asked. Who waits
+    longer than `patience_s` is refused.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, waiting: int = WAITING, looks: int = LOOKS_AT_ONCE, patience_s: float = PATIENCE_S) -> None:
         self._rows: dict[tuple[int, ByHand], _Row] = {}
-        self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
+        self._waiting = waiting
+        self._looks = asyncio.Semaphore(looks)
+        self._patience_s = patience_s
 
     async def ask(self, user: int, by_hand: ByHand, question: Callable[[], Awaitable[Value]]) -> Value:
         """Asks when it is its turn. Raises TooManyLookups when too many wait already, or it waits too long."""
         row = self._rows.setdefault((user, by_hand), _Row())
-        if row.there >= AT_ONCE + WAITING:
+        if row.there >= AT_ONCE + self._waiting:
             raise _too_many()
         row.there += 1
         asked = asyncio.ensure_future(self._seated((user, by_hand), row, question))
@@ -50,7 +53,7 @@ class Seats:
         try:
             async with AsyncExitStack() as held:
                 try:
-                    async with asyncio.timeout(PATIENCE_S):
+                    async with asyncio.timeout(self._patience_s):
                         await held.enter_async_context(row.seats)
                         if whose[1] == "look":
                             await held.enter_async_context(self._looks)

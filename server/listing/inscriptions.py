@@ -10,6 +10,7 @@ from typing import Any
 from markets.base import Item, VenueError, WalletItem
 from markets.wire import link
 from models import inscriptions
+from models.inscriptions import Told
 from server.http import blocking, json_out
 from server.http.api_errors import not_found
 from server.http.base import SignedIn
@@ -58,8 +59,8 @@ class WalletOrdinalsHandler(Cached):
             venue = telling_wallets(self.services.settings)
             items = await self.ask_market(lambda market: market.at(venue).wallet_contents(address, self.max_age_s()))
             kept = "\n".join(json_out.dumps(_item(item, address)) for item in items[:_MOST_ITEMS])
-            collections = {item.id: item.collection_id for item in items[:_MOST_ITEMS]}
-            inscriptions.store_wallet(address, kept, collections, self.now_ms)
+            told = {item.id: Told(item.collection_id, link(item.image_url)) for item in items[:_MOST_ITEMS]}
+            inscriptions.store_wallet(address, kept, told, self.now_ms)
         # One line an item: a JSON text has no line break of its own.
         return [Raw(line) for line in kept.splitlines()]
 
@@ -106,7 +107,8 @@ async def look_up(
     if asked != usual:
         return detail
     kept = json_out.dumps(detail)
-    inscriptions.store_inscription(inscription_id, kept, detail["collectionId"], handler.now_ms)
+    told = Told(detail["collectionId"], detail["imageUrl"])
+    inscriptions.store_inscription(inscription_id, kept, told, handler.now_ms)
     return detail
 
 

@@ -201,8 +201,8 @@ def _answer(answer: AnswerBody, schemas: Document) -> Document:
         schema = {"type": "array", "items": schema}
     content = {"schema": schema} | ({"example": examples.of_answer(schema, schemas)} if answer.model else {})
     response = _response(answer.text, answer.media.partition(";")[0], content, answer.headers)
-    if answer.stream:
-        response["content"][answer.stream] = {"schema": {"type": "string"}}
+    for media in filter(None, (answer.stream, *answer.others)):
+        response["content"][media] = {"schema": {"type": "string"}}
     return response
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from markets.pictures import MEDIA
+from server.listing import placeholder
 from server.openapi import bidding
 from server.openapi.bidding import NOT_ALLOWED, TAG
 from server.openapi.operation import (
@@ -15,6 +17,7 @@ from server.openapi.operation import (
     TOO_MANY_LOOKUPS,
     TOO_MANY_RUN,
     UNREADABLE,
+    AnswerBody,
     Operation,
     Parameter,
     many,
@@ -27,6 +30,7 @@ from server.schemas.task_bodies import AutolistTaskChange, NewAutolistTask
 
 _TAG = "auto-list tasks"
 _INSCRIPTIONS = "inscriptions"
+_DRAWN = (*MEDIA[1:], placeholder.MEDIA)
 _REFRESH = Parameter(
     "refresh", {"type": "string"}, "`1` reads afresh what is older than 20 seconds; else it is kept for 5 minutes."
 )
@@ -147,5 +151,15 @@ OPERATIONS = {
         query=(_REFRESH,),
         success=one(answers.Inscription, "The inscription."),
         errors={400: INVALID, 404: "There is no such inscription.", 429: TOO_MANY_LOOKUPS, 502: UNREADABLE},
+    ),
+    "GET /api/autolist/item/{inscriptionId}/image": Operation(
+        id="getInscriptionPicture",
+        tag=_INSCRIPTIONS,
+        summary="The picture of one inscription",
+        text="Fetched by the service, so that a browser asks nobody else what its owner holds. Its type is found in "
+        "its bytes, of which there are 2,000,000 at most. In place of anything else (a page, SVG, text, a picture that "
+        "cannot be had now) a drawing says so, whose type is `image/svg+xml`, as no picture's is.",
+        success={200: AnswerBody("The picture, or a drawing in its place.", None, media=MEDIA[0], others=_DRAWN)},
+        errors={404: "There is no such inscription.", 429: TOO_MANY_LOOKUPS, 502: UNREADABLE},
     ),
 }

@@ -25,7 +25,8 @@ class Parameter:
 class AnswerBody:
     """An answer's body: one `model`, a list of them, or text of another `media` type.
 
-    `stream` is the media type of a stream that is answered in its place where the caller takes one.
+    `stream` is the media type of a stream that is answered in its place where the caller takes one, `others` are types
+    that may be answered as well.
     """
 
     text: str
@@ -33,6 +34,7 @@ class AnswerBody:
     is_list: bool = False
     media: str = JSON
     stream: str = ""
+    others: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
 
 

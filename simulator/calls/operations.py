@@ -28,6 +28,7 @@ Operation = Literal[
     "tip",
     "withdraw",
     "broadcast",
+    "content",
 ]
 Mode = Literal[
     "timeout",

@@ -11,6 +11,7 @@ from typing import Any
 from simulator.bitcoin.chain import Coin, block_time
 from simulator.calls.operations import Operation
 from simulator.handler import DialectHandler
+from simulator.pictures.content import media_of
 from simulator.wire import ApiError
 from simulator.world import World
 
@@ -98,8 +99,8 @@ class Inscription(OrdHandler):
             "child_count": 0,
             "children": [],
             "content_length": 1024,
-            "content_type": "image/png",
-            "effective_content_type": "image/png",
+            "content_type": media_of(inscription),
+            "effective_content_type": media_of(inscription),
             "fee": 0,
             "height": height,
             "id": inscription,

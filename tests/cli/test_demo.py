@@ -47,7 +47,7 @@ class House:
                 self.listings = [each for each in self.listings if each["id"] != int(number)]
         return {}
 
-    def give(self, vault: str, inscription: str, collection: str, name: str) -> None:
+    def give(self, vault: str, gifts: list[dict[str, str]]) -> None:
         self.held[GIFT] = vault
 
     def send(self, inscription: str, address: str) -> None:

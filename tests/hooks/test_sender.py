@@ -14,20 +14,18 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
+from core import public_connection as connection
 from core.hook_receivers import NoReceiver, Receiver, Receivers
 from core.hook_urls import KINDS, MAIL, secret_problem, shown, url_problem
 from core.public_address import is_public, read
-from hooks import connection, sender
+from hooks import sender
 from hooks.messages import Post, post_of, signature
 from hooks.sender import Mailer, Outcome, Sender
+from tests.certificates import made_for
 from tests.hooks.receiver import LOOPBACK, Got, receiver
 from tests.hooks.receiver import Receiver as Listener
 
@@ -298,16 +296,8 @@ def test_a_signature_is_as_documented() -> None:
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(receivers: Receivers, tmp_path: Path) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name, now = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")]), datetime.now(UTC)
-    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-    made = made.serial_number(1).not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1))
-    made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    file = tmp_path / "both.pem"
-    file.write_bytes(made.sign(key, hashes.SHA256()).public_bytes(form[0]) + key.private_bytes(*form))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file)
+    context.load_cert_chain(made_for("localhost", tmp_path))
     heard: list[bytes] = []
 
     def serve(listener: socket.socket) -> None:

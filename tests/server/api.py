@@ -31,6 +31,10 @@ class Answer:
     text: str
 
     @property
+    def body(self) -> bytes:
+        return self.text.encode(errors="surrogateescape")
+
+    @property
     def details(self) -> list[str]:
         return list(self.json.get("details", []))
 
@@ -66,7 +70,9 @@ class Api:
             request_timeout=30,
         )
         response = await self._client.fetch(request, raise_error=False)
-        text = response.body.decode()
+        # A picture is no text: its bytes come back out of this one by the same error handler.
+        is_picture = response.headers.get("Content-Type", "").startswith("image/")
+        text = response.body.decode(errors="surrogateescape" if is_picture else "strict")
         is_json = response.headers.get("Content-Type") == "application/json"
         value = json.loads(text, parse_float=Decimal) if text and is_json else None
         return Answer(response.code, response.headers, value, text)

@@ -216,6 +216,7 @@ class FakeGateway:
             "rune_asks": AskBook((), 1),
             "balance": Balance("bc1qbidding", 0, 1),
             "wallet_contents": (),
+            "picture": {"instead": "text"},
             "own_listings": OwnListings((), START_MS),
             "whereabouts": Unavailable("no index is asked here"),
             "coins": (),

@@ -80,6 +80,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("POST", "/api/autolist/preview"): ({"inscriptionId": INSCRIPTION}, (401, 200, 200, 401, 200), R),
     ("GET", "/api/autolist/wallet/ordinals"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/autolist/item/([^/]+)"): (None, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/autolist/item/([^/]+)/image"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/autolist/([0-9]+)"): (None, (401, 200, 404, 401, 404), R),
     ("PUT", "/api/autolist/([0-9]+)"): ({"priceSats": 5}, (401, 200, 404, 401, 404), T),
     ("DELETE", "/api/autolist/([0-9]+)"): (None, (401, 200, 404, 401, 404), T),
@@ -130,7 +131,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 57
+    assert len(MATRIX) == 24 + 58
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:

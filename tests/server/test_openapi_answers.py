@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 
 import pytest
@@ -242,7 +243,7 @@ async def withdrawals(service: Service, drive: Driver) -> None:
 
 
 async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
-    one = {"inscriptionId": INSCRIPTION}
+    one, another = {"inscriptionId": INSCRIPTION}, {"inscriptionId": "8" * 64 + "i0"}
     fresh = {"refresh": "1"}
     service.gateway.answers["wallet_contents"] = (item(), item(name="", listing_price=None))
     service.gateway.answers["item"] = Item(INSCRIPTION, listed=True, number=7, listing_price=9)
@@ -258,9 +259,14 @@ async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
     await drive("listInscriptions", query=fresh)
     await spent(service, drive("listInscriptions", query=fresh))
     await spent(service, drive("getInscription", path=one, query=fresh))
+    await drive("getInscriptionPicture", path=one)
+    service.gateway.answers["picture"] = {"media": "image/gif", "data": base64.b64encode(b"GIF89a").decode()}
+    await drive("getInscriptionPicture", path=one)
+    await spent(service, drive("getInscriptionPicture", path=another))
     service.gateway.down = True
     await drive("listInscriptions", query=fresh)
     await drive("getInscription", path=one, query=fresh)
+    await drive("getInscriptionPicture", path=another)
     service.gateway.down = False
     service.signer.state = "locked"
     await drive("listInscriptions", query=fresh)

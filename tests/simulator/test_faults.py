@@ -227,6 +227,7 @@ def _requests(desk: Desk) -> dict[str, tuple[str, str, Any]]:
         "tip": (get, "/mempool/api/blocks/tip/height", None),
         "withdraw": (post, f"{SATFLOW}/withdraw", {}),
         "broadcast": (post, "/mempool/api/tx", b"00"),
+        "content": (get, "/content/x", None),
     }
 
 

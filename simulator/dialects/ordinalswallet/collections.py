@@ -18,6 +18,7 @@ from simulator.dialects.ordinalswallet.base import (
 )
 from simulator.dialects.ordinalswallet.items import protection
 from simulator.dialects.ordinalswallet.sales import paid
+from simulator.item_names import name_of
 from simulator.members import members
 from simulator.orders import Market, Order
 from simulator.wire import plain
@@ -95,7 +96,7 @@ class Escrows(OrdinalsWalletHandler):
         return {
             "id": escrow_id(ask.order_id),
             "inscription_id": ask.inscription,
-            "name": None if rune else held[1].name if held else f"{market.slug} {(ask.inscription or '')[:8]}",
+            "name": None if rune else held[1].name if held else name_of(market.slug, ask.inscription or ""),
             "outpoint": outpoint_of(ask),
             "purchase_txid": None,
             "seller_address": ask.maker,

@@ -17,6 +17,7 @@ from simulator.dialects.ordinalswallet.base import (
 )
 from simulator.members import item_of
 from simulator.orders import Order, Trait
+from simulator.pictures.content import media_of
 from simulator.wallets import Item
 from simulator.wire import ApiError
 
@@ -56,8 +57,8 @@ class Inscription(InscriptionHandler):
             "id": item.id,
             "num": item.number,
             "content_length": 1024,
-            "content_type": "image/png",
-            "effective_content_type": "image/png",
+            "content_type": media_of(item.id),
+            "effective_content_type": media_of(item.id),
             "delegate": None,
             "created": 1_700_000_000,
             "genesis_height": 820_000,

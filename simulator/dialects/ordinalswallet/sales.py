@@ -11,6 +11,7 @@ from simulator.bitcoin.transactions import outpoint_of
 from simulator.calls.operations import Operation
 from simulator.dialects.ordinalswallet.base import VENUE, OrdinalsWalletHandler, escrow_id, gross, made_up_txid, moment
 from simulator.engine import Engine
+from simulator.item_names import name_of
 from simulator.listing.sale_transaction import INSCRIPTION_AT, SELLER_AT
 from simulator.sales import Sale
 from simulator.wire import plain
@@ -39,7 +40,7 @@ class SoldEscrows(OrdinalsWalletHandler):
         row: dict[str, Any] = {
             "id": escrow_id(sale.ask_id or sale.sale_id),
             "inscription_id": sale.inscription,
-            "name": f"{sale.slug} {sale.inscription[:8]}" if sale.inscription else None,
+            "name": name_of(sale.slug, sale.inscription) if sale.inscription else None,
             "outpoint": sold_outpoint(self.engine, sale),
             "purchase_txid": sale.txid or made_up_txid(sale.sale_id),
             "seller_address": sale.seller,

@@ -16,6 +16,7 @@ from simulator.dialects.ordinalswallet.base import (
 )
 from simulator.dialects.ordinalswallet.items import collection_of, escrow, meta
 from simulator.dialects.unisat.indexer import rune_id
+from simulator.pictures.content import media_of
 from simulator.wallets import Item
 from simulator.wire import plain
 
@@ -38,7 +39,7 @@ class WalletInscriptions(OrdinalsWalletHandler):
         return {
             "id": item.id,
             "num": item.number,
-            "content_type": "image/png",
+            "content_type": media_of(item.id),
             "meta": meta(item.name, item.traits),
             "collection": collection | {"floor_price": floor},
             "collection_slugs": [item.collection],

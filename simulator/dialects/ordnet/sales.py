@@ -8,6 +8,7 @@ from simulator.calls.operations import Operation
 from simulator.dialects.ordnet.base import OrdnetHandler, moment
 from simulator.dialects.ordnet.fields import slug_filter
 from simulator.dialects.ordnet.market import BTC, collection_row
+from simulator.item_names import name_of
 from simulator.ordnet.offers import VENUE
 from simulator.sales import Sale
 
@@ -45,7 +46,7 @@ class Sales(OrdnetHandler):
             "txid": sale.txid or None,
             "inscriptionId": inscription,
             "inscriptionNumber": str(holder[1].number if holder else int.from_bytes(inscription.encode()[:4])),
-            "inscriptionName": holder[1].name if holder else f"{sale.slug} {inscription[:8]}",
+            "inscriptionName": holder[1].name if holder else name_of(sale.slug, inscription),
             "collection": collection_row(market),
             "sellerAddress": sale.seller,
             "buyerAddress": sale.receive,

@@ -7,7 +7,9 @@ from typing import Any
 
 from simulator.calls.operations import Operation
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attributes
+from simulator.item_names import name_of
 from simulator.orders import Kind, Market, Order, Trait
+from simulator.pictures.content import media_of
 from simulator.shapes import iso
 from simulator.wire import ApiError, bad
 
@@ -119,11 +121,11 @@ class Item(SatflowHandler):
         genesis = inscription.split("i")[0]
         coin = self.engine.chain.coin_of(inscription)
         output, value = (coin.outpoint, coin.value) if coin else (f"{genesis}:0", 546)
-        name = held[1].name if held else f"{slug} {inscription[:8]}"
+        name = held[1].name if held else name_of(slug, inscription)
         return {
             "id": inscription,
             "inscriptionNumber": held[1].number if held else 0,
-            "contentType": "image/png",
+            "contentType": media_of(inscription),
             "contentURI": f"/content/{inscription}",
             "contentPreviewURI": f"/preview/{inscription}",
             "genesisTransaction": genesis,

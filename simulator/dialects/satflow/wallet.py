@@ -11,6 +11,7 @@ from simulator.calls.operations import Operation
 from simulator.dialects.satflow import seen
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attribute, sign_in_address
 from simulator.orders import Market, Order, ticker_key
+from simulator.pictures.content import media_of
 from simulator.shapes import iso
 from simulator.wallets import Item
 from simulator.wire import EXACT, ApiError, bad
@@ -114,7 +115,7 @@ class WalletContents(SatflowHandler):
                 "inscription_id": item.id,
                 "inscription_number": item.number,
                 "image_url": f"https://ordinals.com/content/{item.id}",
-                "content_type": "image/png",
+                "content_type": media_of(item.id),
             },
             "listing": self._listing(ask),
             "market": None,

@@ -11,6 +11,7 @@ from typing import Any
 from simulator.calls.operations import Operation
 from simulator.dialects.unisat.actions import Action, Actions
 from simulator.dialects.unisat.base import VENUE, UnisatHandler
+from simulator.item_names import name_of as item_name
 from simulator.orders import Market, Order
 from simulator.wire import ApiError, amount, bad, text
 
@@ -183,7 +184,7 @@ def number_of(handler: UnisatHandler, inscription: str | None) -> int:
 
 def name_of(handler: UnisatHandler, inscription: str | None, slug: str) -> str:
     held = handler.engine.wallets.holder_of(inscription) if inscription else None
-    return held[1].name if held else f"{slug} {(inscription or '')[:8]}"
+    return held[1].name if held else item_name(slug, inscription or "")
 
 
 def _meets(ask: Order, wanted: dict[str, Any]) -> bool:

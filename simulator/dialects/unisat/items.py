@@ -7,7 +7,9 @@ from typing import Any
 
 from simulator.calls.operations import Operation
 from simulator.dialects.unisat.base import VENUE, UnisatHandler, refused
+from simulator.item_names import name_of
 from simulator.orders import Order
+from simulator.pictures.content import media_of
 from simulator.wallets import Item
 from simulator.wire import bad, text
 
@@ -60,7 +62,7 @@ class CollectionInscriptions(UnisatHandler):
             "collectionHighResImgUrl": "",
             "inscriptionId": item.id,
             "inscriptionNumber": item.number,
-            "contentType": "image/png",
+            "contentType": media_of(item.id),
             "listed": self.engine.listing_of(item.id, VENUE) is not None,
         }
 
@@ -83,9 +85,9 @@ class InscriptionInfo(UnisatHandler):
             "verification": False,
             "collectionId": slug,
             "collectionName": collection_name(self, slug),
-            "collectionItemName": held[1].name if held else f"{slug} {wanted[:8]}",
+            "collectionItemName": held[1].name if held else name_of(slug, wanted),
             "collectionHighResImgUrl": "",
-            "contentType": "image/png",
+            "contentType": media_of(wanted),
             "contentBody": "",
             "notOnSale": False,
             "utxo": {},

@@ -1,6 +1,6 @@
-"""A connection to a receiver: its name is looked up once, judged, and connected to at just that address.
+"""A connection to where a user or a stranger sends us: a name is looked up once, judged, and asked at that address.
 
-A public name may lead to public addresses only, so that no user makes us ask a machine of our own network. The operator
+A public name may lead to public addresses only, so that nobody makes us ask a machine of our own network. The operator
 may allow networks. Nothing is followed: a redirect is an answer like any other.
 """
 
@@ -16,8 +16,7 @@ from typing import Any
 
 import certifi
 
-from core.hook_urls import is_within, may_be_reached
-from core.public_address import read
+from core.public_address import is_within, may_be_reached, read
 from core.setting_values import Network
 from core.timed_reading import TimedReading
 
@@ -25,7 +24,7 @@ CONNECT_S = 5.0
 
 
 class NotAllowed(OSError):
-    """A name that leads to where hooks do not go."""
+    """A name that leads to where we do not go."""
 
 
 def addresses_of(host: str, port: int, networks: Sequence[Network]) -> list[str]:
@@ -38,7 +37,7 @@ def addresses_of(host: str, port: int, networks: Sequence[Network]) -> list[str]
 
 
 class Connection(http.client.HTTPConnection):
-    """One exchange with a receiver, over by `ends_at` (monotonic)."""
+    """One exchange, over by `ends_at` (monotonic)."""
 
     def __init__(self, host: str, port: int, *, is_tls: bool, networks: Sequence[Network], ends_at: float) -> None:
         super().__init__(host, port)
@@ -67,8 +66,8 @@ class Connection(http.client.HTTPConnection):
                 failure = error
         raise failure
 
-    def answer(self) -> int:
-        """Reads the answer's status; the rest of it is of no interest."""
+    def answer(self) -> http.client.HTTPResponse:
+        """Reads the answer's head, in time; what is read of its body is, too."""
         connection, ends_at = self.sock, self._ends_at
 
         class InTime(http.client.HTTPResponse):
@@ -77,4 +76,4 @@ class Connection(http.client.HTTPConnection):
                 self.fp = io.BufferedReader(TimedReading(self.fp.detach(), connection, ends_at))
 
         self.response_class = InTime
-        return self.getresponse().status
+        return self.getresponse()

@@ -1,0 +1,112 @@
+"""The practice inscriptions' content: small pictures drawn by their ids, some other things, and names."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from simulator.crowd.courses import DEMOS
+from simulator.item_names import name_of
+from simulator.pictures.content import content_of, kind_of, media_of
+from simulator.pictures.figures import picture
+from simulator.pictures.png import png
+from simulator.wallets import Item
+from tests.simulator.desk import PUPPETS, Desk, Trader
+
+ANN = Trader(1)
+IDS = [f"{number:064x}i0" for number in range(2_000)]
+
+
+def pixels(data: bytes) -> tuple[list[bytes], list[tuple[int, ...]]]:
+    """Reads a PNG of four bits a pixel and a palette, strictly; returns its lines of colour numbers, and colours."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    chunks, rest = [], data[8:]
+    while rest:
+        (length,) = struct.unpack(">I", rest[:4])
+        kind, body, check = rest[4:8], rest[8 : 8 + length], rest[8 + length : 12 + length]
+        assert struct.pack(">I", zlib.crc32(kind + body)) == check
+        chunks.append((kind, body))
+        rest = rest[12 + length :]
+    assert [kind for kind, _ in chunks] == [b"IHDR", b"PLTE", b"IDAT", b"IEND"]
+    (_, head), (_, palette), (_, packed), (_, end) = chunks
+    width, height, *how = struct.unpack(">IIBBBBB", head)
+    assert how == [4, 3, 0, 0, 0] and end == b""
+    lines = zlib.decompress(packed)
+    size = 1 + (width + 1) // 2
+    assert len(lines) == size * height and set(lines[::size]) == {0}
+    rows = [lines[at + 1 : at + size] for at in range(0, len(lines), size)]
+    shown = [bytes(nibble for byte in row for nibble in (byte >> 4, byte & 15))[:width] for row in rows]
+    return shown, [tuple(palette[at : at + 3]) for at in range(0, len(palette), 3)]
+
+
+@pytest.mark.parametrize("scale", [1, 2, 3])
+def test_a_png_holds_just_the_cells_that_were_drawn(scale: int) -> None:
+    rows = [bytes([0, 1, 15]), bytes([2, 0, 1])]
+    palette = [(number, 0, 255 - number) for number in range(16)]
+    shown, colours = pixels(png(rows, palette, scale))
+    assert shown == [bytes(cell for cell in row for _ in range(scale)) for row in rows for _ in range(scale)]
+    assert colours == palette
+    with pytest.raises(ValueError, match="16 colours"):
+        png(rows, [*palette, (0, 0, 0)], scale)
+
+
+@pytest.mark.parametrize("slug", [demo.slug for demo in DEMOS if demo.kind == "ordinals"] + ["goosinals"])
+def test_each_inscription_has_a_picture_of_its_own_and_of_its_collections_kind(slug: str) -> None:
+    drawn = [picture(each, slug, None) for each in IDS[:200]]
+    assert len(set(drawn)) > 190
+    assert [picture(each, slug, None) for each in IDS[:200]] == drawn
+    for each in drawn:
+        rows, colours = pixels(each)
+        assert (len(rows), len(rows[0])) == (192, 192)
+        assert max(map(max, rows)) < len(colours)
+        assert len(each) < 2_000
+
+
+def test_a_hat_is_worn_as_the_trait_says() -> None:
+    red, none = (picture(IDS[0], "bitcoin-puppets-demo", hat) for hat in ("Red", "None"))
+    rows, colours = pixels(red)
+    assert (206, 50, 52) in {colours[cell] for cell in rows[24]}
+    assert (206, 50, 52) not in pixels(none)[1]
+
+
+def test_most_are_pictures_and_a_few_are_what_else_is_inscribed() -> None:
+    kinds = Counter(map(kind_of, IDS))
+    assert set(kinds) == {"picture", "svg", "text", "large"}
+    assert 0.9 < kinds["picture"] / len(IDS) < 0.98
+    for kind, media, begins in (
+        ("picture", "image/png", b"\x89PNG"),
+        ("svg", "image/svg+xml", b"<svg"),
+        ("text", "text/plain;charset=utf-8", b"Puppets #"),
+        ("large", "image/png", b"\x89PNG"),
+    ):
+        found = next(each for each in IDS if kind_of(each) == kind)
+        content = content_of(Item(found, PUPPETS, name_of(PUPPETS, found)))
+        assert (content.media, media_of(found)) == (media, media)
+        assert content.data.startswith(begins)
+        assert (len(content.data) > 2_000_000) == (kind == "large")
+
+
+def test_names_are_a_collections_own() -> None:
+    assert name_of("bitcoin-puppets-demo", IDS[0]).startswith("Bitcoin Puppets #")
+    assert name_of("bitcoin-puppets-demo", IDS[0]) == name_of("bitcoin-puppets-demo", IDS[0])
+    assert len({name_of("x", each) for each in IDS[:100]}) > 95
+    assert name_of("", IDS[0]).startswith("Inscription #")
+
+
+@pytest.mark.gen_test
+async def test_content_is_served_of_what_is_held_or_listed(desk: Desk) -> None:
+    held, listed = IDS[1], IDS[2]
+    await desk.sim("PUT", f"collections/{PUPPETS}", {"asks": [{"price": 5_000, "inscriptionId": listed}], "bids": []})
+    await desk.sim("PUT", f"wallets/{ANN.ordinals}", {"inscriptions": [{"id": held, "collection": PUPPETS}]})
+
+    for each in (held, listed):
+        answer = await desk.fetch("GET", f"/content/{each}", None)
+        expected: Any = content_of(Item(each, PUPPETS, name_of(PUPPETS, each)))
+        assert (answer.code, answer.body) == (200, expected.data)
+        assert answer.headers["Content-Type"] == expected.media
+        assert answer.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert (await desk.fetch("GET", f"/content/{IDS[3]}", None)).code == 404

@@ -1,0 +1,82 @@
+// What bounds all tasks: one's own ceilings, and budgets that several tasks share.
+import { useState } from "preact/hooks";
+import { html } from "../html.js";
+import { call, get } from "../api.js";
+import { amount, count } from "../format.js";
+import { useAct, useLoad } from "../load.js";
+import { tasks } from "../store.js";
+import { t } from "../texts.js";
+import { confirmed } from "./dialog.js";
+import { CountField, SatsField, TextField } from "./field.js";
+import { approve } from "./approve.js";
+import { Empty, Loaded, wordsOf } from "./states.js";
+import { Table } from "./table.js";
+import { toast } from "./toast.js";
+
+const told = (refusal) => toast(wordsOf(refusal), { isBad: true });
+
+export default function Limits() {
+  const found = useLoad((abort) => get("/ceilings", { abort }));
+  return html`<section class="panel" aria-labelledby="ceilings-title"><header class="panel-head"><h2 id="ceilings-title">${t("ceilings.title")}</h2></header>
+      <${Loaded} from=${found} rows=${1} tall=${140}>${(ceilings) => html`<${Ceilings} key=${JSON.stringify(ceilings)} ceilings=${ceilings} set=${found.set} />`}</${Loaded}></section>
+    <${Budgets} />`;
+}
+
+const isLooser = (wanted, former) => former !== null && (wanted === null || wanted > former);
+
+function Ceilings({ ceilings, set }) {
+  const [wanted, setWanted] = useState({ maxExposure: ceilings.maxExposure, maxHardcap: ceilings.maxHardcap });
+  const { isBusy, run } = useAct();
+  const isRaise = ["maxExposure", "maxHardcap"].some((name) => isLooser(wanted[name], ceilings[name]));
+  const save = (event) => {
+    event.preventDefault();
+    return run(async () => {
+      try {
+        const consent = isRaise ? await approve(wanted) : {};
+        if (!consent) return;
+        set(await call("PUT", "/ceilings", { ...wanted, ...consent }));
+        toast(t("settings.saved"));
+      } catch (refusal) {
+        told(refusal);
+      }
+    });
+  };
+  return html`<form class="form panel-body" onSubmit=${save}><p class="quiet">${t("ceilings.what")}</p><div class="pair">
+      <${SatsField} label=${t("ceilings.exposure")} hint=${t("ceilings.exposure.hint", { plan: amount(ceilings.planMaxExposure) })} value=${wanted.maxExposure} onChange=${(maxExposure) => setWanted({ ...wanted, maxExposure })} />
+      <${SatsField} label=${t("ceilings.hardcap")} hint=${t("ceilings.hardcap.hint")} value=${wanted.maxHardcap} onChange=${(maxHardcap) => setWanted({ ...wanted, maxHardcap })} /></div>
+    <div class="acts-row"><button class="button primary" disabled=${isBusy}>${t(isRaise ? "ceilings.approve" : "settings.save")}</button></div></form>`;
+}
+
+const NEW = { name: "", maxOpenSats: null, maxFills: null, spendCapSats: null, spendCapPerDaySats: null };
+const BOUNDS = [["maxOpenSats", "open"], ["spendCapSats", "spend"], ["spendCapPerDaySats", "day"]];
+
+function Budgets() {
+  const found = useLoad((abort) => get("/budgets", { abort }));
+  const [form, setForm] = useState(null);
+  const { isBusy, run } = useAct();
+  const make = (event) => {
+    event.preventDefault();
+    const body = Object.fromEntries(Object.entries(form).map(([name, value]) => [name, value ?? 0]));
+    return run(() => call("POST", "/budgets", body).then(() => (setForm(null), found.again()), told));
+  };
+  const end = (row) => run(async () => {
+    if (await confirmed({ title: t("budgets.delete.title", row), lines: [t("budgets.delete.what")], act: t("settings.delete") })) await call("DELETE", `/budgets/${row.id}`).then(found.again, told);
+  });
+  const used = (is, most) => (most ? t("budgets.used", { used: amount(is), most: amount(most) }) : t("budgets.no_limit"));
+  const named = (id) => tasks.value?.find((each) => each.id === id)?.slug || `#${id}`;
+  return html`<section class="panel" aria-labelledby="budgets-title"><header class="panel-head"><h2 id="budgets-title">${t("budgets.title")}</h2>
+      ${!form && html`<button class="button" onClick=${() => setForm(NEW)}>${t("budgets.make")}</button>`}</header>
+    ${form && html`<form class="form panel-body" onSubmit=${make}><div class="pair"><${TextField} label=${t("budgets.name")} value=${form.name} onChange=${(name) => setForm({ ...form, name })} />
+      ${BOUNDS.map(([field, name]) => html`<${SatsField} key=${field} label=${t(`budgets.${name}`)} hint=${t("budgets.empty")} value=${form[field]} onChange=${(value) => setForm({ ...form, [field]: value })} />`)}
+      <${CountField} label=${t("budgets.fills")} hint=${t("budgets.empty")} min="0" value=${form.maxFills} onChange=${(maxFills) => setForm({ ...form, maxFills })} /></div>
+      <div class="acts-row"><button type="button" class="button" onClick=${() => setForm(null)}>${t("cancel")}</button><button class="button primary" disabled=${isBusy}>${t("budgets.make")}</button></div></form>`}
+    <${Loaded} from=${found} rows=${1} tall=${44}>${(rows) => (rows.length ? html`<${Table} label=${t("budgets.title")} rows=${rows} keyOf=${(row) => row.id} columns=${[
+      { name: t("budgets.name"), cell: (row) => html`<b>${row.name}</b>` },
+      { name: t("budgets.tasks"), cell: (row) => row.taskIds.map(named).join(", ") || "–" },
+      { name: t("budgets.open"), isNumber: true, cell: (row) => used(row.openSats, row.maxOpenSats) },
+      { name: t("budgets.spend"), isNumber: true, cell: (row) => used(row.spentSats, row.spendCapSats) },
+      { name: t("budgets.day"), isNumber: true, cell: (row) => used(row.spentTodaySats, row.spendCapPerDaySats) },
+      { name: t("budgets.fills"), isNumber: true, cell: (row) => (row.maxFills ? t("budgets.used", { used: count(row.fills), most: count(row.maxFills) }) : t("budgets.no_limit")) },
+      { name: "", isNumber: true, cell: (row) => html`<button class="button" disabled=${isBusy} aria-label=${t("budgets.delete.title", row)} onClick=${() => end(row)}>${t("settings.delete")}</button>` },
+    ]} />` : !form && html`<${Empty}>${t("budgets.none")}</${Empty}>`)}</${Loaded}></section>`;
+}

@@ -1,0 +1,43 @@
+// Name, unit, theme and plan.
+import { useState } from "preact/hooks";
+import { html } from "../html.js";
+import { call, endSession } from "../api.js";
+import { NONE, amount, clock, secondsOf, unit } from "../format.js";
+import { useAct } from "../load.js";
+import { me, readProfile } from "../store.js";
+import { t } from "../texts.js";
+import { Copyable } from "./copy.js";
+import { Segments, TextField } from "./field.js";
+import { theme } from "./shell.js";
+import { Skeleton, wordsOf } from "./states.js";
+import { toast } from "./toast.js";
+
+export default function Look() {
+  const user = me.value;
+  const [name, setName] = useState(null);
+  const { isBusy, run } = useAct();
+  if (!user) return html`<${Skeleton} rows=${1} tall=${220} />`;
+  const save = (event) => {
+    event.preventDefault();
+    return run(async () => {
+      try {
+        await call("PATCH", "/auth/me", { displayName: name.trim() || null });
+        await readProfile();
+        setName(null);
+        toast(t("settings.saved"));
+      } catch (refusal) {
+        toast(wordsOf(refusal), { isBad: true });
+      }
+    });
+  };
+  const { planDetails: plan, subscription } = user;
+  return html`<section class="panel"><div class="panel-body settings-look">
+    <form class="settings-name" onSubmit=${save}><${TextField} label=${t("settings.name")} hint=${t("settings.name.hint")} maxlength="100" value=${name ?? user.displayName ?? ""} onChange=${setName} />
+      <button class="button" disabled=${isBusy || name === null}>${t("settings.save")}</button></form>
+    <div class="field"><span>${t("settings.unit")}</span><${Segments} label=${t("settings.unit")} value=${unit.value} options=${[["sats", "sats"], ["btc", "BTC"]]} onChange=${(value) => (unit.value = value)} /></div>
+    <div class="field"><span>${t("settings.theme")}</span><${Segments} label=${t("settings.theme")} value=${theme.value} options=${["auto", "dark", "light"].map((each) => [each, t(`theme.${each}`)])} onChange=${(value) => (theme.value = value)} /></div>
+    <dl class="facts"><dt>${t("settings.address")}</dt><dd><${Copyable} text=${user.address} name=${t("settings.address")} /></dd>
+      <dt>${t("settings.plan")}</dt><dd>${subscription ? t("settings.plan.until", { name: plan.name, until: clock(secondsOf(subscription.expiresAt)) }) : NONE}<br />
+        <span class="quiet">${t("settings.plan.gives", { tasks: plan.maxTasks, bids: plan.maxBidsPerTask, exposure: amount(user.stats.maxExposure) })}</span></dd></dl>
+    <div><button class="button" onClick=${() => endSession().catch(() => {})}>${t("settings.out")}</button></div></div></section>`;
+}

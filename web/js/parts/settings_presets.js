@@ -1,0 +1,64 @@
+// Presets: named settings of tasks, to make tasks of and to carry elsewhere.
+import { useRef } from "preact/hooks";
+import { html } from "../html.js";
+import { call, get } from "../api.js";
+import { clock, secondsOf } from "../format.js";
+import { useAct, useLoad } from "../load.js";
+import { now } from "../store.js";
+import { t } from "../texts.js";
+import { confirmed } from "./dialog.js";
+import { Empty, Loaded, wordsOf } from "./states.js";
+import { Table } from "./table.js";
+import { toast } from "./toast.js";
+
+const told = (refusal) => toast(wordsOf(refusal), { isBad: true });
+
+export default function Presets() {
+  const found = useLoad((abort) => get("/presets", { abort }));
+  const { isBusy, run } = useAct();
+  const file = useRef(null);
+  const save = () => run(async () => {
+    try {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([JSON.stringify(await get("/presets/export"), null, 2)], { type: "application/json" }));
+      link.download = "bidkeeper-presets.json";
+      link.click();
+      URL.revokeObjectURL(link.href);
+    } catch (refusal) {
+      told(refusal);
+    }
+  });
+  const read = () => run(async () => {
+    let body;
+    try {
+      body = JSON.parse(await file.current.files[0].text());
+    } catch {
+      return toast(t("presets.import.bad"), { isBad: true });
+    } finally {
+      file.current.value = "";
+    }
+    try {
+      await call("POST", "/presets/import", body);
+    } catch (refusal) {
+      if (refusal.status !== 409) return told(refusal);
+      if (!(await confirmed({ title: t("presets.import.title"), lines: [refusal.message, t("presets.import.what")], act: t("presets.import.do") }))) return undefined;
+      const again = await call("POST", "/presets/import", { ...body, replace: true }).then(() => true, (other) => told(other));
+      if (!again) return undefined;
+    }
+    toast(t("presets.import.done"));
+    return found.again();
+  });
+  const end = (row) => run(async () => {
+    if (await confirmed({ title: t("settings.delete.of", row), lines: [], act: t("settings.delete") })) await call("DELETE", `/presets/${row.id}`).then(found.again, told);
+  });
+  return html`<section class="panel" aria-labelledby="presets-title"><header class="panel-head"><h2 id="presets-title">${t("presets.title")}</h2><div class="acts-row">
+      <button class="button" disabled=${isBusy} onClick=${() => file.current.click()}>${t("presets.import")}</button>
+      <input class="sr" type="file" tabindex="-1" accept="application/json" aria-label=${t("presets.import")} ref=${file} onChange=${read} />
+      <button class="button" disabled=${isBusy} onClick=${save}>${t("presets.export")}</button></div></header>
+    <${Loaded} from=${found} rows=${2} tall=${44}>${(rows) => (rows.length ? html`<${Table} label=${t("presets.title")} rows=${rows} keyOf=${(row) => row.id} columns=${[
+      { name: t("tokens.name"), cell: (row) => html`<b>${row.name}</b>` },
+      { name: t("presets.changed"), cell: (row) => clock(secondsOf(row.updatedAt), now.value) },
+      { name: "", isNumber: true, cell: (row) => html`<span class="acts-row"><a class="button" href=${`#/new?preset=${row.id}`}>${t("presets.use")}</a>
+        <button class="button" disabled=${isBusy} aria-label=${t("settings.delete.of", row)} onClick=${() => end(row)}>${t("settings.delete")}</button></span>` },
+    ]} />` : html`<${Empty}>${t("presets.none")}</${Empty}>`)}</${Loaded}></section>`;
+}
