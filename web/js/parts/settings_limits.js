@@ -8,7 +8,7 @@ import { tasks } from "../store.js";
 import { t } from "../texts.js";
 import { confirmed } from "./dialog.js";
 import { CountField, SatsField, TextField } from "./field.js";
-import { approve } from "./approve.js";
+import { Approvals, approve } from "./approve.js";
 import { Empty, Loaded, wordsOf } from "./states.js";
 import { Table } from "./table.js";
 import { toast } from "./toast.js";
@@ -19,7 +19,7 @@ export default function Limits() {
   const found = useLoad((abort) => get("/ceilings", { abort }));
   return html`<section class="panel" aria-labelledby="ceilings-title"><header class="panel-head"><h2 id="ceilings-title">${t("ceilings.title")}</h2></header>
       <${Loaded} from=${found} rows=${1} tall=${140}>${(ceilings) => html`<${Ceilings} key=${JSON.stringify(ceilings)} ceilings=${ceilings} set=${found.set} />`}</${Loaded}></section>
-    <${Budgets} />`;
+    <${Budgets} /><${Approvals} />`;
 }
 
 const isLooser = (wanted, former) => former !== null && (wanted === null || wanted > former);

@@ -1,42 +1,13 @@
 // Fills and bids in pages, newest first; a page stays as it is while newer ones come in.
-import { useEffect, useState } from "preact/hooks";
 import { html } from "../html.js";
-import { get, withQuery } from "../api.js";
 import { NONE, clock, count, iso, perToken, secondsOf, short, span } from "../format.js";
 import { setQuery } from "../router.js";
 import { now, taskOf } from "../store.js";
 import { t } from "../texts.js";
 import { Segments, TextField } from "./field.js";
 import { Money } from "./money.js";
-import { Empty, Refused, Skeleton } from "./states.js";
+import { Pages, usePages } from "./pages.js";
 import { Table } from "./table.js";
-
-const PAGE = 50;
-
-/** Reads pages of `path` as they are wanted: {rows, more, isLoading, refusal, again}. */
-export function usePages(path, name, query, wants) {
-  const [state, setState] = useState({ rows: null, next: null, refusal: null, isLoading: false });
-  const read = async (before) => {
-    setState((old) => ({ ...old, isLoading: true, refusal: null }));
-    try {
-      const page = await get(withQuery(path, { ...query, limit: PAGE, before }));
-      setState((old) => ({ rows: before ? [...(old.rows || []), ...page[name]] : page[name], next: page.next, refusal: null, isLoading: false }));
-    } catch (refusal) {
-      setState((old) => ({ ...old, refusal, isLoading: false }));
-    }
-  };
-  useEffect(() => void read(""), wants);
-  return { ...state, more: state.next === null ? null : () => read(state.next), again: () => read("") };
-}
-
-export function Pages({ from, none, children }) {
-  if (from.refusal && !from.rows) return html`<div class="panel-body"><${Refused} refusal=${from.refusal} again=${from.again} /></div>`;
-  if (!from.rows) return html`<div class="panel-body"><${Skeleton} rows=${4} tall=${44} /></div>`;
-  if (!from.rows.length) return html`<${Empty}>${none}</${Empty}>`;
-  return html`${children(from.rows)}
-    ${from.refusal && html`<${Refused} refusal=${from.refusal} again=${from.more} />`}
-    ${from.more && html`<div class="panel-body more-rows"><button class="button" disabled=${from.isLoading} onClick=${from.more}>${t("history.more")}</button></div>`}`;
-}
 
 const When = ({ time }) => html`<time datetime=${time} title=${iso(secondsOf(time))}>${clock(secondsOf(time), now.value)}</time>`;
 

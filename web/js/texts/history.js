@@ -38,7 +38,6 @@ define({
   "history.trades.none": "Nothing was bought or sold in this time.",
   "history.orders": "Bids",
   "history.orders.none": "No bid was placed yet.",
-  "history.more": "Older ones",
   "history.time": "When",
   "history.what": "What",
   "history.side.buy": "Bought",

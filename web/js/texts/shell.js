@@ -49,6 +49,7 @@ define({
   "nowhere.what": "The address leads nowhere here. It may be of something that was deleted.",
   "nowhere.do": "To the overview",
   "loading": "Loading…",
+  "more.rows": "More",
   "copy": "Copy",
   "copied": "Copied",
   "keys.title": "Keys",
