@@ -28,7 +28,7 @@ NEVER = {
     r"<script|javascript:|\son[a-z]+=\"|\sstyle=\"": (),
     r"(?<![.\w])(alert|confirm|prompt)\(": (),
     r"\bfetch\(|XMLHttpRequest|EventSource|WebSocket|sendBeacon": ("js/api.js",),
-    r"https?://(?!www\.w3\.org/)": ("js/texts/*",),
+    r"https?://(?!www\.w3\.org/)": ("js/texts/*", "js/wallets.js"),
 }
 
 
