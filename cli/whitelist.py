@@ -8,8 +8,9 @@ import time
 from cli import entitlements
 from cli.migrate import migrate
 from core.settings import Settings
-from models import base, sessions
-from models.users import User, Whitelist
+from models import base, whitelist
+from models.entitlements import Entitlements
+from models.users import Whitelist
 from wallet.address import AddressError, sign_in_address
 
 
@@ -37,10 +38,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     base.connect(settings.database_url)
     try:
         if options.action == "add":
-            now_ms = time.time_ns() // 1_000_000
-            Whitelist.insert(
-                address=options.address, is_admin=options.admin, added_ms=now_ms
-            ).on_conflict_replace().execute()
+            whitelist.put(options.address, time.time_ns() // 1_000_000, is_admin=options.admin)
             print(f"{options.address} may sign in")
         elif options.action == "remove":
             return _remove(settings, options.address)
@@ -53,13 +51,10 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _remove(settings: Settings, address: str) -> int:
-    removed = Whitelist.delete().where(Whitelist.address == address).execute()
-    if {address, "*"} & (settings.whitelist | settings.admins):
+    removed = whitelist.remove(Entitlements(settings), address)
+    if removed.may_still:
         print(f"{address} may still sign in: the settings allow it")
         return 1
-    user = User.get_or_none(User.address == address)
-    if user:
-        sessions.end_sessions(user.id)
-    print(f"{address} may not sign in any more" if removed else f"{address} was not on the list")
+    print(f"{address} may not sign in any more" if removed.was_listed else f"{address} was not on the list")
     entitlements.enforce(settings)
-    return 0 if removed else 1
+    return 0 if removed.was_listed else 1

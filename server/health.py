@@ -23,13 +23,10 @@ class HealthHandler(Handler):
 
 
 class ReadyHandler(Handler):
-    """GET /readyz; callers at the same time share one look."""
+    """GET /readyz"""
 
     async def get(self) -> None:
-        shared = self.application.settings
-        if "look" not in shared or shared["look"].done():
-            shared["look"] = asyncio.ensure_future(_missing(self.services))
-        missing = await asyncio.shield(shared["look"])
+        missing = {name: reason for name, reason in (await missing_peers(self)).items() if reason}
         if missing:
             details = [f"{name}: {reason}" for name, reason in missing.items()]
             self.answer({"error": "Not ready", "details": details, "missing": sorted(missing)}, 503)
@@ -37,8 +34,16 @@ class ReadyHandler(Handler):
             self.answer({"status": "ready"})
 
 
-async def _missing(services: Services) -> dict[str, str]:
-    """Returns the peers that do not answer, and why."""
+async def missing_peers(handler: Handler) -> dict[str, str]:
+    """Returns each peer with the reason why it is not ready, empty for one that is. Callers share one look."""
+    shared = handler.application.settings
+    if "look" not in shared or shared["look"].done():
+        shared["look"] = asyncio.ensure_future(_looked(handler.services))
+    found: dict[str, str] = await asyncio.shield(shared["look"])
+    return found
+
+
+async def _looked(services: Services) -> dict[str, str]:
     looks: dict[str, Awaitable[str]] = {
         "database": _database(),
         "manager": _manager(services),
@@ -50,7 +55,7 @@ async def _missing(services: Services) -> dict[str, str]:
     if services.settings.market == "simulator":
         looks["simulator"] = _simulator(services.settings.simulator_url)
     reasons = await asyncio.gather(*map(_in_time, looks.values()))
-    return {name: reason for name, reason in zip(looks, reasons, strict=True) if reason}
+    return dict(zip(looks, reasons, strict=True))
 
 
 async def _in_time(look: Awaitable[str]) -> str:

@@ -23,7 +23,10 @@ from server import (
     venues,
     web,
 )
-from server.bidding import actions, bids, book, lookups, preview, running
+from server.admin import readiness
+from server.admin import users as admin_users
+from server.admin import whitelist as admin_whitelist
+from server.bidding import actions, bids, book, lookups, preview, running, slugs
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
 from server.history import export, fills, moment, orders, profit, series
@@ -34,6 +37,7 @@ from server.listing import inscriptions, picture
 from server.listing import preview as autolist_preview
 from server.listing import running as autolist_running
 from server.listing import tasks as autolist_tasks
+from server.replay import handler as replay
 from server.withdrawals import handler as withdrawals
 
 _ID = "([0-9]+)"
@@ -41,6 +45,7 @@ _ID = "([0-9]+)"
 ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/", web.PageHandler),
     (r"/web/(.+)", web.WebFileHandler),
+    (r"/favicon.ico", web.IconHandler),
     (r"/healthz", health.HealthHandler),
     (r"/readyz", health.ReadyHandler),
     (r"/metrics", metrics.MetricsHandler),
@@ -61,6 +66,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),
+    (r"/api/tasks/slugs", slugs.SlugsHandler),
     (r"/api/tasks/floor", lookups.FloorHandler),
     (r"/api/tasks/rune-market", lookups.RuneMarketHandler),
     (rf"/api/tasks/{_ID}", bidding_tasks.OneBiddingTaskHandler),
@@ -73,6 +79,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/orders", orders.TaskOrdersHandler),
     (rf"/api/tasks/{_ID}/series", series.TaskSeriesHandler),
     (rf"/api/tasks/{_ID}/at", moment.TaskMomentHandler),
+    (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
     (r"/api/market/book", book.BookHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
@@ -103,10 +110,16 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
     (r"/api/control", control.ControlHandler),
+    (r"/api/admin/whitelist", admin_whitelist.WhitelistHandler),
+    (r"/api/admin/whitelist/([A-Za-z0-9]+)", admin_whitelist.OneAddressHandler),
+    (r"/api/admin/plans", admin_users.PlansHandler),
+    (r"/api/admin/users", admin_users.UsersHandler),
+    (rf"/api/admin/users/{_ID}", admin_users.OneUserHandler),
+    (r"/api/admin/readiness", readiness.ReadinessHandler),
 ]
 
 # What an API token may ask for, and the scopes of which it needs one. What is not named here is for sessions only:
-# withdrawals, changes of the profile, tokens and sessions, hooks, the user's own ceilings.
+# withdrawals, changes of the profile, tokens and sessions, hooks, the user's own ceilings, administration.
 SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/auth/me": (READ,),
     "GET /api/budgets": (READ,),
@@ -118,6 +131,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "POST /api/tasks": (TRADE,),
     "POST /api/tasks/preview": (READ,),
     "POST /api/tasks/actions": (TRADE,),
+    "GET /api/tasks/slugs": (READ,),
     "GET /api/tasks/floor": (READ,),
     "GET /api/tasks/rune-market": (READ,),
     f"GET /api/tasks/{_ID}": (READ,),
@@ -132,6 +146,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/tasks/{_ID}/orders": (READ,),
     f"GET /api/tasks/{_ID}/series": (READ,),
     f"GET /api/tasks/{_ID}/at": (READ,),
+    f"POST /api/tasks/{_ID}/replay": (READ,),
     "GET /api/market/book": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),

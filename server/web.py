@@ -113,3 +113,10 @@ class PageHandler(WebFileHandler):
         self.set_header("Referrer-Policy", "no-referrer")
         self.set_header("X-Frame-Options", "DENY")
         self._send_file(web_files()[_INDEX])
+
+
+class IconHandler(WebFileHandler):
+    """GET /favicon.ico, which browsers ask for whatever the page says."""
+
+    def get(self) -> None:  # type: ignore[override]
+        self._send_file(web_files()["icon.svg"])

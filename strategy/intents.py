@@ -190,9 +190,10 @@ class PlaceIntent:
 
 @dataclass(frozen=True, slots=True)
 class RungNote:
-    """The fate of one rung (0 is the top); without a price when none could be computed.
+    """The fate of one rung (0 is the top); without price and quantity when none could be computed.
 
-    `order_id` is the own order that holds or renews it; `detail` refines the reason (cause of `range_empty`).
+    `quantity` is what a new bid there would ask for, in items or whole tokens. `order_id` is the own order that holds
+    or renews it; `detail` refines the reason (cause of `range_empty`).
     """
 
     rung: int
@@ -200,6 +201,7 @@ class RungNote:
     reason: Reason
     order_id: int | None = None
     detail: str = ""
+    quantity: Decimal | None = None
 
     @property
     def is_skipped(self) -> bool:

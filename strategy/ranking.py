@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from functools import partial
 from operator import attrgetter
 
 from strategy.book import Bid
@@ -52,3 +54,13 @@ def first_of_equals(ranked: Sequence[Bid], at: int) -> Bid:
         if bid.placed_ms is None or bid.placed_ms < oldest.placed_ms:
             oldest = bid
     return oldest
+
+
+def ranks(own: Iterable[OwnOrder], bids: Iterable[Bid]) -> dict[int, int]:
+    """Returns the rank, from 1, of each own order by its id, among the bids of others and the own ones."""
+    ranked = sorted(bids, key=lambda bid: (-bid.unit_price, -1 if bid.placed_ms is None else bid.placed_ms))
+    ours = sorted(own, key=lambda order: (-order.price_sats / order.quantity, order.created_ms, order.id))
+    return {
+        order.id: 1 + ahead + bisect_left(ranked, True, key=partial(ranks_ahead, order))
+        for ahead, order in enumerate(ours)
+    }

@@ -13,9 +13,9 @@ from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
-from cli.replay.recording import Recording, ReplayError, lines_of
 from markets import wire
 from markets.wire import Unreadable
+from server.replay.recording import Recording, ReplayError, lines_of
 from strategy.bid_config import MAX_SATS, BidConfig, normal_slug
 from strategy.book import Ask, Bid, Snapshot, VenueProfile
 from strategy.entry import Entry, SaleIntoBid

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from cli.replay.books import BookTerms, is_book, read_books
-from cli.replay.recording import Recording, ReplayError, read_journal
 from cli.replay.report import changes_between, values
-from cli.replay.run import simulate
 from cli.replay.text import lines
 from cli.replay.verify import verify
 from core.settings import Settings
 from core.task_files import journal_path, older
 from server.http.json_out import dumps
+from server.replay.recording import Recording, ReplayError, read_journal
+from server.replay.simulation import simulate
 from strategy.bid_config import MAX_SATS, BidConfig, normal_slug
 
 

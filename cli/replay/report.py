@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields
-from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Any
 
-from cli.replay.paper_market import FILL_RULE, Fill
-from cli.replay.recording import Recording
-from cli.replay.run import ReplayStep, Simulation
 from cli.replay.verify import Verified, action
 from server.http.json_out import iso
+from server.replay.paper_market import FILL_RULE
+from server.replay.recording import Recording
+from server.replay.simulation import ReplayStep, Simulation
+from server.replay.summary import fill_as_json, fill_prices
 from strategy.bid_config import BidConfig
 
 
@@ -40,7 +40,7 @@ def values(
         found["fillRule"] = FILL_RULE
         found["changes"] = changes
         found["decisions"] = [_decision(step) for step in _telling(outcome.steps)]
-        found["fills"] = [_fill(fill, outcome) for fill in outcome.fills]
+        found["fills"] = [fill_as_json(fill, outcome) for fill in outcome.fills]
         found["summary"] = _summary(outcome)
     return found
 
@@ -90,51 +90,18 @@ def _decision(step: ReplayStep) -> dict[str, Any]:
     }
 
 
-def _fill(fill: Fill, outcome: Simulation) -> dict[str, Any]:
-    return {
-        "time": iso(fill.sale.sold_ms),
-        "price": fill.order.price_sats,
-        "quantity": fill.order.quantity,
-        "soldAt": fill.sale.price,
-        "floor": outcome.floor_at(fill.sale.sold_ms),
-        "floor24hLater": outcome.floor_later(fill.sale.sold_ms),
-    }
-
-
 def _summary(outcome: Simulation) -> dict[str, Any]:
-    fills = outcome.fills
-    units = [_share(Decimal(fill.order.price_sats), fill.order.quantity) for fill in fills]
-    floors = [outcome.floor_at(fill.sale.sold_ms) for fill in fills]
-    later = [outcome.floor_later(fill.sale.sold_ms) for fill in fills]
+    prices = fill_prices(outcome)
     return {
-        "cycles": len(outcome.steps),
-        "fills": len(fills),
-        "spentSats": sum(fill.order.price_sats for fill in fills),
-        "averagePrice": _average(units),
-        "averagePriceToFloor": _average(_ratios(units, floors)),
-        "averagePriceToFloor24hLater": _average(_ratios(units, later)),
-        "fillsWithFloor24hLater": sum(floor is not None for floor in later),
+        "cycles": outcome.cycles,
+        "fills": len(outcome.fills),
+        "spentSats": prices.spent_sats,
+        "averagePrice": prices.average,
+        "averagePriceToFloor": prices.to_floor,
+        "averagePriceToFloor24hLater": prices.to_later,
+        "fillsWithFloor24hLater": prices.with_later,
         "topBidderSeconds": outcome.top_ms // 1000,
         "rankKnownSeconds": outcome.ranked_ms // 1000,
         "skipped": dict(sorted(outcome.skipped.items())),
         "calls": {name: outcome.calls[name] for name in ("asks", "bids", "own_bids", "place", "cancel")},
     }
-
-
-def _ratios(units: list[Decimal], floors: list[Decimal | None]) -> list[Decimal]:
-    return [_share(unit, floor) for unit, floor in zip(units, floors, strict=True) if floor is not None]
-
-
-def _average(numbers: list[Decimal]) -> Decimal | None:
-    """Returns the average to six decimals."""
-    if not numbers:
-        return None
-    with localcontext() as context:
-        context.prec = 60
-        return (sum(numbers, Decimal(0)) / len(numbers)).quantize(Decimal("0.000001"), ROUND_HALF_EVEN)
-
-
-def _share(number: Decimal, of: Decimal) -> Decimal:
-    with localcontext() as context:
-        context.prec = 50
-        return number / of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from server.http.json_out import iso
@@ -35,11 +35,18 @@ def verify(entries: list[Entry]) -> Verified:
         except ValueError as error:
             differences.append({"time": iso(entry.now_ms), "fields": [], "error": str(error)})
             continue
-        wrong = [name for name in COMPARED if getattr(plan, name) != getattr(entry.plan, name)]
+        wrong = [name for name in COMPARED if _compared(plan, name) != _compared(entry.plan, name)]
         if wrong:
             recorded, now = action(entry.plan), action(plan)
             differences.append({"time": iso(entry.now_ms), "fields": wrong, "recorded": recorded, "now": now})
     return Verified(decided, differences)
+
+
+def _compared(plan: BidPlan, name: str) -> Any:
+    """Returns a part of the plan; notes without their quantities, which journals of earlier versions do not have."""
+    if name == "rungs":
+        return [replace(note, quantity=None) for note in plan.rungs]
+    return getattr(plan, name)
 
 
 def action(plan: BidPlan) -> str:

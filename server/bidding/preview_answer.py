@@ -69,12 +69,12 @@ def _ladder_sats(plan: BidPlan) -> int:
 
 def rungs_as_json(entry: Entry, plan: BidPlan) -> list[dict[str, Any]]:
     """Returns the fate of each rung, with the bid that holds it or is to come."""
-    quantities = {intent.rung: intent.quantity for intent in plan.to_place}
     own = {order.id: order.quantity for order in entry.own}
 
     def quantity(note: RungNote) -> Decimal | None:
-        held = None if note.order_id is None else own.get(note.order_id)
-        return quantities.get(note.rung, held)
+        """Returns what the new bid asks for, else the one that holds the rung, else one that there could be."""
+        is_held = note.order_id is not None and note.reason is not Reason.RENEW
+        return own.get(note.order_id or 0, note.quantity) if is_held else note.quantity
 
     return [
         {

@@ -1,4 +1,7 @@
-"""One moment of a task's journal, read by the server: the newest cycle before it. Read-only, and in a thread."""
+"""The files of a task's journal as the server reads them, and one moment of it: the newest cycle before that.
+
+Read-only, and off the loop.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ class JournalMoment(NamedTuple):
     why: str
 
 
-class _Line(NamedTuple):
+class LineHead(NamedTuple):
+    """The head of one line of a journal's file; `number` counts from 0."""
+
     number: int
     is_first: bool  # of a run of lines: it needs no other
     now_ms: int
@@ -34,10 +39,10 @@ def moment_of(data_dir: Path, task_id: int, time_ms: int) -> JournalMoment:
     path, from_ms = journal_path(data_dir, task_id), None
     for each in (path, older(path)):
         try:
-            raw = _read(each)
+            raw = read_lines(each)
         except OSError as error:
             return JournalMoment(None, from_ms, f"the journal cannot be read: {error.strerror}")
-        found = list(_times(raw))
+        found = heads_of(raw)
         if not found:
             continue
         from_ms = found[0].now_ms
@@ -49,7 +54,8 @@ def moment_of(data_dir: Path, task_id: int, time_ms: int) -> JournalMoment:
     return JournalMoment(None, from_ms, "the journal does not reach back that far")
 
 
-def _read(path: Path) -> list[bytes]:
+def read_lines(path: Path) -> list[bytes]:
+    """Returns the finished lines at the end of a file, of MOST_BYTES at most; none without a file. Raises OSError."""
     try:
         with path.open("rb") as file:
             is_cut = os.fstat(file.fileno()).st_size > MOST_BYTES
@@ -61,9 +67,10 @@ def _read(path: Path) -> list[bytes]:
     return lines[1:-1] if is_cut else lines[:-1]  # the last one was not finished, or is empty
 
 
-def _times(lines: list[bytes]) -> list[_Line]:
+def heads_of(lines: list[bytes]) -> list[LineHead]:
+    """Returns the heads of the lines that have one."""
     heads = ((number, _TIME.match(line)) for number, line in enumerate(lines))
-    return [_Line(number, head[1] == b"0", int(head[2])) for number, head in heads if head is not None]
+    return [LineHead(number, head[1] == b"0", int(head[2])) for number, head in heads if head is not None]
 
 
 def _beginning(path: Path, otherwise_ms: int) -> int:
@@ -76,7 +83,7 @@ def _beginning(path: Path, otherwise_ms: int) -> int:
     return otherwise_ms if head is None else int(head[2])
 
 
-def _decoded(lines: list[bytes], found: list[_Line], wanted: int, from_ms: int) -> JournalMoment:
+def _decoded(lines: list[bytes], found: list[LineHead], wanted: int, from_ms: int) -> JournalMoment:
     """Reads the wanted line with those that it is written against."""
     first = next((place for place in range(wanted, -1, -1) if found[place].is_first), None)
     if first is None:

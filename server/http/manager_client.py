@@ -72,6 +72,14 @@ class ManagerClient:
         except (KeyError, TypeError, ValueError):
             raise PeerUnavailable("manager", "gave an answer that is not understood") from None
 
+    async def enforce(self) -> int:
+        """Has it stop the tasks that are not allowed any more; returns how many, once they have. Raises PeerError."""
+        answer = await self._ask({"op": "entitlements"}, _SETTLE_S)
+        try:
+            return int(answer["stopped"])
+        except (KeyError, TypeError, ValueError):
+            raise PeerUnavailable("manager", "gave an answer that is not understood") from None
+
     async def _ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         def ask() -> dict[str, Any]:
             return local.ask(self._socket_path, "manager", request, timeout=timeout_s)

@@ -10,6 +10,7 @@ from server.http.base import MAX_ID, SignedIn
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_TEXT = 200
+NO_TIME = "must be a time such as 2026-11-20T12:00:00Z, or a day such as 2026-11-20"
 
 
 class Query:
@@ -76,11 +77,18 @@ class Query:
         text = self._given.get(name)
         if text is None:
             return None
-        try:
-            found = datetime.fromisoformat(text)
-            if found.tzinfo is None:
-                found = found.replace(tzinfo=UTC)
-            return (found - _EPOCH) // timedelta(milliseconds=1)
-        except (ValueError, OverflowError):
-            self._faults.append(f"{name}: must be a time such as 2026-11-20T12:00:00Z, or a day such as 2026-11-20")
-            return None
+        found = milliseconds(text)
+        if found is None:
+            self._faults.append(f"{name}: {NO_TIME}")
+        return found
+
+
+def milliseconds(text: str) -> int | None:
+    """Reads a time or a day in ISO 8601, in UTC unless it says otherwise, as milliseconds since 1970; None for none."""
+    try:
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=UTC)
+        return (found - _EPOCH) // timedelta(milliseconds=1)
+    except (ValueError, OverflowError):
+        return None

@@ -20,6 +20,7 @@ from server.http.manager_client import ManagerClient
 from server.http.picture_way import PictureWay
 from server.http.prometheus import Histogram
 from server.http.user_market import Seats, UserMarket
+from server.replay.starter import Replays
 from wallet.signer_client import SignerClient
 
 
@@ -46,6 +47,7 @@ class Services:
     pictures: PictureWay
     feed: Feed
     sent_by_hand: CallLimit
+    replays: Replays = field(default_factory=Replays)
     ways_out: set[tuple[int, str, str]] = field(default_factory=set)
 
     def market_for(self, user: int, by_hand: ByHand) -> UserMarket:

@@ -21,6 +21,7 @@ from server.openapi.operation import (
 from server.schemas import bidding_answers as answers
 from server.schemas.actions import ActionResults, TaskActions
 from server.schemas.preview import MarketBook, Preview, TaskPreview
+from server.schemas.replay import Replay, TaskReplay
 from server.schemas.task_bodies import BiddingTaskChange, NewBiddingTask
 from server.task_log import DEFAULT_CYCLES, DEFAULT_LINES, MOST_LINES
 from strategy.bid_config import CHOICES, MAX_SATS
@@ -178,6 +179,40 @@ OPERATIONS = {
             502: UNREADABLE,
             503: SIGNER_AWAY,
         },
+    ),
+    "POST /api/tasks/{id}/replay": Operation(
+        id="replayTask",
+        tag=_TAG,
+        summary="What a config would have done on the recorded past",
+        text="Runs the task's journal through the decision of a worker, with the task's own config and with the "
+        "changed one, on a market on paper. What the journal cannot tell is null and named. It takes seconds, in "
+        "a process of its own: one at a time for a user.",
+        body=TaskReplay,
+        success=one(Replay, "Both results."),
+        errors={
+            400: INVALID,
+            404: NOT_YOURS,
+            409: "Nothing is recorded of that time: the task has no journal yet, or it begins later.",
+            429: "A replay of yours runs, or as many of all users as may; `Retry-After` says when to try again.",
+            503: "It took too long, or its process ended; a shorter time may do.",
+        },
+    ),
+    "GET /api/tasks/slugs": Operation(
+        id="searchSlugs",
+        tag="market",
+        summary="Search what I have had to do with",
+        text="Collections and runes of the caller's own tasks, former bids, presets and items. No marketplace is "
+        "asked, so it may be asked at every letter; what it does not know may exist all the same.",
+        query=(
+            Parameter(
+                "q",
+                {"type": "string", "minLength": 1, "maxLength": 200},
+                "A part of the slug or name, tickers with or without bullets; all when left out.",
+            ),
+            Parameter("type", {"type": "string", "enum": list(CHOICES["type"])}, "Only of this type."),
+        ),
+        success=one(answers.KnownSlugs, "At most 20."),
+        errors={400: INVALID},
     ),
     "GET /api/tasks/floor": Operation(
         id="getFloor",

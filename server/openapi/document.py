@@ -13,6 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
 from server.openapi import (
+    admin,
     bidding,
     budgets,
     control,
@@ -43,6 +44,7 @@ OPERATIONS: dict[str, Operation] = {
     **hooks.OPERATIONS,
     **presets.OPERATIONS,
     **control.OPERATIONS,
+    **admin.OPERATIONS,
     **service.OPERATIONS,
 }
 TAGS = {
@@ -59,6 +61,7 @@ TAGS = {
     "hooks": "Where you are told: webhooks, chats, mail.",
     "control": "States that hold all bids and listings back.",
     "wallet": "The caller's addresses here, and the way out for money and inscriptions.",
+    "administration": "Who may use this installation, and how it is. For administrators only, never for API tokens.",
     "service": "The service itself: whether it lives, its metrics and this description.",
 }
 _TEXT = """\
@@ -74,6 +77,7 @@ _REF = "#/components/schemas/{model}"
 _GROUPS: dict[str, tuple[str, dict[str, Any]]] = {
     "([0-9]+)": ("id", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
     "([1-9][0-9]*)": ("deliveryId", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
+    "([A-Za-z0-9]+)": ("address", {"type": "string", "pattern": "^[A-Za-z0-9]+$"}),
     "([^/]+)": ("inscriptionId", {"type": "string", "pattern": f"^{INSCRIPTION}$"}),
 }
 _HEADERS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -142,6 +142,28 @@ class Floor(Answer):
 
     floor_price: Annotated[float | None, Field(description="Sats; null when nothing is listed.")]
     listed_count: Annotated[int, Field(ge=0)]
+
+
+class KnownSlug(Answer):
+    """A collection or rune that the caller has had to do with here."""
+
+    slug: str
+    type: Kind
+    name: Annotated[str | None, Field(description="The collection's, where an item of it was seen; else null.")]
+    task_id: Annotated[int | None, Field(description="The caller's bidding task on it; null: none.")]
+    sources: Annotated[
+        list[Literal["task", "order", "preset", "wallet"]],
+        Field(description="Where it is known from: tasks, former bids, presets, items last seen at your addresses."),
+    ]
+    floor: Annotated[Price | None, Field(description="As the task saw it last; null: no task has. Not read now.")]
+    floor_at: Annotated[datetime | None, Field(description="The minute of that.")]
+
+
+class KnownSlugs(Answer):
+    """Slugs that a search found, the best first: those that begin with the text, then those of tasks."""
+
+    slugs: Annotated[list[KnownSlug], Field(max_length=20)]
+    is_whole: Annotated[bool, Field(description="There are no more than these.")]
 
 
 class RuneMarket(Answer):

@@ -68,8 +68,21 @@ class CycleRung(Answer):
 
     rung: Annotated[int, Field(ge=0)]
     price_sats: Annotated[int | None, Field(ge=0, description="Null when none could be computed.")]
+    quantity: Annotated[
+        str | None, Field(description="Items or tokens of that price, a number as text; null when not computed.")
+    ] = None
     reason: ReasonCode
     fate: PlaceFate | None = None
+    order: Annotated[int | None, Field(description="The order that holds the rung, or is renewed.")] = None
+    placed_order: Annotated[int | None, Field(description="The order made for the bid that was to be placed.")] = None
+    rank: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            description="Place of its bid after the cycle, among the bids of others that were read in it and the "
+            "task's own; null without a bid, and when those of others were not read.",
+        ),
+    ] = None
 
 
 class CycleBid(Answer):

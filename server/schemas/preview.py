@@ -34,7 +34,12 @@ class PlannedRung(Answer):
 
     rung: Count
     price: Annotated[SATS | None, Field(description="Sats of the whole order; null when none could be computed.")]
-    quantity: Annotated[float | None, Field(description="Items or tokens of the bid here; null when there is none.")]
+    quantity: Annotated[
+        float | None,
+        Field(
+            description="Items or tokens of the bid here, or of one that there could be; null when none was computed."
+        ),
+    ]
     reason: ReasonCode
     detail: Annotated[str, Field(description="What is behind the reason, if more can be said.")]
     order: Annotated[int | None, Field(description="The task's open order that holds the rung, or is renewed.")]

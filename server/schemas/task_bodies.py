@@ -138,6 +138,13 @@ def describe_preview(schema: Schema) -> None:
     del schema["required"]
 
 
+def describe_replay(schema: Schema) -> None:
+    """Describes a replay: a change, and a span of time."""
+    _bid_rules(schema)
+    for name in ("from", "to"):
+        schema["properties"][name].pop("default", None)
+
+
 def describe_listing_preview(schema: Schema) -> None:
     """Describes a listing's preview: a new task, or a change where a task is named."""
     _new(listing_rules, ListingConfig, "inscription_id")(schema)

@@ -111,15 +111,16 @@ class PlanBuilder:
         """Withdraws a placement for now; `holder` keeps the rung meanwhile."""
         self.places.remove(intent)
         if holder is None:
-            self.rungs[intent.rung] = RungNote(intent.rung, intent.price_sats, reason)
+            self.rungs[intent.rung] = RungNote(intent.rung, intent.price_sats, reason, quantity=intent.quantity)
         else:
             detail = "" if reason is Reason.RENEW_WAITS else reason.value
             held = Reason.RENEW_WAITS if reason is Reason.RENEW_WAITS else Reason.NO_OVERLAP
-            self.rungs[intent.rung] = RungNote(intent.rung, intent.price_sats, held, holder.id, detail)
+            self.rungs[intent.rung] = RungNote(intent.rung, intent.price_sats, held, holder.id, detail, intent.quantity)
 
     def note(self, rung: Rung, reason: Reason, order_id: int | None = None, detail: str = "") -> None:
         """Notes the result for a rung."""
-        self.rungs[rung.index] = RungNote(rung.index, rung.price_sats or None, reason, order_id, detail)
+        quantity = rung.quantity if rung.price_sats else None
+        self.rungs[rung.index] = RungNote(rung.index, rung.price_sats or None, reason, order_id, detail, quantity)
 
     def skip_all(self, reason: Reason, detail: str = "") -> None:
         """Gives every rung the same reason."""

@@ -48,7 +48,8 @@ def withdrawn(plan: BidPlan, entry: Entry, reason: Reason) -> BidPlan:
         to_cancel=tuple(CancelIntent(order.id, order.price_sats, True, reasons[order.id]) for order in going),
         to_place=(),
         rungs=tuple(
-            note if note.reason in blocked else RungNote(note.rung, note.price_sats, reason) for note in plan.rungs
+            note if note.reason in blocked else replace(note, reason=reason, order_id=None, detail="")
+            for note in plan.rungs
         ),
         bids=tuple(replace(note, reason=reasons.get(note.order_id, note.reason)) for note in plan.bids),
         memory=memory_without_raise(plan),

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from cli.replay.recording import read_journal
 from core.task_files import journal_path, older
+from server.replay.recording import read_journal
 from strategy.entry import Entry
 from tests.replay.recorded import entry
 from workers.bidding import journal

@@ -152,6 +152,17 @@ def test_verify_catches_a_changed_decision(tmp_path: Path, capsys: pytest.Captur
     assert "2027-01-15T08:00:00.000Z differs in to_place" in printed
 
 
+def test_verify_takes_notes_without_quantities_from_earlier_versions(tmp_path: Path) -> None:
+    entries = a_day()
+    plans = [each.plan for each in entries if each.plan is not None]
+    assert any(note.quantity for plan in plans for note in plan.rungs)
+    former = [
+        replace(each, plan=replace(plan, rungs=tuple(replace(note, quantity=None) for note in plan.rungs)))
+        for each, plan in zip(entries, plans, strict=True)
+    ]
+    assert replay(journal(tmp_path / "former.jsonl", former), "--verify") == 0
+
+
 def test_verify_knows_what_the_worker_left_undone(tmp_path: Path) -> None:
     """A plan that was cut short because own bids were unknown, or control said halt, comes out the same."""
     recorded = carried_out(

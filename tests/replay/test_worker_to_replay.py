@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.replay.recording import read_journal
 from core.task_files import journal_path
+from server.replay.recording import read_journal
 from tests.replay.recorded import replay
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World

@@ -66,6 +66,7 @@ class FakeManager(_Peer):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.settled: list[int] = []
+        self.enforced = 0
         self.refuse: tuple[str, str] | None = None
         self.before_settling: Callable[[], Any] = lambda: None
 
@@ -74,6 +75,9 @@ class FakeManager(_Peer):
             return {"state": "ready"}
         if request["op"] == "status":
             return {"observed": tasks.count_by_observed(), "workers": 0}
+        if request["op"] == "entitlements":
+            self.enforced += 1
+            return {"stopped": 2}
         assert request["op"] == "settle", request
         await asyncio.sleep(0)
         self.before_settling()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Awaitable
+from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
+from core.task_files import journal_path
 from markets.base import (
     AskBook,
     BidBook,
@@ -25,7 +28,10 @@ from models.budgets import MAX_BUDGETS
 from models.tasks import cycles
 from models.tasks.table import Task
 from server.http.user_market import Seats
+from server.replay import starter
 from strategy.book import Ask
+from strategy.journal_format import Encoder
+from tests.replay.recorded import carried_out, entry
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.driver import Driver
@@ -199,8 +205,30 @@ async def what_it_did(service: Service, drive: Driver, one: dict[str, int]) -> N
     await drive("listTaskOrders", path=one, query={"before": "x"})
     await drive("readTaskMoment", path=one, query={"time": "2025-01-01"})
     await drive("readTaskMoment", path=one)
+    await what_it_would_have_done(service, drive, one)
     await drive("readTaskSeries", path=one)
     await drive("readTaskSeries", path=one, query={"step": "x"})
+
+
+async def what_it_would_have_done(service: Service, drive: Driver, one: dict[str, int]) -> None:
+    await drive("replayTask", {}, path=one)
+    recorded(service.settings.data_dir, one["id"])
+    assert (await drive("replayTask", {"bidCount": 2}, path=one)).json["cycles"] == 3
+    await drive("replayTask", {"bidCount": 0}, path=one)
+    with pytest.MonkeyPatch.context() as hurried:
+        hurried.setattr(starter, "WALL_S", 0.0)
+        await drive("replayTask", {}, path=one)
+        hurried.setattr(starter, "AT_ONCE", 0)
+        await drive("replayTask", {}, path=one)
+
+
+def recorded(data_dir: Path, task_id: int) -> None:
+    """Writes a short journal of a task on goosinals."""
+    cycles, encoder = carried_out(entry(number, 100_000) for number in range(3)), Encoder()
+    journal = journal_path(data_dir, task_id)
+    journal.parent.mkdir(exist_ok=True)
+    lines = [encoder.line(replace(each, config=replace(each.config, slug="goosinals"))) for each in cycles]
+    journal.write_text("".join(f"{line}\n" for line in lines))
 
 
 async def many_at_once(drive: Driver, one: dict[str, int]) -> None:

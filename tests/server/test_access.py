@@ -23,7 +23,7 @@ from tests.server.driver import OPERATIONS
 
 CALLERS = ("anonymous", "owner", "other", "expired", "admin")
 INSCRIPTION = "5" * 64 + "i0"
-DELIVERY = "([1-9][0-9]*)"
+DELIVERY, ADDRESS = "([1-9][0-9]*)", "([A-Za-z0-9]+)"
 HOOK = {"url": "https://hooks.example/in", "events": ["fill"]}
 NOBODYS = {"address": OWNER, "challengeId": "no such", "signature": "AA=="}
 
@@ -59,6 +59,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("GET", "/api/tasks"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/tasks"): ({"slug": "new", "hardcapSats": 1}, (401, 201, 201, 401, 201), T),
     ("POST", "/api/tasks/preview"): ({"slug": "goosinals", "hardcapSats": 1}, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/tasks/slugs"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/tasks/floor"): ("?slug=goosinals", (401, 200, 200, 401, 200), R),
     ("GET", "/api/market/book"): ("?slug=goosinals", (401, 200, 200, 401, 200), R),
     ("GET", "/api/tasks/rune-market"): ("?ticker=DOG", (401, 200, 200, 401, 200), R),
@@ -74,6 +75,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("POST", "/api/tasks/actions"): ({"action": "stop", "ids": [1]}, (401, 200, 200, 401, 200), T),
     ("POST", "/api/tasks/([0-9]+)/clone"): ({"slug": "copy"}, (401, 201, 404, 401, 404), T),
     ("GET", "/api/tasks/([0-9]+)/at"): ("?time=2025-01-01", (401, 200, 404, 401, 404), R),
+    ("POST", "/api/tasks/([0-9]+)/replay"): ({}, (401, 409, 404, 401, 404), R),
     ("GET", "/api/tasks/([0-9]+)/series"): (None, (401, 200, 404, 401, 404), R),
     ("GET", "/api/autolist"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/autolist"): ({"inscriptionId": INSCRIPTION}, (401, 201, 201, 401, 201), T),
@@ -113,6 +115,13 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("GET", "/api/wallet"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/wallet/withdraw"): (None, (401, 400, 400, 401, 400), NOTHING),
     ("GET", "/api/control"): (None, (401, 200, 200, 401, 200), R + C),
+    ("GET", "/api/admin/whitelist"): (None, (401, 403, 403, 401, 200), NOTHING),
+    ("POST", "/api/admin/whitelist"): ({"address": OWNER}, (401, 403, 403, 401, 201), NOTHING),
+    ("DELETE", f"/api/admin/whitelist/{ADDRESS}"): (None, (401, 403, 403, 401, 404), NOTHING),
+    ("GET", "/api/admin/plans"): (None, (401, 403, 403, 401, 200), NOTHING),
+    ("GET", "/api/admin/users"): (None, (401, 403, 403, 401, 200), NOTHING),
+    ("PUT", "/api/admin/users/([0-9]+)"): ({"plan": "beta"}, (401, 403, 403, 401, 200), NOTHING),
+    ("GET", "/api/admin/readiness"): (None, (401, 403, 403, 401, 200), NOTHING),
     ("PUT", "/api/control"): ({"scope": "global", "state": "run"}, (401, 403, 403, 401, 200), C),
 }
 
@@ -131,7 +140,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 58
+    assert len(MATRIX) == 24 + 67
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:
@@ -152,6 +161,8 @@ async def row_of(service: Service, path: str) -> int:
     if "sessions" in path:
         token_of(new_user(OWNER), START_MS - 1)
         return int(Session.get(Session.created_ms == START_MS - 1).id)
+    if "admin/users" in path:
+        return service.user_id
     if "tokens" in path:
         made = await service.ask("POST", "/api/tokens", {"name": "bot", "scopes": ["read"]})
         return int(made.json["id"])
@@ -186,7 +197,7 @@ async def call(service: Service, operation: tuple[str, str], row_id: int, token:
     query = body if isinstance(body, str) else ""
     delivery = Delivery.get_or_none(Delivery.hook == row_id)
     path = path.replace(DELIVERY, str(delivery.id if delivery else 1))
-    url = path.replace("([0-9]+)", str(row_id)).replace("([^/]+)", INSCRIPTION) + query
+    url = path.replace("([0-9]+)", str(row_id)).replace("([^/]+)", INSCRIPTION).replace(ADDRESS, OWNER) + query
     return await service.api(method, url, None if query else body, token=token)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from hashlib import sha256
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.server.test_access import operations
 DOCUMENT = document(ROUTES, SCOPES)
 COMPONENTS = DOCUMENT["components"]
 NAMES = {"([0-9]+)": "{id}", "([1-9][0-9]*)": "{deliveryId}", "([^/]+)": "{inscriptionId}"}
+NAMES["([A-Za-z0-9]+)"] = "{address}"
 
 # Object of OpenAPI 3.1 → the fields it must have, and those it may.
 SHAPES = {
@@ -265,3 +267,29 @@ async def test_description_and_page_need_no_token_and_the_page_allows_nothing(se
     assert "default-src 'none'" in policy and "script-src" not in policy and "unsafe" not in policy
     style = page.text.partition("<style>")[2].partition("</style>")[0]
     assert f"style-src 'sha256-{base64.b64encode(sha256(style.encode()).digest()).decode()}'" in policy
+
+
+def test_the_enums_of_codes_are_the_lists_of_the_documentation() -> None:
+    """tests/test_docs.py holds the lists against the code, so that all three have the same codes."""
+    sections = (Path(__file__).parents[2] / "docs" / "reasons.md").read_text().split("\n## ")[1:]
+    listed = {part.partition("\n")[0]: set(re.findall(r"^\| `(\w+)` \|", part, re.M)) for part in sections}
+    fates, own = listed.pop("Fates of a bid to be placed"), listed.pop("The worker's own reasons to cancel")
+    listing, errors = listed.pop("Fates of a listing to be put up"), listed.pop("Codes of errors")
+    steps, reasons = listed.pop("Steps that fail"), set().union(*listed.values())
+    schemas = COMPONENTS["schemas"]
+
+    def codes(found: dict[str, Any]) -> set[str]:
+        if "$ref" in found:
+            return codes(schemas[found["$ref"].rpartition("/")[2]])
+        return set(found.get("enum", ())).union(*(codes(each) for each in found.get("anyOf", ())))
+
+    def of(schema: str, field: str) -> set[str]:
+        found = schemas[schema]["properties"][field]
+        return codes(found.get("items", found))
+
+    assert of("CycleRung", "reason") == of("PlannedRung", "reason") == of("CycleDetail", "marks") == reasons
+    assert of("CycleRung", "fate") == fates
+    assert of("CycleBid", "reason") == reasons | own
+    assert of("CycleDetail", "fate") == listing
+    assert of("Fault", "code") == of("BiddingTask", "lastErrorCode") == of("AutolistTask", "lastErrorCode") == errors
+    assert of("Fault", "step") == of("ErrorParams", "step") == steps

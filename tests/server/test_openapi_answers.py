@@ -17,6 +17,7 @@ from markets.base import (
     Unavailable,
     Unknown,
 )
+from models import whitelist
 from models.entitlements import Entitlements
 from models.hooks import queue
 from models.hooks.hooks import MOST_HOOKS
@@ -37,6 +38,7 @@ from tests.server.stories_of_tasks import (
     the_control,
 )
 from tests.server.test_health import PORT, facts, hooks, simulator  # noqa: F401
+from tests.server.test_metrics import SHORT
 from tests.server.test_profile import approval
 from tests.server.trades import sold
 from tests.server.wallet_items import INSCRIPTION, item
@@ -44,7 +46,7 @@ from tests.server.withdrawals.chain import Chain, coin
 from tests.wallet import proofs
 from wallet.signer.signing import sign_message
 
-ABSENT = {"id": 999, "deliveryId": 999, "inscriptionId": "x"}
+ABSENT = {"id": 999, "deliveryId": 999, "inscriptionId": "x", "address": "x"}
 BIG, MULTIPART = b" " * 70_000, {"Content-Type": "multipart/form-data; boundary=x"}
 
 
@@ -199,6 +201,8 @@ async def the_market(service: Service, drive: Driver) -> None:
         await drive(name, query=unknown)
         await drive(name, query=known)
     await the_book(service, drive)
+    await drive("searchSlugs", query={"q": "goo"})
+    await drive("searchSlugs", query={"type": "cats"})
     await drive("getFloor", query={"slug": "empty"})
     floors, service.gateway.answers["floors"] = service.gateway.answers["floors"], SignInNeeded()
     await drive("getFloor", query={"slug": "goosinals"})
@@ -279,6 +283,32 @@ async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
         drive.seen.add((name, 400))
 
 
+async def administration(service: Service, drive: Driver) -> None:
+    listed = {"address": OTHER}
+    services = service.app.settings["services"]
+    rights = Entitlements(dataclasses.replace(services.settings, admins=frozenset({OWNER})))
+    service.app.settings["services"] = dataclasses.replace(services, entitlements=rights)
+    await drive("addToWhitelist", {"address": "x"})
+    await drive("addToWhitelist", listed)
+    await drive("addToWhitelist", listed)
+    await drive("listWhitelist", query={"limit": 1})
+    await drive("listWhitelist", query={"limit": 0})
+    await drive("removeFromWhitelist", path=listed)
+    await drive("removeFromWhitelist", path=listed)
+    whitelist.put(OTHER, START_MS, is_admin=True)
+    await drive("removeFromWhitelist", path=listed)
+    await drive("listPlans")
+    assert len((await drive("listUsers")).json["users"]) >= 2
+    await drive("listUsers", query={"after": "x"})
+    one = {"id": service.user_id}
+    await drive("changeUser", {"plan": "gold"}, path=one)
+    await drive("changeUser", {"plan": "beta", "endsAt": "2099-01-01"}, path=one)
+    await drive("changeUser", {"plan": "beta"}, path={"id": 999})
+    service.gateway.answers["status"] = {"venues": {"satflow": {"quota": SHORT["quota"] | {"ends_ms": START_MS}}}}
+    assert (await drive("getReadiness")).json["venues"][0]["quota"]["used"] == 60_000
+    service.app.settings["services"] = services
+
+
 @pytest.mark.slow
 @pytest.mark.gen_test(timeout=240)
 @pytest.mark.parametrize("service", [{"simulator_port": PORT}], indirect=True, ids=[""])
@@ -300,6 +330,7 @@ async def test_every_status_of_every_operation_is_answered_as_described(service:
     await hooks_and_deliveries(service, drive)
     await named_configs(service, drive)
     await inscriptions_and_wallet(service, drive)
+    await administration(service, drive)
     for name in ("getDescription", "readReference", "isAlive", "isReady", "getMetrics"):
         await drive(name, token="")
     await drive("getMetrics", headers={"X-Forwarded-For": "127.0.0.1"})

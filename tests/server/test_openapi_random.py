@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tornado.ioloop import IOLoop
 
 from markets.base import Item
-from models import budgets, presets
+from models import budgets, presets, users
 from models.api_tokens import ApiToken
 from models.budgets import Budget
 from models.hooks import hooks
@@ -27,6 +27,7 @@ from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import DOCUMENT, OPERATIONS, Driver
 from tests.server.json_schema import Shapes
+from tests.server.stories_of_tasks import recorded
 from tests.server.wallet_items import INSCRIPTION
 
 SHAPES = Shapes(DOCUMENT["components"]["schemas"])
@@ -35,6 +36,7 @@ NAMES = sorted(OPERATIONS.keys() - {"signOut", "signOutEverywhere", "endSession"
 CAN_SUCCEED = set(NAMES) - {"withdraw", "endApiToken"}  # nobody here has a coin, and an id is a task's
 SENSIBLE = {"slug": "dogs", "hardcapSats": 100_000, "address": OWNER, "displayName": "Ann", "costSats": 5}
 SENSIBLE |= {"action": "stop", "ids": [1], "name": "Bob", "config": {"hardcapSats": 5}, "version": 1, "presets": []}
+NOUNS = ("autolist", "budgets", "hooks", "presets", "users")
 WEATHER = ("fair", "fair", "venue away", "signer locked", "manager refuses")
 
 anything = st.recursive(
@@ -99,7 +101,9 @@ def prepare(service: Service, weather: str) -> dict[str, dict[str, int]]:
         told = {"kind": "webhook", "shown": "https://example.com", "has_secret": True, "receiver": "none"}
         hook = hooks.add(user, ["fill"], may_still=lambda: True, created_ms=START_MS, min_interval_s=0, **told)
         ids[whose] = {"tasks": bidding.id, "autolist": autolist.id, "budgets": shared.id, "presets": preset.id}
-        ids[whose]["hooks"] = hook.id
+        ids[whose] |= {"hooks": hook.id, "users": user}
+        users.set_plan(user, "beta", 2 * START_MS, START_MS)
+        recorded(service.settings.data_dir, bidding.id)
     service.gateway.down = weather == "venue away"
     service.signer.state = "locked" if weather == "signer locked" else "ready"
     service.manager.refuse = ("start_failed", "") if weather == "manager refuses" else None
@@ -113,7 +117,7 @@ def text_of(body: Any) -> Any:
 
 
 @pytest.mark.slow
-@with_settings(sign_in_per_minute=10**6)
+@with_settings(sign_in_per_minute=10**6, admins=frozenset({OWNER}))
 def test_random_questions_get_described_answers(io_loop: IOLoop, service: Service) -> None:
     drive = Driver(service)
 
@@ -129,9 +133,7 @@ def test_random_questions_get_described_answers(io_loop: IOLoop, service: Servic
         question = data.draw(questions(asked_for))
         ids = prepare(service, question.pop("weather"))
         name, body = question["operation_id"], question["body"]
-        noun = next(
-            (noun for noun in ("autolist", "budgets", "hooks", "presets") if noun in OPERATIONS[name][1]), "tasks"
-        )
+        noun = next((noun for noun in NOUNS if noun in OPERATIONS[name][1]), "tasks")
         mine = question["path"].get("id") in (None, "mine") and question["token"] is None
         path = {key: ids[value][noun] if value in ids else value for key, value in question["path"].items()}
         asked = question | {"body": text_of(body), "path": path}

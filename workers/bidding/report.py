@@ -28,6 +28,7 @@ from workers.bidding.decision import Decision
 from workers.bidding.done import Done
 from workers.bidding.own_bids import Found
 from workers.bidding.places import Try
+from workers.bidding.standing import ranks_after
 from workers.context import Context
 from workers.faults import Faults
 
@@ -194,7 +195,7 @@ def _notes(outcome: BiddingOutcome) -> list[RungNote]:
         note = before.get(intent.rung)
         if note is None or note.reason not in (Reason.PLACE, Reason.RENEW):
             note = RungNote(intent.rung, intent.price_sats, Reason.PLACE)
-        notes[intent.rung] = replace(note, price_sats=intent.price_sats)
+        notes[intent.rung] = replace(note, price_sats=intent.price_sats, quantity=intent.quantity)
     return [notes[rung] for rung in sorted(notes)]
 
 
@@ -294,9 +295,13 @@ def _cancel(order: Order, decision: Decision) -> list[Any]:
 
 def _rungs(outcome: BiddingOutcome) -> list[dict[str, Any]]:
     fates = {tried.intent.rung: tried for tried in outcome.done.tries}
+    held = {order.id: Decimal(order.quantity) for order in outcome.decision.own}
+    ranks = ranks_after(outcome.done, outcome.filled)
     rows = []
     for note in _notes(outcome):
         row: dict[str, Any] = {"rung": note.rung, "price_sats": note.price_sats, "reason": str(note.reason)}
+        is_held = note.order_id is not None and note.rung not in fates
+        row["quantity"] = _text(held.get(note.order_id or 0, note.quantity) if is_held else note.quantity)
         if note.detail:
             row["detail"] = note.detail
         if note.order_id is not None:
@@ -304,6 +309,8 @@ def _rungs(outcome: BiddingOutcome) -> list[dict[str, Any]]:
         if tried := fates.get(note.rung):
             row["fate"] = str(tried.result)
             row["placed_order"] = tried.order.id if tried.order else None
+        holder = row.get("placed_order") or note.order_id
+        row["rank"] = None if holder is None else ranks.get(holder)
         rows.append(row)
     return rows
 

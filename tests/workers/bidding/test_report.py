@@ -18,7 +18,7 @@ from models.tasks.samples import MINUTE, samples_between
 from models.tasks.table import Task
 from strategy.bidding.plan_bids import plan_bids
 from strategy.journal_format import Decoder
-from tests.workers.bidding.fakes import KEYS, ask
+from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import BiddingDrain
@@ -48,6 +48,26 @@ def test_the_detail_says_what_was_seen_and_why(world: World) -> None:
         (15_000, "place"),
     ]
     assert detail["errors"] == []
+
+
+def test_each_rung_tells_its_quantity_and_the_place_of_its_bid(world: World) -> None:
+    world.market.bids_ = [bid(80_000), bid(50_000)]
+    watching = replace(CATS, outbid_enabled=True, bid_count=3, bid_mode="fixed", bid_fixed_high=60_000)
+    watching = replace(watching, bid_fixed_low=40_000)
+    task, bidder = world.begun(watching)
+
+    def shown() -> list[tuple[str, int | None]]:
+        return [(rung["quantity"], rung["rank"]) for rung in world.detail(task)["rungs"]]
+
+    assert shown() == [("1", 2), ("1", 4), ("1", 5)]
+    world.market.bids_.append(bid(90_000))
+    world.later(30, bidder)
+    assert shown() == [("1", 3), ("1", 5), ("1", 6)]
+
+
+def test_the_place_of_a_bid_is_not_told_when_the_others_were_not_read(world: World) -> None:
+    task, _ = world.begun()
+    assert {(rung["quantity"], rung["rank"]) for rung in world.detail(task)["rungs"]} == {("1", None)}
 
 
 def test_too_small_a_balance_is_told_with_the_address_to_fund(world: World, caplog: pytest.LogCaptureFixture) -> None:

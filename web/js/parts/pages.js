@@ -1,5 +1,5 @@
 // Lists that come in pages: more of them are asked for by a button.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
 import { get, withQuery } from "../api.js";
 import { t } from "../texts.js";
@@ -10,13 +10,16 @@ const PAGE = 50;
 /** Reads pages of `path` as they are wanted: {rows, more, isLoading, refusal, again}. `goesOn`: the name of the next page. */
 export function usePages(path, name, query, wants, goesOn = "before") {
   const [state, setState] = useState({ rows: null, next: null, refusal: null, isLoading: false });
+  const turn = useRef(0);
   const read = async (from) => {
-    setState((old) => ({ ...old, isLoading: true, refusal: null }));
+    const mine = (turn.current += 1); // an answer to an older wish is not shown
+    const set = (change) => turn.current === mine && setState(change);
+    set((old) => ({ ...old, isLoading: true, refusal: null }));
     try {
       const page = await get(withQuery(path, { ...query, limit: PAGE, [goesOn]: from }));
-      setState((old) => ({ rows: from ? [...(old.rows || []), ...page[name]] : page[name], next: page.next, refusal: null, isLoading: false }));
+      set((old) => ({ rows: from ? [...(old.rows || []), ...page[name]] : page[name], next: page.next, refusal: null, isLoading: false }));
     } catch (refusal) {
-      setState((old) => ({ ...old, refusal, isLoading: false }));
+      set((old) => ({ ...old, refusal, isLoading: false }));
     }
   };
   useEffect(() => void read(""), wants);

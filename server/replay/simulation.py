@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
+from typing import NamedTuple
 
-from cli.replay.paper_market import Fill, PaperMarket
-from cli.replay.recording import ReplayError
 from models.floor_samples import KEPT_MINUTES, WINDOW_MINUTES
 from models.ledger.limits import fill_limits, hold
 from models.ledger.orders import DAY_MS, Fills
 from server.http.json_out import iso
+from server.replay.paper_market import Fill, PaperMarket
+from server.replay.recording import ReplayError
 from strategy.bid_config import BidConfig
 from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
 from strategy.bidding.measure import measure
@@ -25,6 +26,14 @@ from strategy.reasons import Reason
 
 MINUTE_MS = 60_000
 LATER_MS, LATER_WITHIN_MS = 24 * 3_600_000, 3_600_000
+
+
+class _Place(NamedTuple):
+    """Our place in the book of a recorded cycle, and until when that book is believed."""
+
+    since_ms: int
+    stale_after_ms: int
+    is_top: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +49,29 @@ class ReplayStep:
 
 @dataclass(slots=True)
 class Simulation:
-    """A finished simulation. Times are milliseconds; `floors` are lowest asks per token, by time."""
+    """A finished simulation. Times are milliseconds; `floors` are lowest asks per token, by time.
+
+    `cycles` were decided, with so many bids `placed` and `cancelled`. The counts that begin with `without` are of the
+    cycles in which the recording lacks a thing that the config depends on.
+    """
 
     config: BidConfig
     steps: list[ReplayStep] = field(default_factory=list)
+    fills: list[Fill] = field(default_factory=list)  # oldest first
+    cycles: int = 0
+    placed: int = 0
+    cancelled: int = 0
     floors: list[tuple[int, Decimal]] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
     top_ms: int = 0
     ranked_ms: int = 0  # with known bids of others
     without_bids: int = 0  # cycles that needed the bids of others and had none recorded
-    without_sales: int = 0
-
-    @property
-    def fills(self) -> list[Fill]:
-        """All fills, oldest first."""
-        return [fill for step in self.steps for fill in step.fills]
+    without_sales: int = 0  # of all recorded cycles
+    without_trait: int = 0  # recorded for another trait
+    without_budget: int = 0  # recorded for a task that did not share this budget
+    without_pace: int = 0  # recorded less often than this config looks
+    without_ignored: int = 0  # recorded without the orders of addresses that this config does not ignore
 
     def floor_at(self, ms: int) -> Decimal | None:
         """Returns the floor as last recorded before `ms`."""
@@ -76,37 +92,44 @@ def simulate(entries: list[Entry], config_of: Callable[[BidConfig], BidConfig], 
     Begins without orders. A recorded cycle is passed over while the one before it is less than nine tenths of
     `loopSeconds` old, unless it is a journal's at exactly that pace.
     """
-    run = _Run(is_journal)
-    outcome = Simulation(config_of(entries[-1].config))
-    for index, entry in enumerate(entries):
-        following = entries[index + 1] if index + 1 < len(entries) else None
-        run.step(entry, config_of(entry.config), following, outcome)
-    return outcome
+    run = Run(Simulation(config_of(entries[-1].config)), is_journal=is_journal, keeps_steps=True)
+    for entry in entries:
+        run.step(entry, config_of(entry.config))
+    return run.outcome
 
 
-class _Run:
-    """The state that one simulated cycle hands to the next."""
+class Run:
+    """A simulation in progress: `outcome` so far, and the state that one cycle hands to the next.
 
-    def __init__(self, is_journal: bool) -> None:
+    Without `keeps_steps` the outcome has sums only, so that a long recording takes little memory.
+    """
+
+    def __init__(self, outcome: Simulation, *, is_journal: bool, keeps_steps: bool = False) -> None:
+        self.outcome = outcome
         self._is_journal = is_journal
+        self._keeps_steps = keeps_steps
         self._market = PaperMarket()
         self._memory = Memory()
         self._samples: dict[str, dict[int, MinuteSample]] = {}
         self._fills: list[Fill] = []
         self._expired: list[OwnOrder] = []
         self._last_ms: int | None = None
+        self._place: _Place | None = None
 
-    def step(self, entry: Entry, config: BidConfig, following: Entry | None, outcome: Simulation) -> None:
+    def step(self, entry: Entry, config: BidConfig) -> None:
+        """Goes on to the next recorded cycle, under `config`. Raises ReplayError."""
+        outcome = self.outcome
+        self._count_place(entry.now_ms)
         fills, expired = self._market.settle(entry, config)
         self._fills += fills
+        outcome.fills += fills
         self._expired += expired
         outcome.without_sales += entry.sales is None
         if entry.snapshot is not None and entry.snapshot.complete and entry.snapshot.asks:
             outcome.floors.append((entry.now_ms, min(ask.unit_price for ask in entry.snapshot.asks)))
         if self._is_due(entry, config):
             self._cycle(entry, config, outcome)
-        if following is not None:
-            self._rank(entry, following, outcome)
+        self._place = self._place_now(entry, config)
 
     def _is_due(self, entry: Entry, config: BidConfig) -> bool:
         if self._last_ms is None or (self._is_journal and config.loop_s == entry.config.loop_s):
@@ -133,24 +156,38 @@ class _Run:
         self._sample(plan, config, entry.now_ms)
         self._last_ms = entry.now_ms
         prices = sorted((order.price_sats for order in self._market.own), reverse=True)
-        outcome.steps.append(ReplayStep(entry.now_ms, plan, self._fills, self._expired, prices))
+        if self._keeps_steps:
+            outcome.steps.append(ReplayStep(entry.now_ms, plan, self._fills, self._expired, prices))
         self._fills, self._expired = [], []
+        outcome.cycles += 1
+        outcome.placed += len(plan.to_place)
+        outcome.cancelled += len(plan.to_cancel)
         outcome.skipped.update(note.label for note in plan.rungs if note.is_skipped)
         wants_bids = config.outbid_enabled or config.only_bid_if_highest
         outcome.without_bids += wants_bids and (snapshot is None or snapshot.bids is None)
+        outcome.without_trait += _trait(config) != _trait(entry.config)
+        outcome.without_budget += config.budget_id not in (None, entry.config.budget_id)
+        outcome.without_ignored += not set(entry.config.ignore_addresses) <= set(config.ignore_addresses)
+        outcome.without_pace += _looks_more_often(config, entry.config)
         outcome.calls.update(asks=1, bids=int(wants_bids), own_bids=1)
         # One call for the hard cancels, one for those before a new bid, one for those after it.
         cancels = {(cancel.hard, cancel.after_rung is None) for cancel in plan.to_cancel}
         outcome.calls.update(place=len(plan.to_place), cancel=len(cancels))
 
-    def _rank(self, entry: Entry, following: Entry, outcome: Simulation) -> None:
-        """Counts the time to the next entry, while this one's book is not stale."""
-        if entry.snapshot is None or entry.snapshot.bids is None:
+    def _place_now(self, entry: Entry, config: BidConfig) -> _Place | None:
+        """Returns our place among the bids of others; None where those that compete were not recorded."""
+        if entry.snapshot is None or entry.snapshot.bids is None or _trait(config) != _trait(entry.config):
+            return None
+        return _Place(entry.now_ms, entry.rules.stale_after_ms, self._market.is_top(entry.snapshot.bids))
+
+    def _count_place(self, now_ms: int) -> None:
+        """Counts the time of the last entry until now, while its book was not stale."""
+        if self._place is None:
             return
-        span_ms = min(following.now_ms - entry.now_ms, entry.rules.stale_after_ms)
-        outcome.ranked_ms += span_ms
-        if self._market.is_top(entry.snapshot.bids):
-            outcome.top_ms += span_ms
+        span_ms = min(now_ms - self._place.since_ms, self._place.stale_after_ms)
+        self.outcome.ranked_ms += span_ms
+        if self._place.is_top:
+            self.outcome.top_ms += span_ms
 
     def _snapshot(self, entry: Entry, config: BidConfig) -> Snapshot | None:
         """Returns the recorded snapshot without the parts recorded for another config."""
@@ -159,6 +196,7 @@ class _Run:
             return None
         if _trait(config) != _trait(entry.config):
             snapshot = replace(snapshot, bids=None, trait_asks=None)
+        snapshot = _without(snapshot, frozenset(config.ignore_addresses) - frozenset(entry.config.ignore_addresses))
         is_percent = (config.bid_mode, entry.config.bid_mode) == ("percent", "percent")
         has_same_guards = _guards(config) == _guards(entry.config)
         if self._is_journal and is_percent and has_same_guards and measure(config) == measure(entry.config):
@@ -209,9 +247,27 @@ class _Run:
         return fill_limits(limits, config, fills)
 
 
+def _without(snapshot: Snapshot, makers: frozenset[str]) -> Snapshot:
+    """Returns the snapshot without the orders of these addresses."""
+    if not makers:
+        return snapshot
+    bids, trait_asks = snapshot.bids, snapshot.trait_asks
+    return replace(
+        snapshot,
+        asks=tuple(ask for ask in snapshot.asks if ask.maker not in makers),
+        bids=None if bids is None else tuple(bid for bid in bids if bid.maker not in makers),
+        trait_asks=None if trait_asks is None else tuple(ask for ask in trait_asks if ask.maker not in makers),
+    )
+
+
 def _shared(recorded: BudgetRoom | None, config: BidConfig) -> BudgetRoom | None:
     """Returns the recorded room of a budget if the config still names it; that of another one is not known."""
     return recorded if recorded is not None and recorded.budget_id == config.budget_id else None
+
+
+def _looks_more_often(config: BidConfig, recorded: BidConfig) -> bool:
+    """Tells whether a worker with this config would have looked when the recorded one did not."""
+    return (config.loop_s, config.slowest_s) < (recorded.loop_s, recorded.slowest_s)
 
 
 def _guards(config: BidConfig) -> tuple[object, object]:

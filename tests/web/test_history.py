@@ -1,0 +1,80 @@
+"""The history's and the venues' screens: the server's own figures, files of them, and filters that a link keeps."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.installation import Installation, until
+from tests.web.visitor import Person, Visitor
+
+LYNXES = "lynxes-of-history"
+
+
+@pytest.fixture(scope="module")
+def buyer(browser: Browser, service: Installation) -> Iterator[Person]:
+    """Somebody who has bought one item, and has a bid that was cancelled."""
+    person = Person(service).sign_in()
+    service.put_collection(LYNXES, [1_000_000, 1_100_000])
+    task = person.task(slug=LYNXES, bidCount=2, hardcapSats=900_000, loopSeconds=5, cancelOnStop=True)
+    person.start(task)
+    until(lambda: len(service.live_prices(LYNXES)) == 2, "the bids")
+    service.sim("POST", "/sim/sell", {"slug": LYNXES})
+    until(lambda: person.ok("GET", "/api/fills")["fills"], "the fill")
+    person.stop(task)
+    until(lambda: not service.live_prices(LYNXES), "the cancel")
+    yield person
+
+
+def opened(visitor: Visitor, person: Person, query: str = "") -> Page:
+    visitor.give_token(person)
+    return visitor.open(f"#/history{query}")
+
+
+def test_what_was_bought_is_there_by_the_servers_figures(visitor: Visitor, buyer: Person) -> None:
+    (fill,) = buyer.ok("GET", "/api/fills")["fills"]
+    page = opened(visitor, buyer)
+    row = page.get_by_role("region", name="Trades").locator("tbody tr")
+    expect(row).to_have_count(1)
+    expect(row).to_contain_text(f"{fill['price']:,}")
+    expect(row).to_contain_text(LYNXES)
+    held = page.locator(".number").filter(has_text="Held now")
+    expect(held).to_contain_text(f"{buyer.ok('GET', '/api/pnl')['rows'][0]['held']['costSats']:,}")
+
+    page.get_by_role("button", name="Bids", exact=True).click()
+    fates = page.get_by_role("region", name="Bids").locator("tbody tr")
+    expect(fates.filter(has_text="★ Filled")).to_have_count(1)
+    expect(fates.filter(has_text="Cancelled").first).to_be_visible()
+
+
+def test_a_filter_stands_in_the_address(visitor: Visitor, buyer: Person) -> None:
+    page = opened(visitor, buyer)
+    page.get_by_role("button", name="Sold", exact=True).click()
+    expect(page.get_by_text("Nothing was bought or sold in this time.")).to_be_visible()
+    assert "side=sell" in page.url
+    page.reload()
+    expect(page.get_by_role("button", name="Sold", exact=True)).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_text("Nothing was bought or sold in this time.")).to_be_visible()
+
+
+def test_trades_go_out_as_a_file(visitor: Visitor, buyer: Person) -> None:
+    page = opened(visitor, buyer)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    assert download.value.suggested_filename == "bidkeeper-plain.csv"
+    (row,) = csv.DictReader(Path(download.value.path()).read_text().splitlines())
+    assert (row["side"], row["slug"]) == ("buy", LYNXES)
+
+
+def test_every_marketplace_says_what_it_takes(visitor: Visitor, buyer: Person) -> None:
+    venues = buyer.ok("GET", "/api/venues")
+    visitor.give_token(buyer)
+    page = visitor.open("#/venues")
+    for venue in venues:
+        card = page.get_by_role("region", name=venue["title"], exact=True)
+        expect(card).to_contain_text("Answers")
+        expect(card).to_contain_text("collections" if venue["kinds"] else "takes no bids")
