@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Literal
+
 import pytest
 from playwright.sync_api import Browser, Page
 
@@ -13,7 +16,7 @@ from tests.web.visitor import DESKTOP, NARROW, PHONE, Person, Visitor
 
 SIZES = (DESKTOP, PHONE, NARROW)
 NOWHERE = Place("/no/such/page", "nowhere")
-THEMES = ("dark", "light")
+THEMES: tuple[Literal["dark", "light"], ...] = ("dark", "light")
 
 
 @pytest.fixture(scope="module")
@@ -22,34 +25,33 @@ def owner(browser: Browser, service: Installation) -> Person:
     return furnish(service)
 
 
-@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("place", [*BUILT, NOWHERE], ids=lambda place: place.name)
-def test_a_screen(place: Place, theme: str, visitor: Visitor, owner: Person) -> None:
+def test_a_screen(place: Place, visitor: Visitor, owner: Person) -> None:
     visitor.give_token(owner)
-    visitor.page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
+    visitor.page.emulate_media(reduced_motion="reduce")
     visitor.open(place.route(owner))
 
-    found = faults(visitor, f"{place.name}-{theme}")
+    found = faults(visitor, place.name)
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("theme", THEMES)
-def test_sign_in(theme: str, visitor: Visitor) -> None:
+def test_sign_in(visitor: Visitor) -> None:
     need_screen("signin")
-    visitor.page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
+    visitor.page.emulate_media(reduced_motion="reduce")
     visitor.open()
 
-    found = faults(visitor, f"signin-{theme}")
+    found = faults(visitor, "signin")
     assert not found, "\n".join(found)
 
 
 def faults(visitor: Visitor, name: str) -> list[str]:
-    """Returns what is wrong with the screen at each size, each with the size; keeps a picture of each."""
+    """Returns what is wrong with the screen in each theme and size, each with both; keeps pictures of them."""
     found = []
     page: Page = visitor.page
-    for width, height in SIZES:
+    for theme, (width, height) in itertools.product(THEMES, SIZES):
+        page.emulate_media(color_scheme=theme)
         page.set_viewport_size({"width": width, "height": height})
         settled(page)
-        visitor.screenshot(f"{name}-{width}")
-        found += [f"{width} px: {each}" for each in (*too_wide(page), *violations(page))]
+        visitor.screenshot(f"{name}-{theme}-{width}")
+        found += [f"{theme}, {width} px: {each}" for each in (*too_wide(page), *violations(page))]
     return found
