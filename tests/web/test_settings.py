@@ -18,7 +18,7 @@ def opened(visitor: Visitor, person: Person, tab: str) -> Page:
 
 def test_a_name_is_text_whatever_is_in_it(visitor: Visitor, person: Person) -> None:
     page = opened(visitor, person, "look")
-    name = "<img src=x onerror=alert(1)> ‮evil"
+    name = "<img src=x onerror=alert(1)> & \u200fevil"
     page.get_by_label("Your name here").fill(name)
     page.get_by_role("button", name="Save").click()
     expect(page.locator(".account")).to_have_text(name)
@@ -38,7 +38,7 @@ def test_a_token_is_made_shown_once_and_ended(visitor: Visitor, person: Person) 
     assert (made["name"], made["scopes"], made["taskId"]) == ("A watcher", ["read", "control"], None)
 
     page.reload()
-    expect(page.get_by_role("cell", name="A watcher")).to_be_visible()
+    expect(page.get_by_role("cell", name="A watcher", exact=True)).to_be_visible()
     assert token not in page.content()
     page.get_by_role("button", name="End the token A watcher").click()
     page.get_by_role("dialog").get_by_role("button", name="End", exact=True).click()
@@ -71,7 +71,7 @@ def test_a_budget_is_made_and_deleted(visitor: Visitor, person: Person) -> None:
     page.get_by_label("Name").fill("Cats together")
     page.get_by_label("Open at once").fill("0.01 btc")
     page.get_by_role("button", name="New budget").click()
-    expect(page.get_by_role("cell", name="Cats together")).to_be_visible()
+    expect(page.get_by_role("cell", name="Cats together", exact=True)).to_be_visible()
     (made,) = person.ok("GET", "/api/budgets")
     assert (made["maxOpenSats"], made["spendCapSats"]) == (1_000_000, 0)
     page.get_by_role("button", name="Delete the budget Cats together").click()
@@ -89,7 +89,7 @@ def test_a_hook_is_refused_in_words_made_and_deleted(visitor: Visitor, person: P
     page.get_by_label("Address").fill("https://hooks.example/in/secret-path")
     page.get_by_role("button", name="New hook").click()
     expect(page.get_by_text("It is not shown again")).to_be_visible()
-    expect(page.locator(".hook code")).to_have_text("https://hooks.example")
+    expect(page.locator(".hook code")).to_have_text("https://hooks.example/...")
     page.locator(".hook").get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_text("Nobody is told yet")).to_be_visible()

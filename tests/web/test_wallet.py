@@ -56,7 +56,7 @@ def test_a_refusal_is_said_and_nothing_is_sent(visitor: Visitor, person: Person)
     page = visitor.open("#/wallet")
     page.get_by_label("Sats that arrive").fill("2,000,000,000,000")
     page.get_by_role("button", name="Show what would be sent").click()
-    expect(page.get_by_role("alert").filter(has_text="sats")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="The coins do not pay")).to_be_visible()
     expect(page.get_by_role("button", name="Hold to send it")).to_have_count(0)
     assert sent(person) == []
 

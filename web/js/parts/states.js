@@ -18,6 +18,8 @@ export function Skeleton({ rows = 3, tall = 64 }) {
 export const Empty = ({ title, children, action }) => html`<div class="empty">
   ${title && html`<b>${title}</b>`}<p>${children}</p>${action}</div>`;
 
+const sentence = (words) => words[0].toUpperCase() + words.slice(1) + (/[.!?]$/.test(words) ? "" : ".");
+
 /** The words of a refusal: the server's own, else those of its status. `isRead`: nothing was to be changed. */
 export function wordsOf(refusal, { isRead = false, isStop = false } = {}) {
   const { status } = refusal;
@@ -26,8 +28,9 @@ export function wordsOf(refusal, { isRead = false, isStop = false } = {}) {
   if (status === 429) return t("refusal.429", { seconds: refusal.retryAfterS || 1 });
   if (status === 502) return t("refusal.502");
   if (status === 503) return t(isStop ? "refusal.503.stop" : "refusal.503");
-  if (refusal.details.length) return refusal.details.join(". ");
-  if (refusal.message) return refusal.message;
+  const { error, message, details = [] } = refusal.body;
+  const told = details.length ? details : [error, message].filter(Boolean);
+  if (told.length) return told.map(sentence).join(" ");
   return t([401, 404, 500].includes(status) ? `refusal.${status}` : "refusal.other");
 }
 
