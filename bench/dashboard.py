@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, CDPSession, Locator, Page, expect, sync
 
 from bench.timing import Row
 from tests.e2e.installation import Installation, installation, until
-from tests.web.visitor import ARGUMENTS, CHROMIUM, PATIENCE_MS, Person, Visitor, visiting
+from tests.web.visitor import ARGUMENTS, CHROMIUM, PATIENCE_MS, TO_INSTALL, Person, Visitor, visiting
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -200,7 +200,7 @@ def _with_live_tasks(home: Installation) -> Person:
 @contextmanager
 def _dashboard() -> Iterator[tuple[Browser, Installation]]:
     if not CHROMIUM.exists():
-        raise FileNotFoundError(f"{CHROMIUM} is not installed (apt-get install chromium)")
+        raise FileNotFoundError(f"needs {TO_INSTALL}")
     with sync_playwright() as playwright, installation() as home:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         try:

@@ -11,7 +11,7 @@ import pytest
 from bench import __main__ as bench
 from bench import processes, timing
 from tests.conftest import need
-from tests.web.visitor import CHROMIUM
+from tests.web.visitor import CHROMIUM, TO_INSTALL
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ def test_it_is_measured(
     if name_of(module) in WITH_PEERS:
         need("make .venv-bench/.ok", processes.PEER_PYTHON.exists())
     if name_of(module) in IN_A_BROWSER:
-        need("chromium (apt-get install chromium)", CHROMIUM.exists())
+        need(TO_INSTALL, CHROMIUM.exists())
     changes: dict[str, Any] = dict(SMALLEST.get(name_of(module), {}))
     if hasattr(module, "median_seconds"):
         changes["median_seconds"] = once

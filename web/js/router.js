@@ -12,8 +12,13 @@ function read() {
 const scrolled = new Map();
 let shown = location.hash;
 let isBack = false;
+let mayLeave = null;
 addEventListener("popstate", () => (isBack = true));
 addEventListener("hashchange", () => {
+  if (mayLeave && read().path !== place.peek().path) {
+    askToLeave();
+    return;
+  }
   scrolled.set(shown, scrollY);
   const before = place.peek().path;
   shown = location.hash;
@@ -27,6 +32,22 @@ addEventListener("hashchange", () => {
   }
   isBack = false;
 });
+
+/** Has `may` asked, which promises a yes or no, before this place is left; returns a function that ends that. */
+export function holdPlace(may) {
+  mayLeave = may;
+  return () => {
+    if (mayLeave === may) mayLeave = null;
+  };
+}
+
+async function askToLeave() {
+  const wanted = location.hash;
+  history.replaceState(null, "", shown);
+  if (!(await mayLeave())) return;
+  mayLeave = null;
+  location.hash = wanted;
+}
 
 const written = (path, query) => {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
