@@ -141,6 +141,7 @@ class Stats(Answer):
     task_count: int
     max_tasks: int
     exposure: Annotated[int, Field(ge=0, description="Sats of all orders that are not closed.")]
+    open_bids: Annotated[int, Field(ge=0, description="All orders that are not closed; none of a dry run.")]
     max_exposure: int
 
 
