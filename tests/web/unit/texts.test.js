@@ -11,7 +11,7 @@ test("a text is words, or a function of values", () => {
   assert.throws(() => t("test.none"), /no text test\.none/);
 });
 
-test("a fault without a code is told in the server's own words", () => {
-  assert.deepEqual(faultOf({ lastError: "failed to do it", lastErrorCode: null }), { title: "failed to do it", why: "" });
+test("a fault without a code is told in the server's words, made fit for people", () => {
+  assert.deepEqual(faultOf({ lastError: "failed to do it", lastErrorCode: null }), { title: "Could not do it", why: "" });
   assert.notEqual(faultOf({ lastError: "x", lastErrorCode: "signer_away" }).title, "x");
 });
