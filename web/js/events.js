@@ -105,13 +105,20 @@ async function lead(abort) {
   // Tabs of different sessions do not share: each session has a stream of its own.
   const name = `bidkeeper-${await digest(token.peek())}`;
   const channel = new BroadcastChannel(name);
-  channel.onmessage = ({ data }) => hear(data);
+  let isLeading = false;
+  // A tab that comes later asks how things stand, else it would wait for the stream's next word.
+  channel.onmessage = ({ data }) => {
+    if (!data.asks) hear(data);
+    else if (isLeading) channel.postMessage({ link: store.link.peek() });
+  };
+  channel.postMessage({ asks: true });
   abort.addEventListener("abort", () => channel.close());
   const tell = (said) => {
     hear(said);
     if (!abort.aborted) channel.postMessage(said);
   };
-  navigator.locks.request(name, { signal: abort }, () => stream(abort, tell)).catch(() => {});
+  const begin = () => ((isLeading = true), stream(abort, tell));
+  navigator.locks.request(name, { signal: abort }, begin).catch(() => {});
   return undefined;
 }
 
