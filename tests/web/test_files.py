@@ -17,6 +17,7 @@ from tests.web.visitor import ROOT
 from tools import vendor
 
 OWN = sorted(path for path in (WEB / "js").rglob("*.js"))
+SHARED = {"rows", "price_form"}  # styles that two screens import
 STYLES = [WEB / "app.css", *sorted((WEB / "css").glob("*.css"))]
 LONGEST = 200  # lines
 name_of = lambda path: path.relative_to(WEB).as_posix()  # noqa: E731
@@ -97,7 +98,7 @@ def test_every_screen_has_a_place_and_a_style_and_draws_by_default() -> None:
         assert file.stem in named, f"no place shows {file.name}"
         assert (WEB / "css" / f"{file.stem}.css").is_file(), file.stem
         assert re.search(r"^export default (function|\w)|as default\b", file.read_text(), re.M), file.name
-    assert {file.stem for file in STYLES[1:]} <= named | {"rows"}  # of the overview and the list of bids
+    assert {file.stem for file in STYLES[1:]} <= named | SHARED
 
 
 @pytest.mark.parametrize("file", [*OWN, *STYLES], ids=name_of)
@@ -109,7 +110,7 @@ def test_a_file_is_short_and_does_nothing_that_the_policy_forbids(file: Path) ->
         found = re.search(pattern, code)
         assert found is None or any(file.match(f"web/{each}") for each in allowed), found
     if file.suffix == ".css":
-        assert set(re.findall(r"@import (.*);", text)) <= {'url("rows.css")'}
+        assert set(re.findall(r"@import (.*);", text)) <= {f'url("{name}.css")' for name in SHARED}
         assert set(re.findall(r"(?<!@import )url\(([^)]*)\)", text)) <= {
             '"/web/fonts/inter-latin.woff2"',
             "/web/fonts/inter-latin.woff2",
