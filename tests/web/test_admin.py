@@ -1,0 +1,74 @@
+"""The administrator's screen: how the installation is, who may come in, and a user's plan; nobody else gets it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.e2e.installation import Installation
+from tests.web.visitor import Person, Visitor
+
+
+@pytest.fixture
+def admin(browser: Browser, service: Installation) -> Person:
+    """Somebody whom the operator has made an administrator."""
+    person = Person(service)
+    command = [sys.executable, "-m", "cli.main", "whitelist", "add", person.address, "--admin"]
+    subprocess.run(command, env=service.environment, check=True, timeout=60, capture_output=True)
+    return person.sign_in()
+
+
+def test_the_installation_is_shown_as_it_is(visitor: Visitor, admin: Person) -> None:
+    told = admin.ok("GET", "/api/admin/readiness")
+    visitor.give_token(admin)
+    page = visitor.open("#/admin")
+    expect(page.get_by_text("Everything answers")).to_be_visible()
+    for peer in told["peers"]:
+        expect(page.locator(".rows li").filter(has_text=peer["name"]).first).to_contain_text("answers")
+    expect(page.locator(".number").filter(has_text="Workers")).to_contain_text(f"of {told['mostWorkers']:,}")
+    expect(page.get_by_role("link", name="Admin")).to_have_attribute("aria-current", "page")
+    visitor.screenshot("admin-state")
+
+
+def test_an_address_comes_on_the_list_and_off_it(visitor: Visitor, admin: Person, service: Installation) -> None:
+    visitor.allow("400")
+    newcomer = Person(service)
+    visitor.give_token(admin)
+    page = visitor.open("#/admin?tab=whitelist")
+    field = page.get_by_label("Address that may sign in")
+    field.fill("bc1qnotone")
+    page.get_by_role("button", name="Add").click()
+    expect(page.locator(".toast.bad")).to_be_visible()
+    field.fill(newcomer.address)
+    page.get_by_role("button", name="Add").click()
+    expect(page.locator(f'code[title="{newcomer.address}"]')).to_be_visible()
+    visitor.screenshot("admin-whitelist")
+
+    page.get_by_role("button", name=f"Take {newcomer.address} off the list?").click()
+    page.get_by_role("dialog").get_by_role("button", name="Take off").click()
+    expect(page.locator(f'code[title="{newcomer.address}"]')).to_have_count(0)
+    listed = [each["address"] for each in admin.ok("GET", "/api/admin/whitelist?limit=500")["addresses"]]
+    assert newcomer.address not in listed
+
+
+def test_a_plan_is_ended_on_a_day(visitor: Visitor, admin: Person, person: Person) -> None:
+    visitor.give_token(admin)
+    page = visitor.open(f"#/admin?tab=users&find={person.address}")
+    page.get_by_role("button", name=f"Change the plan of {person.address}").click()
+    page.get_by_label("Ends on").fill("2026-01-01")
+    visitor.screenshot("admin-plan")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    expect(page.get_by_role("region", name="Users").locator("tbody tr")).to_contain_text("over")
+    (user,) = admin.ok("GET", f"/api/admin/users?address={person.address}")["users"]
+    assert (user["planIsOver"], user["planEndsAt"][:10]) == (True, "2026-01-01")
+
+
+def test_others_get_nothing_of_it(visitor: Visitor, person: Person) -> None:
+    visitor.give_token(person)
+    page = visitor.open("#/admin")
+    expect(page.get_by_text("This page is for administrators.")).to_be_visible()
+    expect(page.get_by_role("link", name="Admin")).to_have_count(0)
+    assert not [each.url for each in visitor.requests if "/api/admin" in each.url]
