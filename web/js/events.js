@@ -2,11 +2,13 @@
 import { batch, effect } from "@preact/signals";
 import { Refusal, follow, get, token } from "./api.js";
 import * as store from "./store.js";
+import { canShare, share } from "./tabs.js";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15_000;
 const SILENT_MS = 25_000; // the server says a word every ten seconds
 const POLL_MS = 5_000;
+const AGAIN_MS = 1_000;
 
 /** Tasks that something on the screen shows closely, with how many do: their decisions are read as they come. */
 const watched = new Map();
@@ -48,12 +50,13 @@ function soon(name, read, waitMs = 150) {
     entry.isReading = true;
     await read().catch(() => {});
     due.delete(name);
-    if (entry.again) soon(name, read, waitMs);
+    if (entry.again) soon(name, read, Math.max(waitMs, AGAIN_MS)); // a storm of events is no storm of questions
   }, waitMs);
 }
 
 function take(event) {
   const told = JSON.parse(event.data);
+  if (store.feed.peek().some((each) => each.id === told.id)) return;
   const isListing = store.listingIds.peek()?.includes(told.task);
   batch(() => {
     alive();
@@ -91,38 +94,34 @@ export function followAlways() {
     ending?.abort();
     ending = null;
     if (!token.value) return;
-    ending = new AbortController();
-    queueMicrotask(() => lead(ending.signal));
+    const { signal } = (ending = new AbortController());
+    store.link.value = "connecting";
+    queueMicrotask(() => signal.aborted || begin(signal));
   });
 }
 
-/** One tab leads and tells the others; another takes over when it is closed. */
-async function lead(abort) {
+async function begin(abort) {
   store.quietly(readAllOnce(abort));
   store.quietly(fillFeed());
-  if (!navigator.locks || !window.BroadcastChannel) return poll(abort);
+  if (!canShare()) return poll(abort);
   // Tabs of different sessions do not share: each session has a stream of its own.
   const name = `bidkeeper-${await digest(token.peek())}`;
-  const channel = new BroadcastChannel(name);
-  channel.onmessage = ({ data }) => hear(data);
-  abort.addEventListener("abort", () => channel.close());
-  const tell = (said) => {
-    hear(said);
-    if (!abort.aborted) channel.postMessage(said);
+  if (abort.aborted) return undefined;
+  const known = { lastId: "" };
+  const hear = (said) => {
+    if (said.lastId) known.lastId = said.lastId;
+    if (said.alive) alive();
+    if (said.link) store.link.value = said.link;
+    if (said.event) take(said.event);
+    if (said.readAll) store.quietly(store.readAll());
   };
-  navigator.locks.request(name, { signal: abort }, () => stream(abort, tell)).catch(() => {});
+  const standing = () => ({ link: store.link.peek(), lastId: known.lastId });
+  share(name, abort, { lead: (end, tell) => stream(end, tell, known), hear, standing });
   return undefined;
 }
 
-function hear(said) {
-  if (said.alive) alive();
-  if (said.link) store.link.value = said.link;
-  if (said.event) take(said.event);
-  if (said.readAll) store.quietly(store.readAll());
-}
-
-async function stream(abort, tell) {
-  let lastId = "";
+/** Streams on from the last event that any tab was told, `known.lastId`. */
+async function stream(abort, tell, known) {
   let wait = FIRST_WAIT_MS;
   while (!abort.aborted) {
     const quiet = new AbortController();
@@ -131,15 +130,14 @@ async function stream(abort, tell) {
     const live = () => {
       clearTimeout(alarm);
       alarm = setTimeout(() => quiet.abort(), SILENT_MS);
-      if (store.link.peek() !== "live") tell({ readAll: true });
+      if (store.link.peek() !== "live" || !known.lastId) tell({ readAll: true });
       tell({ link: "live", alive: true });
       wait = FIRST_WAIT_MS;
     };
     try {
-      await follow(lastId, (event) => {
-        if (event.id) lastId = event.id;
-        if (event.event === "reset") tell({ readAll: true });
-        else if (event.data) tell({ event });
+      await follow(known.lastId, (event) => {
+        const isReset = event.event === "reset";
+        tell({ lastId: event.id, readAll: isReset, event: isReset || !event.data ? null : event });
       }, live, end);
     } catch (refusal) {
       if (refusal instanceof Refusal && refusal.retryAfterS) wait = Math.max(wait, refusal.retryAfterS * 1000);
@@ -158,6 +156,7 @@ async function poll(abort) {
     try {
       await readAllOnce(abort);
       store.link.value = "polling";
+      store.quietly(fillFeed());
       for (const key of watched.keys()) refresh(...key.split("/").map((part, i) => [part, Number(part), part === "true"][i]));
     } catch {
       store.link.value = "offline";
@@ -174,7 +173,8 @@ async function readAllOnce(abort) {
 async function fillFeed() {
   const { events } = await get("/events?wait=0&limit=100");
   const known = new Set(store.feed.peek().map((each) => each.id));
-  store.feed.value = [...store.feed.peek(), ...events.reverse().filter((each) => !known.has(each.id))].slice(0, 100);
+  const all = [...store.feed.peek(), ...events.filter((each) => !known.has(each.id))];
+  store.feed.value = all.sort((one, other) => other.id - one.id).slice(0, 100);
 }
 
 const pause = (ms, abort) =>

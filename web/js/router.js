@@ -11,9 +11,12 @@ function read() {
 
 const scrolled = new Map();
 let shown = location.hash;
-let isBack = false;
-addEventListener("popstate", () => (isBack = true));
+// What the browser remembers of a place that was seen: a link leads to a place without it, going back does not.
+const SEEN = { isSeen: true };
+history.replaceState(SEEN, "");
 addEventListener("hashchange", () => {
+  const isBack = history.state?.isSeen === true;
+  history.replaceState(SEEN, "");
   scrolled.set(shown, scrollY);
   const before = place.peek().path;
   shown = location.hash;
@@ -25,7 +28,6 @@ addEventListener("hashchange", () => {
       scrollTo(0, top);
     });
   }
-  isBack = false;
 });
 
 const written = (path, query) => {
@@ -35,7 +37,6 @@ const written = (path, query) => {
 
 /** Goes to another place. */
 export function go(path, query = {}) {
-  isBack = false;
   location.hash = written(path, query);
 }
 
@@ -43,7 +44,7 @@ export function go(path, query = {}) {
 export function setQuery(values) {
   const { path, query } = place.peek();
   const next = { ...query, ...values };
-  history.replaceState(null, "", written(path, next));
+  history.replaceState(SEEN, "", written(path, next));
   shown = location.hash;
   place.value = read();
 }

@@ -97,7 +97,7 @@ export async function readAll() {
 /** Sets what holds back: scope "user" or "task" with its id; reads what is then in force. */
 export async function setControl(body) {
   await call("PUT", "/control", body);
-  await readControl();
+  quietly(readControl()); // it is set, whether or not this look is answered
 }
 
 /** For what the next event or look will tell again. */

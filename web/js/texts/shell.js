@@ -48,6 +48,7 @@ define({
   "nowhere.title": "No such page",
   "nowhere.what": "The address leads nowhere here. It may be of something that was deleted.",
   "nowhere.do": "To the overview",
+  "broken": "This page could not be drawn. Your tasks go on by themselves, and the brake works.",
   "loading": "Loading…",
   "more.rows": "More",
   "copy": "Copy",
