@@ -66,6 +66,7 @@ class Settings:
     simulator_seed: int = 1
     simulator_background: bool = False
     simulator_seller_fee_ppm: int = 0
+    play_wallet: bool = False
     satflow_url: str | None = None
     satflow_api_key: str | None = field(default=None, repr=False)
     satflow_monthly_calls: int | None = None
@@ -205,6 +206,11 @@ class Settings:
         return self.signer_files / OPERATORS_SOCKET
 
     @property
+    def has_play_wallet(self) -> bool:
+        """Whether everybody may sign in as the practice market's own user; never where money is real."""
+        return self.play_wallet and self.market == PLAY_MARKET
+
+    @property
     def simulator_url(self) -> str:
         return f"http://127.0.0.1:{self.simulator_port}"
 
@@ -255,6 +261,7 @@ OPTIONS = (
         read.whole(0, MOST_SELLER_FEE_PPM),
         "millionths of a listing's price that the practice marketplace keeps of it",
     ),
+    Option("play_wallet", read.flag, "whether everybody may sign in as the practice marketplace's play wallet"),
     Option("satflow_url", read.url, "Satflow API, with /v1; needed when it is the market"),
     Option("satflow_api_key", read.text, "Satflow API key (or name a file in BIDKEEPER_SATFLOW_API_KEY_FILE)"),
     Option(
@@ -388,6 +395,10 @@ def _problems(settings: Settings) -> list[str]:
         url = getattr(settings, f"{venue}_url")
         if settings.market == "simulator" and url and not is_loopback(urlsplit(url).hostname or ""):
             problems.append(f"BIDKEEPER_{venue.upper()}_URL must be on this machine while the market is the simulator")
+    if settings.play_wallet and settings.market != PLAY_MARKET:
+        problems.append(
+            f"BIDKEEPER_PLAY_WALLET lets everybody in: it must be false when money is real ({settings.market})"
+        )
     if settings.smtp_url and "@" not in settings.mail_from:
         problems.append("BIDKEEPER_MAIL_FROM must be an address when BIDKEEPER_SMTP_URL is set")
     for name in _NEEDED.get(settings.market, ()):

@@ -15,6 +15,7 @@ from gateway.marketplace import Marketplace, Marketplaces, market_venue
 from gateway.pictures.kept import KeptPictures
 from gateway.pictures.pictures import Pictures
 from gateway.pictures.source import PictureSource
+from gateway.play_wallet import play_wallet_verbs
 from gateway.quota.count import QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
@@ -60,7 +61,7 @@ class Gateway(Program):
         withdrawals = Withdrawals(self.markets, found.mempool, self.venues.mempool, snapshots, now_ms)
         practice = settings.simulator_url if settings.market == PLAY_MARKET else None
         self.pictures = Pictures(PictureSource(practice), KeptPictures(settings.pictures_dir))
-        others = withdrawals.verbs() | self.pictures.verbs()
+        others = withdrawals.verbs() | self.pictures.verbs() | play_wallet_verbs(settings, self.threads)
         self.verbs = Verbs(self.markets, common, self.fences, self.venues.all(), runes, others)
 
     async def stop(self) -> None:

@@ -80,7 +80,9 @@ class Verbs(FactsVerbs):
         runes: QuotaRestraint,
         others: Mapping[str, Verb],
     ) -> None:
-        """Makes the table. `runes` is the scarcity of their provider's quota, for reads of runes."""
+        """Makes the table, with the verbs of `others`. `runes` is the scarcity of their provider's quota, for reads of
+        runes.
+        """
         super().__init__(markets.default, common.facts, venues)
         self._markets = markets
         self._common = common

@@ -248,6 +248,14 @@ class MarketClient(GatewayClient):
         """Tells whether a transaction is in a block; NotFound when neither a block nor the mempool has it."""
         return self._read("is_confirmed", {"txid": txid}, max_age_s, _flag)
 
+    def play_address(self) -> str:
+        """Returns the address of the practice market's play wallet; Refused where there is none."""
+        return self._read("play_address", {}, None, _text)
+
+    def play_signature(self, message: str) -> str:
+        """Returns the play wallet's BIP-322 signature (base64) of `message`."""
+        return self._read("play_signature", {"message": message}, None, _text)
+
     def fence(self, task: int, token: int) -> None:
         """Refuses writes of `task` under a lower token from now on; returns when none of them is on the wire."""
         self._ask({"verb": "fence", "args": {}, "task": task, "token": token}, _nothing, write=False)

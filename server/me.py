@@ -112,6 +112,7 @@ class MeHandler(SignedIn):
                 "taskCount": tasks.count(user.id, BIDDING),
                 "maxTasks": plan.max_tasks,
                 "exposure": orders.exposure(user.id),
+                "openBids": orders.open_count(user.id),
                 "maxExposure": own_ceilings(user).plan(plan).max_exposure,
             },
             "createdAt": json_out.iso(user.created_ms),

@@ -66,6 +66,9 @@ async def _serve(port: int, seed: int, background: bool, state_file: Path, selle
     world = World(seed=seed, background=background, seller_fee_ppm=seller_fee_ppm)
     state = StateFile(state_file, world)
     state.load()
+    # Made and on disk before anybody is told of it: its user's tasks would be nobody's after a kill.
+    log.info("play wallet %s", world.play_wallet.address)
+    state.save()
     server = HTTPServer(make_app(world), max_buffer_size=MAX_REQUEST, max_body_size=MAX_REQUEST)
     server.listen(port, address=HOST)
     log.info(

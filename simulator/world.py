@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ from simulator.listing.auctions import Auctions
 from simulator.listing.listings import AskTerms
 from simulator.listing.poison import Poison
 from simulator.ordnet.desk import Desk
+from simulator.play_wallet import PlayWallet
 from simulator.sessions.challenges import Challenges
 from simulator.sessions.wallet_sessions import WalletSessions
 from simulator.shapes import Shape, shape_of
@@ -33,7 +35,7 @@ class World:
     `seller_fee_ppm` is what is kept of a listing's price, in millionths, in Satflow's dialect.
 
     After `reset` with the same seed and clock the same steps give the same market. Challenges, drafts, faults,
-    poison, request counts and buckets are not part of the state file.
+    poison, request counts and buckets are not part of the state file. The play wallet outlives a reset.
     """
 
     def __init__(
@@ -44,12 +46,14 @@ class World:
         clock: Callable[[], int] = wall_clock_ms,
         monotonic: Callable[[], float] = time.monotonic,
         seller_fee_ppm: int = 0,
+        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         self._seller_fee_ppm = seller_fee_ppm
         self._clock = clock
         self._monotonic = monotonic
         self._started_with = background
         self._changes_before = 0
+        self.play_wallet = PlayWallet(random_bytes)
         self._start(seed, background=background)
         if background:
             self.traders.open_markets()
@@ -104,6 +108,7 @@ class World:
             "limits": self.limits.dump(),
             "limitsSet": self.limits.rows(),
             "traders": self.traders.dump(),
+            "playWallet": self.play_wallet.dump(),
         }
 
     def load(self, row: dict[str, Any]) -> None:
@@ -123,5 +128,6 @@ class World:
             self.limits.change(given["perSecond"], given["burst"], given["monthly"])
         self.limits.load(row["limits"])
         self.traders.load(row["traders"])
+        self.play_wallet.load(row.get("playWallet"))  # an older state file has none
         if background:
             self.traders.open_markets()

@@ -1,6 +1,7 @@
 """`bidkeeper demo`: up, on the practice marketplace, with a demo user whose tasks trade as you watch.
 
-The demo user is an ordinary one: it signs in with a wallet of its own and talks to the service over HTTP only.
+The demo user is an ordinary one, the practice market's play wallet: it signs in with it and talks to the service over
+HTTP only. The page lets everybody in as the same user, by one click.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from cli.api import Unauthorized
 from cli.demo.figures import Figures
 from cli.demo.gifts import gifts
-from cli.demo.session import Session
+from cli.demo.session import Session, page_line
 from cli.up import Installation
 from core.errors import BidkeeperError, SettingsError
 from core.settings import Settings
@@ -77,11 +78,15 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Runs `up`, with the demo's own settings where none are given."""
     if settings.market != "simulator":
         raise SettingsError(["BIDKEEPER_MARKET must be simulator: the demo never touches a real market"])
+    # A demo is there to be looked at, so the play wallet is for everybody unless somebody said otherwise.
+    has_play_wallet = not os.environ.get("BIDKEEPER_PLAY_WALLET") or settings.play_wallet
     environment = {
+        "BIDKEEPER_PLAY_WALLET": "true" if has_play_wallet else "false",
         "BIDKEEPER_SIMULATOR_BACKGROUND": os.environ.get("BIDKEEPER_SIMULATOR_BACKGROUND") or "true",
         "BIDKEEPER_WHITELIST": os.environ.get("BIDKEEPER_WHITELIST") or "*",
     }
-    settings = dataclasses.replace(settings, whitelist=frozenset({"*"}))
+    settings = dataclasses.replace(settings, whitelist=frozenset({"*"}), play_wallet=has_play_wallet)
+    print(page_line(settings), flush=True)
     print("starting everything on the practice marketplace: play money, real work (Ctrl-C ends it)", flush=True)
     demo = Demo(Session(settings))
     return Installation(settings, environment).run(demo.step, demo.tell_figures)

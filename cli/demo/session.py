@@ -1,18 +1,13 @@
-"""The demo user's session: signed in with a wallet of its own, over plain HTTP."""
+"""The demo user's session: signed in as the practice market's play wallet, over plain HTTP."""
 
 from __future__ import annotations
 
+import ipaddress
 import json
-import secrets
-from pathlib import Path
 from typing import Any
-
-from embit.ec import PrivateKey
 
 from cli import api
 from core.settings import Settings
-from wallet import address, hash160
-from wallet.signer.signing import sign_message
 
 _PATIENCE_S = 30
 _PATIENCE_AT_THE_END_S = 2
@@ -30,17 +25,14 @@ class Session:
         return bool(self._token)
 
     def sign_in(self) -> None:
-        """Signs in. Raises as `call`."""
-        key = _demo_key(self._settings.data_dir / "demo-wallet.json")
-        who = address.p2wpkh(hash160.hash160(key.get_public_key().sec()))
+        """Signs in and says how to look around as the same user. Raises as `call`."""
+        who = self._market("GET", "/sim/play-wallet")["address"]
         challenge = self.call("POST", "/api/auth/challenge", {"address": who})
-        proof = {
-            "challengeId": challenge["challengeId"],
-            "address": who,
-            "signature": sign_message(key, "p2wpkh", challenge["message"]),
-        }
+        signed = self._market("POST", "/sim/play-wallet/sign", {"message": challenge["message"]})
+        proof = {"challengeId": challenge["challengeId"], "address": who, "signature": signed["signature"]}
         self._token = str(self.call("POST", "/api/auth/verify", proof)["token"])
         print(f"signed in as {who}; to look around with its eyes:", flush=True)
+        print(f"  {page_line(self._settings)}", flush=True)
         print(f"  export TOKEN={self._token}", flush=True)
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
@@ -57,12 +49,15 @@ class Session:
 
     def give(self, vault: str, gifts: list[dict[str, str]]) -> None:
         """Lets the practice market put inscriptions into a vault, and take out any others; raises as `call`."""
-        self._ask(self._settings.simulator_port, "PUT", f"/sim/wallets/{vault}", {"inscriptions": gifts})
+        self._market("PUT", f"/sim/wallets/{vault}", {"inscriptions": gifts})
 
     def send(self, inscription: str, address: str) -> None:
         """Sends an inscription of the demo user's to another address; raises as `call`."""
         body = {"inscriptionId": inscription, "address": address}
-        self._ask(self._settings.simulator_port, "POST", "/sim/move", body)
+        self._market("POST", "/sim/move", body)
+
+    def _market(self, method: str, path: str, body: Any = None) -> Any:
+        return json.loads(self._ask(self._settings.simulator_port, method, path, body))
 
     def _ask(self, port: int, method: str, path: str, body: Any, patience_s: float = _PATIENCE_S) -> str:
         try:
@@ -72,10 +67,18 @@ class Session:
             raise
 
 
-def _demo_key(path: Path) -> PrivateKey:
-    """Returns the demo user's sign-in key, made at the first demo in this data directory. It never holds money."""
-    if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(json.dumps({"play_money_sign_in_key": secrets.token_hex(32)}))
-    stored = json.loads(path.read_text())
-    return PrivateKey(bytes.fromhex(stored["play_money_sign_in_key"]))
+def page_line(settings: Settings) -> str:
+    """Returns the line that tells a newcomer where to look first."""
+    hint = "Play wallet signs in by one click" if settings.has_play_wallet else "sign in with a wallet of yours"
+    return f"Bidkeeper's page: http://{_reachable(settings.host)}:{settings.port}/  ({hint})"
+
+
+def _reachable(host: str) -> str:
+    """Returns the host for a browser on this machine: every address, 0.0.0.0 or ::, is none to go to."""
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if found.is_unspecified:
+        return "127.0.0.1" if found.version == 4 else "[::1]"
+    return f"[{host}]" if found.version == 6 else host

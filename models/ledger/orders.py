@@ -211,6 +211,11 @@ def exposure(user_id: int, *, dry_run: bool = False) -> int:
     return int(statements.OPEN_OF_USER.rows(user_id=user_id, dry_run=dry_run)[0][0])
 
 
+def open_count(user_id: int, *, dry_run: bool = False) -> int:
+    """Returns the number of all open orders of the user: of the real ones, or of those of dry runs."""
+    return int(statements.OPEN_OF_USER.rows(user_id=user_id, dry_run=dry_run)[0][1])
+
+
 def exposure_of_all(*, dry_run: bool = False) -> int:
     """Returns sats of all open orders of the installation: of the real ones, or of those of dry runs."""
     return int(statements.OPEN_OF_ALL.rows(dry_run=dry_run)[0][0])

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import re
+from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from core.task_files import journal_path, older
 from strategy.entry import Entry
 from strategy.journal_format import Decoder
 
 MOST_BYTES = 6_000_000  # of each of the two files; their writer keeps them at five
+BLOCK_BYTES = 128_000  # read at first, from the end: most who ask want what was decided last
 _TIME = re.compile(rb'^\{"n":(\d+),"now_ms":(\d+)[,}]')
 
 
@@ -35,36 +37,34 @@ class LineHead(NamedTuple):
 
 
 def moment_of(data_dir: Path, task_id: int, time_ms: int) -> JournalMoment:
-    """Reads the journal's newest cycle at or before this time."""
+    """Reads the journal's newest cycle at or before this time: from the end, and no further back than it takes."""
     path, from_ms = journal_path(data_dir, task_id), None
     for each in (path, older(path)):
         try:
-            raw = read_lines(each)
+            with _opened(each) as file:
+                first_ms, run = _first_ms(file), _run_before(file, time_ms)
         except OSError as error:
             return JournalMoment(None, from_ms, f"the journal cannot be read: {error.strerror}")
-        found = heads_of(raw)
-        if not found:
-            continue
-        from_ms = found[0].now_ms
-        before = [place for place, line in enumerate(found) if line.now_ms <= time_ms]
-        if before:
-            return _decoded(raw, found, before[-1], from_ms if each != path else _beginning(older(path), from_ms))
+        from_ms = from_ms if first_ms is None else first_ms
+        if run:
+            return _decoded(run, from_ms if each != path else _beginning(older(path), from_ms))
     if from_ms is None:
         return JournalMoment(None, None, "the journal is empty: no cycle was written to it")
     return JournalMoment(None, from_ms, "the journal does not reach back that far")
 
 
+def _opened(path: Path) -> BinaryIO:
+    """Opens a file of the journal; one that is not there is empty."""
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return BytesIO()
+
+
 def read_lines(path: Path) -> list[bytes]:
     """Returns the finished lines at the end of a file, of MOST_BYTES at most; none without a file. Raises OSError."""
-    try:
-        with path.open("rb") as file:
-            is_cut = os.fstat(file.fileno()).st_size > MOST_BYTES
-            if is_cut:
-                file.seek(-MOST_BYTES, os.SEEK_END)
-            lines = file.read(MOST_BYTES).split(b"\n")
-    except FileNotFoundError:
-        return []
-    return lines[1:-1] if is_cut else lines[:-1]  # the last one was not finished, or is empty
+    with _opened(path) as file:
+        return _last_lines(file, MOST_BYTES)
 
 
 def heads_of(lines: list[bytes]) -> list[LineHead]:
@@ -73,7 +73,42 @@ def heads_of(lines: list[bytes]) -> list[LineHead]:
     return [LineHead(number, head[1] == b"0", int(head[2])) for number, head in heads if head is not None]
 
 
-def _beginning(path: Path, otherwise_ms: int) -> int:
+def _run_before(file: BinaryIO, time_ms: int) -> list[bytes]:
+    """Returns the newest line at or before the time, and before it those of its run; without their first one where that
+    is gone. Nothing where no line is as old. Reads twice as much from the end as long as that is not enough.
+    """
+    size, block = file.seek(0, os.SEEK_END), BLOCK_BYTES
+    while True:
+        lines = _last_lines(file, min(block, MOST_BYTES))
+        heads = heads_of(lines)
+        wanted = next((place for place in range(len(heads) - 1, -1, -1) if heads[place].now_ms <= time_ms), -1)
+        first = next((place for place in range(wanted, -1, -1) if heads[place].is_first), None)
+        if first is not None or block >= min(size, MOST_BYTES):
+            return [lines[head.number] for head in heads[first or 0 : wanted + 1]]
+        block *= 2
+
+
+def _last_lines(file: BinaryIO, most_bytes: int) -> list[bytes]:
+    begin = max(0, file.seek(0, os.SEEK_END) - most_bytes)
+    file.seek(begin)
+    lines = file.read(most_bytes).split(b"\n")
+    # The last one was not finished, or is empty; the first one is cut unless the file begins there.
+    return lines[1:-1] if begin else lines[:-1]
+
+
+def _first_ms(file: BinaryIO) -> int | None:
+    """Returns the time of the first of the lines that are read of a file; None where there is none."""
+    begin = max(0, file.seek(0, os.SEEK_END) - MOST_BYTES)
+    file.seek(begin)
+    if begin:
+        file.readline()  # cut
+    for text in file:
+        if text.endswith(b"\n") and (head := _TIME.match(text)):
+            return int(head[2])
+    return None
+
+
+def _beginning(path: Path, otherwise_ms: int | None) -> int | None:
     """Returns the time of the first line of the older file, where there is one."""
     try:
         with path.open("rb") as file:
@@ -83,15 +118,14 @@ def _beginning(path: Path, otherwise_ms: int) -> int:
     return otherwise_ms if head is None else int(head[2])
 
 
-def _decoded(lines: list[bytes], found: list[LineHead], wanted: int, from_ms: int) -> JournalMoment:
-    """Reads the wanted line with those that it is written against."""
-    first = next((place for place in range(wanted, -1, -1) if found[place].is_first), None)
-    if first is None:
+def _decoded(run: list[bytes], from_ms: int | None) -> JournalMoment:
+    """Reads the last line of a run, which is written against those before it."""
+    if not heads_of(run[:1])[0].is_first:
         return JournalMoment(None, from_ms, "the journal's line of that moment needs one that is gone")
     decoder, entry = Decoder(), None
-    for line in found[first : wanted + 1]:
+    for line in run:
         try:
-            entry = decoder.read(lines[line.number].decode())
+            entry = decoder.read(line.decode())
         except ValueError as error:
             return JournalMoment(None, from_ms, f"the journal's line of that moment cannot be read: {error}")
     return JournalMoment(entry, from_ms, "")

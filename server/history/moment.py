@@ -28,7 +28,7 @@ from strategy.intents import BidPlan
 
 _MINUTE_MS = 60_000
 _NOBODY = BidderWallet("", "", "", frozenset())  # the journal's books are without the user's own orders
-# One at a time: a file of five megabytes takes half a second of this process's time.
+# One at a time: a moment long past may take both files of five megabytes, and a second of this process's time.
 _READER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from server.openapi.operation import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, Operation, one
 from server.schemas.answers import Success
-from server.schemas.auth import Challenge, ChallengeBody, Profile, ProfileBody, Session, VerifyBody
+from server.schemas.auth import (
+    Challenge,
+    ChallengeBody,
+    PlayBody,
+    PlayProof,
+    PlayWallet,
+    Profile,
+    ProfileBody,
+    Session,
+    VerifyBody,
+)
 
 _TAG = "sign-in"
 _TOO_OFTEN = "Too many sign-in calls; `Retry-After` says when to come back."
@@ -34,6 +44,30 @@ OPERATIONS = {
             401: "The signature is wrong, or the challenge is unknown, used or expired.",
             403: _NOT_LISTED,
             429: _TOO_OFTEN,
+        },
+        is_open=True,
+    ),
+    "GET /api/auth/play": Operation(
+        id="getPlayWallet",
+        tag=_TAG,
+        summary="The play wallet's address",
+        text="The practice market's own user, whom everybody may sign in as: the money is play money.",
+        success=one(PlayWallet, "Whether there is one."),
+        errors={429: _TOO_OFTEN, 502: UNREADABLE},
+        is_open=True,
+    ),
+    "POST /api/auth/play": Operation(
+        id="signAsPlayWallet",
+        tag=_TAG,
+        summary="Have the play wallet sign",
+        text="Signs the text of a challenge of the play wallet's own address, for signIn.",
+        body=PlayBody,
+        success=one(PlayProof, "The signature."),
+        errors={
+            400: "Not a challenge of the play wallet's, or it is used or expired.",
+            404: "There is no play wallet here.",
+            429: _TOO_OFTEN,
+            502: UNREADABLE,
         },
         is_open=True,
     ),

@@ -57,6 +57,12 @@ class VerifyBody(Body):
     public_key: Annotated[str | None, or_null(_public_key, _KEY_TEXT)] = None
 
 
+class PlayBody(Body):
+    """POST /api/auth/play"""
+
+    challenge_id: AnyText
+
+
 class Consent(Body):
     """The approval of the change in the same body: its challenge's id, and the sign-in address's signature."""
 
@@ -79,6 +85,19 @@ class Challenge(Answer):
     challenge_id: Annotated[str, Field(description="Goes back with the signature, as it is.")]
     message: Annotated[str, Field(description="What the wallet signs, to the letter.")]
     expires_at: Seconds
+
+
+class PlayWallet(Answer):
+    """The practice market's own user, whom everybody may sign in as."""
+
+    address: Annotated[str | None, Field(description="Null where there is none, as on every real market.")]
+
+
+class PlayProof(Answer):
+    """The play wallet's signature of a challenge of its own."""
+
+    address: str
+    signature: Annotated[str, Field(description="BIP-322 (simple), as signIn takes it.")]
 
 
 class SessionUser(Answer):
@@ -122,6 +141,7 @@ class Stats(Answer):
     task_count: int
     max_tasks: int
     exposure: Annotated[int, Field(ge=0, description="Sats of all orders that are not closed.")]
+    open_bids: Annotated[int, Field(ge=0, description="All orders that are not closed; none of a dry run.")]
     max_exposure: int
 
 

@@ -12,6 +12,7 @@ from simulator import money
 from simulator.calls.limits import BURST, PER_MONTH, PER_SECOND
 from simulator.control.chain import Blocks, Confirm, PutBiddingWallets, PutCoins
 from simulator.control.listings import Delist, Escrow, Move, PutOutput, PutPoison, buy_listing, flag
+from simulator.control.play_wallet import PlayWalletAddress, PlayWalletSign
 from simulator.control.scenes import PutCollection, PutRune, PutWallet, summary
 from simulator.control.windows import PutWindows
 from simulator.handler import JsonHandler
@@ -195,6 +196,8 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "/sim/coins/([^/]+)": PutCoins,
         "/sim/bidding-wallets": PutBiddingWallets,
         "/sim/confirm": Confirm,
+        "/sim/play-wallet": PlayWalletAddress,
+        "/sim/play-wallet/sign": PlayWalletSign,
         "/sim/blocks": Blocks,
         "/healthz": Health,
     }

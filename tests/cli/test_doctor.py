@@ -214,3 +214,11 @@ def test_the_command_as_an_operator_calls_it(environment: dict[str, str], migrat
     assert done.stderr == ""
     migrated.parent.chmod(0o777)
     assert subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 1
+
+
+def test_a_play_wallet_with_a_real_market_is_a_fault(examine: Examine, environment: dict[str, str]) -> None:
+    environment |= {"BIDKEEPER_MARKET": "ordnet", "BIDKEEPER_ORDNET_URL": "https://ord.net/api/v1"}
+    environment["BIDKEEPER_PLAY_WALLET"] = "true"
+    check = examine("settings")["settings"]
+    assert check.status == "FAIL"
+    assert "BIDKEEPER_PLAY_WALLET" in check.text

@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import SettingsError
 from core.setting_texts import HELD
-from core.settings import OPTIONS, SECRETS, load
+from core.settings import MARKETS, OPTIONS, PLAY_MARKET, SECRETS, load
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -166,3 +166,13 @@ def test_what_a_venue_keeps_is_known_on_the_practice_market_and_where_it_may_kee
     assert settings.known_seller_fee("simulator-ordnet", 105_099) == 1_050
     assert settings.known_seller_fee("satflow", 105_000) is None
     assert settings.known_seller_fee("unisat", 105_000) == 0
+
+
+def test_the_play_wallet_is_refused_wherever_money_is_real() -> None:
+    assert load({}).has_play_wallet is False
+    assert load({"BIDKEEPER_PLAY_WALLET": "true"}).has_play_wallet is True
+    real = {"BIDKEEPER_SATFLOW_URL": "https://api.satflow.com/v1", "BIDKEEPER_SATFLOW_API_KEY": "k"}
+    real |= {"BIDKEEPER_ORDNET_URL": "https://ord.net/api/v1", "BIDKEEPER_PLAY_WALLET": "true"}
+    for market in set(MARKETS) - {PLAY_MARKET}:
+        (problem,) = problems(real | {"BIDKEEPER_MARKET": market})
+        assert "BIDKEEPER_PLAY_WALLET" in problem and market in problem

@@ -91,6 +91,7 @@ def test_two_tasks_share_their_users_limit(database: str) -> None:
     assert caught.value.limit == "exposure_limit"
     orders.reserve(new(second, 45_000), exposure_limits, 1)
     assert orders.exposure(first.user.id) == 300_000
+    assert orders.open_count(first.user.id) == 3
 
 
 def test_a_user_limit_of_zero_lets_nothing_through(database: str) -> None:

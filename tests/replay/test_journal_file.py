@@ -15,7 +15,7 @@ from server.replay.recording import read_journal
 from strategy.entry import Entry
 from tests.replay.recorded import entry
 from workers.bidding import journal
-from workers.bidding.journal import Journal
+from workers.bidding.journal import RUN, Journal
 
 
 def wandering(cycles: int, first: int = 0) -> list[Entry]:
@@ -45,6 +45,18 @@ def test_next_worker_goes_on_in_the_same_file(tmp_path: Path) -> None:
     write(path, wandering(3, first=3))
 
     assert read_journal([path]).entries == wandering(6)
+
+
+def test_a_line_needs_few_others_and_beginning_anew_costs_little(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    write(path, wandering(400))
+
+    runs = path.read_bytes().split(b'{"n":0,')[1:]
+    first = [len(each.split(b"\n")[0]) for each in runs]
+    assert len(runs) > 3
+    assert all(len(each) < (RUN + 2) * size for each, size in zip(runs, first, strict=True))
+    assert sum(first) < path.stat().st_size / RUN
+    assert read_journal([path]).entries == wandering(400)
 
 
 def test_two_files_of_bounded_size_of_which_each_can_be_read_alone(tmp_path: Path) -> None:

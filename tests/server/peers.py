@@ -226,6 +226,7 @@ class FakeGateway:
             "coins": (),
             "outpoint": Unavailable("no index is asked here"),
             "is_confirmed": NotFound("Transaction not found"),
+            "play_address": address.p2wpkh(bytes(20)),
         }
         self._server: HTTPServer | None = None
 

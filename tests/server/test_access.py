@@ -39,6 +39,8 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("GET", "/api/openapi.json"): (None, (200, 200, 200, 200, 200), OPEN),
     ("POST", "/api/auth/challenge"): ({"address": OWNER}, (200, 200, 200, 200, 200), OPEN),
     ("POST", "/api/auth/verify"): (NOBODYS, (401, 401, 401, 401, 401), OPEN),
+    ("GET", "/api/auth/play"): (None, (200, 200, 200, 200, 200), OPEN),
+    ("POST", "/api/auth/play"): ({"challengeId": "no such"}, (400, 400, 400, 400, 400), OPEN),
     ("POST", "/api/auth/logout"): (None, (401, 200, 200, 401, 200), NOTHING),
     ("GET", "/api/auth/me"): (None, (401, 200, 200, 401, 200), R),
     ("PATCH", "/api/auth/me"): ({"displayName": "x"}, (401, 200, 200, 401, 200), NOTHING),
@@ -140,7 +142,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 67
+    assert len(MATRIX) == 24 + 69
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:
@@ -152,6 +154,7 @@ def test_nothing_but_this_is_open_to_everybody() -> None:
     """A path that asks for no token, by its own description."""
     without = {name for name, (_, _, operation) in OPERATIONS.items() if operation["security"] != [{"bearer": []}]}
     public = {"isAlive", "isReady", "getMetrics", "readReference", "getDescription", "openChallenge", "signIn"}
+    public |= {"getPlayWallet", "signAsPlayWallet"}  # on a practice market
     assert without == public
     assert len(public) == sum(scopes == OPEN for _, _, scopes in MATRIX.values())
 
@@ -202,7 +205,7 @@ async def call(service: Service, operation: tuple[str, str], row_id: int, token:
 
 
 @pytest.mark.gen_test(timeout=20)
-@with_settings(admins=frozenset({ADMIN}))
+@with_settings(admins=frozenset({ADMIN}), play_wallet=True)
 @pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
 async def test_each_caller_gets_the_status_of_the_matrix(service: Service, operation: tuple[str, str]) -> None:
     path, statuses = operation[1], MATRIX[operation][1]
@@ -228,6 +231,7 @@ async def test_each_caller_gets_the_status_of_the_matrix(service: Service, opera
 
 
 @pytest.mark.gen_test(timeout=20)
+@with_settings(play_wallet=True)
 @pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
 async def test_an_api_token_may_do_what_its_scopes_say_to_its_own_task(
     service: Service, operation: tuple[str, str]

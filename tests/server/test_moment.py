@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -22,6 +23,7 @@ from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.driver import check
 from tests.server.running_tasks import open_order
+from workers.bidding.journal import Journal
 
 CYCLES = carried_out(entry(number, 100_000 + 1_000 * number, 150_000) for number in range(6))
 
@@ -73,6 +75,38 @@ def test_no_more_than_so_much_of_a_file_is_read(kept: Path, monkeypatch: pytest.
     monkeypatch.setattr(journal, "MOST_BYTES", journal_path(kept, 1).stat().st_size - 1)
     found = moment_of(kept, 1, START + 5 * LOOP)
     assert (found.entry, "needs one that is gone" in found.why) == (None, True)
+
+
+@pytest.mark.parametrize("block", [1, 100, 1000])
+def test_files_are_read_from_the_end_in_growing_parts_with_the_same_outcome(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(journal, "BLOCK_BYTES", block)
+    for number in range(6):
+        assert moment_of(kept, 1, START + number * LOOP) == (CYCLES[number], START, "")
+    assert moment_of(kept, 1, START - 1).why == "the journal does not reach back that far"
+
+
+def test_what_was_decided_last_takes_no_more_than_the_end_of_a_long_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = journal_path(tmp_path, 1)
+    entries = [entry(number, *range(100_000 + number, 100_040)) for number in range(40)]
+    writer = Journal(path)
+    for each in entries * 3:
+        writer.write(each)
+    monkeypatch.setattr(journal, "BLOCK_BYTES", 10_000)
+    read = list[int]()
+
+    def counted(file: BinaryIO, most_bytes: int) -> list[bytes]:
+        read.append(most_bytes)
+        return last_lines(file, most_bytes)
+
+    last_lines = journal._last_lines
+    monkeypatch.setattr(journal, "_last_lines", counted)
+
+    assert moment_of(tmp_path, 1, START + 40 * LOOP).entry == entries[-1]
+    assert sum(read) < path.stat().st_size / 4
 
 
 @pytest.mark.gen_test

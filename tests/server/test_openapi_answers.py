@@ -95,9 +95,31 @@ async def signing_in(service: Service, drive: Driver) -> None:
     await drive("openChallenge", {"address": OTHER}, token="")
     await drive("signIn", proof)
     await drive("openApproval", {"maxExposure": 5})
+    await drive("getPlayWallet")
+    await drive("signAsPlayWallet", {"challengeId": "x"})
     service.app.settings["services"] = services
     await drive("openApproval", {"maxExposure": 5})
     await drive("signOut", token=tokens[0])
+
+
+async def the_play_wallet(service: Service, drive: Driver) -> None:
+    answers = service.gateway.answers
+    answers |= {"play_address": OTHER, "play_signature": lambda message: sign_message(proofs.STRANGER, "p2tr", message)}
+    opened = (await drive("openChallenge", {"address": (await drive("getPlayWallet")).json["address"]}, token="")).json
+    given = {"challengeId": opened["challengeId"]}
+    proof = (await drive("signAsPlayWallet", given, token="")).json
+    await drive("signIn", given | proof, token="")
+    assert (await drive("signAsPlayWallet", given)).status == 400
+    service.gateway.down = True
+    await drive("getPlayWallet")
+    await drive("signAsPlayWallet", given)
+    service.gateway.down = False
+    services = service.app.settings["services"]
+    without = dataclasses.replace(services, settings=dataclasses.replace(services.settings, play_wallet=False))
+    service.app.settings["services"] = without
+    await drive("getPlayWallet")
+    await drive("signAsPlayWallet", given)
+    service.app.settings["services"] = services
 
 
 async def sessions_and_tokens(service: Service, drive: Driver) -> None:
@@ -311,13 +333,14 @@ async def administration(service: Service, drive: Driver) -> None:
 
 @pytest.mark.slow
 @pytest.mark.gen_test(timeout=240)
-@pytest.mark.parametrize("service", [{"simulator_port": PORT}], indirect=True, ids=[""])
+@pytest.mark.parametrize("service", [{"simulator_port": PORT, "play_wallet": True}], indirect=True, ids=[""])
 @pytest.mark.usefixtures("simulator", "facts", "hooks")
 async def test_every_status_of_every_operation_is_answered_as_described(service: Service) -> None:
     drive = Driver(service)
 
     await refused_of_anybody(drive)
     await signing_in(service, drive)
+    await the_play_wallet(service, drive)
     await sessions_and_tokens(service, drive)
     await the_profile(service, drive)
     await bidding(service, drive)

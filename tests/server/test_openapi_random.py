@@ -117,7 +117,7 @@ def text_of(body: Any) -> Any:
 
 
 @pytest.mark.slow
-@with_settings(sign_in_per_minute=10**6, admins=frozenset({OWNER}))
+@with_settings(sign_in_per_minute=10**6, admins=frozenset({OWNER}), play_wallet=True)
 def test_random_questions_get_described_answers(io_loop: IOLoop, service: Service) -> None:
     drive = Driver(service)
 

@@ -53,7 +53,7 @@ async def test_me_has_every_field(service: Service) -> None:
         },
         "isAdmin": False,
         "subscription": {"plan": "beta", "expiresAt": "2026-11-20T12:00:00.000Z", "status": "active"},
-        "stats": {"taskCount": 0, "maxTasks": 20, "exposure": 0, "maxExposure": 50_000_000},
+        "stats": {"taskCount": 0, "maxTasks": 20, "exposure": 0, "openBids": 0, "maxExposure": 50_000_000},
         "createdAt": "2025-11-20T12:00:00.000Z",
     }
 

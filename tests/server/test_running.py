@@ -326,6 +326,7 @@ async def test_exposure_counts_every_open_order(service: Service) -> None:
         "taskCount": 1,
         "maxTasks": 20,
         "exposure": 10_000 * (1 + 2 + 3 + 4 + 5 + 6),
+        "openBids": 6,
         "maxExposure": 50_000_000,
     }
     assert User.get_by_id(service.user_id).address == OWNER

@@ -1,15 +1,18 @@
 // Wallets as extensions inject them, each with its own interface. Every one signs with ECDSA, or not at all, unless it is
 // asked for BIP-322 in the way that its maker documents: the service then refuses the signature, and the test fails.
 (given) => {
-  const { address, publicKey } = given;
+  const { address, paymentAddress, publicKey } = given;
   const account = { address, publicKey, purpose: "ordinals", addressType: "p2tr", type: "p2tr", symbol: "BTC" };
-  const payment = { address: "bc1q-not-this-one", publicKey, purpose: "payment", addressType: "p2wpkh", type: "p2wpkh" };
+  const payment = { address: paymentAddress, publicKey, purpose: "payment", addressType: "p2wpkh", type: "p2wpkh", symbol: "BTC" };
+  const stacks = { symbol: "STX", address: "SP000000000000000000002Q6VF78", publicKey, purpose: "stacks", addressType: "stacks" };
+  const mine = [address, paymentAddress];
   const refusal = (code) => Object.assign(new Error("User rejected the request."), { code });
   const ecdsa = btoa(String.fromCharCode(31, ...new Array(64).fill(7)));
 
-  const signed = async (message, asked) => {
+  const signed = async (message, isAsked, who = address) => {
     if (given.refuses) throw refusal(4001);
-    return asked ? window.personSigns(message) : ecdsa;
+    await new Promise((resolve) => setTimeout(resolve, given.holdsMs));
+    return isAsked && !given.isOld ? window.personSigns(message, who) : ecdsa;
   };
   const answered = async (make) => {
     try {
@@ -43,22 +46,29 @@
     },
     xverse() {
       const request = (method, params) => answered(async () => {
-        if (method === "getAccounts") return [payment, account].filter((each) => params.purposes.includes(each.purpose));
-        if (method === "getAddresses") return { addresses: [payment, account] };
-        if (method === "wallet_connect") return { addresses: [payment, account] };
+        const of = (purposes) => [stacks, payment, account].filter((each) => purposes.includes(each.purpose));
+        if (method === "getAccounts") return of(params.purposes);
+        if (method === "getAddresses") return { addresses: of(params.purposes) };
+        if (method === "wallet_connect") return { addresses: of(params?.addresses || ["ordinals", "payment", "stacks"]) };
         if (method !== "signMessage") throw new Error(`no method ${method}`);
-        if (params.address !== address) throw new Error("not an address of this wallet");
-        return { address, signature: await signed(params.message, params.protocol === "BIP322"), messageHash: "" };
+        if (!mine.includes(params.address)) throw new Error("not an address of this wallet");
+        const signature = await signed(params.message, params.protocol === "BIP322", params.address);
+        return { address: params.address, signature, messageHash: "" };
       });
       window.XverseProviders = { BitcoinProvider: { request } };
       window.BitcoinProvider = window.XverseProviders.BitcoinProvider;
+      window.btc_providers = [
+        { id: "OtherProvider", name: "Another wallet", icon: "", methods: ["getAddresses"] },
+        { id: "XverseProviders.BitcoinProvider", name: "Xverse Wallet", icon: "", methods: ["wallet_connect", "signMessage"] },
+      ];
     },
     leather() {
       const request = async (method, params) => {
         const answer = await answered(async () => {
-          if (method === "getAddresses") return { addresses: [payment, account] };
+          if (method === "getAddresses") return { addresses: [stacks, payment, account] };
           if (method !== "signMessage") throw new Error(`no method ${method}`);
-          return { address, signature: await signed(params.message, params.paymentType === "p2tr") };
+          const who = params.paymentType === "p2tr" ? address : paymentAddress; // p2wpkh is what it takes by itself
+          return { address: who, signature: await signed(params.message, params.type === "bip322", who) };
         });
         if (answer.error) throw answer; // its promise is refused with the whole answer
         return answer;
@@ -72,15 +82,26 @@
           requestAccounts: async () => [payment, account],
           signMessage: async (who, message) => {
             if (!(message instanceof Uint8Array)) throw new Error("the message must be bytes");
-            if (who !== address) throw new Error("not an address of this wallet");
+            if (!mine.includes(who)) throw new Error("not an address of this wallet");
             const text = new TextDecoder().decode(message);
-            return { signature: bytes(await signed(text, true)), signedMessage: message };
+            return { signature: bytes(await signed(text, true, who)), signedMessage: message };
           },
         },
       };
     },
   };
-  // Extensions inject when they are ready, which may be after the page.
-  if (given.afterMs) setTimeout(inject[given.wallet], given.afterMs);
+  // Extensions inject when they are ready, which may be after the page; then it is noted what the page showed without it.
+  const injectSoon = () => setTimeout(() => {
+    window.shownBefore = given.onceSeen ? [...document.querySelectorAll(given.onceSeen)].map((each) => each.textContent) : [];
+    inject[given.wallet]();
+  }, given.afterMs);
+  if (given.onceSeen) {
+    const observer = new MutationObserver(() => {
+      if (!document.querySelector(given.onceSeen)) return;
+      observer.disconnect();
+      injectSoon();
+    });
+    observer.observe(document, { childList: true, subtree: true });
+  } else if (given.afterMs) injectSoon();
   else inject[given.wallet]();
 }

@@ -1,4 +1,4 @@
-"""What every screen stands on: whose answer is shown, which tab leads, what the clock goes by, and what is never lost."""
+"""What every screen stands on: whose answer is shown, which tab leads, what the clock goes by, what is never lost."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def test_the_clock_does_not_go_by_what_the_browser_kept(quiet: Page) -> None:
 
 def test_an_answer_that_breaks_off_is_told_as_one_that_did_not_come(quiet: Page) -> None:
     quiet.route("**/api/broken", lambda route: route.fulfill(content_type="application/json", body='{"half": '))
-    assert quiet.evaluate("import('/web/js/api.js').then(({ get }) => get('/broken')).catch(({ status }) => status)") == 0
+    status = "import('/web/js/api.js').then(({ get }) => get('/broken')).catch(({ status }) => status)"
+    assert quiet.evaluate(status) == 0
 
 
 def test_a_tab_that_takes_over_goes_on_where_the_former_one_was(visitor: Visitor, person: Person) -> None:
@@ -202,3 +203,14 @@ def test_a_screen_that_cannot_be_drawn_leaves_the_brake(visitor: Visitor, person
     expect(page.get_by_role("radio", name="Halt")).to_be_enabled()
     page.get_by_role("link", name="Venues").click()
     expect(page.get_by_role("heading", level=1, name="Venues")).to_be_visible()
+
+
+def test_a_limit_that_cannot_be_read_is_not_no_limit(visitor: Visitor, person: Person) -> None:
+    visitor.give_token(person)
+    page = visitor.open("#/settings?tab=limits")
+    page.get_by_role("button", name="New budget").click()
+    page.get_by_label("Name").fill("small")
+    page.locator("form").last.get_by_role("textbox").nth(1).fill("a million")
+    page.locator("form").last.get_by_role("button").last.click()
+    page.wait_for_timeout(500)
+    assert person.ok("GET", "/api/budgets") == []

@@ -51,9 +51,14 @@ class Person(Trader):
     def token(self) -> str:
         return str(self.session.headers["Authorization"]).removeprefix("Bearer ")
 
-    def signature(self, message: str) -> str:
-        """Signs as a wallet does that was asked for BIP-322."""
-        return sign_message(self.key, "p2tr", message)
+    @property
+    def payment_address(self) -> str:
+        """The wallet's address for coins, beside that for items."""
+        return str(script.p2wpkh(self.key.get_public_key()).address())
+
+    def signature(self, message: str, address: str = "") -> str:
+        """Signs as a wallet does that was asked for BIP-322, for the Taproot address unless it is told the other."""
+        return sign_message(self.key, "p2wpkh" if address == self.payment_address else "p2tr", message)
 
     def sign_in(self) -> Person:
         challenge = self.ok("POST", "/api/auth/challenge", {"address": self.address})
@@ -125,18 +130,35 @@ class Visitor:
         self.page.goto("/healthz")
         self.page.evaluate("([key, token]) => sessionStorage.setItem(key, token)", [_TOKEN_KEY, person.token])
 
-    def install(self, wallet: str, person: Person, *, refuses: bool = False, after_ms: int = 0) -> None:
+    def install(
+        self,
+        wallet: str,
+        person: Person,
+        *,
+        refuses: bool = False,
+        after_ms: int = 0,
+        once_seen: str = "",
+        holds_ms: int = 0,
+        is_old: bool = False,
+        signer: Person | None = None,
+    ) -> None:
         """Gives the browser a wallet with `person`'s key, which really signs; not within a page that is open already.
 
-        It gives a signature of another kind, like the real one, unless it is asked for BIP-322 in its own way.
+        It gives a signature of another kind, like the real one, unless it is asked for BIP-322 in its own way; an old
+        one (`is_old`) always does. It comes `after_ms`, counted from when the page shows what `once_seen` selects if
+        that is given (`shownBefore` are then the texts of it), takes `holds_ms` to sign, and has the key of `signer`.
         """
-        self.context.expose_function("personSigns", person.signature)
+        self.context.expose_function("personSigns", (signer or person).signature)
         given = {
             "wallet": wallet,
             "address": person.address,
+            "paymentAddress": person.payment_address,
             "publicKey": person.public_key,
             "refuses": refuses,
             "afterMs": after_ms,
+            "onceSeen": once_seen,
+            "holdsMs": holds_ms,
+            "isOld": is_old,
         }
         self.context.add_init_script(f"({_WALLETS.read_text()})({json.dumps(given)})")
 

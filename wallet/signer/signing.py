@@ -1,4 +1,4 @@
-"""BIP-322 simple signatures of our own keys (P2WPKH, and P2TR by key path), for the signer process only.
+"""BIP-322 simple signatures of our own keys (P2WPKH, and P2TR by key path), for the signer and practice keys only.
 
 Only SIGHASH_ALL (P2WPKH) and SIGHASH_DEFAULT (P2TR) are made: embit 0.8.0 computes a wrong taproot digest for
 ANYONECANPAY and SINGLE.

@@ -9,24 +9,29 @@ const LONGEST_WAIT_MS = 15_000;
 const SILENT_MS = 25_000; // the server says a word every ten seconds
 const POLL_MS = 5_000;
 const AGAIN_MS = 1_000;
+// All but cycles, of which there are so many that nothing else would be left.
+const TOLD = "fill,sold,listed,outbid_limited,error,recovered,halted,control,quota,plan_expiring,worker_dead,daily,task,order,listing,wallet";
 
-/** Tasks that something on the screen shows closely, with how many do: their decisions are read as they come. */
-const watched = new Map();
+/** What something on the screen shows closely: these tasks' decisions are read as they come. */
+const watched = new Set();
 
-/** Has a task's decisions read while a part shows them; returns the end of it. */
-export function watch(id, { kind = "tasks", moments = false } = {}) {
-  const key = `${kind}/${id}/${moments}`;
-  watched.set(key, (watched.get(key) || 0) + 1);
-  refresh(kind, id, moments);
-  return () => {
-    watched.set(key, watched.get(key) - 1);
-    if (watched.get(key) <= 0) watched.delete(key);
-  };
+/** Has a task's decisions read while a part shows them, the last `cycles` of them; returns the end of it. */
+export function watch(id, { kind = "tasks", moments = false, cycles = 60 } = {}) {
+  const wish = { id, kind, moments, cycles };
+  watched.add(wish);
+  refresh(wish);
+  return () => watched.delete(wish);
 }
 
-function refresh(kind, id, moments) {
-  soon(`cycles ${kind} ${id}`, () => store.readCycles(id, kind));
-  if (moments && kind === "tasks") soon(`moment ${id}`, () => store.readMoment(id));
+/** Ids of tasks that are being deleted: nothing more is asked of them. */
+export const leaving = new Set();
+
+function refresh(wish) {
+  const { id, kind, moments, cycles } = wish;
+  const isWatched = () => [...watched].some((each) => each.id === id);
+  const unlessGone = (read) => async () => isWatched() && !leaving.has(id) && read();
+  soon(`${cycles} cycles of ${id}`, unlessGone(() => store.readCycles(id, kind, cycles)));
+  if (moments && kind === "tasks") soon(`moment of ${id}`, unlessGone(() => store.readMoment(id)));
 }
 
 /** Parts may want every event: returns the end of it. */
@@ -60,7 +65,7 @@ function take(event) {
   const isListing = store.listingIds.peek()?.includes(told.task);
   batch(() => {
     alive();
-    store.feed.value = [told, ...store.feed.peek()].slice(0, 100);
+    if (event.event !== "cycle" || told.data.error) store.feed.value = [told, ...store.feed.peek()].slice(0, 100);
     const place = isListing ? store.listingOf(told.task) : store.taskOf(told.task);
     if (event.event === "cycle" && place.peek()) {
       const time = Date.parse(told.at) / 1000;
@@ -70,11 +75,8 @@ function take(event) {
   });
   for (const listener of listeners) listener(told);
   if (event.event === "cycle") {
-    const kind = isListing ? "autolist" : "tasks";
     if (told.data.error) soon("lists", readLists);
-    for (const moments of [true, false]) {
-      if (watched.has(`${kind}/${told.task}/${moments}`)) refresh(kind, told.task, moments);
-    }
+    for (const wish of watched) if (wish.id === told.task) refresh(wish);
   } else if (["task", "fill", "sold", "listed", "listing", "worker_dead", "error", "recovered"].includes(event.event)) {
     soon("lists", readLists);
   }
@@ -157,7 +159,7 @@ async function poll(abort) {
       await readAllOnce(abort);
       store.link.value = "polling";
       store.quietly(fillFeed());
-      for (const key of watched.keys()) refresh(...key.split("/").map((part, i) => [part, Number(part), part === "true"][i]));
+      watched.forEach(refresh);
     } catch {
       store.link.value = "offline";
     }
@@ -171,7 +173,7 @@ async function readAllOnce(abort) {
 }
 
 async function fillFeed() {
-  const { events } = await get("/events?wait=0&limit=100");
+  const { events } = await get(`/events?wait=0&limit=100&events=${TOLD}`);
   const known = new Set(store.feed.peek().map((each) => each.id));
   const all = [...store.feed.peek(), ...events.filter((each) => !known.has(each.id))];
   store.feed.value = all.sort((one, other) => other.id - one.id).slice(0, 100);

@@ -11,10 +11,15 @@ function read() {
 
 const scrolled = new Map();
 let shown = location.hash;
+let mayLeave = null;
 // What the browser remembers of a place that was seen: a link leads to a place without it, going back does not.
 const SEEN = { isSeen: true };
 history.replaceState(SEEN, "");
 addEventListener("hashchange", () => {
+  if (mayLeave && read().path !== place.peek().path) {
+    askToLeave();
+    return;
+  }
   const isBack = history.state?.isSeen === true;
   history.replaceState(SEEN, "");
   scrolled.set(shown, scrollY);
@@ -29,6 +34,22 @@ addEventListener("hashchange", () => {
     });
   }
 });
+
+/** Has `may` asked, which promises a yes or no, before this place is left; returns a function that ends that. */
+export function holdPlace(may) {
+  mayLeave = may;
+  return () => {
+    if (mayLeave === may) mayLeave = null;
+  };
+}
+
+async function askToLeave() {
+  const wanted = location.hash;
+  history.replaceState(SEEN, "", shown);
+  if (!(await mayLeave())) return;
+  mayLeave = null;
+  location.hash = wanted;
+}
 
 const written = (path, query) => {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");

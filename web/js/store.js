@@ -12,8 +12,13 @@ export const venues = signal(null);
 export const taskIds = signal(null);
 export const listingIds = signal(null);
 
-/** Newest events first, at most 100. */
+/** Fills of today's real bids, newest first; null until they are known. */
+export const fillsToday = signal(null);
+
+/** Newest events first, at most 100: all but the cycles that went well. */
 export const feed = signal([]);
+
+const MOST_CYCLES = 60;
 
 /** "connecting", "live", "polling" (where tabs cannot share a stream) or "offline". */
 export const link = signal("connecting");
@@ -27,7 +32,8 @@ function serverSeconds() {
   return (Date.now() + clockAheadMs.peek()) / 1000;
 }
 
-const stores = { task: new Map(), listing: new Map(), moment: new Map(), cycles: new Map() };
+const KINDS = ["task", "listing", "moment", "cycles", "series", "book"];
+const stores = Object.fromEntries(KINDS.map((kind) => [kind, new Map()]));
 const one = (kind, id) => {
   if (!stores[kind].has(id)) stores[kind].set(id, signal(null));
   return stores[kind].get(id);
@@ -38,6 +44,16 @@ export const taskOf = (id) => one("task", id);
 export const listingOf = (id) => one("listing", id);
 export const momentOf = (id) => one("moment", id);
 export const cyclesOf = (id) => one("cycles", id);
+
+/** The newest cycle of a task of either kind: null where there was none, undefined while it is not read. */
+export function lastCycleOf(id) {
+  const known = cyclesOf(id).value;
+  return known ? known.at(-1) ?? null : undefined;
+}
+
+/** Signals by id: a task's last hours in numbers; the bids of others, where its decisions do not read them. */
+export const seriesOf = (id) => one("series", id);
+export const bookOf = (id) => one("book", id);
 
 /** All that is in the lists, as values. */
 export const tasks = computed(() => taskIds.value && taskIds.value.map((id) => taskOf(id).value).filter(Boolean));
@@ -71,6 +87,11 @@ export const readVenues = async () => (venues.value = await get("/venues"));
 export const readTasks = async () => keep("task", await get("/tasks"), taskIds);
 export const readListings = async () => keep("listing", await get("/autolist"), listingIds);
 
+/** Takes deleted tasks out of the list before it is read again: nothing asks for them any more. */
+export function dropTasks(ids) {
+  if (taskIds.peek()) taskIds.value = taskIds.peek().filter((id) => !ids.includes(id));
+}
+
 export async function readTask(id) {
   taskOf(id).value = await get(`/tasks/${id}`);
 }
@@ -84,8 +105,24 @@ export async function readMoment(id) {
   momentOf(id).value = await get(`/tasks/${id}/at?time=${new Date(serverSeconds() * 1000 - 500).toISOString()}`);
 }
 
-export async function readCycles(id, kind = "tasks", limit = 60) {
-  cyclesOf(id).value = (await get(`/${kind}/${id}/cycles?limit=${limit}`)).reverse();
+/** Reads the last cycles; older ones that are known stay, as many as anything shows. */
+export async function readCycles(id, kind = "tasks", limit = MOST_CYCLES) {
+  const read = (await get(`/${kind}/${id}/cycles?limit=${limit}`)).reverse();
+  const known = (cyclesOf(id).peek() || []).filter((each) => read.length && each.time < read[0].time);
+  cyclesOf(id).value = [...known, ...read].slice(-MOST_CYCLES);
+}
+
+/** Reads the last hours of a task of either kind, a number a minute. */
+export async function readSeries(id, kind = "tasks", hours = 3) {
+  const from = new Date((serverSeconds() - hours * 3600) * 1000).toISOString();
+  seriesOf(id).value = await get(`/${kind}/${id}/series?step=minute&from=${from}`);
+}
+
+/** Reads which bids were filled since midnight of this place, at most 500 of them. */
+export async function readFillsToday() {
+  const midnight = new Date(serverSeconds() * 1000).setHours(0, 0, 0, 0);
+  const { fills } = await get(`/fills?side=buy&limit=500&from=${new Date(midnight).toISOString()}`);
+  fillsToday.value = fills.filter((each) => !each.dryRun);
 }
 
 /** Reads everything that every screen needs; what only some show may fail by itself. */
@@ -113,7 +150,7 @@ effect(() => {
 /** Forgets everything, when somebody signs out. */
 export function forgetAll() {
   batch(() => {
-    for (const each of [me, wallet, control, taskIds, listingIds, venues]) each.value = null;
+    for (const each of [me, wallet, control, taskIds, listingIds, venues, fillsToday]) each.value = null;
     for (const kept of Object.values(stores)) kept.clear();
     feed.value = [];
   });

@@ -13,6 +13,9 @@ from strategy.journal_format import Encoder
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 5_000_000  # for each of two files: the newer one and the older one
+# A run of lines that need each other ends when they take so many times the room of the one they begin with: to read a
+# line takes those of its run, and to begin anew costs a ninth of the file at most.
+RUN = 8
 
 
 class Journal:
@@ -26,6 +29,7 @@ class Journal:
         self._max_bytes = max_bytes
         self._encoder = Encoder()
         self._is_failing = False
+        self._first_bytes = self._later_bytes = 0  # of the run that is being written
 
     def write(self, entry: Entry) -> None:
         """Appends one entry. One that cannot be written is left out, with one log line until it can be again."""
@@ -44,14 +48,14 @@ class Journal:
 
     def _append(self, path: Path, entry: Entry) -> None:
         size = path.stat().st_size if path.exists() else 0
-        if size == 0:
-            self._encoder.forget()  # another file, or an emptied one
+        if size == 0 or self._later_bytes >= RUN * self._first_bytes:
+            self._encoder.forget()  # another file, an emptied one, or the next run
         begins = self._encoder.is_at_beginning
         line = f"{self._encoder.line(entry)}\n".encode()
         if size and size + len(line) >= self._max_bytes:
             path.replace(older(path))
             self._encoder.forget()
-            size, line = 0, f"{self._encoder.line(entry)}\n".encode()
+            begins, size, line = True, 0, f"{self._encoder.line(entry)}\n".encode()
         fd = _opened(path)
         try:
             # The last writer may have been killed within a line.
@@ -59,6 +63,9 @@ class Journal:
             _write_whole(fd, b"\n" + line if is_torn else line, size)
         finally:
             os.close(fd)
+        self._first_bytes, self._later_bytes = (
+            (len(line), 0) if begins else (self._first_bytes, self._later_bytes + len(line))
+        )
 
 
 def _opened(path: Path) -> int:

@@ -4,30 +4,26 @@ import { html } from "../html.js";
 import { amount } from "../format.js";
 import { useAct } from "../load.js";
 import { t } from "../texts.js";
-import { control, link, me, setControl, tasks } from "../store.js";
+import { control, link, me, readProfile, setControl, tasks } from "../store.js";
 import { confirmed } from "./dialog.js";
 import { wordsOf } from "./states.js";
 import { toast } from "./toast.js";
 
 const STATES = ["run", "reduce", "halt"];
+const LONGEST_LOOK_MS = 1000; // who wants to halt does not wait for a number
 
-/** What halting takes off the market, as the last look knows it. */
-function atStake() {
-  const real = (tasks.value || []).filter((task) => !task.config.dryRun);
-  const bids = real.reduce((sum, task) => sum + (openBidsOf(task) || 0), 0);
-  return { bids, total: amount(me.value?.stats.exposure) };
+/** What halting takes off the market: as the ledger has it now, else as it was last known. */
+async function atStake() {
+  await Promise.race([readProfile().catch(() => {}), new Promise((resolve) => setTimeout(resolve, LONGEST_LOOK_MS))]);
+  const { stats } = me.value || {};
+  return stats ? t("brake.halt.what", { bids: stats.openBids, total: amount(stats.exposure) }) : t("brake.halt.unknown");
 }
-
-const openBidsOf = (task) => {
-  const words = /placed (\d+), kept (\d+)(?:, left (\d+))?/.exec(task.isRunning ? task.lastCycle?.action || "" : "");
-  return words ? words.slice(1).reduce((sum, each) => sum + Number(each || 0), 0) : 0;
-};
 
 /** Asks first where bids would go; opened by the key, too. */
 export async function brakeTo(to) {
   const before = control.value?.user.state || "run";
   if (to === before) return;
-  if (to === "halt" && !(await confirmed({ title: t("brake.halt.title"), lines: [t("brake.halt.what", atStake()), t("brake.halt.then")], act: t("brake.halt.do") }))) return;
+  if (to === "halt" && !(await confirmed({ title: t("brake.halt.title"), lines: [await atStake(), t("brake.halt.then")], act: t("brake.halt.do") }))) return;
   try {
     await setControl({ scope: "user", state: to });
     if (to !== "halt") {

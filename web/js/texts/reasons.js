@@ -161,8 +161,14 @@ export function markOf(code) {
   return { title, why };
 }
 
-/** {title, why} of what went wrong, by its code; the server's words where there is none. */
+/** The server's words as a sentence for people. */
+export function spoken(words) {
+  const said = (words || "").replace(/^failed to /, "could not ");
+  return said.slice(0, 1).toUpperCase() + said.slice(1);
+}
+
+/** {title, why} of what went wrong, by its code; the server's words where no code says more than they do. */
 export function faultOf(task) {
-  const [title, why] = FAULTS[task.lastErrorCode] || [task.lastError, ""];
+  const [title, why] = (task.lastErrorCode !== "other" && FAULTS[task.lastErrorCode]) || [spoken(task.lastError), ""];
   return { title, why };
 }

@@ -29,6 +29,7 @@ define({
   "brake.halt.title": "Halt everything?",
   "brake.halt.what": ({ bids, total }) =>
     bids ? `Takes ${bids} ${plural(bids, { one: "bid", other: "bids" })} of ${total} off the market.` : "No bid is on the market now.",
+  "brake.halt.unknown": "Takes all your bids off the market.",
   "brake.halt.then": "Listings stay. Nothing is placed until you choose Run.",
   "brake.halt.do": "Halt",
   "brake.reduced": "Reduce: bids may be cancelled or lowered, none is placed or raised.",

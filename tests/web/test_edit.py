@@ -1,0 +1,227 @@
+"""The form of a task: its plan is what is then placed, refusals land at their fields, and nothing typed is lost."""
+
+from __future__ import annotations
+
+import secrets
+from decimal import Decimal
+from typing import Any
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.e2e.installation import Installation, until
+from tests.web.visitor import Person, Visitor
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def opened(visitor: Visitor, person: Person, route: str) -> Page:
+    """Opens a route as `person` sees it."""
+    visitor.give_token(person)
+    visitor.allow(r"favicon|screens/(task|overview|signin)\.js|css/(task|overview|signin)\.css")
+    return visitor.open(route)
+
+
+def collection(service: Installation, floor: int) -> str:
+    """Makes a collection of this test's own; returns its slug."""
+    slug = f"form-{secrets.token_hex(4)}"
+    bids = [{"price": floor * 7 // 10}, {"price": floor // 2}]
+    service.put_collection(slug, [floor, floor + 50_000, floor + 90_000], bids=bids)
+    return slug
+
+
+def field(page: Page, name: str) -> Locator:
+    return page.locator(f"[name='{name}']")
+
+
+def plan_of(page: Page, bids: int) -> list[int]:
+    """Prices of so many bids that the plan shows, the highest first; it must be of the values in the form."""
+    expect(page.locator(".rungs .own")).to_have_count(bids)
+    expect(page.locator(".plan.is-old-plan, .plan[aria-busy='true']")).to_have_count(0)
+    prices = page.locator(".rungs .own .rung-price").all_inner_texts()
+    return sorted((int(price.replace(",", "")) for price in prices), reverse=True)
+
+
+def stored_task(person: Person, slug: str, **more: Any) -> int:
+    config = {"bidPercentLow": 0.5, "bidPercentHigh": 0.8, "bidCount": 2, "hardcapSats": 900_000, **more}
+    return person.task(slug=slug, **config)
+
+
+def standing(person: Person, task: int) -> list[int]:
+    orders = person.ok("GET", f"/api/tasks/{task}/orders")["orders"]
+    return sorted((each["price"] for each in orders if each["state"] == "live"), reverse=True)
+
+
+def test_what_the_plan_shows_is_placed(service: Installation, visitor: Visitor, person: Person) -> None:
+    slug, page = collection(service, 1_000_000), opened(visitor, person, "#/new")
+    field(page, "slug").fill(slug)
+    # Until a cap is written, the cheapest one for sale is it.
+    expect(field(page, "hardcapSats")).to_have_value("1,000,000")
+    field(page, "bidPercentLow").fill("60")
+    field(page, "bidPercentHigh").fill("92.5")
+    field(page, "bidCount").fill("4")
+    field(page, "maxBidTotal").fill("2600000")
+    expect(field(page, "maxBidTotal")).to_have_value("2,600,000")
+    expect(page.locator(".rungs li")).to_have_count(4)
+    expect(page.locator(".plan-notes")).to_contain_text("The total is 2,600,000 sats.")
+    planned = plan_of(page, 3)
+    assert planned[0] == 925_000
+
+    page.get_by_role("button", name="Save and start").dblclick()
+
+    until(lambda: person.ok("GET", "/api/tasks"), "the task")
+    [task] = person.ok("GET", "/api/tasks")
+    expect(page).to_have_url(f"{service.url}/#/tasks/{task['id']}")
+    until(lambda: standing(person, task["id"]) == planned, f"bids at {planned}")
+    sent = [each for each in visitor.requests if each.method == "POST" and each.url.endswith("/api/tasks")]
+    assert len(sent) == 1
+    assert page.evaluate("Object.keys(sessionStorage).filter((key) => key.startsWith('draft'))") == []
+
+
+def test_a_field_left_alone_is_as_the_server_fills_it_in(
+    service: Installation, visitor: Visitor, person: Person
+) -> None:
+    page = opened(visitor, person, "#/new")
+    expect(field(page, "slug")).to_be_visible()
+    shown = page.evaluate("import('/web/js/screens/edit/defaults.js').then((module) => module.DEFAULTS)")
+
+    config = person.get(person.task(slug=collection(service, 500_000), bidMode="fixed"))["config"]
+
+    assert {**shown, "slug": config["slug"], "bidMode": "fixed"} == config
+
+
+def test_an_edit_says_what_is_cancelled_and_what_it_was(
+    service: Installation, visitor: Visitor, person: Person
+) -> None:
+    task = stored_task(person, collection(service, 1_000_000))
+    person.start(task)
+    until(lambda: len(standing(person, task)) == 2, "two bids")
+
+    page = opened(visitor, person, f"#/tasks/{task}/edit?bidPercentHigh=0.7&bidCount=1")
+
+    expect(field(page, "bidPercentHigh")).to_have_value("70")
+    expect(page.locator(".changes li")).to_have_text(["Highest bid 80 % → 70 %", "Bids at a time 2 → 1"])
+    expect(page.locator(".edit-sum")).to_contain_text("cancelled")
+    changed = {"taskId": task, "bidPercentHigh": 0.7, "bidCount": 1}
+    cancels = len(person.ok("POST", "/api/tasks/preview", changed)["cancels"])
+    assert cancels
+    expect(page.locator(".edit-sum")).to_contain_text(f"{cancels} bid")
+    page.get_by_role("button", name="Save", exact=True).click()
+    until(lambda: person.get(task)["config"]["bidPercentHigh"] == 0.7, "the change")
+    assert person.get(task)["config"]["bidPercentLow"] == 0.5
+
+
+def test_a_refusal_is_said_at_its_field(visitor: Visitor, person: Person, service: Installation) -> None:
+    visitor.allow(r"console: .* 40[04] ")
+    page = opened(visitor, person, "#/new")
+    field(page, "slug").fill(collection(service, 400_000))
+    field(page, "bidPercentLow").fill("95")
+
+    fault = page.locator(".field.faulty").filter(has=field(page, "bidPercentLow"))
+    expect(fault.get_by_role("alert")).to_have_text("Must not be above the high end")
+    expect(field(page, "bidPercentLow")).to_have_attribute("aria-invalid", "true")
+
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Nothing was saved. 1 field above needs another value.")).to_be_visible()
+    expect(field(page, "bidPercentLow")).to_have_value("95")
+
+
+def test_what_was_typed_is_back_after_the_session_ended(
+    visitor: Visitor, person: Person, service: Installation
+) -> None:
+    visitor.allow(r"console: .* 40[14] ")
+    task = stored_task(person, collection(service, 700_000))
+    page = opened(visitor, person, f"#/tasks/{task}/edit")
+    field(page, "bidCount").fill("7")
+    plan_of(page, 7)
+
+    person.call("POST", "/api/auth/logout")
+    field(page, "maxBidTotal").fill("5000000")
+    expect(page.locator(".edit-form")).to_have_count(0)
+    person.sign_in()
+    page.evaluate("(token) => sessionStorage.setItem('token', token)", person.token)
+    page.reload()
+
+    expect(field(page, "bidCount")).to_have_value("7")
+    expect(field(page, "maxBidTotal")).to_have_value("5,000,000")
+    expect(page.get_by_text("What you typed before is back.")).to_be_visible()
+    assert person.get(task)["config"]["bidCount"] == 2
+
+
+def test_a_start_asks_where_a_figure_stands_out_and_a_lost_answer_keeps_the_form(
+    service: Installation, visitor: Visitor, person: Person
+) -> None:
+    visitor.allow(r"console: .* net::ERR_")
+    page = opened(visitor, person, "#/new")
+    field(page, "slug").fill(collection(service, 800_000))
+    field(page, "hardcapSats").fill("1200000")
+    plan_of(page, 5)
+    page.get_by_role("button", name="Save and start").click()
+    expect(page.get_by_role("dialog")).to_contain_text("1,200,000 sats is 150 % of the floor of 800,000 sats")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    assert person.ok("GET", "/api/tasks") == []
+
+    page.route("**/api/tasks", lambda route: route.abort())
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("It is not known whether anything was changed")).to_be_visible()
+    expect(field(page, "hardcapSats")).to_have_value("1,200,000")
+
+
+def test_leaving_asks_and_staying_keeps_what_is_typed(visitor: Visitor, person: Person, service: Installation) -> None:
+    task = stored_task(person, collection(service, 700_000))
+    page = opened(visitor, person, f"#/tasks/{task}/edit")
+    field(page, "bidCount").fill("6")
+    page.locator(".side").get_by_role("link", name="Wallet").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(field(page, "bidCount")).to_have_value("6")
+    assert page.url.endswith(f"#/tasks/{task}/edit")
+
+    page.locator(".side").get_by_role("link", name="Wallet").click()
+    page.get_by_role("dialog").get_by_role("button", name="Leave").click()
+    expect(page).to_have_url(f"{service.url}/#/wallet")
+
+
+def test_a_hostile_name_is_text(visitor: Visitor, person: Person) -> None:
+    visitor.allow(r"console: .* 40[04] ")
+    person.ok("POST", "/api/presets", {"name": HOSTILE, "config": {"hardcapSats": 5000, "tags": [HOSTILE]}})
+    page = opened(visitor, person, "#/new")
+    expect(page.get_by_label("Begin with a preset")).to_contain_text(HOSTILE)
+    page.get_by_label("Begin with a preset").select_option(label=HOSTILE)
+    field(page, "slug").fill(HOSTILE)
+
+    expect(page.locator(".field.faulty").filter(has=field(page, "slug"))).to_contain_text("Must be letters")
+    expect(field(page, "tags")).to_have_value(HOSTILE)
+    assert page.locator("img").count() == 0
+
+
+def test_sats_are_grouped_as_typed_and_bitcoin_is_shown_before_it_is_taken(visitor: Visitor, person: Person) -> None:
+    page = opened(visitor, person, "#/new")
+    cap = field(page, "hardcapSats")
+    cap.fill("1234")
+    expect(cap).to_have_value("1,234")
+    cap.press("Home")
+    cap.press("ArrowRight")
+    cap.press_sequentially("99")
+    expect(cap).to_have_value("199,234")
+
+    cap.fill("0.05 btc")
+    expect(page.get_by_text("That is 5,000,000 sats.")).to_be_visible()
+    expect(cap).to_have_value("0.05 btc")
+    cap.press("Enter")
+    expect(cap).to_have_value("5,000,000")
+
+    cap.fill("1.5")
+    expect(page.get_by_text("Write whole sats")).to_be_visible()
+
+
+def test_a_fraction_is_what_its_digits_say(service: Installation, visitor: Visitor, person: Person) -> None:
+    page = opened(visitor, person, "#/new")
+    bodies: list[dict[str, Any]] = []
+    page.on("request", lambda each: bodies.append(each.post_data_json) if "preview" in each.url else None)
+    field(page, "slug").fill(collection(service, 1_000_000))
+    for typed in ("7", "28.9", "57.07", "0.1"):
+        field(page, "bidPercentLow").fill(typed)
+        until(lambda typed=typed: page.evaluate("1") and bodies and _low(bodies[-1]) == typed, f"a plan with {typed} %")
+
+
+def _low(body: dict[str, Any]) -> str:
+    return str((Decimal(repr(body.get("bidPercentLow", 0.15))) * 100).normalize())

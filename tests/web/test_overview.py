@@ -1,0 +1,211 @@
+"""The overview and the list of bids, on a real installation: they show what /api says, and say at once what happens."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.e2e.installation import Installation, installation, until
+from tests.web.visitor import NARROW, Person, Visitor, visiting
+
+# Two seconds is what a person may wait after a cycle; the machine of a test has others to serve.
+SOON_S = 2.0
+PATIENT = 5.0
+LADDER = {"bidMode": "fixed", "bidFixedLow": 50_000, "bidFixedHigh": 80_000, "bidCount": 2, "loopSeconds": 5}
+CONFIG = {**LADDER, "hardcapSats": 200_000, "minAgeSeconds": 0, "pauseAfterFillSeconds": 0}
+
+
+@pytest.fixture(scope="module")
+def shaky() -> Iterator[Installation]:
+    """An installation whose marketplace and server are made to fail."""
+    with installation() as made:
+        yield made
+
+
+@pytest.fixture
+def person(service: Installation) -> Iterator[Person]:
+    """Somebody whose tasks end with the test, so that they take no calls from those of the next."""
+    made = Person(service).sign_in()
+    yield made
+    made.ok("PUT", "/api/control", {"scope": "user", "state": "halt"})
+    if ids := [task["id"] for task in made.ok("GET", "/api/tasks")]:
+        made.ok("POST", "/api/tasks/actions", {"action": "delete", "ids": ids})
+
+
+def running(person: Person, slug: str, asks: list[int] | None = None, **config: Any) -> int:
+    """Starts a task, and waits until its bids are live."""
+    person.installation.put_collection(slug, asks or [100_000, 101_000])
+    task = person.task(**{"slug": slug, **CONFIG, **config})
+    person.start(task)
+    person.next_cycle(task)
+    return task
+
+
+def row(page: Page, slug: str) -> Locator:
+    return page.locator(".task-row", has_text=slug)
+
+
+def said_soon(person: Person, task: int, happened: str, shown: Locator) -> float:
+    """Waits until /api tells of something, and then for the screen to say it, soon; returns after how many seconds."""
+
+    def told() -> str:
+        found = person.get(task)
+        return f"{found['lastCycle']} {found['lastErrorCode']}"
+
+    until(lambda: re.search(happened, told()), happened)
+    begin = time.monotonic()
+    expect(shown).to_be_visible()
+    passed = time.monotonic() - begin
+    print(f"{happened}: on the screen {passed:.2f} s after /api told it")
+    assert passed < SOON_S * PATIENT
+    return passed
+
+
+def test_rows_show_what_the_interface_says(visitor: Visitor, person: Person) -> None:
+    real = running(person, "plain-cats")
+    running(person, "paper-cats", dryRun=True)
+    visitor.give_token(person)
+    page = visitor.open()
+    me, wallet = person.ok("GET", "/api/auth/me"), person.ok("GET", "/api/wallet")
+
+    shown = row(page, "plain-cats")
+    expect(shown.locator(".floor-cell .num")).to_have_text("100,000")
+    expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
+    expect(shown.locator(".sats-cell .num")).to_have_text(f"{sum(person.bids(real)):,}")
+    expect(shown.locator(".strip .own")).to_have_count(2)
+    expect(shown.locator(".place")).to_have_text("#1")
+    expect(row(page, "paper-cats").locator(".sats-cell")).to_contain_text("on paper")
+
+    numbers = page.locator(".number")
+    assert me["stats"]["openBids"] == 2
+    expect(numbers.nth(0)).to_contain_text(f"{me['stats']['exposure']:,}")
+    expect(numbers.nth(1)).to_contain_text(f"{wallet['ifAllFillNow']:,}")
+    expect(numbers.nth(1)).to_contain_text(f"at most, ever: {wallet['worstLoss']:,} sats")
+    expect(numbers.nth(2)).to_contain_text("2 / 2")  # none of those on paper
+    expect(numbers.nth(3)).to_contain_text(f"{wallet['biddingWallet']['balanceSats']:,}")
+    expect(page.locator(".feed")).to_contain_text("2 bids went live, between 50,000 sats and 80,000 sats")
+
+
+def test_outbid_and_fill_are_said(visitor: Visitor, person: Person, service: Installation) -> None:
+    task = running(person, "busy-dogs", bidCount=1, bidFixedLow=60_000, outbidEnabled=True, outbidAmount=1_000)
+    visitor.give_token(person)
+    page = visitor.open()
+    expect(row(page, "busy-dogs").locator(".bids-cell .num")).to_have_text("1 / 1")
+    book = {"asks": [{"price": 100_000}], "bids": [{"price": max(person.bids(task)) + 500}]}
+    service.sim("PUT", "/sim/collections/busy-dogs", book)
+
+    said_soon(person, task, "cancelled 1 .outbid", row(page, "busy-dogs").get_by_text("Outbid"))
+    expect(page.locator(".feed")).to_contain_text("A bid moved from")
+
+    service.sim("POST", "/sim/sell", {"slug": "busy-dogs", "bidId": live_bid(service, "busy-dogs")})
+    said_soon(person, task, "filled 1", row(page, "busy-dogs").get_by_text("1 filled"))
+    expect(page.locator(".feed")).to_contain_text("Bought for")
+    expect(page.locator(".number").nth(2)).to_contain_text("1 fill today")
+
+
+def live_bid(service: Installation, slug: str) -> str:
+    gone = {event["orderId"] for event in service.history(slug=slug) if event["event"] != "accepted"}
+    ours = [event for event in service.history(slug=slug, event="accepted") if event["message"]]
+    return str(next(event["orderId"] for event in ours if event["orderId"] not in gone))
+
+
+def test_a_halt_names_true_numbers_and_is_said(visitor: Visitor, person: Person) -> None:
+    task = running(person, "halted-owls")
+    visitor.give_token(person)
+    page = visitor.open()
+    expect(row(page, "halted-owls").locator(".bids-cell .num")).to_have_text("2 / 2")
+
+    page.get_by_role("radio", name="Halt").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Takes 2 bids of 130,000 sats off the market.")
+    dialog.get_by_role("button", name="Halt").click()
+
+    expect(row(page, "halted-owls").get_by_text("Halted").first).to_be_visible()
+    said_soon(person, task, "control halt", row(page, "halted-owls").locator(".bids-cell", has_text="0 / 2"))
+    expect(page.locator(".feed")).to_contain_text("Halted by you")
+
+
+def test_trouble_of_marketplace_and_server_is_said(browser: Browser, shaky: Installation) -> None:
+    person = Person(shaky).sign_in()
+    task = running(person, "shaky-cats")
+    with visiting(browser, shaky) as visitor:
+        visitor.give_token(person)
+        visitor.allow("status of (429|50[0-9])|net::ERR")
+        page = visitor.open()
+        shown = row(page, "shaky-cats")
+        expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
+
+        shaky.sim("PUT", "/sim/faults", [{"operation": "own_bids", "mode": "rate_429", "count": 3}])
+        said_soon(person, task, "venue_rate_limited", shown.get_by_text("The marketplace asks for a pause"))
+        expect(shown.locator(".state")).to_have_text("Needs a look")
+        shaky.sim("PUT", "/sim/faults", [{"operation": "own_bids", "mode": "cut", "count": 1000}])
+        said_soon(person, task, "venue_unavailable", shown.get_by_text("The marketplace does not answer"))
+        expect(page.locator(".feed")).to_contain_text("The marketplace does not answer")
+
+        for process in shaky.processes("cli.main", "server"):
+            os.kill(process, signal.SIGKILL)
+        expect(page.locator(".banner")).to_contain_text("The server does not answer. Your tasks go on by themselves")
+        expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
+        expect(page.locator(".banner")).to_have_count(0)
+        visitor.check()
+
+
+def test_hostile_words_are_text(visitor: Visitor, person: Person) -> None:
+    evil = '<img src=x onerror="alert(1)">שלום•'
+    person.ok("PATCH", "/api/auth/me", {"displayName": evil[:40]})
+    person.task(**{"slug": "evil-cats", **CONFIG}, tags=[evil[:40], "<b>bold</b>"])
+    person.task(**{"slug": "evil-dogs", **CONFIG, "bidType": "trait", "traitType": "<script>", "traitValue": evil})
+    visitor.give_token(person)
+    for route in ("#/", "#/bids"):
+        page = visitor.open(route)
+        expect(row(page, "evil-cats")).to_contain_text("<b>bold</b>")
+        expect(row(page, "evil-dogs")).to_contain_text("<script>: <img src=x onerror=")
+        assert page.locator("main img, main script, main .task-row b b").count() == 0
+
+
+def test_nothing_to_show_says_what_to_do(browser: Browser, service: Installation, person: Person) -> None:
+    with visiting(browser, service, NARROW) as visitor:
+        visitor.give_token(person)
+        page = visitor.open()
+        expect(page.get_by_text("No task yet")).to_be_visible()
+        expect(page.get_by_text("Nothing is for sale")).to_be_visible()
+        expect(page.get_by_text("Quiet so far")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        visitor.check()
+
+
+def test_bids_are_found_chosen_and_handled_together(visitor: Visitor, person: Person) -> None:
+    for slug in ("one-cat", "two-cats", "one-dog"):
+        person.installation.put_collection(slug, [100_000])
+        person.task(**{"slug": slug, **CONFIG, "dryRun": True})
+    visitor.give_token(person)
+    page = visitor.open("#/bids")
+    page.get_by_role("searchbox").fill("cat")
+    expect(page.locator(".task-row")).to_have_count(2)
+    page.get_by_label("Choose all shown").check()
+    page.get_by_role("button", name="Tags").click()
+    page.get_by_label("Tag to add").fill("meow")
+    page.get_by_role("button", name="Add").click()
+    expect(page.locator(".task-row .label-tag", has_text="meow")).to_have_count(2)
+    assert [task["tags"] for task in person.ok("GET", "/api/tasks")] == [["meow"], ["meow"], []]
+
+    page.get_by_label("Choose all shown").check()
+    page.get_by_role("button", name="Start").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("2 tasks only on paper.")
+    dialog.get_by_role("button", name="Start").click()
+    expect(page.locator(".task-row .state", has_text="On paper")).to_have_count(2)
+
+    page.get_by_label("Choose all shown").check()
+    page.get_by_role("button", name="Delete").click()
+    dialog.get_by_label("Type 2 to go on").fill("2")
+    dialog.get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("2 tasks deleted.")).to_be_visible()
+    assert [task["slug"] for task in person.ok("GET", "/api/tasks")] == ["one-dog"]

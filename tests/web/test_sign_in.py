@@ -1,0 +1,403 @@
+"""Signing in on the page: five wallets that really sign, the play wallet, and everything that may come between."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.e2e.installation import Installation, installation
+from tests.web.visitor import DESKTOP, NARROW, PHONE, Person, Visitor, visiting
+
+NAMES = {"unisat": "UniSat", "xverse": "Xverse", "leather": "Leather", "okx": "OKX Wallet", "phantom": "Phantom"}
+WITH_TWO_ADDRESSES = ("xverse", "leather", "phantom")
+PLACE = "#/more"  # somewhere that is not where the page begins
+CHALLENGE_S, SIGN_INS = 4, 40
+
+
+@pytest.fixture(scope="module")
+def strict() -> Iterator[Installation]:
+    """A practice market with its play wallet for everybody, where nobody is on the list, and time is short."""
+    with installation(
+        BIDKEEPER_PLAY_WALLET="true",
+        BIDKEEPER_WHITELIST="",
+        BIDKEEPER_CHALLENGE_SECONDS=str(CHALLENGE_S),
+        BIDKEEPER_SIGN_IN_PER_MINUTE=str(SIGN_INS),
+    ) as made:
+        yield made
+
+
+@pytest.fixture
+def stranger(service: Installation) -> Person:
+    """Somebody who has never been here."""
+    return Person(service)
+
+
+@pytest.fixture
+def guest(browser: Browser, strict: Installation) -> Iterator[Visitor]:
+    """A browser at the strict installation."""
+    with visiting(browser, strict) as made:
+        yield made
+        made.check()
+
+
+def put_on_the_list(made: Installation, address: str) -> None:
+    command = [sys.executable, "-m", "cli.main", "whitelist", "add", address]
+    subprocess.run(command, env=made.environment, check=True, capture_output=True)
+
+
+def row(page: Page, wallet: str) -> Locator:
+    return page.get_by_role("button", name=NAMES[wallet])
+
+
+def see_signed_in(page: Page) -> None:
+    """Waits for the shell with the place that was asked for before."""
+    expect(page.get_by_role("heading", level=1, name="More")).to_be_visible()
+    assert page.url.endswith(PLACE)
+
+
+def token_in(page: Page, store: str = "sessionStorage") -> str | None:
+    found: str | None = page.evaluate(f"() => {store}.getItem('token')")
+    return found
+
+
+def address_of(visitor: Visitor) -> str:
+    """Returns the address of the session that the page holds."""
+    answer = visitor.context.request.get("/api/auth/me", headers={"Authorization": f"Bearer {token_in(visitor.page)}"})
+    return str(answer.json()["address"])
+
+
+def see_refused(page: Page, title: str, words: str) -> None:
+    note = page.get_by_role("alert")
+    expect(note).to_contain_text(title)
+    expect(note).to_contain_text(words)
+    assert token_in(page) is None
+
+
+@pytest.mark.parametrize("wallet", NAMES)
+def test_each_wallet_signs_in_with_its_address_for_items(visitor: Visitor, stranger: Person, wallet: str) -> None:
+    visitor.install(wallet, stranger)
+    page = visitor.open(PLACE)
+
+    row(page, wallet).click()
+
+    see_signed_in(page)
+    assert address_of(visitor) == stranger.address
+    assert token_in(page, "localStorage") is None
+
+
+@pytest.mark.parametrize("wallet", WITH_TWO_ADDRESSES)
+def test_the_address_for_coins_can_be_chosen_and_is_remembered(visitor: Visitor, stranger: Person, wallet: str) -> None:
+    visitor.install(wallet, stranger)
+    page = visitor.open(PLACE)
+    page.get_by_text("Which address").click()
+    page.get_by_role("button", name="For coins").click()
+    page.reload()
+
+    row(page, wallet).click()
+
+    see_signed_in(page)
+    assert address_of(visitor) == stranger.payment_address
+
+
+@pytest.mark.parametrize("wallet", NAMES)
+def test_a_window_that_is_refused_is_no_fault(visitor: Visitor, stranger: Person, wallet: str) -> None:
+    visitor.install(wallet, stranger, refuses=True)
+    page = visitor.open(PLACE)
+
+    row(page, wallet).click()
+
+    see_refused(page, "Nothing was signed", "Try again whenever you like")
+    expect(row(page, wallet)).to_be_enabled()
+
+
+@pytest.mark.parametrize("wallet", NAMES)
+def test_an_old_wallet_that_signs_otherwise_is_told_what_to_pick(
+    visitor: Visitor, stranger: Person, wallet: str
+) -> None:
+    visitor.allow("status of 401")
+    visitor.install(wallet, stranger, is_old=True)
+    page = visitor.open(PLACE)
+
+    row(page, wallet).click()
+
+    see_refused(page, "signed in an older way", "Pick a Taproot (bc1p…) or native SegWit (bc1q…) address")
+
+
+@pytest.mark.parametrize("wallet", NAMES)
+def test_a_wallet_that_comes_late_is_found(visitor: Visitor, stranger: Person, wallet: str) -> None:
+    visitor.install(wallet, stranger, after_ms=1000, once_seen="a.wallet")
+    page = visitor.open(PLACE)
+
+    row(page, wallet).click()
+
+    see_signed_in(page)
+    before = page.evaluate("() => window.shownBefore")
+    assert [text.endswith("Not found") for text in before] == [True] * len(NAMES)
+
+
+@pytest.mark.parametrize("wallet", ["okx", "phantom"])
+def test_no_other_wallet_is_taken_for_unisat(visitor: Visitor, stranger: Person, wallet: str) -> None:
+    visitor.install(wallet, stranger)
+    page = visitor.open(PLACE)
+
+    expect(row(page, wallet)).to_be_visible()
+    expect(page.get_by_role("button", name="UniSat")).to_have_count(0)
+
+
+def test_xverse_is_asked_for_no_more_than_the_address_that_signs_in(visitor: Visitor, stranger: Person) -> None:
+    visitor.install("xverse", stranger)
+    page = visitor.open(PLACE)
+    page.evaluate(
+        """() => {
+          const it = window.XverseProviders.BitcoinProvider, request = it.request;
+          window.asked = [];
+          it.request = (method, params) => {
+            window.asked.push([method, params.addresses || []]);
+            return request(method, params);
+          };
+        }"""
+    )
+
+    row(page, "xverse").click()
+
+    see_signed_in(page)
+    assert page.evaluate("() => window.asked") == [["wallet_connect", ["ordinals"]], ["signMessage", []]]
+
+
+def test_an_xverse_from_before_wallet_connect_is_asked_as_it_was_then(visitor: Visitor, stranger: Person) -> None:
+    visitor.install("xverse", stranger)
+    page = visitor.open(PLACE)
+    page.evaluate(
+        """() => {
+          const it = window.XverseProviders.BitcoinProvider, request = it.request;
+          const none = { jsonrpc: "2.0", id: "1", error: { code: -32601, message: "no such method" } };
+          it.request = async (method, params) => (method === "wallet_connect" ? none : request(method, params));
+        }"""
+    )
+
+    row(page, "xverse").click()
+
+    see_signed_in(page)
+    assert address_of(visitor) == stranger.address
+
+
+def test_the_text_to_be_signed_is_shown_on_demand_and_a_wait_can_be_ended(visitor: Visitor, stranger: Person) -> None:
+    visitor.install("unisat", stranger, holds_ms=8000)
+    page = visitor.open(PLACE)
+    page.get_by_text("What you sign").click()
+    expect(page.get_by_text("32 random digits")).to_be_visible()
+
+    row(page, "unisat").click()
+
+    text = page.locator("details pre")
+    expect(text).to_contain_text(f"Sign in to Bidkeeper at 127.0.0.1:{visitor.service.port}")
+    expect(text).to_contain_text(f"Address: {stranger.address}")
+    expect(page.get_by_text("UniSat has a window open")).to_be_visible()
+    expect(row(page, "unisat")).to_be_disabled()
+    page.get_by_role("button", name="Cancel").click()
+    see_refused(page, "Nothing was signed", "")
+    page.wait_for_timeout(9000)  # an answer that comes after all signs nobody in
+    assert token_in(page) is None
+    expect(row(page, "unisat")).to_be_enabled()
+
+
+def test_a_signature_of_another_account_is_refused(visitor: Visitor, stranger: Person) -> None:
+    visitor.allow("status of 401")
+    visitor.install("unisat", stranger, signer=Person(stranger.installation))
+    page = visitor.open(PLACE)
+
+    row(page, "unisat").click()
+
+    see_refused(page, "does not fit the address", "Is UniSat still on the account")
+
+
+@pytest.mark.parametrize(
+    "address", ["tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx", "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"]
+)
+def test_an_address_of_another_kind_is_told_which_to_pick(visitor: Visitor, stranger: Person, address: str) -> None:
+    visitor.allow("status of 400")
+    stranger.address = address
+    visitor.install("unisat", stranger)
+    page = visitor.open(PLACE)
+
+    row(page, "unisat").click()
+
+    see_refused(page, "This address cannot sign in", "Bitcoin's main network")
+
+
+@pytest.mark.parametrize("answer", ["undefined", "[]", "[null]", "['']", "{}"])
+def test_a_wallet_without_an_address_is_said_to_have_none(visitor: Visitor, stranger: Person, answer: str) -> None:
+    visitor.install("unisat", stranger)
+    page = visitor.open(PLACE)
+    page.evaluate(f"() => {{ window.unisat.requestAccounts = async () => ({answer}); }}")
+
+    row(page, "unisat").click()
+
+    expect(page.get_by_role("alert")).to_contain_text(re.compile("gave no Bitcoin address|could not do it"))
+    assert token_in(page) is None
+
+
+def test_what_a_wallet_says_is_shown_as_words(visitor: Visitor, stranger: Person) -> None:
+    visitor.install("unisat", stranger)
+    page = visitor.open(PLACE)
+    page.evaluate(
+        "() => { window.unisat.requestAccounts = () => Promise.reject({ message: '<img src=x onerror=alert(1)>' }); }"
+    )
+
+    row(page, "unisat").click()
+
+    see_refused(page, "UniSat could not do it", "It says: <img src=x onerror=alert(1)>")
+
+
+def test_staying_signed_in_on_the_device_is_for_every_tab_and_else_for_this_one(
+    visitor: Visitor, stranger: Person
+) -> None:
+    visitor.install("leather", stranger)
+    page = visitor.open(PLACE)
+    row(page, "leather").click()
+    see_signed_in(page)
+    other = visitor.context.new_page()
+    other.goto(f"/{PLACE}")
+    expect(row(other, "leather")).to_be_visible()
+
+    other.get_by_label("Stay signed in on this device").check()
+    row(other, "leather").click()
+    see_signed_in(other)
+    third = visitor.context.new_page()
+    third.goto(f"/{PLACE}")
+
+    see_signed_in(third)
+    assert token_in(third, "localStorage") and token_in(third) is None
+
+
+def test_a_session_that_ended_leads_back_to_where_it_was(visitor: Visitor, stranger: Person) -> None:
+    visitor.allow("status of 401")
+    visitor.install("xverse", stranger)
+    page = visitor.open(PLACE)
+    row(page, "xverse").click()
+    see_signed_in(page)
+
+    answer = visitor.context.request.delete(
+        "/api/sessions", headers={"Authorization": f"Bearer {token_in(page)}"}
+    )  # as from another device
+
+    assert answer.status == 200
+    expect(page.get_by_role("alert")).to_contain_text("Your session ended")
+    row(page, "xverse").click()
+    see_signed_in(page)
+
+
+def test_where_there_is_no_play_wallet_none_is_offered(visitor: Visitor) -> None:
+    page = visitor.open(PLACE)
+
+    expect(page.get_by_text("No wallet was found in this browser")).to_be_visible()
+    expect(page.get_by_role("button", name="Play wallet")).to_have_count(0)
+    for name in NAMES.values():
+        expect(page.get_by_role("link", name=name)).to_have_attribute("rel", "noopener noreferrer")
+
+
+def test_a_wallet_whose_address_is_not_on_the_list_is_told_so(guest: Visitor, strict: Installation) -> None:
+    guest.allow("status of 403")
+    somebody = Person(strict)
+    guest.install("phantom", somebody)
+    page = guest.open(PLACE)
+
+    row(page, "phantom").click()
+
+    see_refused(page, "This address may not sign in here yet", "The operator keeps a list")
+    expect(page.get_by_role("alert").get_by_title(somebody.address)).to_be_visible()
+
+
+def test_a_text_that_is_too_old_is_not_the_persons_fault(guest: Visitor, strict: Installation) -> None:
+    guest.allow("status of 401")
+    somebody = Person(strict)
+    put_on_the_list(strict, somebody.address)
+    guest.install("okx", somebody, holds_ms=1000 * (CHALLENGE_S + 2))
+    page = guest.open(PLACE)
+
+    row(page, "okx").click()
+
+    see_refused(page, "The text was too old", "Try again and you get a new one")
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE, NARROW], ids=["desktop", "phone", "narrow"])
+def test_the_play_wallet_is_the_first_and_largest_choice(
+    browser: Browser, strict: Installation, size: tuple[int, int]
+) -> None:
+    with visiting(browser, strict, size) as guest:
+        guest.install("unisat", Person(strict))
+        page = guest.open(PLACE)
+        play = page.get_by_role("button", name="Play wallet")
+        expect(play).to_be_visible()
+        expect(row(page, "unisat")).to_be_visible()
+
+        box = play.bounding_box()
+        others = [each.bounding_box() for each in page.locator(".wallet").all()]
+
+        assert box is not None and len(others) == len(NAMES)
+        for other in others:
+            assert other is not None and other["y"] > box["y"] + box["height"]
+            assert other["width"] * other["height"] < box["width"] * box["height"]
+        assert box["y"] + box["height"] < size[1], "it is seen without scrolling"
+        page.keyboard.press("Tab")
+        expect(play).to_be_focused()
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= size[0]
+        guest.check()
+
+
+def test_one_click_signs_in_as_the_play_wallet(guest: Visitor, strict: Installation) -> None:
+    play = guest.context.request.get("/api/auth/play").json()["address"]
+    put_on_the_list(strict, play)
+    page = guest.open(PLACE)
+
+    page.get_by_role("button", name="Play wallet").click()
+
+    see_signed_in(page)
+    assert address_of(guest) == play
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_everybody_can_use_it(
+    browser: Browser, service: Installation, size: tuple[int, int], scheme: str, stranger: Person
+) -> None:
+    with visiting(browser, service, size) as visitor:
+        visitor.install("leather", stranger, refuses=True)
+        visitor.page.emulate_media(color_scheme="light" if scheme == "light" else "dark")
+        page = visitor.open(PLACE)
+        for name in ("What you sign", "Which address"):
+            page.get_by_text(name).click()
+        row(page, "leather").click()
+        expect(page.get_by_role("alert")).to_contain_text("Nothing was signed")
+
+        found = Axe().run(page).response["violations"]
+
+        assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
+        visitor.screenshot(f"sign-in {scheme} {size[0]}")
+
+
+def test_too_many_sign_ins_are_counted_down(guest: Visitor, strict: Installation) -> None:
+    """The last of those at the strict installation: it uses its minute's calls up."""
+    guest.allow("status of 429")
+    guest.install("unisat", Person(strict))
+    guest.page.clock.install()
+    page = guest.open(PLACE)
+    expect(row(page, "unisat")).to_be_visible()
+    while guest.context.request.post("/api/auth/verify", data={}).status != 429:
+        pass
+
+    row(page, "unisat").click()
+
+    note = page.get_by_role("alert")
+    expect(note).to_contain_text("Too many sign-ins from here")
+    expect(note).to_contain_text(re.compile(r"Wait \d+ s, then try again"))
+    expect(row(page, "unisat")).to_be_disabled()
+    page.clock.run_for(61_000)
+    expect(note).to_contain_text("You can try again now")
+    expect(row(page, "unisat")).to_be_enabled()

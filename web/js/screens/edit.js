@@ -1,0 +1,138 @@
+// A new task, or a change of one: the form, and the plan for it on the market of this moment.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html } from "../html.js";
+import { call, get } from "../api.js";
+import { useAct, useLoad } from "../load.js";
+import { confirmed } from "../parts/dialog.js";
+import { Icon } from "../parts/icon.js";
+import { Loaded, Skeleton, wordsOf } from "../parts/states.js";
+import { toast } from "../parts/toast.js";
+import { go } from "../router.js";
+import { link, me, quietly, readTasks, readVenues, taskOf, venues } from "../store.js";
+import { t } from "../texts.js";
+import "../texts/edit.js";
+import "../texts/edit_fields.js";
+import "../texts/edit_plan.js";
+import { asked, bodyOf, valuesOf } from "./edit/defaults.js";
+import { useDraft } from "./edit/draft.js";
+import { Form } from "./edit/form.js";
+import { atFields, useMarket, usePlan } from "./edit/plan.js";
+import { KeepPreset } from "./edit/presets.js";
+import { frameOf, sumOf, warningsOf } from "./edit/plan_frame.js";
+import { PlanView } from "./edit/plan_view.js";
+import { Save } from "./edit/save.js";
+import { plainWords } from "./edit/words.js";
+
+export default function Edit({ id, query }) {
+  const task = useLoad((abort) => (id === null ? Promise.resolve({}) : get(`/tasks/${id}`, { abort })), [id]);
+  useEffect(() => {
+    if (!venues.peek()) quietly(readVenues());
+  }, []);
+  return html`<div class="page edit-page"><header class="page-head">${id !== null && html`<a class="plain" href=${`#/tasks/${id}`} aria-label=${t("edit.back")}><${Icon} name="back" /></a>`}
+      <h1>${id === null ? t("edit.new") : t("edit.edit", { slug: task.value?.slug || "" })}</h1></header>
+    ${me.value
+      ? html`<${Loaded} from=${task} rows=${1} tall=${480}>${(value) => html`<${Editor} id=${id} task=${id === null ? null : value} query=${query} />`}</${Loaded}>`
+      : html`<${Skeleton} rows=${1} tall=${480} />`}</div>`;
+}
+
+function Editor({ id, task, query }) {
+  const [base] = useState(() => valuesOf(task));
+  const [of] = useState(() => JSON.stringify(query));
+  const draft = useDraft(`draft ${me.value.address} ${id ?? "new"}`, base, { ...base, ...asked(query) }, of);
+  const { values, set } = draft;
+  const known = task && base;
+  const market = useMarket(values);
+  const body = values.slug.trim() ? { ...bodyOf(values, known), ...(id === null ? {} : { taskId: id }) } : null;
+  // A name that is being typed is looked up first: its letters are not planned for one by one.
+  const isKnown = task?.slug === values.slug || market.floor !== null || (market.refusal !== null && market.refusal.status !== 404);
+  const isFilled = id !== null || market.floor === null || values.hardcapSats !== 0 || values.bidMode === "fixed" || values.quantityMode === "sats";
+  const plan = usePlan(isKnown && isFilled ? body : null, values);
+  const [refused, setRefused] = useState({ faults: {}, words: null, of: "" });
+  const act = useAct();
+  const key = body && JSON.stringify(body);
+  const venue = venues.value?.find((each) => (values.venue ? each.name === values.venue : each.isDefault)) || null;
+  useHardcap({ id, values, set, market });
+
+  const refuse = (refusal) => {
+    const faults = atFields(refusal) || (refusal.status === 409 ? { slug: t("edit.taken") } : null);
+    setRefused({ faults: faults || {}, words: faults ? t("edit.see_fields", { count: Object.keys(faults).length }) : wordsOf(refusal), of: key });
+    requestAnimationFrame(() => document.querySelector(".edit-form [aria-invalid=true], .edit-form .fault")?.focus?.());
+  };
+
+  /** Saves, and starts where `starts`; asks first where a figure stands out. */
+  const save = (starts) =>
+    act.run(async () => {
+      try {
+        const fresh = await plan.ask(body);
+        const frame = frameOf(fresh, values, market);
+        const warnings = warningsOf(fresh, frame, values, venue);
+        const effect = t("edit.effect", { cancels: fresh.cancels.length, placed: sumOf(frame).placed });
+        const isLive = starts || task?.isRunning;
+        if (isLive && warnings.length && !(await confirmed({ title: t(starts ? "edit.start.sure" : "edit.save.sure"), lines: [...warnings, effect], act: t(starts ? "edit.save_start" : "edit.save"), isDanger: false }))) return;
+      } catch (refusal) {
+        if (refusal.name === "AbortError") return;
+        if (atFields(refusal) || refusal.status === 0 || refusal.status === 401) return refuse(refusal);
+        if (!(await confirmed({ title: t("edit.blind"), lines: [wordsOf(refusal, { isRead: true }), t("edit.blind.what")], act: t("edit.blind.do"), isDanger: false }))) return;
+      }
+      await send(starts);
+    });
+
+  const send = async (starts) => {
+    let saved;
+    try {
+      saved = task ? await call("PUT", `/tasks/${id}`, bodyOf(values, known)) : await call("POST", "/tasks", bodyOf(values, null));
+    } catch (refusal) {
+      return refuse(refusal);
+    }
+    draft.done();
+    taskOf(saved.id).value = saved;
+    quietly(readTasks());
+    if (starts) {
+      try {
+        taskOf(saved.id).value = await call("POST", `/tasks/${saved.id}/start`);
+        toast(t("edit.started", { slug: saved.slug }));
+      } catch (refusal) {
+        toast(t("edit.not_started", { words: wordsOf(refusal) }), { isBad: true });
+      }
+    } else toast(t("edit.saved", { slug: saved.slug }));
+    go(`/tasks/${saved.id}`);
+  };
+
+  // What the server found wrong counts until the form says something else.
+  const faults = { ...plan.faults, ...(refused.of === key ? refused.faults : {}) };
+  for (const name of Object.keys(faults)) if (name !== "onFill") faults[name] = plainWords(faults[name]);
+  if (market.refusal?.status === 404) faults.slug ??= market.refusal.message;
+  const twin = id === null && plan.key === key && plan.plan?.taskId ? plan.plan.taskId : null;
+  const form = { values, set, faults, base: task ? base : null };
+  const isWide = useWide();
+  const shown = html`<${PlanView} plan=${plan} market=${market} values=${values} venue=${venue} isOld=${plan.key !== key} isFaulty=${Object.keys(faults).length > 0} />`;
+  return html`<div class="edit"><div class="edit-left">
+    <${Form} form=${form} draft=${draft} market=${market} plan=${plan} twin=${twin} isNew=${!task} between=${!isWide && shown}>
+      <${Save} task=${task} draft=${draft} base=${base} plan=${plan} market=${market} words=${refused.of === key ? refused.words : null} faulty=${Object.keys(faults).length}
+        isBusy=${act.isBusy} isBarred=${!body || twin !== null || link.value === "offline" || (task !== null && !draft.isDirty && task.isRunning)} save=${save} /></${Form}>
+    <div class="edit-more"><${KeepPreset} values=${values} />${draft.isDirty && html`<button class="button" onClick=${draft.restart}>${t("edit.restart")}</button>`}</div></div>
+    ${isWide && shown}</div>`;
+}
+
+/** Whether the plan has room beside the form; else it stands within it, below what it hangs on most. */
+function useWide() {
+  const [query] = useState(() => matchMedia("(min-width: 1181px)"));
+  const [isWide, setWide] = useState(query.matches);
+  useEffect(() => {
+    const change = () => setWide(query.matches);
+    query.addEventListener("change", change);
+    return () => query.removeEventListener("change", change);
+  }, []);
+  return isWide;
+}
+
+/** A new task's hard cap begins at the floor of now, where nobody wrote one: no bid above what the cheapest costs. */
+function useHardcap({ id, values, set, market }) {
+  const given = useRef(0);
+  const isFree = id === null && values.type === "ordinals" && values.bidMode === "percent" && [0, given.current].includes(values.hardcapSats);
+  useEffect(() => {
+    if (!isFree || market.floor === null) return;
+    given.current = market.floor;
+    set({ hardcapSats: market.floor });
+  }, [market.floor, isFree]);
+}

@@ -1,0 +1,96 @@
+// The plan for what the form says: asked again 120 ms after each change, the older question taken back.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { call, get, withQuery } from "../../api.js";
+
+const CALM_MS = 120;
+const NAME_CALM_MS = 400;
+const OLD_MS = 30_000;
+
+/** Splits the server's "field: what is wrong" into {field: words}; what names no field is under "". */
+export function faultsOf(details) {
+  const faults = {};
+  for (const detail of details) {
+    const [, name, words] = /^([A-Za-z]+): (.*)$/s.exec(detail) || [null, "", detail];
+    faults[name] = faults[name] ? `${faults[name]}. ${words}` : words;
+  }
+  return faults;
+}
+
+/** A refusal's words at their fields; null where it is about no field. */
+export function atFields(refusal) {
+  if (refusal.status === 400 && refusal.details.length) return faultsOf(refusal.details);
+  return refusal.status === 404 ? { slug: refusal.message } : null;
+}
+
+/**
+ * Returns {plan, key, values, at, faults, refusal, isAsking, ask}: the newest plan with the key of the body it is of, what is
+ * wrong with the body's fields, or why there is no plan; `values` are those of the plan. `ask` asks at once and answers the plan, or throws the refusal.
+ */
+export function usePlan(body, values) {
+  const key = body && JSON.stringify(body);
+  const [state, setState] = useState({ plan: null, key: null, values: null, at: 0, faults: {}, refusal: null, isAsking: false });
+  const [turn, setTurn] = useState(0);
+  const under = useRef(null);
+  const ask = async (asked = body) => {
+    under.current?.abort();
+    const abort = new AbortController();
+    under.current = abort;
+    setState((old) => ({ ...old, isAsking: true }));
+    try {
+      const plan = await call("POST", "/tasks/preview", asked, { abort: abort.signal });
+      setState({ plan, key: JSON.stringify(asked), values, at: Date.now(), faults: {}, refusal: null, isAsking: false });
+      return plan;
+    } catch (refusal) {
+      if (!abort.signal.aborted) {
+        const faults = refusal.status === undefined ? null : atFields(refusal);
+        setState((old) => ({ ...old, faults: faults || {}, refusal: faults ? null : refusal, isAsking: false }));
+      }
+      throw refusal;
+    }
+  };
+  useEffect(() => {
+    if (!key) return undefined;
+    const timer = setTimeout(() => ask().catch(() => {}), CALM_MS);
+    const again = setInterval(() => document.visibilityState === "visible" && setTurn((old) => old + 1), OLD_MS);
+    return () => {
+      clearTimeout(timer);
+      clearInterval(again);
+      under.current?.abort();
+    };
+  }, [key, turn]);
+  // A limit of the server's ends by itself.
+  useEffect(() => {
+    if (!state.refusal?.retryAfterS) return undefined;
+    const timer = setTimeout(() => setTurn((old) => old + 1), state.refusal.retryAfterS * 1000);
+    return () => clearTimeout(timer);
+  }, [state.refusal]);
+  return { ...state, ask };
+}
+
+/** What is known of a name's market: {floor, listed, book, refusal}; read when the name is, not with every change. */
+export function useMarket(values) {
+  const { slug, type, venue, bidType } = values;
+  const trait = bidType === "trait" && values.traitType && values.traitValue ? [values.traitType, values.traitValue] : [];
+  const [found, setFound] = useState({ of: "", floor: null, listed: null, book: null, refusal: null });
+  const of = slug.trim() ? [type, slug.trim(), venue, ...trait].join(" ") : "";
+  useEffect(() => {
+    if (!of) return undefined;
+    const abort = new AbortController();
+    const timer = setTimeout(async () => {
+      const asked = { slug: slug.trim(), type, venue };
+      try {
+        const market = await get(withQuery("/tasks/floor", asked), { abort: abort.signal });
+        setFound({ of, floor: market.floorPrice, listed: market.listedCount, book: null, refusal: null });
+        const book = await get(withQuery("/market/book", { ...asked, traitType: trait[0], traitValue: trait[1] }), { abort: abort.signal });
+        setFound((old) => (old.of === of ? { ...old, book } : old));
+      } catch (refusal) {
+        if (!abort.signal.aborted) setFound((old) => (old.of === of ? old : { of, floor: null, listed: null, book: null, refusal }));
+      }
+    }, NAME_CALM_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [of]);
+  return found.of === of ? found : { of, floor: null, listed: null, book: null, refusal: null };
+}

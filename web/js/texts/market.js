@@ -1,0 +1,23 @@
+// Texts of the parts that show a task in its market: strip, tags and row.
+import { define, plural } from "../texts.js";
+
+define({
+  "strip.none": "Drawn with the first cycle",
+  "strip.unread": "The last cycle read no market",
+  "strip.words": ({ bids, top, floor, place }) =>
+    `${bids} ${plural(bids, { one: "bid of yours", other: "bids of yours" })}${bids ? `, the highest at ${top}` : ""}${place ? `, place ${place}` : ""}${floor ? `; floor ${floor}` : "; floor not known"}`,
+  "said.none": "No cycle yet",
+  "said.filled": ({ count }) => `${count} filled`,
+  "said.filled.why": "Bought since the cycle before.",
+  "said.gone": ({ words }) => `Gone: ${words}`,
+  "row.floor": "Floor",
+  "row.market": "Market",
+  "row.place": "Best place",
+  "row.bids": "Bids",
+  "row.sats": "On the market",
+  "row.paper": "on paper",
+  "row.each": "per token",
+  "row.place.unknown": "The bids of others are not known: neither the task nor this page has read them.",
+  "row.spark": "Floor of the last three hours",
+  "row.bids.words": ({ open, wanted }) => `${open} of ${wanted} wanted`,
+});
