@@ -1,12 +1,12 @@
 # A newcomer needs make run, make test and make lint. Everything is kept in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
-PACKAGES := cli core gateway hooks markets models server simulator strategy tools wallet web workers
+PACKAGES := cli core gateway hooks markets models server simulator strategy wallet web workers
 
 # Tests start Pythons by the hundred: each would compile everything anew, which doubles their cost.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-fast fuzz mutants coverage faults soak soak-month lint lint-api format lock setup bench clean
+.PHONY: run test test-fast test-postgresql fuzz mutants coverage faults soak soak-month lint lint-api format lock setup bench clean
 
 setup: .venv/.ok
 
@@ -25,6 +25,20 @@ run: setup
 # Six more than there are processors: what a test has started is mostly waited for.
 test: setup
 	$(BIN)/python -m pytest -n $$(($$(nproc) + 6)) --dist loadfile --no-loadscope-reorder -m "not faults"
+
+# What touches the database, on a PostgreSQL of its own: it needs the server's programs, not a running server. The driver
+# stands in an environment of its own, since peewee loads it wherever it is installed, also for SQLite.
+ON_POSTGRESQL := tests/models tests/hooks tests/server tests/workers tests/e2e
+test-postgresql: setup .venv-postgresql/.ok
+	.venv-postgresql/bin/python -m tests.postgresql -n $$(($$(nproc) + 2)) --dist loadfile --no-loadscope-reorder \
+		-m "$(if $(MARKS),$(MARKS),not faults)" $(if $(ARGS),$(ARGS),$(ON_POSTGRESQL))
+
+.venv-postgresql/.ok: requirements-postgresql.lock
+	@echo "setting up .venv-postgresql ..."
+	@$(PYTHON) -m venv .venv-postgresql && echo '*' > .venv-postgresql/.gitignore
+	@.venv-postgresql/bin/python -m pip install -q --disable-pip-version-check --only-binary :all: --no-binary embit --require-hashes -r requirements-postgresql.lock
+	@.venv-postgresql/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch .venv-postgresql/.ok
 
 # On a disk, where each commit waits for it; the other tests' databases lie in memory.
 faults: setup
@@ -86,6 +100,7 @@ bench: setup .venv-bench/.ok
 lock:
 	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header --extra test setup.py -o requirements.lock
 	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header --extra bench setup.py -o requirements-bench.lock
+	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header --extra test --extra postgres setup.py -c requirements.lock -o requirements-postgresql.lock
 
 clean:
-	rm -rf .venv .venv-bench build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-bench .venv-postgresql build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -23,6 +23,7 @@ VERBS = {
     "hooks": ("cli.programs", "one program: sends what users want to be told to where they want it"),
     "simulator": ("cli.programs", "one program: the practice marketplace"),
     "migrate": ("cli.migrate", "bring the database to this version's schema"),
+    "database": ("cli.database", "copy the database into another, of the same kind or the other"),
     "whitelist": ("cli.whitelist", "addresses that may sign in"),
     "plan": ("cli.plan", "who has which plan until when"),
     "sign-in": ("cli.sign_in", "a session for an address whose wallet signs elsewhere"),

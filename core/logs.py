@@ -7,10 +7,12 @@ import re
 import sys
 import time
 
-# Texts that must never be in a log: bearer tokens, WIF and extended private keys, base64 signatures and PSBTs.
+# Texts that must never be in a log: bearer tokens, addresses with a password, WIF and extended private keys, base64
+# signatures and PSBTs.
 _SECRETS = re.compile(
     r"(?P<bearer>(?i:bearer)\s+[A-Za-z0-9_\-\.~+/=]{8,})"
     r"|(?P<api>(?i:x-api-key|api[_-]?key|passphrase|secret|token)[\"']?\s*[:=]\s*[\"']?[A-Za-z0-9_\-\.~+/=]{8,})"
+    r"|(?P<url>://[^\s:/@]*:[^\s/@]+@)"
     r"|(?P<wif>\b[5KL9c][1-9A-HJ-NP-Za-km-z]{50,51}\b)"
     r"|(?P<xprv>\b[xyzt]prv[1-9A-HJ-NP-Za-km-z]{50,}\b)"
     r"|(?P<blob>\b(?:AkcwRA|AkgwRQ|AUD|AUE|cHNidP)[A-Za-z0-9+/=]{20,})"
@@ -31,13 +33,15 @@ def mask(text: str) -> str:
 
 def _may_have_secrets(text: str) -> bool:
     folded = text.casefold()  # as (?i:...) folds, which takes a long s or a Kelvin sign for the letter
-    return any(word in folded for word in _WORDS) or _RUN.search(text) is not None
+    return any(word in folded for word in _WORDS) or "://" in text or _RUN.search(text) is not None
 
 
 def _masked(found: re.Match[str]) -> str:
     text = found.group(0)
     if found.lastgroup in ("api", "bearer"):
         return re.split(r"[\s:=]", text, maxsplit=1)[0] + " [masked]"
+    if found.lastgroup == "url":
+        return re.split(r":(?!//)", text, maxsplit=1)[0] + ":[masked]@"
     return "[masked]"
 
 

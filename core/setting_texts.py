@@ -58,3 +58,21 @@ def add_secrets(
                 texts[name] = (variable, Path(file).read_text().strip() if are_read else HELD)
             except OSError as error:
                 problems.append(f"{variable} cannot be read: {error.strerror}")
+
+
+def add_database(texts: Texts, environment: Mapping[str, str], table: Mapping[str, Any], problems: list[str]) -> str:
+    """Adds the database's address if it is in a file of its own and not set otherwise.
+
+    Returns the file if this user may not read it, else "": a program that needs no database, such as the signer, runs
+    without.
+    """
+    variable = "BIDKEEPER_DATABASE_URL_FILE"
+    file = environment.get(variable) or table.get("database_url_file")
+    if file and "database_url" not in texts:
+        try:
+            texts["database_url"] = (f"the address in {file} ({variable})", Path(file).read_text().strip())
+        except PermissionError:
+            return str(Path(file).absolute())
+        except OSError as error:
+            problems.append(f"{variable} cannot be read: {error.strerror}")
+    return ""

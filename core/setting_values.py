@@ -7,7 +7,7 @@ import pwd
 import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -110,11 +110,34 @@ def listing_key(value: str) -> str:
 
 
 def database(value: str) -> str:
+    """Reads a database's address. No fault repeats it, since a password may be in it."""
     if value.startswith("postgresql://"):
-        raise ValueError("PostgreSQL is not supported yet; leave it unset for SQLite in the data directory")
+        return _postgresql(value)
     if value and not value.startswith("sqlite:///"):
-        raise ValueError("must start with sqlite:///")
+        raise ValueError("must start with sqlite:/// or postgresql://")
     return value
+
+
+def _postgresql(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        named = parse_qs(parts.query, strict_parsing=True) if parts.query else {}
+    except ValueError:
+        raise ValueError("cannot be read as an address") from None
+    if "service" in named or not (parts.path.strip("/") or "dbname" in named):
+        raise ValueError("must name the database itself: postgresql://HOST/NAME")
+    hosts = [host for name in ("host", "hostaddr") for text in named.get(name, ()) for host in text.split(",")]
+    hosts += [unquote(_without_port(host)) for host in parts.netloc.rpartition("@")[2].split(",") if host]
+    if not hosts or not all(hosts):
+        raise ValueError("must name a host, or a socket's directory: postgresql:///NAME?host=/run/postgresql")
+    is_far = not all(host.startswith("/") or is_loopback(host) for host in hosts)
+    if is_far and named.get("sslmode") != ["verify-full"]:
+        raise ValueError("must have sslmode=verify-full, since the database is not on this machine")
+    return value
+
+
+def _without_port(host: str) -> str:
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
 
 def url(value: str) -> str:

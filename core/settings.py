@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from core import setting_values as read
 from core.errors import SettingsError
 from core.local import socket_path_problem
-from core.setting_texts import add_secrets, read_table, read_texts
+from core.setting_texts import add_database, add_secrets, read_table, read_texts
 from core.setting_values import is_loopback
 from core.subscription_plans import DEFAULT_PLANS, SubscriptionPlan, read_plans
 
@@ -58,7 +58,7 @@ class Settings:
     server_processes: int = 1
     trusted_proxies: tuple[read.Network, ...] = ()
     public_name: str = ""
-    database_url: str = ""
+    database_url: str = field(default="", repr=False)  # a password may be in it
     whitelist: frozenset[str] = frozenset()
     admins: frozenset[str] = frozenset()
     market: str = "simulator"
@@ -249,7 +249,11 @@ OPTIONS = (
     Option("server_processes", read.whole(1, 16), "number of HTTP server processes, on consecutive ports"),
     Option("trusted_proxies", read.networks, "addresses of proxies, beside loopback, that may name their clients"),
     Option("public_name", read.text, "name of this service in the sign-in text; host:port when unset"),
-    Option("database_url", read.database, "sqlite:///FILE; bidkeeper.db in the data directory when unset"),
+    Option(
+        "database_url",
+        read.database,
+        "sqlite:///FILE or postgresql://...; bidkeeper.db in the data directory when unset",
+    ),
     Option("whitelist", read.addresses, "addresses that may sign in, comma-separated; * = everybody"),
     Option("admins", read.addresses, "addresses of administrators, comma-separated"),
     Option("market", read.choice(*MARKETS), "the default venue: simulator (play money), satflow or ordnet"),
@@ -330,6 +334,7 @@ OPTIONS = (
 )
 # A secret may be in a file of its own instead, so that it is in no environment: NAME_FILE.
 SECRETS = ("satflow_api_key", "unisat_api_key")
+IN_FILES = (*SECRETS, "database_url")
 _NEEDED = {"satflow": ("satflow_url", "satflow_api_key"), "ordnet": ("ordnet_url",)}  # by the default venue
 
 
@@ -342,10 +347,12 @@ def load(environment: Mapping[str, str] | None = None, *, with_secrets: bool = T
     environment = os.environ if environment is None else environment
     problems: list[str] = []
     variables = {option.name: option.variable for option in OPTIONS}
-    table = read_table(environment, {*variables, *(f"{name}_file" for name in SECRETS), "plans"}, problems)
+    table = read_table(environment, {*variables, *(f"{name}_file" for name in IN_FILES), "plans"}, problems)
     texts = read_texts(environment, table, variables)
     add_secrets(texts, environment, table, SECRETS, problems, with_secrets)
     values: dict[str, Any] = {}
+    if unreadable := add_database(texts, environment, table, problems):
+        values["database_url"] = f"unreadable:///{unreadable}"
     for option in OPTIONS:
         if option.name in texts:
             source, text = texts[option.name]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -19,10 +20,12 @@ from core.process import hold_lock
 from core.settings import Settings
 from hooks.courier import Courier
 from hooks.sender import Mailer, Sender
-from models import base, schema
+from models import base, schema, sole
 from models.hooks import hooks, queue
 
 log = logging.getLogger(__name__)
+
+_LOOK_S = 1.0  # whether this is still the only one
 
 
 def now_ms() -> int:
@@ -40,12 +43,14 @@ def run(settings: Settings) -> None:
         raise BidkeeperError(f"another hooks program runs in {settings.data_dir}")
     receivers = Receivers(settings.hooks_dir)
     sender = Sender(receivers, settings.hook_networks, mailer_of(settings))
-    base.connect(settings.database_url)
+    base.connect_in_time(settings.database_url)
+    right = sole.claim(settings.database_url, "hooks program")
     try:
         schema.check()
         receivers.forget_all_but(hooks.all_receivers())
-        asyncio.run(_serve(settings, Courier(sender.send, now_ms)))
+        asyncio.run(_serve(settings, Courier(sender.send, now_ms), right))
     finally:
+        right.release()
         base.close()
         os.close(lock)
     logging.shutdown()
@@ -65,16 +70,21 @@ def mailer_of(settings: Settings) -> Mailer | None:
     return Mailer(settings.smtp_url, password, settings.mail_from)
 
 
-async def _serve(settings: Settings, courier: Courier) -> None:
+async def _serve(settings: Settings, courier: Courier, right: sole.Sole) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     server = await serve(settings.hooks_socket, answer)
     work = asyncio.create_task(courier.run())
     log.info("ready")
-    await stop.wait()
-    server.close()
-    work.cancel()
+    try:
+        while not stop.is_set():
+            right.check()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), _LOOK_S)
+    finally:
+        server.close()
+        work.cancel()
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:

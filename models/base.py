@@ -1,4 +1,4 @@
-"""The database: one connection per process, and the only file that knows its kind.
+"""The connection to the database: one per process, of either kind (models/database.py).
 
 A process opens its connection after it was forked or started, never before. Rows hold times as whole milliseconds since
 1970 and money as whole sats.
@@ -7,58 +7,73 @@ A process opens its connection after it was forked or started, never before. Row
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from peewee import DatabaseProxy, Model, OperationalError, SqliteDatabase
-from playhouse.sqlite_ext import AutoIncrementField
+from peewee import SQL, BigAutoField, DatabaseProxy, Model, Node, NodeList, OperationalError, fn
+
+from models.database import DatabaseAway, Postgresql, Sqlite, Unfit, is_postgresql, opened, place
 
 database = DatabaseProxy()
 log = logging.getLogger(__name__)
-
-# WAL lets readers go on while one writes. NORMAL may lose the newest commits in a power cut (never in a crash of ours):
-# right for cycle rows, not for the ledger, whose transactions are `durable`.
-_PRAGMAS = {
-    "journal_mode": "wal",
-    "synchronous": "normal",
-    "foreign_keys": 1,
-    "cache_size": -2000,
-}
-_BUSY_SECONDS = 15
+_AGAIN_S = 2.0
+forgets_texts: list[Callable[[], None]] = []  # called before a database of another kind is used
 
 
 def connect(url: str) -> None:
-    """Opens this process's connection to `url` (sqlite:///FILE) in place of the one it has, if any.
+    """Opens this process's connection to `url` (sqlite:///FILE, postgresql://...) in place of the one it has, if any.
 
     It is of the thread that calls this: in another one a query is an error, where peewee would open a connection that
-    nobody closes. Raises ValueError for another kind of database.
+    nobody closes. Raises ValueError for another kind of database, DatabaseAway where it cannot be reached.
     """
-    scheme, _, path = url.partition(":///")
-    if scheme != "sqlite" or not path:
-        raise ValueError(f"not a database this version can use: {scheme}")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    close()
-    database.initialize(SqliteDatabase(path, pragmas=_PRAGMAS, timeout=_BUSY_SECONDS, autoconnect=False))
-    database.connect()
+    prepare_for(url)
+    try:
+        database.connect()
+    except OperationalError as error:
+        raise DatabaseAway(f"the database {place(url)} cannot be opened: {error}") from None
+
+
+def connect_in_time(url: str) -> None:
+    """Opens the connection as `connect`, and waits for a PostgreSQL server that cannot be reached, however long.
+
+    For programs that are started with the machine, perhaps before the server is.
+    """
+    while True:
+        try:
+            return connect(url)
+        except DatabaseAway as error:
+            if not is_postgresql(url) or isinstance(error, Unfit):
+                raise
+            log.error("%s; tries again", error)
+            time.sleep(_AGAIN_S)
 
 
 @contextmanager
-def reading(url: str) -> Iterator[None]:
+def reading(url: str, *, alone: bool = False) -> Iterator[None]:
     """Opens a read-only connection to `url` for this block, for a process that may not write there.
 
-    Without another process that has the database open, a user who may not write beside it cannot read it either. Raises
-    ValueError and peewee's OperationalError.
+    Without another process that has it open, a user who may not write beside an SQLite file cannot read it either.
+    `alone`: no other process has it open, and this one leaves no file beside it. Raises ValueError, DatabaseAway and
+    peewee's OperationalError.
     """
-    scheme, _, path = url.partition(":///")
-    if scheme != "sqlite" or not path:
-        raise ValueError(f"not a database this version can use: {scheme}")
-    close()
-    database.initialize(SqliteDatabase(f"file:{quote(path)}?mode=ro", uri=True, timeout=_BUSY_SECONDS))
+    _use(opened(url, read_only=True, alone=alone))
     with database.connection_context():
         yield
+
+
+def prepare_for(url: str) -> None:
+    """Uses the database at `url` from now on, without a connection: queries get its words. Raises as `connect`."""
+    _use(opened(url))
+
+
+def _use(made: Sqlite | Postgresql) -> None:
+    close()
+    if database.obj is not None and database.obj.name != made.name:
+        for forget in forgets_texts:
+            forget()
+    database.initialize(made)
 
 
 def close() -> None:
@@ -68,22 +83,18 @@ def close() -> None:
 
 
 @contextmanager
-def transaction(*, durable: bool = False) -> Iterator[None]:
+def transaction(*, durable: bool = False, alone: bool = True) -> Iterator[None]:
     """Holds a writing transaction, with the write lock from its first line to its commit.
 
     With `durable` the commit has reached the disk when it returns. It must be the outermost one: nested, the lock would
-    silently not be taken (peewee makes it a savepoint), so nesting is an error.
+    silently not be taken (peewee makes it a savepoint), so nesting is an error. One that is not `alone` goes on beside
+    others of its kind where the database lets it: it locks by itself what it relies on, before it reads that, in the
+    order of models/locks.py.
     """
     if database.in_transaction():
         raise RuntimeError("a writing transaction must be the outermost one")
-    if durable:
-        database.execute_sql("PRAGMA synchronous=FULL")
-    try:
-        with database.atomic("IMMEDIATE"):
-            yield
-    finally:
-        if durable and not database.is_closed():
-            database.execute_sql("PRAGMA synchronous=NORMAL")
+    with database.obj.writing(durable=durable, alone=alone):
+        yield
 
 
 def write_if_free(query: Any) -> None:
@@ -91,18 +102,49 @@ def write_if_free(query: Any) -> None:
 
     For notes that the next call makes as well, so that no reading waits or fails because of them.
     """
-    database.execute_sql("PRAGMA busy_timeout=0")
     try:
-        query.execute()
+        with database.obj.without_waiting():
+            query.execute()
     except OperationalError as error:
         log.info("a note is left to the next call: %s", error)
-    finally:
-        database.execute_sql(f"PRAGMA busy_timeout={1000 * _BUSY_SECONDS}")
+
+
+class _Truth(Node):
+    """True or false as a literal of the statement, so that the database sees at once which index applies."""
+
+    def __init__(self, value: bool) -> None:
+        super().__init__()
+        self._value = value
+
+    def __sql__(self, ctx: Any) -> Any:
+        return ctx.literal(database.obj.truths[self._value])
+
+
+NO, YES = _Truth(False), _Truth(True)
+
+
+def larger(one: Any, other: Any) -> Any:
+    """Makes the expression of the larger of two values."""
+    return getattr(fn, database.obj.larger)(one, other)
+
+
+class _Id(BigAutoField):
+    def ddl(self, ctx: Any) -> Any:
+        made = super().ddl(ctx)
+        return NodeList((made, SQL("AUTOINCREMENT"))) if database.obj.has_rowid else made
+
+
+def joined(value: str, *, by: str) -> Any:
+    """Makes the expression of all rows' values (an expression as text) as one text, with commas, ordered by a column.
+
+    An unknown one is the word null. The rows must come from a query that orders them.
+    """
+    return SQL(database.obj.joined.format(value=value, by=by))
 
 
 def primary_key() -> Any:
     """Makes an id that is never given twice, not even after its row was deleted: tokens, grants and logs name it."""
-    return AutoIncrementField()
+    return _Id()
 
 
 class Row(Model):

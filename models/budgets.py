@@ -74,7 +74,8 @@ def change(user_id: int, budget_id: int, **values: object) -> bool:
     own_one = Budget.id == budget_id, Budget.user == user_id
     if not values:
         return Budget.select().where(*own_one).exists()
-    return bool(Budget.update(**values).where(*own_one).execute())
+    with transaction():  # no order is being reserved meanwhile
+        return bool(Budget.update(**values).where(*own_one).execute())
 
 
 def remove(user_id: int, budget_id: int) -> bool:

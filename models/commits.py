@@ -10,8 +10,6 @@ from models.base import database
 def mark() -> Any:
     """Returns a value that differs from a former one if anything was committed since; it costs no read of a table.
 
-    SQLite counts other connections' commits in `data_version` and our own changes in `total_changes`. Take the mark
-    before reading rows: a commit in between makes the next mark differ.
+    Take the mark before reading rows: a commit in between makes the next mark differ.
     """
-    connection = database.connection()
-    return connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()
+    return database.obj.mark()

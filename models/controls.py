@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from peewee import EXCLUDED, SQL, BigIntegerField, CharField, CompositeKey, IntegerField
+from peewee import EXCLUDED, SQL, BigIntegerField, CharField, CompositeKey
 
 from models.base import Row, transaction
 from models.events import outbox
@@ -35,9 +35,9 @@ class Control(Row):
     """
 
     scope = CharField(max_length=6)
-    subject_id = IntegerField()
+    subject_id = BigIntegerField()
     state = CharField(max_length=6)
-    by_user = IntegerField(null=True)
+    by_user = BigIntegerField(null=True)
     set_ms = BigIntegerField()
 
     class Meta:

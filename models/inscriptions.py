@@ -53,7 +53,10 @@ def cached_wallet(address: str, newer_than_ms: int) -> str | None:
 def store_wallet(address: str, items: str, told: Mapping[str, Told], now_ms: int) -> None:
     """Stores the items of `address`, and what was told of each inscription."""
     with transaction():
-        WalletContents.replace(address=address, items=items, fetched_ms=now_ms).execute()
+        new = WalletContents.insert(address=address, items=items, fetched_ms=now_ms)
+        new.on_conflict(
+            conflict_target=[WalletContents.address], preserve=[WalletContents.items, WalletContents.fetched_ms]
+        ).execute()
         for inscription_id, each in told.items():
             _store(inscription_id, now_ms, each)
 

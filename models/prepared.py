@@ -1,4 +1,4 @@
-"""Queries whose SQL text is built once: peewee takes many times longer to build it than SQLite to run it."""
+"""Queries whose SQL text is built once: peewee takes many times longer to build it than a database to run it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from peewee import Value
 
-from models.base import Row, database
+from models.base import Row, database, forgets_texts
 
 Kind = TypeVar("Kind", bound=Row)
 
@@ -39,12 +40,13 @@ def each(name: str, values: Sequence[Any]) -> dict[str, Any]:
 class Prepared:
     """A query that `build` describes, with `given(...)` in the places of changing values.
 
-    `run`, `rows` and `row` take the values by their names, and raise TypeError unless exactly these are given. Only for
-    queries asked at nearly every request.
+    All that run it take the values by their names, and raise TypeError unless exactly these are given. Only for queries
+    asked at nearly every request.
     """
 
     def __init__(self, build: Callable[[], Any]) -> None:
         self._build = build
+        _all.add(self)
 
     @cached_property
     def _sql(self) -> tuple[str, tuple[str, ...], frozenset[str]]:
@@ -53,11 +55,16 @@ class Prepared:
         return str(text), places, frozenset(places)
 
     def run(self, **values: Any) -> Any:
-        """Runs the query; returns the database's cursor: it has `lastrowid` after an insert, else `rowcount`."""
+        """Runs the query; returns the database's cursor, which has the `rowcount` of a change."""
         text, places, names = self._sql
         if values.keys() != names:
             raise TypeError(f"wanted: {sorted(names)}; given: {sorted(values)}")
         return database.execute_sql(text, [values[place] for place in places])
+
+    def insert(self, **values: Any) -> int | None:
+        """Inserts a row; returns its id, None when none was written."""
+        written: int | None = database.obj.inserted(self.run(**values))
+        return written
 
     def rows(self, **values: Any) -> list[tuple[Any, ...]]:
         """Returns all rows as the database gives them."""
@@ -67,6 +74,23 @@ class Prepared:
         """Returns the only possible row, or None."""
         rows = self.run(**values).fetchall()
         return rows[0] if rows else None
+
+
+_all: WeakSet[Prepared] = WeakSet()
+
+
+def compile_all() -> None:
+    """Builds the text of every query that there is now, for the kind of database in use; it needs no connection."""
+    for prepared in list(_all):
+        _ = prepared._sql
+
+
+def _forget_texts() -> None:
+    for prepared in list(_all):
+        prepared.__dict__.pop("_sql", None)
+
+
+forgets_texts.append(_forget_texts)
 
 
 def instance(model: type[Kind], values: Sequence[Any]) -> Kind:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from peewee import SqliteDatabase
 from playhouse.migrations import Runner
 
 from core.errors import BidkeeperError
 from models.base import database
+from models.database import Postgresql, Sqlite
 
 # The caller prints the applied migrations; the library's own line would be a second one.
 logging.getLogger("peewee.migrations").setLevel(logging.WARNING)
@@ -26,8 +26,9 @@ def migrate() -> list[str]:
 
     Raises OtherVersion for a database that this version must not touch; then nothing was changed.
     """
-    _refuse_foreign()
-    return list(Runner(database.obj, str(_DIRECTORY)).up())
+    with database.obj.migrating():
+        _refuse_foreign()
+        return list(Runner(database.obj, str(_DIRECTORY)).up())
 
 
 def check() -> None:
@@ -64,15 +65,23 @@ def _other_tables() -> str:
     applied = [row.name for row in Runner(database.obj, str(_DIRECTORY)).status() if row.applied and row.path]
     if not applied:
         return ""
-    fresh = SqliteDatabase(":memory:")
+    fresh = Sqlite(":memory:")
+    made = _made if isinstance(database.obj, Sqlite) else _outlined
     with fresh.connection_context():
         Runner(fresh, str(_DIRECTORY)).up(applied[-1])
-        expected = _made(fresh)
-    found = _made(database.obj)
+        expected = made(fresh)
+    found = made(database.obj)
     others = sorted(name for name, text in expected.items() if found.get(name) != text)
     return f"other tables: {', '.join(others)}" if others else ""
 
 
-def _made(made_in: SqliteDatabase) -> dict[str, str]:
+def _outlined(made_in: Sqlite | Postgresql) -> dict[str, str]:
+    """Returns the columns of each table, and the indexes' names, which are the same in every kind of database."""
+    outlined = {table: str(columns) for table, columns in made_in.columns().items()}
+    outlined |= dict.fromkeys(made_in.index_names(), "")
+    return {name: text for name, text in outlined.items() if not name.startswith("schema_migration")}
+
+
+def _made(made_in: Sqlite) -> dict[str, str]:
     rows = made_in.execute_sql("SELECT name, sql FROM sqlite_master WHERE sql != ''").fetchall()
     return {name: text for name, text in rows if not name.startswith("schema_migration")}  # the library's own

@@ -190,8 +190,9 @@ def end_sessions(user_id: int) -> None:
 def purge_sessions(now_ms: int) -> None:
     """Deletes sessions and API tokens that nobody can use any more."""
     over = (Session.used_ms <= now_ms - IDLE_MS) | (Session.created_ms <= now_ms - ABSOLUTE_MS)
-    Session.delete().where(over).execute()
-    ApiToken.delete().where(ApiToken.expires_ms <= now_ms).execute()
+    with transaction():
+        Session.delete().where(over).execute()
+        ApiToken.delete().where(ApiToken.expires_ms <= now_ms).execute()
 
 
 def users_with_sessions() -> list[User]:

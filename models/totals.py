@@ -6,6 +6,7 @@ from typing import Any
 
 from peewee import SQL, fn
 
+from models.base import NO
 from models.ledger.listing_table import MOVES as LISTING_MOVES
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import CLOSED, MOVES, Order
@@ -15,7 +16,7 @@ from models.tasks.table import MOVES as TASK_MOVES
 from models.tasks.table import RUNNING, STOPPED, Task
 
 # As text of the query, so that SQLite sees at once that the index of open orders applies.
-_IS_REAL = Order.dry_run == SQL("0")
+_IS_REAL = Order.dry_run == NO
 _IS_OPEN = (Order.state != SQL(f"'{CLOSED}'")) & _IS_REAL
 
 

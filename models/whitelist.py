@@ -19,7 +19,9 @@ class Removed(NamedTuple):
 
 def put(address: str, now_ms: int, *, is_admin: bool = False) -> None:
     """Puts the address on the list, in place of its former row."""
-    Whitelist.insert(address=address, is_admin=is_admin, added_ms=now_ms).on_conflict_replace().execute()
+    Whitelist.insert(address=address, is_admin=is_admin, added_ms=now_ms).on_conflict(
+        conflict_target=[Whitelist.address], preserve=[Whitelist.is_admin, Whitelist.added_ms]
+    ).execute()
 
 
 def add(address: str, now_ms: int) -> Whitelist | None:

@@ -127,7 +127,7 @@ def run(settings: Settings, index: int = 0) -> None:
     """
     logs.set_up("server", settings.log_level)
     bip322.self_test()
-    base.connect(settings.database_url)
+    base.connect_in_time(settings.database_url)
     try:
         schema.check()
         app = make_app(settings)

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Awaitable
 from urllib.parse import urlsplit
 
+from peewee import PeeweeException
+
 from core import local
 from core.errors import BidkeeperError
-from models import base, schema
+from models import schema
 from server.http.base import Handler
 from server.http.services import Services
 
@@ -69,8 +71,10 @@ async def _in_time(look: Awaitable[str]) -> str:
 
 
 async def _database() -> str:
-    base.database.execute_sql("SELECT 1")
-    return "not migrated" if schema.pending() else ""
+    try:
+        return "not migrated" if schema.pending() else ""
+    except PeeweeException as error:
+        return str(error)
 
 
 async def _manager(services: Services) -> str:

@@ -16,6 +16,7 @@ import pytest
 from tornado.ioloop import IOLoop
 
 from models import base, schema
+from tests import postgresql
 
 # Databases lie in memory where there is room: on a disk each commit waits for it, and what a lost process leaves is the
 # same. Whoever sets TMPDIR decides.
@@ -89,14 +90,27 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def database(tmp_path: Path, empty_database: Path) -> Iterator[str]:
-    """An empty database of this version, open in this process; gives its URL."""
-    path = tmp_path / "bidkeeper.db"
-    shutil.copy(empty_database, path)
-    url = f"sqlite:///{path}"
+def database(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty database of this version, open in this process; gives its URL, which programs are told of."""
+    if postgresql.is_wanted():
+        url = postgresql.fresh()
+        monkeypatch.setenv("BIDKEEPER_DATABASE_URL", url)
+    else:
+        path = tmp_path / "bidkeeper.db"
+        shutil.copy(empty_database, path)
+        url = f"sqlite:///{path}"
     base.connect(url)
     yield url
     base.close()
+    if postgresql.is_wanted():
+        postgresql.drop(url)
+
+
+@pytest.fixture
+def only_sqlite() -> None:
+    """Leaves a test out on PostgreSQL, which has nothing like it."""
+    if postgresql.is_wanted():
+        pytest.skip("is about SQLite's file")
 
 
 def need(program: str, found: object) -> None:

@@ -12,7 +12,7 @@ from cli.doctor.check import Check, fail, ok, warn
 from core.errors import SettingsError
 from core.local import MAX_SOCKET_PATH
 from core.setting_texts import HELD
-from core.settings import OPTIONS, SECRETS, Settings, load
+from core.settings import IN_FILES, OPTIONS, SECRETS, Settings, load
 from wallet.signer.allowed import with_normal_addresses
 
 NAME = "settings"
@@ -74,9 +74,9 @@ def _table(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _key_files(environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns the files of keys, by the variable that names them or could."""
+    """Returns the files of keys, and of the database's address, by the variable that names them or could."""
     table, found = _table(environment), {}
-    for name in SECRETS:
+    for name in IN_FILES:
         variable = f"BIDKEEPER_{name.upper()}_FILE"
         found[variable] = str(environment.get(variable) or table.get(f"{name}_file") or "")
     return found
@@ -84,7 +84,7 @@ def _key_files(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _strangers(environment: Mapping[str, str]) -> Iterator[Check]:
     known = {option.variable for option in OPTIONS} | {f"BIDKEEPER_{name}" for name in _OTHERS}
-    known |= {f"BIDKEEPER_{name.upper()}_FILE" for name in SECRETS}
+    known |= {f"BIDKEEPER_{name.upper()}_FILE" for name in IN_FILES}
     for name in sorted(environment):
         if name.startswith("BIDKEEPER_") and name not in known:
             yield warn(NAME, f"{name} is not a setting and has no effect", "see docs/settings.md")
@@ -97,8 +97,10 @@ def _secret_files(settings: Settings, environment: Mapping[str, str]) -> Iterato
     if any(name in _table(environment) for name in SECRETS):
         files["the file of settings, which has a key in it,"] = _file(environment)
     for what, name in files.items():
+        # The service's group reads the database, and so its address.
+        strangers = 0o037 if what == "BIDKEEPER_DATABASE_URL_FILE" else 0o077
         try:
-            if name and Path(name).is_file() and Path(name).stat().st_mode & 0o077:
+            if name and Path(name).is_file() and Path(name).stat().st_mode & strangers:
                 yield fail(NAME, f"{what} may be read by others: {name}", f"chmod 600 {name}")
         except OSError:
             continue  # in a directory that only its own user can enter

@@ -6,7 +6,7 @@ from typing import Any
 
 from peewee import SQL, fn
 
-from models.base import transaction
+from models.base import larger, transaction
 from models.events.table import GOES_BY_NUMBER, IS_LASTING, IS_PASSING, Event, Forgotten
 from models.prepared import Prepared, given
 
@@ -70,4 +70,4 @@ def forget_old(now_ms: int) -> None:
 
 def _remember(user_id: int, mark: Any, last: int) -> None:
     new = Forgotten.insert({Forgotten.user_id: user_id, mark: last})
-    new.on_conflict(conflict_target=[Forgotten.user_id], update={mark: fn.MAX(mark, last)}).execute()
+    new.on_conflict(conflict_target=[Forgotten.user_id], update={mark: larger(mark, last)}).execute()

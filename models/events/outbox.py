@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from models import locks
 from models.base import database
 from models.events import keeping
 from models.events.table import PASSING, Event
@@ -27,7 +28,8 @@ def tell(
     """
     if not database.in_transaction():
         raise RuntimeError("an event belongs in the transaction of its fact")
-    written = (_INSERT if fact is None else _INSERT_ONCE).run(
+    locks.events()
+    new_id = (_INSERT if fact is None else _INSERT_ONCE).insert(
         user_id=user_id,
         task_id=task_id,
         event=event,
@@ -36,5 +38,5 @@ def tell(
         fact=fact,
         data=json.dumps(data, separators=(",", ":")),
     )
-    if written.rowcount == 1:
-        keeping.make_room(user_id, int(written.lastrowid))
+    if new_id is not None:
+        keeping.make_room(user_id, new_id)

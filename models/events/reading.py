@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from peewee import SQL, fn
 
+from models.base import larger
 from models.events.table import EVENTS, PASSING, Event, Forgotten
 from models.prepared import Prepared, given
 
@@ -34,7 +35,7 @@ _AFTER = Prepared(
 def newest_id() -> int:
     """Returns the id of the newest event that was ever written, or 0; it may be gone since, or another user's."""
     [(found,)] = _NEWEST_ID.rows()
-    return max(found or 0, Forgotten.select(fn.MAX(fn.MAX(Forgotten.lasting_id, Forgotten.passing_id))).scalar() or 0)
+    return max(found or 0, Forgotten.select(fn.MAX(larger(Forgotten.lasting_id, Forgotten.passing_id))).scalar() or 0)
 
 
 def of_all_after(after: int) -> list[Told]:

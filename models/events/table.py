@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from peewee import SQL, BigIntegerField, BooleanField, CharField, IntegerField, TextField
+from peewee import BigIntegerField, BooleanField, CharField, TextField
 
-from models.base import Row, primary_key
+from models.base import NO, YES, Row, primary_key
 
 # Facts that people want to be told of; hooks tell no others.
 FILL = "fill"
@@ -52,8 +52,8 @@ class Event(Row):
     """
 
     id = primary_key()
-    user_id = IntegerField()  # nothing is checked here: no fact may fail for its event
-    task_id = IntegerField(null=True)
+    user_id = BigIntegerField()  # nothing is checked here: no fact may fail for its event
+    task_id = BigIntegerField(null=True)
     event = CharField(max_length=20)
     at_ms = BigIntegerField()
     is_passing = BooleanField()
@@ -67,7 +67,7 @@ class Event(Row):
 class Forgotten(Row):
     """The newest id of a user's events that are no longer kept, of either kind: older places cannot be gone on from."""
 
-    user_id = IntegerField(primary_key=True)
+    user_id = BigIntegerField(primary_key=True)
     lasting_id = BigIntegerField(default=0)
     passing_id = BigIntegerField(default=0)
 
@@ -76,8 +76,8 @@ class Forgotten(Row):
 
 
 # Literals, as in the indexes: SQLite sees at once which index to use.
-IS_PASSING = Event.is_passing == SQL("1")
-IS_LASTING = Event.is_passing == SQL("0")
+IS_PASSING = Event.is_passing == YES
+IS_LASTING = Event.is_passing == NO
 # What was told once must not be told again because its row was let go early: such rows go by age alone.
 GOES_BY_NUMBER = IS_LASTING & Event.fact.is_null()
 for _name, _columns, _where, _unique in (

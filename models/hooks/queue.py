@@ -59,7 +59,8 @@ def take(hook_id: int, now_ms: int, *, to_the_end: bool = False) -> int:
             else:
                 lost += 1
         seen += len(found)
-        cursor = found[-1].id if len(found) == _AT_ONCE else newest
+        # Events may have come since `newest` was read, where others write meanwhile.
+        cursor = found[-1].id if len(found) == _AT_ONCE else max(newest, found[-1].id if found else 0)
         is_more = to_the_end and cursor < newest
     if to_the_end or made or lost or newest - hook.cursor > _AT_ONCE:
         Hook.update(cursor=cursor, lost=Hook.lost + lost).where(Hook.id == hook_id).execute()

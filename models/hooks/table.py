@@ -51,7 +51,7 @@ class Delivery(Row):
     hook_id: int
     event_id = BigIntegerField(null=True)
     event = CharField(max_length=20)
-    task_id = IntegerField(null=True)
+    task_id = BigIntegerField(null=True)
     body = TextField()
     state = CharField(max_length=10, default=WAITING)
     tries = IntegerField(default=0)

@@ -46,8 +46,8 @@ class Listing(Row):
 
     id = primary_key()
     intent = CharField(max_length=64, unique=True)
-    task_id = IntegerField()
-    user_id = IntegerField()
+    task_id = BigIntegerField()
+    user_id = BigIntegerField()
     venue = CharField(max_length=30)
     wallet = CharField(max_length=90)
     inscription_id = CharField(max_length=80)

@@ -135,7 +135,7 @@ def _written(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
     values = {name: getattr(new, name) for name in NewListing.__slots__} | state
     values |= {"misses": 0, "created_ms": now_ms, "updated_ms": now_ms}
     try:
-        listing_id = statements.INSERT.run(**dict.fromkeys(statements.WRITTEN) | values).lastrowid
+        listing_id = statements.INSERT.insert(**dict.fromkeys(statements.WRITTEN) | values)
     except IntegrityError as error:
         raise OpenElsewhere(f"another task has an open listing of {new.outpoint}") from error
     return Listing(id=listing_id, **values)

@@ -24,6 +24,7 @@ OPEN_OF_TASK = Prepared(lambda: Order.select(*_TOTALS).where(_OF_TASK, _IS_KIND,
 OPEN_OF_USER = Prepared(lambda: Order.select(*_TOTALS).where(Order.user_id == given("user_id"), _IS_KIND, IS_OPEN))
 OWN_CEILINGS = Prepared(lambda: User.select(User.max_exposure, User.max_hardcap).where(User.id == given("user_id")))
 OPEN_OF_ALL = Prepared(lambda: Order.select(*_TOTALS).where(_IS_KIND, IS_OPEN))
+BY_INTENT = Prepared(lambda: Order.select().where(Order.intent == given("intent")))
 TAKEN = Prepared(lambda: Order.select(Order.id).where(_OF_WALLET, Order.expires_ms == given("expires_ms")))
 LAST_OF_RUN = Prepared(
     lambda: (

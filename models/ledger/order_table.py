@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peewee import SQL, BigIntegerField, BooleanField, CharField, IntegerField, TextField
 
-from models.base import Row, primary_key
+from models.base import NO, YES, Row, primary_key
 
 RESERVED = "reserved"
 SIGNED = "signed"
@@ -51,8 +51,8 @@ class Order(Row):
 
     id = primary_key()
     intent = CharField(max_length=32, unique=True)
-    task_id = IntegerField()
-    user_id = IntegerField()
+    task_id = BigIntegerField()
+    user_id = BigIntegerField()
     venue = CharField(max_length=30)
     wallet = CharField(max_length=90)
     slug = CharField(max_length=200)
@@ -79,10 +79,10 @@ class Order(Row):
     receive = CharField(max_length=90, default="")
     autolist_state = CharField(max_length=10, null=True)
     autolist_reason = TextField(null=True)
-    autolist_task = IntegerField(null=True)
+    autolist_task = BigIntegerField(null=True)
     sold_sats = BigIntegerField(null=True)
     sold_quantity = CharField(max_length=60, null=True)
-    budget_id = IntegerField(null=True)
+    budget_id = BigIntegerField(null=True)
 
     class Meta:
         table_name = "orders"
@@ -102,7 +102,7 @@ class Order(Row):
 # Literals, as in the indexes: SQLite sees at once which index to use.
 IS_OPEN = Order.state != SQL(f"'{CLOSED}'")
 IS_FILLED = Order.close_reason == SQL(f"'{FILLED}'")
-IS_REAL = Order.dry_run == SQL("0")
+IS_REAL = Order.dry_run == NO
 HAS_SALE = Order.sale_id.is_null(False)
 IS_TO_LIST = Order.autolist_state == SQL(f"'{TO_LIST}'")
 HAS_BUDGET = Order.budget_id.is_null(False)
@@ -136,6 +136,6 @@ for _name, _columns, _where, _unique in (
     ("orders_to_list", (Order.id,), IS_TO_LIST, False),
     ("orders_bought", (Order.inscription_id,), IS_FILLED & Order.inscription_id.is_null(False), False),
     ("orders_sale", (Order.venue, Order.sale_id), HAS_SALE & IS_REAL, True),
-    ("orders_dry_sale", (Order.task_id, Order.sale_id), HAS_SALE & (Order.dry_run == SQL("1")), True),
+    ("orders_dry_sale", (Order.task_id, Order.sale_id), HAS_SALE & (Order.dry_run == YES), True),
 ):
     Order.add_index(Order.index(*_columns, name=_name, where=_where, unique=_unique))

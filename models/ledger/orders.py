@@ -10,6 +10,7 @@ their millisecond of the wallet like any other, so no bid can ever be mistaken f
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,7 +18,9 @@ from typing import NamedTuple
 
 from peewee import IntegrityError
 
+from models import locks
 from models.base import transaction
+from models.database import CommitUnknown
 from models.ledger import budget_room, to_list
 from models.ledger import order_statements as statements
 from models.ledger.order_table import (
@@ -37,6 +40,8 @@ from models.prepared import each, instance
 from models.tasks import tasks
 from models.tasks.table import BIDDING
 from strategy.fates import LedgerLimit
+
+log = logging.getLogger(__name__)
 
 DAY_MS = 86_400_000
 FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
@@ -153,11 +158,26 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
     such orders only. Its budget is the one that the task names now, whatever its worker believes. Raises LimitReached
     (limits are inclusive) or NotAllowedToPlace; then nothing was written.
     """
+    try:
+        return _reserve(new, exposure_limits, now_ms, replaced)
+    except CommitUnknown:
+        found = statements.BY_INTENT.row(intent=new.intent)
+        if found is None:
+            raise
+        log.warning("the answer of a reservation's commit was lost, and order %d is there", found[0])
+        return instance(Order, found)
+
+
+def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replaced: Collection[int]) -> Order:
     values = {name: getattr(new, name) for name in NewOrder.__slots__ if name != "trait"}
     trait_type, trait_value = new.trait or ("", "")
     values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
     values |= {"created_ms": now_ms, "updated_ms": now_ms}
-    with transaction(durable=True):
+    with transaction(durable=True, alone=False):
+        if exposure_limits.installation:
+            locks.installation()
+        locks.user(new.user_id)
+        locks.task_as_it_is(new.task_id)
         standing = tasks.standing(new.task_id, BIDDING, new.token)
         if not standing.may_act:
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
@@ -181,7 +201,7 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
         going = sum(o.id in replaced and o.state == LIVE for o in open_orders(new.task_id)) if replaced else 0
         _check(LedgerLimit.BID_COUNT, exposure_limits.count, task_count - going, 1)
         values["expires_ms"] = _unique_expiry(new.wallet, new.expires_ms)
-        order_id = statements.INSERT.run(**dict.fromkeys(statements.WRITTEN) | values).lastrowid
+        order_id = statements.INSERT.insert(**dict.fromkeys(statements.WRITTEN) | values)
     return Order(id=order_id, **values)
 
 
@@ -275,7 +295,7 @@ def _move(
         "sold_sats": part and part.sats,
         "sold_quantity": part and part.quantity,
     }
-    with transaction(durable=True):
+    with transaction(durable=True, alone=False):
         moved = statements.MOVE.run(
             id=order.id,
             former_state=order.state,

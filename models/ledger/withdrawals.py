@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from peewee import SQL, BigIntegerField, CharField, IntegerField, TextField, fn
+from peewee import SQL, BigIntegerField, CharField, TextField, fn
 
 from models.base import Row, primary_key, transaction
 from models.events import outbox
@@ -55,7 +55,7 @@ class Withdrawal(Row):
 
     id = primary_key()
     intent = CharField(max_length=40, unique=True)
-    user_id = IntegerField()
+    user_id = BigIntegerField()
     source = CharField(max_length=10)
     venue = CharField(max_length=30, null=True)
     inscription_id = CharField(max_length=80, null=True)

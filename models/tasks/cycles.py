@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from peewee import SQL, BigIntegerField, IntegerField, TextField
+from peewee import SQL, BigIntegerField, TextField
 
+from models import locks
 from models.base import Row, primary_key, transaction
 from models.events import outbox
 from models.events.table import CYCLE
@@ -22,7 +23,7 @@ class Cycle(Row):
     """One finished cycle; `detail` is JSON."""
 
     id = primary_key()
-    task_id = IntegerField(index=True)
+    task_id = BigIntegerField(index=True)
     time_ms = BigIntegerField()
     action = TextField()
     error = TextField(null=True)
@@ -61,7 +62,8 @@ def record_cycle(
     the owner is told of when they begin to hold.
     """
     code, params = stored_fault(error, fault)
-    with transaction():
+    with transaction(alone=False):
+        locks.task(task_id)
         before = TROUBLES.row(id=task_id, token=token)
         if before is None:
             return

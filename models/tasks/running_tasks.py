@@ -14,7 +14,8 @@ def running_tasks(*, but: int | None = None) -> dict[str, list[monthly.Task]]:
     A config that cannot be read is left out: its task cannot run.
     """
     found: dict[str, list[monthly.Task]] = {}
-    for row in Task.select().where(Task.desired == RUNNING, Task.deleted_ms.is_null(), Task.id != (but or 0)):
+    wanted = Task.select().where(Task.desired == RUNNING, Task.deleted_ms.is_null(), Task.id != (but or 0))
+    for row in wanted.order_by(Task.id):
         try:
             task = _bidding(row) if row.kind == BIDDING else _selling(row)
         except ValueError:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import NamedTuple
 
-from peewee import SQL, BigIntegerField, CompositeKey, ForeignKeyField, IntegerField, TextField, fn
+from peewee import BigIntegerField, CompositeKey, ForeignKeyField, IntegerField, TextField
 
-from models.base import Row
+from models.base import Row, joined
 from models.prepared import Prepared, given
 from models.tasks.table import Task
 
@@ -68,14 +68,14 @@ _COLUMNS = [getattr(TaskSample, name) for name in Sample._fields]
 _OF_STEP = TaskSample.task == given("task_id"), TaskSample.step == given("step")
 _ONE = Prepared(lambda: TaskSample.select(*_COLUMNS).where(*_OF_STEP, TaskSample.minute == given("minute")))
 _WRITE = Prepared(
-    lambda: TaskSample.replace(
+    lambda: TaskSample.insert(
         {
             TaskSample.task: given("task_id"),
             TaskSample.step: given("step"),
             TaskSample.minute: given("minute"),
             **{column: given(column.name) for column in _COLUMNS},
         }
-    )
+    ).on_conflict(conflict_target=[TaskSample.task, TaskSample.step, TaskSample.minute], preserve=_COLUMNS)
 )
 _FORGET = Prepared(lambda: TaskSample.delete().where(*_OF_STEP, TaskSample.minute <= given("last")))
 _BETWEEN = Prepared(
@@ -88,9 +88,7 @@ _BETWEEN = Prepared(
 
 
 _JOINED = Prepared(
-    lambda: TaskSample.select(
-        *(fn.group_concat(fn.COALESCE(SQL(name), SQL("'null'"))) for name in ("60 * minute", *Sample._fields))
-    ).from_(
+    lambda: TaskSample.select(*(joined(name, by="minute") for name in ("60 * minute", *Sample._fields))).from_(
         TaskSample.select(TaskSample.minute, *_COLUMNS)
         .where(*_OF_STEP, TaskSample.minute >= given("first"), TaskSample.minute < given("end"))
         .order_by(TaskSample.minute)

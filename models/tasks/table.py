@@ -71,7 +71,7 @@ class Task(Row):
     inscription_id: Any = CharField(max_length=80, null=True)
     collection_id = CharField(max_length=200, null=True)
     # The filled order that bought the inscription, where the cost is from its record. A fill has one such task at most.
-    source_order: Any = IntegerField(null=True)
+    source_order: Any = BigIntegerField(null=True)
     # A bidding task may share limits with others; the rows of two users never do.
     budget = ForeignKeyField(Budget, null=True, index=False)
     budget_id: int | None

@@ -107,7 +107,7 @@ def create_autolist_task(
 def _created(task: Task, max_tasks: int, with_it: Callable[[int], object] = lambda task_id: None) -> Task:
     values = {field.name: task.__data__.get(field.name) for field in statements.STORED}
     with transaction():
-        task.id = _unlike_others(lambda: statements.INSERT.run(**values)).lastrowid
+        task.id = _unlike_others(lambda: statements.INSERT.insert(**values))
         if count(task.user_id, task.kind) > max_tasks:
             raise TaskLimitReached(max_tasks)
         outbox.tell(TASK, task.user_id, task.id, task.created_ms, {"kind": task.kind, "change": "created"})
@@ -120,7 +120,7 @@ def _unlike_others(write: Callable[[], Any]) -> Any:
     try:
         return write()
     except IntegrityError as error:
-        raise NoSuchBudget if "FOREIGN KEY" in str(error) else TaskExists from error
+        raise NoSuchBudget if "foreign key" in str(error).lower() else TaskExists from error
 
 
 def change_bidding_task(
@@ -292,7 +292,8 @@ def observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
 
 def forget_workers() -> None:
     """Marks all tasks stopped at the manager's start: the last one's workers have ended with it, or soon will."""
-    Task.update(observed=STOPPED, pid=None).where(Task.observed != "crashed").execute()
+    with transaction():
+        Task.update(observed=STOPPED, pid=None).where(Task.observed != "crashed").execute()
 
 
 def report_error(task_id: int, token: int, text: str, fault: Coded | None = None) -> None:

@@ -13,6 +13,7 @@ from core.logs import _MaskingFormatter, mask
         "Authorization: Bearer dGhpc2lzYXRva2VuZm9ydGVzdHM",
         "x-api-key: 0123456789abcdef",
         '"passphrase": "correct-horse"',
+        "postgresql://bot:hunter2@localhost/bk",
         "L3VFeEujGtevx9w18HD1fhRbCH67Az2dpCymeRE1SoPK6XQtaN2k",
         "xprv9s21ZrQH143K3GJpoapnV8SFfukcVBSfeCficPSGfubmSFDxo1kuHnLisriDvSnRRuL2Qrg5ggqHKNVpxR86QEC8w35uxmGoggxtQTPvfUu",
         "AkcwRAIgVt/AEHdBWBnFAZlhAcRDqdo8Ca5sA6YVtbKdPSRYGygCIFdGRNAOpwXBhRAc0lyCSqO5mkQyrHVGPfVTqJnCdjSCASECx",

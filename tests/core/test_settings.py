@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import SettingsError
 from core.setting_texts import HELD
-from core.settings import MARKETS, OPTIONS, PLAY_MARKET, SECRETS, load
+from core.settings import IN_FILES, MARKETS, OPTIONS, PLAY_MARKET, load
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,6 +37,33 @@ def test_a_secret_may_stand_in_a_file(tmp_path: Path) -> None:
     settings = load({"BIDKEEPER_SATFLOW_API_KEY_FILE": str(tmp_path / "key")})
     assert settings.satflow_api_key == "s3cret-key"
     assert "s3cret" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://bot:pw@localhost:5433/bk",
+        "postgresql://[::1]:5433/bk",
+        "postgresql:///bk?host=/run/postgresql&user=bot",
+        "postgresql://bot@%2Frun%2Fpostgresql/bk",
+        "postgresql://db.example,db2.example/bk?sslmode=verify-full&target_session_attrs=read-write",
+    ],
+)
+def test_a_database_may_be_postgresql_here_or_elsewhere_under_a_checked_certificate(url: str) -> None:
+    assert load({"BIDKEEPER_DATABASE_URL": url}).database_url == url
+
+
+def test_the_address_of_a_database_may_stand_in_a_file_and_is_in_no_fault(tmp_path: Path) -> None:
+    file = tmp_path / "address"
+    environment = {"BIDKEEPER_DATABASE_URL_FILE": str(file)}
+    assert len(problems(environment)) == 1
+    file.write_text("postgresql://bot:hunter2@localhost/bk\n")
+    settings = load(environment, with_secrets=False)
+    assert settings.database_url == "postgresql://bot:hunter2@localhost/bk"
+    assert "hunter2" not in repr(settings)
+    file.write_text("postgresql://bot:hunter2@db.example/bk\n")
+    [fault] = problems(environment)
+    assert "verify-full" in fault and "hunter2" not in fault
 
 
 def test_only_who_needs_a_secret_opens_its_file(tmp_path: Path) -> None:
@@ -104,8 +131,16 @@ def test_every_fault_is_told_at_once() -> None:
         ("ORDNET_CO_SIGNERS", ",".join(["11" * 32, "12" * 32, "11" * 32]), "three different keys"),
         ("ORDNET_CO_SIGNERS", ",".join(["11" * 32, "12" * 32, "02" + "13" * 32]), "three different keys"),
         ("ORDNET_CO_SIGNERS", ",".join(["11" * 32, "12" * 32, "AB" * 32]), "three different keys"),
-        ("DATABASE_URL", "postgresql://x/y", "not supported yet"),
         ("DATABASE_URL", "mysql://x", "sqlite:///"),
+        ("DATABASE_URL", "postgresql://db.example/bk", "sslmode=verify-full"),
+        ("DATABASE_URL", "postgresql://db.example/bk?sslmode=require", "sslmode=verify-full"),
+        ("DATABASE_URL", "postgresql://127.0.0.1,10.0.0.1/bk", "sslmode=verify-full"),
+        ("DATABASE_URL", "postgresql://localhost/bk?hostaddr=10.0.0.1", "sslmode=verify-full"),
+        ("DATABASE_URL", "postgresql:///bk", "host"),
+        ("DATABASE_URL", "postgresql://bot:pw@/bk", "host"),
+        ("DATABASE_URL", "postgresql://localhost", "the database itself"),
+        ("DATABASE_URL", "postgresql://localhost/bk?service=other", "the database itself"),
+        ("DATABASE_URL", "postgresql://[::1/bk", "cannot be read"),
         ("TRUSTED_PROXIES", "nginx", "IP addresses and networks"),
         ("TRUSTED_PROXIES", "172.17.0.1/16", "host bits"),
         ("TRUSTED_PROXIES", "10.0.0.1, ::/0", "every address"),
@@ -156,7 +191,7 @@ def test_plans_come_from_the_file(tmp_path: Path) -> None:
 
 def test_every_setting_is_documented() -> None:
     page = (ROOT / "docs" / "settings.md").read_text()
-    names = [option.variable for option in OPTIONS] + [f"BIDKEEPER_{name.upper()}_FILE" for name in SECRETS]
+    names = [option.variable for option in OPTIONS] + [f"BIDKEEPER_{name.upper()}_FILE" for name in IN_FILES]
     assert [name for name in [*names, "BIDKEEPER_CONFIG"] if f"`{name}`" not in page] == []
 
 

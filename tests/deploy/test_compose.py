@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from core.settings import OPTIONS, SECRETS
+from core.settings import IN_FILES, OPTIONS
 from tests.deploy.debian import debian
 from tests.deploy.front import DEPLOY, nginx, put
 from tests.e2e.installation import until
@@ -33,7 +33,7 @@ def variables(text: str) -> set[str]:
 
 
 def test_it_knows_only_settings_that_there_are() -> None:
-    known = {option.variable for option in OPTIONS} | {f"BIDKEEPER_{name.upper()}_FILE" for name in SECRETS}
+    known = {option.variable for option in OPTIONS} | {f"BIDKEEPER_{name.upper()}_FILE" for name in IN_FILES}
     named = variables((COMPOSE / "environment.example").read_text()) | set(FILE["services"]["bidkeeper"]["environment"])
     assert named <= known
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.settings import OPTIONS, SECRETS
+from core.settings import IN_FILES, OPTIONS
 from tests.deploy.front import DEPLOY
 
 ROOT = DEPLOY.parent
@@ -41,7 +41,7 @@ def test_signer_and_gateway_have_users_of_their_own() -> None:
 
 
 def test_the_service_knows_only_settings_that_there_are() -> None:
-    known = {option.variable for option in OPTIONS} | {f"BIDKEEPER_{name.upper()}_FILE" for name in SECRETS}
+    known = {option.variable for option in OPTIONS} | {f"BIDKEEPER_{name.upper()}_FILE" for name in IN_FILES}
     named = re.findall(r"^#?(BIDKEEPER_\w+)=", (DEPLOY / "environment").read_text(), re.M)
     assert set(named) - known == {"BIDKEEPER_WITH_SIMULATOR", "BIDKEEPER_CONFIG"}
 

@@ -19,6 +19,7 @@ from urllib.parse import quote
 import requests
 from embit.ec import PrivateKey
 
+from tests import postgresql
 from tests.ports import free_ports
 from wallet import address, hash160
 from wallet.signer.signing import sign_message
@@ -54,8 +55,14 @@ class Installation:
             "PYTHONUNBUFFERED": "1",
             **settings,
         }
+        if postgresql.is_wanted():
+            self.environment.setdefault("BIDKEEPER_DATABASE_URL", postgresql.fresh())
         self.process: subprocess.Popen[str] | None = None
         self.alive.append(self)
+
+    @property
+    def database_url(self) -> str:
+        return self.environment.get("BIDKEEPER_DATABASE_URL") or f"sqlite:///{self.data_dir / 'bidkeeper.db'}"
 
     def up(self, verb: str = "up") -> None:
         with (self.data_dir / "up.out").open("w") as out:
@@ -107,6 +114,8 @@ class Installation:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.data_dir, ignore_errors=True)
+        if postgresql.is_wanted():
+            postgresql.drop(self.database_url)
 
     def processes(self, *words: str) -> list[int]:
         """Pids of the living processes of this installation whose command line holds all of `words`."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.databases import another, rows
 from tests.e2e.installation import Installation, Trader, in_path, installation, until
 
 pytestmark = pytest.mark.slow
@@ -92,7 +91,7 @@ def test_only_the_rungs_that_lead(service: Installation, trader: Trader) -> None
 def test_a_spike_of_the_floor_is_clamped(service: Installation, trader: Trader) -> None:
     service.put_collection("spiky", [180_000])
     minute = int(time.time()) // 60
-    with closing(sqlite3.connect(service.data_dir / "bidkeeper.db", timeout=30)) as database, database:
+    with another(service.database_url) as database:
         database.executemany(
             "INSERT INTO floor_samples (kind, slug_key, measure, minute, reference, low, low_ms, high)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, '100000')",
@@ -234,9 +233,8 @@ def test_a_fill_is_recognised_and_counts(service: Installation, trader: Trader) 
     trader.next_cycle(task, 2)
     assert ours(service, "sold") == []
     assert "max_fills" in trader.get(task)["lastCycle"]["action"]
-    with closing(sqlite3.connect(service.data_dir / "bidkeeper.db", timeout=30)) as database:
-        rows = database.execute("SELECT price_sats, close_reason FROM orders WHERE task_id = ?", [task]).fetchall()
-    assert rows == [(40_000, "filled")]
+    query = "SELECT price_sats, close_reason FROM orders WHERE task_id = ?"
+    assert rows(service.database_url, query, [task]) == [(40_000, "filled")]
     (fill,) = trader.ok("GET", f"/api/fills?taskId={task}")["fills"]
     assert (fill["side"], fill["price"], fill["floorAtFill"], fill["networkFee"]) == ("buy", 40_000, 100_000, 0)
     assert fill["inscriptionId"] and fill["bidPlacedAt"] < fill["filledAt"]

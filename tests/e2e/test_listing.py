@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import secrets
-import sqlite3
-from contextlib import closing
 from typing import Any
 
 import pytest
 
+from tests.databases import another
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults.fleet import strike
 
@@ -151,10 +150,10 @@ def test_a_listing_that_no_record_explains_is_cancelled_with_its_task(service: I
     seller.ask("PUT", body={"pricePercent": 1.2})
     until(lambda: seller.is_listed_at(120_000), "the new price")
     seller.ask("POST", "/stop")
-    with closing(sqlite3.connect(service.data_dir / "bidkeeper.db", timeout=20)) as database, database:
+    with another(service.database_url) as database:
         database.execute("DELETE FROM listings WHERE inscription_id = ? AND price_sats = 105000", (seller.inscription,))
     assert (seller.listing["lowestOutstanding"], seller.listing["lowestNote"]) == (105_000, None)
-    with closing(sqlite3.connect(service.data_dir / "bidkeeper.db", timeout=20)) as database, database:
+    with another(service.database_url) as database:
         database.execute("DELETE FROM listings WHERE inscription_id = ?", (seller.inscription,))
     assert seller.listing == {} and seller.market() == [120_000]
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
 
+from tests.databases import another
 from tests.e2e.installation import Installation, installation, until
 from tests.e2e.test_listing import Seller, workers
 from tests.faults.fleet import strike
@@ -94,7 +93,7 @@ def test_a_whole_life(service: Installation, venue: str, prices: tuple[int, int,
     assert seller.listing["lowestOutstanding"] == first
     # Prices are not lowered before a listing is five minutes old. The worker, which writes its rows whole, is away.
     seller.ask("POST", "/stop")
-    with closing(sqlite3.connect(service.data_dir / "bidkeeper.db", timeout=20)) as database, database:
+    with another(service.database_url) as database:
         database.execute("UPDATE listings SET listed_ms = listed_ms - 300000")
     seller.ask("PUT", body={"pricePercent": 1.1})
     seller.ask("POST", "/start")

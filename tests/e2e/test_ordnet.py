@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
 
+from tests.databases import rows
 from tests.e2e.installation import Installation, Trader, installation, until
 
 pytestmark = pytest.mark.slow
@@ -42,15 +41,13 @@ def fixed(low: int, high: int, count: int, **more: Any) -> dict[str, Any]:
 
 def orders_of(service: Installation, task: int) -> list[tuple[int, str, str | None]]:
     """Price, state and venue id of the task's orders, as the ledger has them, dearest first."""
-    with closing(sqlite3.connect(f"file:{service.data_dir / 'bidkeeper.db'}?mode=ro", uri=True)) as database:
-        query = "SELECT price_sats, state, venue_id FROM orders WHERE task_id = ? ORDER BY price_sats DESC, id"
-        return list(database.execute(query, (task,)))
+    query = "SELECT price_sats, state, venue_id FROM orders WHERE task_id = ? ORDER BY price_sats DESC, id"
+    return rows(service.database_url, query, (task,))
 
 
 def traits_of(service: Installation) -> dict[str, int]:
     """Returns the tasks that have open orders, by the trait that these are on."""
-    with closing(sqlite3.connect(f"file:{service.data_dir / 'bidkeeper.db'}?mode=ro", uri=True)) as database:
-        return dict(database.execute("SELECT trait_value, task_id FROM orders WHERE state != 'closed'"))
+    return dict(rows(service.database_url, "SELECT trait_value, task_id FROM orders WHERE state != 'closed'"))
 
 
 def is_live(service: Installation, task: int, prices: list[int]) -> bool:

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
+from models import base
+from models.database import Sqlite
+
 START_S, RUN_S = 120, 550
 Worker = Callable[[str, Any, int, int, Barrier, Any], None]
 
@@ -43,3 +46,13 @@ def race(worker: Worker, database: str, what: Any, processes: int, tries: int) -
     slowest, took = max(slowest for _, slowest in answers), time.monotonic() - begin
     print(f"\n{processes} processes x {tries} in {took:.1f} s: {dict(found)}; slowest {slowest:.2f} s")
     return found
+
+
+def watch_inserts(look: str) -> None:
+    """Has the database run these statements after every insert of an order, which is NEW there."""
+    if isinstance(base.database.obj, Sqlite):
+        base.database.execute_sql(f"CREATE TRIGGER watch AFTER INSERT ON orders BEGIN {look} END")
+        return
+    body = f"$$ BEGIN {look} RETURN NULL; END $$"
+    base.database.execute_sql(f"CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql AS {body}")
+    base.database.execute_sql("CREATE TRIGGER watch AFTER INSERT ON orders FOR EACH ROW EXECUTE FUNCTION watch()")

@@ -21,7 +21,7 @@ from models.ledger.budget_room import change_bidding_task
 from models.ledger.order_table import CLOSED, LIVE, Order
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder, SoldInto
 from models.tasks.table import Task
-from tests.models.racing import START_S, race
+from tests.models.racing import START_S, race, watch_inserts
 from tests.models.test_orders import running_task
 
 MOST_PRICE = 5_000
@@ -33,7 +33,7 @@ WATCH = "".join(
     f"""INSERT INTO over SELECT '{limit}', used - most FROM (SELECT
         (SELECT COALESCE(SUM({what}), 0) FROM orders
          WHERE budget_id = NEW.budget_id AND dry_run = NEW.dry_run AND ({which})) AS used,
-        (SELECT {limit} FROM budgets WHERE id = NEW.budget_id) AS most) WHERE used > most;"""
+        (SELECT {limit} FROM budgets WHERE id = NEW.budget_id) AS most) AS sums WHERE used > most;"""
     for limit, what, which in (
         ("max_open_sats", "price_sats", OPEN),
         ("spend_cap_sats", "price_sats", f"{OPEN} OR {DONE}"),
@@ -105,7 +105,7 @@ def test_no_budget_is_passed_at_any_instant(processes: int, tries: int, database
     for task, budget_id in zip(tasks, [*shared, *shared], strict=True):
         Task.update(budget=budget_id).where(Task.id == task.id).execute()
     base.database.execute_sql("CREATE TABLE over (name TEXT, excess INTEGER)")
-    base.database.execute_sql(f"CREATE TRIGGER watch AFTER INSERT ON orders BEGIN {WATCH} END")
+    watch_inserts(WATCH)
 
     found = race(compete, database, ([task.id for task in tasks], shared, user_id), processes, tries)
 

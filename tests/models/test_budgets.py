@@ -174,7 +174,7 @@ def test_a_budget_goes_once_no_task_names_it_and_a_deleted_task_names_none(datab
     orders.move(order, "closed", 2, reason="cancelled")
 
 
-def test_a_budget_that_is_not_there_has_no_room(database: str) -> None:
+def test_a_budget_that_is_not_there_has_no_room(only_sqlite: None, database: str) -> None:
     """No task can name such a one; should one, it is not free to bid."""
     _, first, _ = sharing()
     Task._meta.database.execute_sql("PRAGMA foreign_keys=OFF")

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-
 import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
 from models import base, users
 from models.commit_cache import CommitCache
 from models.users import User
+from tests import postgresql
+from tests.databases import another
 
 
 class Names:
@@ -27,25 +25,19 @@ def rename(name: str) -> None:
     User.update(display_name=name).execute()
 
 
-@contextmanager
-def another_process(database: str) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(database.partition(":///")[2], timeout=30)) as connection:
-        yield connection
-
-
 @pytest.fixture
 def kept(database: str) -> CommitCache:
     users.find_or_create("bc1qa", DEFAULT_PLANS, 1)
     return CommitCache(1000)
 
 
-def test_what_did_not_change_is_read_once(kept: CommitCache) -> None:
+def test_what_did_not_change_is_read_once(only_sqlite: None, kept: CommitCache) -> None:
     names = Names()
     assert [kept.get(1, names) for _ in range(3)] == [b"None"] * 3
     assert names.asked == 1
 
 
-def test_keys_have_nothing_in_common(kept: CommitCache) -> None:
+def test_keys_have_nothing_in_common(only_sqlite: None, kept: CommitCache) -> None:
     kept.get(1, lambda: b"mine")
     assert kept.get(2, lambda: b"theirs") == b"theirs"
     assert kept.get(1, lambda: b"") == b"mine"
@@ -66,13 +58,14 @@ def test_our_own_change_is_seen(kept: CommitCache) -> None:
 def test_a_change_by_another_process_is_seen_once_it_is_committed(kept: CommitCache, database: str) -> None:
     names = Names()
     kept.get(1, names)
-    with another_process(database) as other:
+    with another(database) as other:
         for before, after in (("None", "a"), ("a", "b")):
             other.execute("UPDATE users SET display_name = ?", (after,))
             assert kept.get(1, names) == before.encode()
             other.commit()
             assert kept.get(1, names) == after.encode()
-    assert names.asked == 3
+    # On PostgreSQL other databases' commits, of tests beside this one, cost a look in vain.
+    assert names.asked == 3 or (postgresql.is_wanted() and names.asked > 3)
 
 
 def test_a_change_while_it_is_read_is_seen_the_next_time(kept: CommitCache, database: str) -> None:
@@ -80,7 +73,7 @@ def test_a_change_while_it_is_read_is_seen_the_next_time(kept: CommitCache, data
 
     def read_too_early() -> bytes:
         found = names()
-        with another_process(database) as other, other:
+        with another(database) as other:
             other.execute("UPDATE users SET display_name = 'late'")
         return found
 
@@ -99,7 +92,7 @@ def test_what_was_never_committed_is_not_kept(kept: CommitCache) -> None:
 
 def test_what_changed_between_two_connections_is_seen(kept: CommitCache, database: str) -> None:
     for name in ("a", "b"):
-        with another_process(database) as other, other:
+        with another(database) as other:
             other.execute("UPDATE users SET display_name = ?", (name,))
         base.close()
         base.connect(database)

@@ -87,5 +87,7 @@ def test_every_value_is_given_by_its_name_and_no_other(database: str) -> None:
 
 def test_a_name_may_stand_in_several_places(database: str) -> None:
     user()
-    query = Prepared(lambda: User.select(User.address).where((User.address == given("at")) | (User.id == given("at"))))
+    query = Prepared(
+        lambda: User.select(User.address).where((User.address == given("at")) | (User.display_name == given("at")))
+    )
     assert query.row(at="bc1qa") == ("bc1qa",)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import sqlite3
-from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -95,9 +93,3 @@ def token_of(user: User, now_ms: int = START_MS) -> str:
     token = secrets.token_urlsafe(32)
     sessions.open_session(hashlib.sha256(token.encode()).hexdigest(), user.id, now_ms)
     return token
-
-
-def dump_of(database_url: str) -> str:
-    """Returns all that the database holds, as SQL."""
-    with closing(sqlite3.connect(database_url.removeprefix("sqlite:///"))) as database:
-        return "\n".join(database.iterdump())

@@ -12,7 +12,8 @@ from models import sessions
 from models.tasks.table import Task
 from models.users import DAY_MS, User
 from server.urls import ROUTES, SCOPES, routes_with_openings
-from tests.server.api import dump_of, new_user, token_of
+from tests.databases import dump
+from tests.server.api import new_user, token_of
 from tests.server.conftest import ADMIN, Service, with_settings
 
 BOT = {"name": "bot", "scopes": ["trade", "read"]}
@@ -29,7 +30,7 @@ async def test_a_token_is_shown_once_and_only_its_hash_is_kept(service: Service)
     answer = await service.ask("POST", "/api/tokens", BOT | {"name": " my bot "})
     token = answer.json.pop("token")
     listed = await service.ask("GET", "/api/tokens")
-    dump = dump_of(service.settings.database_url)
+    held = dump(service.settings.database_url)
 
     assert re.fullmatch(r"[A-Za-z0-9_-]{43}", token)
     assert answer.headers["Location"] == f"/api/tokens/{answer.json['id']}"
@@ -43,8 +44,8 @@ async def test_a_token_is_shown_once_and_only_its_hash_is_kept(service: Service)
         "expiresAt": "2026-02-18T12:00:00.000Z",
     }
     assert listed.json == [answer.json]
-    assert token not in dump
-    assert hashlib.sha256(token.encode()).hexdigest() in dump
+    assert token not in held
+    assert hashlib.sha256(token.encode()).hexdigest() in held
 
 
 @pytest.mark.gen_test

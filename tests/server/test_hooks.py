@@ -12,7 +12,7 @@ from models import sessions
 from models.events.table import LASTING
 from models.hooks import queue
 from models.hooks.table import Hook
-from tests.server.api import dump_of
+from tests.databases import dump
 from tests.server.conftest import Service, with_settings
 
 URL, SECRET = "https://hooks.example/in/t0ken-in-path", "t0ken-of-mine"
@@ -37,7 +37,7 @@ async def test_a_secret_is_kept_in_a_file_and_shown_to_nobody(service: Service) 
     assert (made.status, made.json["secret"]) == (201, None)
     assert made.json["events"] == ["fill", "error"]  # in the order of their list
     assert shown.json == [one.json] and one.json["url"] == "https://hooks.example/..." and one.json["hasSecret"]
-    for text in (made.text, shown.text, one.text, dump_of(service.settings.database_url)):
+    for text in (made.text, shown.text, one.text, dump(service.settings.database_url)):
         assert "t0ken" not in text
     assert receivers(service).read(Hook.get().receiver) == Receiver(URL, SECRET)
 

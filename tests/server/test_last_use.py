@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from contextlib import closing
 
 import pytest
 
 from models.api_tokens import ApiToken
 from models.base import database
+from models.database import Sqlite, is_postgresql
 from models.sessions import Session
+from tests.databases import another
 from tests.server.conftest import Service
 
 BOT = {"name": "bot", "scopes": ["read"]}
 
 
 @pytest.mark.gen_test
-async def test_calls_of_one_minute_are_one_commit_for_each_token(service: Service) -> None:
+async def test_calls_of_one_minute_are_one_commit_for_each_token(only_sqlite: None, service: Service) -> None:
     """Every commit costs a write to the disk, and empties what is kept of task lists."""
     token = (await service.ask("POST", "/api/tokens", BOT)).json["token"]
     connection = database.connection()
@@ -48,14 +48,19 @@ async def test_no_call_that_only_reads_waits_for_a_writer(service: Service) -> N
     def used_ms() -> list[int | None]:
         return [Session.get(Session.user == service.user_id).used_ms, ApiToken.get().used_ms]
 
-    with closing(sqlite3.connect(service.settings.database_url.removeprefix("sqlite:///"))) as another:
-        another.execute("BEGIN IMMEDIATE")
+    with another(service.settings.database_url) as other:
+        if is_postgresql(service.settings.database_url):
+            other.rows("SELECT 1 FROM sessions, api_tokens FOR UPDATE")
+        else:
+            other.execute("BEGIN IMMEDIATE")
         began = time.monotonic()
         assert await ask() == [200, 200]
         assert time.monotonic() - began < 10, "a write waits for 15 s"
         assert used_ms() == [made_ms, None]
-        another.rollback()
     assert await ask() == [200, 200]
     assert used_ms() == [service.clock.now_ms] * 2
     # Other writes wait as ever.
-    assert database.execute_sql("PRAGMA busy_timeout").fetchone() == (15_000,)
+    if isinstance(database.obj, Sqlite):
+        assert database.execute_sql("PRAGMA busy_timeout").fetchone() == (15_000,)
+    else:
+        assert database.execute_sql("SHOW lock_timeout").fetchone() == ("15s",)

@@ -16,7 +16,8 @@ from models import sessions
 from models.base import transaction
 from models.sessions import Challenge, Session
 from models.users import Whitelist
-from tests.server.api import START_MS, Answer, dump_of, new_user, token_of
+from tests.databases import dump
+from tests.server.api import START_MS, Answer, new_user, token_of
 from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
 from tests.wallet import proofs
 from wallet import bip322
@@ -74,10 +75,10 @@ async def test_the_database_holds_no_usable_token(service: Service) -> None:
     answer = await service.api("POST", "/api/auth/verify", proof_of(await challenge_for(service)))
     token = answer.json["token"]
 
-    dump = dump_of(service.settings.database_url)
+    held = dump(service.settings.database_url)
 
-    assert token not in dump
-    assert hashlib.sha256(token.encode()).hexdigest() in dump
+    assert token not in held
+    assert hashlib.sha256(token.encode()).hexdigest() in held
 
 
 @pytest.mark.gen_test

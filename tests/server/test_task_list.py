@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from contextlib import closing
 from typing import Any
 
 import pytest
 
 from models.tasks.cycles import record_cycle
 from models.tasks.table import Task
+from tests.databases import another
 from tests.server.conftest import Service
 
 
@@ -22,8 +21,7 @@ async def listed(service: Service) -> Any:
 
 
 def by_another_process(service: Service, statement: str) -> None:
-    path = service.settings.database_url.partition(":///")[2]
-    with closing(sqlite3.connect(path, timeout=30)) as connection, connection:
+    with another(service.settings.database_url) as connection:
         connection.execute(statement)
 
 

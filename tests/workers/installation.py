@@ -101,6 +101,7 @@ class Installation:
             "BIDKEEPER_WHITELIST": whitelist,
             "BIDKEEPER_CONFIG": os.devnull,
             "BIDKEEPER_SPAWNER": os.environ.get("BIDKEEPER_SPAWNER", ""),
+            "BIDKEEPER_DATABASE_URL": os.environ.get("BIDKEEPER_DATABASE_URL", ""),
         }
         self.environment = dict(os.environ) | environment
         self.settings: Settings = load(environment)

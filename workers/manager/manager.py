@@ -24,6 +24,7 @@ SIGTERM and SIGINT end it. SIGHUP has new workers started by a new zygote, with 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import random
@@ -33,11 +34,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from peewee import OperationalError
+
 from core.errors import BidkeeperError, PeerRefused
 from core.local_server import serve
 from core.process import hold_lock
 from core.settings import Settings
-from models import base, schema, sessions
+from models import base, schema, sessions, sole
 from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.table import RUNNING
@@ -69,15 +72,18 @@ def now_ms() -> int:
 def run(settings: Settings, *, spawner: Spawner | None = None, timing: Timing | None = None) -> None:
     """Runs until SIGTERM or SIGINT; then ends all workers, cancels no bids, and leaves wanted tasks wanted.
 
-    Raises BidkeeperError when another manager runs in this data directory, or the database is another version's.
+    Raises BidkeeperError when another manager runs in this data directory or on this database, or has taken over there,
+    or the database is another version's.
     """
-    held = _instance_lock(settings)
+    held, right = _instance_lock(settings), sole.Sole(None)
     try:
         _raise_file_limit()
-        base.connect(settings.database_url)
+        base.connect_in_time(settings.database_url)
+        right = sole.claim(settings.database_url, "manager")
         schema.check()
-        asyncio.run(Manager(settings, spawner or _spawner(settings), timing or Timing()).run())
+        asyncio.run(Manager(settings, spawner or _spawner(settings), timing or Timing()).run(right))
     finally:
+        right.release()
         base.close()
         os.close(held)
 
@@ -105,8 +111,8 @@ class Manager:
             clock_ms=now_ms,
         )
 
-    async def run(self) -> None:
-        """Runs from taking over to the end of the last worker."""
+    async def run(self, right: sole.Sole) -> None:
+        """Runs from taking over to the end of the last worker. Raises NotTheOne once the right to it is lost."""
         asked_to_stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -115,7 +121,10 @@ class Manager:
         await self.start()
         log.info("ready")
         try:
-            await asked_to_stop.wait()
+            while not asked_to_stop.is_set():
+                right.check()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(asked_to_stop.wait(), self._timing.sweep_s)
         finally:
             await self.stop()
 
@@ -141,7 +150,10 @@ class Manager:
         await self._background.cancel()
         children = [keeper.child for keeper in self._keepers.values() if keeper.child is not None]
         ended = await asyncio.gather(*(child.end(_END_TERM_S, _END_KILL_S) for child in children))
-        tasks.forget_workers()
+        try:
+            tasks.forget_workers()
+        except OperationalError as error:
+            log.warning("the next manager will note that no worker runs: %s", error)
         await self._surroundings.spawner.close()
         log.info("%d workers ended", sum(ended))
         for child, has_ended in zip(children, ended, strict=True):

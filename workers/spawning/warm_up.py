@@ -23,7 +23,8 @@ from markets.base import AskBook, Balance, BidOrder, Fees, OwnBid, OwnBids
 from markets.listings import ListingDraft, OwnListing, OwnListings
 from markets.market_client import MarketClient
 from markets.outpoint_facts import OutpointFacts, Whereabouts
-from models import base, schema, users
+from models import base, prepared, schema, users
+from models.database import is_postgresql
 from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
@@ -153,6 +154,10 @@ def warm_up() -> Settings | None:
             set_title("bidkeeper: zygote warms up")
             settings = worker.without_secrets(load())
             dry_run()
+            if is_postgresql(settings.database_url):
+                # What the dry run has asked, in the words of the workers' database, which nobody asks yet.
+                base.prepare_for(settings.database_url)
+                prepared.compile_all()
     except Exception:
         logs.set_up("zygote")
         log.exception("failed to warm up")

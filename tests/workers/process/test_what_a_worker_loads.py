@@ -19,7 +19,7 @@ HEAVY = {
 }
 
 
-def test_no_module_of_a_running_worker_is_heavy() -> None:
+def test_no_module_of_a_running_worker_is_heavy(only_sqlite: None) -> None:
     program = (
         "import sys, workers.process.main, workers.process.worker, workers.process.jobs, workers.spawning.zygote\n"
         "from workers.spawning.warm_up import dry_run; dry_run()\n"

@@ -24,8 +24,10 @@ export function NextCycle({ task }) {
   if (!task.isRunning || !task.lastCycle) return null;
   const loop = task.config.loopSeconds || 30;
   const past = Math.max(0, now.value - task.lastCycle.time);
-  const words = past > 3 * loop ? t("state.late", { age: span(past) }) : t("state.next", { left: span(loop - past) });
+  // Without a wish of its owner a task looks every 30 s, and less often while nothing moves.
+  const isLate = past > 3 * (task.config.loopSeconds || 120);
+  const words = isLate ? t("state.late", { age: span(past) }) : t("state.next", { left: span(loop - past) });
   return html`<span class="next-cycle" title=${words}><svg viewBox="0 0 20 20" role="img" aria-label=${words}><circle cx="10" cy="10" r="8" />
     <circle class="past" cx="10" cy="10" r="8" pathLength="1" style=${{ strokeDashoffset: 1 - Math.min(1, past / loop) }} /></svg>
-    ${past > 3 * loop && html`<em>${words}</em>`}</span>`;
+    ${isLate && html`<em>${words}</em>`}</span>`;
 }

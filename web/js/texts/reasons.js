@@ -147,6 +147,29 @@ export const FAULTS = {
   other: ["Something else", "The words say what."],
 };
 
+/** What a rung's detail names: the end that holds its price down, or the ceiling of signatures that is full. */
+const DETAILS = {
+  raise: "It ranks ahead of the best bid.",
+  ask: "The lowest ask holds it down.",
+  hardcap: "The hard cap holds it down: raise it, or lower the range.",
+  low: "It would fall below the low end.",
+  min_bid: "The marketplace takes no bid this low.",
+  tick: "Between the ends lies no price that the marketplace takes.",
+  thin_book: "The asks hold too little for a VWAP.",
+};
+
+const CEILINGS = { task: "This task's signed bids", user: "Your signed bids", installation: "All users' signed bids" };
+
+/** The sentence of a rung's detail, "" for one that says nothing more. */
+export function detailWords(detail) {
+  const [, whose, left] = /^(task|user|installation)(?:, frees in (\d+) s)?$/.exec(detail || "") || [];
+  if (whose) return `${CEILINGS[whose]} reach their ceiling.${left ? ` Room comes in ${left} s.` : ""}`;
+  return DETAILS[detail] || "";
+}
+
+/** A server's words about what it could not do, as they are said to people. */
+export const plainWords = (text) => (text || "").replace(/\bfailed to\b/g, "could not").replace(/^./, (first) => first.toUpperCase());
+
 const unknown = (code) => [String(code).replaceAll("_", " "), "", "keep"];
 
 /** {title, why, kind} of a reason or a fate. */

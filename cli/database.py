@@ -1,0 +1,74 @@
+"""`bidkeeper database copy --to URL`: all that the database holds, into an empty one of the same kind or the other."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from core.errors import BidkeeperError
+from core.process import hold_lock
+from core.setting_values import database as read_address
+from core.settings import Settings
+from models import copying, sole
+from models.database import place
+
+
+def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
+    """Adds copy --to URL | --to-file FILE."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="copy")
+    copy = actions.add_parser("copy", help="copy everything into an empty database; the service must be stopped")
+    target = copy.add_mutually_exclusive_group(required=True)
+    target.add_argument("--to", type=_address, help="its address: sqlite:///FILE or postgresql://...", metavar="URL")
+    target.add_argument("--to-file", type=_address_in, dest="to", help="a file with its address", metavar="FILE")
+
+
+def _address(text: str) -> str:
+    try:
+        found = read_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not found:
+        raise argparse.ArgumentTypeError("must not be empty")
+    return found
+
+
+def _address_in(name: str) -> str:
+    try:
+        return _address(Path(name).read_text().strip())
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{name} cannot be read: {error.strerror}") from None
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Copies, and prints how many rows of each table, and what is to be set then."""
+    settings.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _nobody_else(settings, options.to):
+        copied = copying.copy(settings.database_url, options.to)
+    for table, rows in copied:
+        print(f"{table}: {rows}")
+    print(f"copied, and compared. To use it, set BIDKEEPER_DATABASE_URL to the address of {place(options.to)}")
+    return 0
+
+
+@contextmanager
+def _nobody_else(settings: Settings, target: str) -> Iterator[None]:
+    """Keeps manager and hooks of both databases from running for the block. Raises BidkeeperError when one runs."""
+    held, rights = [], []
+    try:
+        for name in ("manager", "hooks"):
+            lock = hold_lock(settings.run_dir / f"{name}.lock")
+            if lock is None:
+                raise BidkeeperError(f"the service runs in {settings.data_dir} ({name}): stop it first")
+            held.append(lock)
+        for url in (settings.database_url, target):
+            for what in ("manager", "hooks program"):
+                rights.append(sole.claim(url, what))
+        yield
+    finally:
+        for right in rights:
+            right.release()
+        for lock in held:
+            os.close(lock)

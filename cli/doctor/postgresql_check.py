@@ -1,0 +1,72 @@
+"""The doctor on a PostgreSQL server: whether what is committed stays, and room for all connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cli.doctor.check import Check, fail, ok, warn
+from models.base import database
+
+_OTHERS = 20  # connections of all programs but the workers, and of whoever looks
+_CUSTOMARY_TASKS = 100
+_MOST_LAG_S = 10
+_MONITOR = "GRANT pg_monitor to the user of the database's address"
+
+
+def examine(tasks: int | None) -> Iterator[Check]:
+    """Examines the server of the open connection, for `tasks` wanted tasks (None: not known)."""
+    version = _setting("server_version").split()[0]
+    unsafe = [name for name in ("fsync", "full_page_writes") if _setting(name) != "on"]
+    if unsafe:
+        yield fail(
+            "postgresql", f"{version}: {', '.join(unsafe)} is off", "set it on: a power cut would lose bids' rows"
+        )
+    else:
+        yield ok("postgresql", f"{version}; what is committed is on its disk")
+    yield _standby()
+    yield _connections(_CUSTOMARY_TASKS if tasks is None else tasks)
+
+
+def _setting(name: str) -> str:
+    return str(_value(f"SHOW {name}"))
+
+
+def _value(query: str) -> Any:
+    return database.execute_sql(query).fetchone()[0]
+
+
+def _standby() -> Check:
+    """Tells whether a standby that takes over would have all that was committed."""
+    name, wanted = "standby", _setting("synchronous_standby_names")
+    rows = database.execute_sql(
+        "SELECT application_name, sync_state, EXTRACT(EPOCH FROM replay_lag)::bigint FROM pg_stat_replication"
+    ).fetchall()
+    if any(state is None for _, state, _ in rows):
+        return warn(name, f"{len(rows)}, but their state may not be seen", _MONITOR)
+    follows = [(who, lag or 0) for who, state, lag in rows if state in ("sync", "quorum")]
+    late = [who for who, state, _ in rows if state not in ("sync", "quorum")]
+    if wanted and not follows:
+        return fail(
+            name, "none is connected that commits wait for, so they hang", "start it (synchronous_standby_names)"
+        )
+    if late and not follows:
+        text = (
+            f"{', '.join(late)} is asynchronous: taking over, it would have lost bids' rows, and hand out tokens twice"
+        )
+        return fail(name, text, "name it in synchronous_standby_names, or never promote it")
+    if not rows:
+        return ok(name, "none; backups are all there is")
+    slow = [who for who, lag in follows if lag > _MOST_LAG_S]
+    if slow:
+        return warn(name, f"{', '.join(slow)} is more than {_MOST_LAG_S} s behind in replaying", "look at its load")
+    return ok(name, f"{', '.join(who for who, _ in follows)} has what is committed")
+
+
+def _connections(tasks: int) -> Check:
+    reserved = int(_setting("superuser_reserved_connections"))
+    room, needed = int(_setting("max_connections")) - reserved, tasks + _OTHERS
+    if room < needed:
+        text = f"max_connections leaves {room}, {tasks} tasks need {needed} (one each, and {_OTHERS})"
+        return fail("connections", text, f"set max_connections to {needed + reserved} at least")
+    return ok("connections", f"room for {room}, {needed} are needed")

@@ -1,0 +1,124 @@
+"""The copy of a database: every row, the ids to come, and nothing while the service runs or into what is not empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.main import main
+from core.process import hold_lock
+from models import base, budgets, copying, schema, sole
+from models.ledger.order_table import Order
+from models.tasks import tasks
+from models.tasks.cycles import record_cycle
+from models.tasks.samples import Sample
+from models.users import User, Whitelist
+from tests import postgresql
+from tests.models.test_orders import reserved, running_task
+
+
+@pytest.fixture
+def filled(database: str) -> str:
+    """A database with rows in most tables, and one that was deleted."""
+    task = running_task()
+    budgets.create(task.user_id, 1, name="all")
+    reserved(task, 1_000, state="live")
+    reserved(task, 2_000, state="live", dry_run=True)
+    Order.update(state="closed", close_reason="filled").where(Order.id == reserved(task, 5).id).execute()
+    cycle = {"action": "placed 1", "error": None, "detail": "{}", "memory": "{}"}
+    record_cycle(task.id, task.token, time_ms=1, **cycle, sample=Sample())
+    gone = running_task("dogs")
+    tasks.mark_deleted(gone, 2)
+    tasks.remove_tombstone(gone.id)
+    Whitelist.create(address="bc1qa", is_admin=True, added_ms=1)
+    for number in range(1_200):
+        User.create(address=f"bc1q{number}", ordinals_address="bc1qb", created_ms=1)
+    return database
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Iterator[str]:
+    """The address of a database with nothing in it, of the same kind."""
+    if not postgresql.is_wanted():
+        yield f"sqlite:///{tmp_path / 'copy.db'}"
+        return
+    url = postgresql.fresh()
+    yield url
+    postgresql.drop(url)
+
+
+def contents(url: str) -> dict[str, list[Any]]:
+    base.connect(url)
+    found = {}
+    for table in copying._tables():
+        columns = ", ".join(name for name, _ in base.database.obj.columns()[table])
+        rows = base.database.execute_sql(f"SELECT {columns} FROM {table} ORDER BY 1, 2, 3").fetchall()
+        found[table] = [tuple(int(value) if isinstance(value, bool) else value for value in row) for row in rows]
+    base.close()
+    return found
+
+
+def run(monkeypatch: pytest.MonkeyPatch, data_dir: Path, source: str, target: str) -> int:
+    monkeypatch.setenv("BIDKEEPER_DATA_DIR", str(data_dir))
+    monkeypatch.setenv("BIDKEEPER_DATABASE_URL", source)
+    monkeypatch.setenv("BIDKEEPER_CONFIG", "/dev/null")
+    return main(["database", "copy", "--to", target])
+
+
+def ways(source: str, target: str, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """From one to the other; on PostgreSQL also into SQLite, and back."""
+    yield source, target
+    if postgresql.is_wanted():
+        file, again = f"sqlite:///{tmp_path / 'file.db'}", postgresql.fresh()
+        yield target, file
+        yield file, again
+        postgresql.drop(again)
+
+
+def test_every_row_and_the_ids_to_come_are_in_the_copy(
+    filled: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = contents(filled)
+    assert sum(map(len, before.values())) > 1_210
+    for source, copy in ways(filled, target, tmp_path):
+        assert run(monkeypatch, tmp_path, source, copy) == 0
+        said = capsys.readouterr().out
+        assert "users: 1201\n" in said and "orders: 3\n" in said and "copied, and compared" in said
+        assert contents(copy) == before
+        base.connect(copy)
+        schema.check()
+        assert base.database.obj.last_id("tasks") == 2, "the number of a deleted task is not given again"
+        base.close()
+    base.connect(target)
+    assert running_task("birds").id == 3
+    base.close()
+
+
+def test_what_is_not_empty_is_left_alone(
+    filled: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base.connect(target)
+    schema.migrate()
+    User.create(address="bc1qother", ordinals_address="bc1qb", created_ms=1)
+    before = contents(target)
+    assert run(monkeypatch, tmp_path, filled, target) == 1
+    assert "is not empty: users" in capsys.readouterr().err
+    assert contents(target) == before
+
+
+def test_nothing_is_copied_while_the_service_runs(
+    filled: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run").mkdir(exist_ok=True)
+    lock = hold_lock(tmp_path / "run" / "manager.lock")
+    assert lock is not None
+    assert run(monkeypatch, tmp_path, filled, target) == 1
+    assert "stop it first" in capsys.readouterr().err
+    if postgresql.is_wanted():
+        right = sole.claim(target, "hooks program")
+        assert run(monkeypatch, tmp_path / "other", filled, target) == 1
+        assert "another hooks program runs" in capsys.readouterr().err
+        right.release()

@@ -1,0 +1,242 @@
+"""PostgreSQL beside SQLite: the same tables, the same promises. (`make test-postgresql` runs this.)"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from peewee import InterfaceError, OperationalError, PostgresqlDatabase
+
+from core.subscription_plans import DEFAULT_PLANS
+from models import base, commits, schema, sessions, sole, users
+from models import database as kinds
+from models.database import CommitUnknown, Postgresql, Sqlite
+from models.events import outbox
+from models.events.table import FILL
+from models.ledger import orders
+from models.ledger.orders import ExposureLimits
+from models.users import User
+from tests import postgresql
+from tests.databases import another
+from tests.models.test_migrations import MODELS
+from tests.models.test_orders import new, running_task
+
+pytestmark = pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
+
+# By a column's type and model in SQLite's words.
+TYPES = {"INTEGER": {"bigint", "boolean"}, "TEXT": {"text"}, "VARCHAR": {"text"}}
+TRUTHS = {"is_admin", "dry_run", "is_passing", "has_secret", "is_failing"}
+
+
+@pytest.fixture
+def as_sqlite() -> Any:
+    """The same version's tables in SQLite."""
+    made = Sqlite(":memory:")
+    made.connect()
+    schema.Runner(made, str(schema._DIRECTORY)).up()
+    yield made
+    made.close()
+
+
+def test_each_column_is_as_in_sqlite(database: str, as_sqlite: Sqlite) -> None:
+    ours = base.database.obj
+    assert isinstance(ours, Postgresql)
+    assert set(ours.columns()) == {model._meta.table_name for model in MODELS} | {"schema_migration"}
+    for table, columns in as_sqlite.columns().items():
+        assert ours.columns()[table] == columns, table
+        if table == "schema_migration":
+            continue
+        types = {row.name: row.data_type for row in ours.get_columns(table)}
+        for row in as_sqlite.get_columns(table):
+            word = re.match(r"\w+", row.data_type)
+            assert word is not None
+            expected = "boolean" if row.name in TRUTHS else "bigint" if word[0] == "INTEGER" else "text"
+            assert types[row.name] == expected in TYPES[word[0]], f"{table}.{row.name}"
+
+
+def test_each_index_and_key_is_as_in_sqlite(database: str, as_sqlite: Sqlite) -> None:
+    def named(kind: Any, table: str) -> set[tuple[str, tuple[str, ...], bool]]:
+        found = kind.get_indexes(table)
+        return {(each.name, tuple(each.columns), bool(each.unique)) for each in found if not is_of_key(each.name)}
+
+    def is_of_key(name: str) -> bool:
+        return name.endswith("_pkey") or name.startswith("sqlite_autoindex")
+
+    def keys(kind: Any, table: str) -> set[tuple[str, str, str]]:
+        return {(each.column, each.dest_table, each.dest_column) for each in kind.get_foreign_keys(table)}
+
+    ours = base.database.obj
+    conditions = 0
+    for table in as_sqlite.columns():
+        if table == "schema_migration":
+            continue
+        assert named(ours, table) == named(as_sqlite, table), table
+        assert sorted(ours.get_primary_keys(table)) == sorted(as_sqlite.get_primary_keys(table)), table
+        assert keys(ours, table) == keys(as_sqlite, table), table
+        partial = [
+            {each.name for each in kind.get_indexes(table) if " WHERE " in (each.sql or "")}
+            for kind in (ours, as_sqlite)
+        ]
+        assert partial[0] == partial[1], table
+        conditions += len(partial[0])
+    assert conditions > 20
+
+
+def test_a_sum_is_a_whole_number_and_a_nul_is_no_fault(database: str) -> None:
+    assert base.database.execute_sql("SELECT SUM(x::bigint) FROM (VALUES (1), (2)) AS y (x)").fetchone() == (3,)
+    assert base.database.execute_sql("SELECT %s::text", ["a\0b"]).fetchone() == ("a\ufffdb",)
+
+
+def test_nothing_is_read_anew_while_nobody_commits(database: str) -> None:
+    """Others' commits, in other databases of the server too, change the mark; some moment is without."""
+    assert any(commits.mark() == commits.mark() for _ in range(200))
+
+
+def end_our_connection(url: str) -> None:
+    """Ends every connection to the database as a server that is shut down does."""
+    postgresql.command(
+        url,
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
+
+
+def new_user() -> User:
+    return users.find_or_create("bc1qa", DEFAULT_PLANS, 1)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        new_user,
+        lambda: User.select().count(),
+        lambda: User.update(display_name="a").execute(),
+        lambda: sessions.user_of_session("hash", 1),
+    ],
+    ids=["a transaction", "a read", "a change", "a prepared read"],
+)
+def test_a_connection_that_was_lost_while_idle_is_renewed(database: str, ask: Callable[[], object]) -> None:
+    new_user()
+    for _ in range(2):
+        end_our_connection(database)
+        ask()
+    assert User.select().count() == 1
+
+
+def test_what_a_lost_transaction_had_written_is_gone_and_the_next_one_works(database: str) -> None:
+    with pytest.raises(OperationalError), base.transaction(durable=True):
+        made = User.create(address="bc1qb", ordinals_address="bc1qb", created_ms=1)
+        end_our_connection(database)
+        User.update(display_name="b").where(User.id == made.id).execute()
+    assert User.select().count() == 0
+    assert not base.database.in_transaction()
+    assert new_user().id
+
+
+def test_another_thread_still_gets_no_connection(database: str) -> None:
+    end_our_connection(database)
+    with ThreadPoolExecutor(1) as threads, pytest.raises(InterfaceError, match="not opened"):
+        threads.submit(User.select().count).result(10)
+    assert User.select().count() == 0
+
+
+@pytest.mark.parametrize("was_committed", [True, False])
+def test_a_reservation_whose_answer_was_lost_is_looked_up_by_its_intent(
+    database: str, monkeypatch: pytest.MonkeyPatch, was_committed: bool
+) -> None:
+    task = running_task()
+    commit = PostgresqlDatabase.commit
+
+    def commit_and_lose(self: Any) -> None:
+        if was_committed:
+            commit(self)
+        monkeypatch.undo()
+        end_our_connection(database)
+        PostgresqlDatabase.execute_sql(self, "SELECT 1")
+
+    wanted, wide = new(task, 1_000), ExposureLimits(0, 10**12, 0)
+    monkeypatch.setattr(PostgresqlDatabase, "commit", commit_and_lose)
+    if was_committed:
+        order = orders.reserve(wanted, wide, 1)
+        assert (order.state, order.intent) == ("reserved", wanted.intent)
+    else:
+        with pytest.raises(CommitUnknown):
+            orders.reserve(wanted, wide, 1)
+    assert orders.task_exposure(task.id) == (1_000 if was_committed else 0)
+
+
+def test_of_two_managers_on_a_database_one_is_refused_and_told_why(database: str) -> None:
+    first = sole.claim(database, "manager")
+    first.check()
+    hooks = sole.claim(database, "hooks program")
+    with pytest.raises(sole.NotTheOne, match=r"another manager runs on the database .*, connected from this machine"):
+        sole.claim(database, "manager")
+    first.release()
+    second = sole.claim(database, "manager")
+    end_our_connection(database)
+    for right in (second, hooks):
+        with pytest.raises(sole.NotTheOne, match="right to be the only one"):
+            right.check()
+    third = sole.claim(database, "manager")
+    for right in (second, hooks, third):
+        right.release()
+
+
+def test_events_are_numbered_in_the_order_of_their_commits(database: str) -> None:
+    """Whoever waits for events goes on from the last one seen: a lesser number that comes later would be lost."""
+    user = new_user()
+
+    def in_another_process(text: str) -> list[tuple[Any, ...]]:
+        with another(database) as other:
+            other.execute("SET lock_timeout = '300ms'")
+            return other.rows(text)
+
+    with base.transaction(alone=False):
+        outbox.tell(FILL, user.id, None, 1, {})
+        lock = f"SELECT pg_advisory_xact_lock({kinds._NAMES['events']})"
+        with pytest.raises(Exception, match="lock timeout"):
+            in_another_process(lock)
+    in_another_process(lock)
+
+
+def test_a_transaction_that_is_alone_keeps_all_others_out(database: str) -> None:
+    with another(database) as other:
+        other.execute("SET lock_timeout = '300ms'")
+        other.commit()
+        gate = f"SELECT pg_advisory_xact_lock_shared({kinds._GATE})"
+        with base.transaction(), pytest.raises(Exception, match="lock timeout"):
+            other.execute(gate)
+        other.rollback()
+        with base.transaction(alone=False):
+            other.execute(gate)
+            other.rollback()
+
+
+def test_a_way_to_the_server_that_loses_our_settings_is_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a pooler's that is told to ignore what it does not know."""
+    base.close()
+    monkeypatch.setattr(
+        kinds, "_escaped", lambda value: "postgres" if value == "iso_8601" else value.replace(" ", "\\ ")
+    )
+    with pytest.raises(kinds.Unfit, match="pooler"):
+        base.connect(database)
+
+
+def test_a_durable_commit_waits_for_the_disk_and_others_do_not(database: str) -> None:
+    """Whatever the database says of itself."""
+
+    def waits() -> str:
+        return str(base.database.execute_sql("SHOW synchronous_commit").fetchone()[0])
+
+    name = base.database.execute_sql("SELECT current_database()").fetchone()[0]
+    base.database.execute_sql(f"ALTER DATABASE {name} SET synchronous_commit = off")
+    base.connect(database)
+    assert waits() == "on"
+    with base.transaction(durable=True):
+        assert waits() == "on"
+    with base.transaction():
+        assert waits() == "off"
+    assert waits() == "on"

@@ -1,0 +1,152 @@
+"""The tests on PostgreSQL: `python -m tests.postgresql PYTEST_ARGUMENTS`.
+
+They run on a cluster of their own, in a directory of its own, which ends with them. A test gets a database of its own,
+made from a template.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+_DIRECTORY = "TEST_POSTGRESQL"  # names the variable with the directory of the cluster's socket
+_TEMPLATE = "template_bidkeeper"
+_QUICK = ("fsync=off", "full_page_writes=off", "max_connections=400", "listen_addresses=''", "max_wal_size=4GB")
+_numbers = itertools.count()
+
+
+def is_wanted() -> bool:
+    """Tells whether this run is on PostgreSQL."""
+    return _DIRECTORY in os.environ
+
+
+@cache
+def programs() -> Path | None:
+    """Returns the directory of the newest PostgreSQL's programs; None where it is not installed."""
+    found = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
+    on_path = shutil.which("initdb")
+    if on_path:
+        found.append(Path(on_path).resolve().parent)
+    return max(found, key=lambda path: int(path.parent.name) if path.parent.name.isdigit() else 0, default=None)
+
+
+class Cluster:
+    """A PostgreSQL of its own in `directory`, reached by a Unix socket there; not as root, which it refuses."""
+
+    def __init__(self, directory: Path, *settings: str) -> None:
+        self.directory = directory
+        self._settings = settings
+        self._as_user: list[str] = []
+        if os.geteuid() == 0:
+            user = pwd.getpwnam("postgres")
+            self._as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+            os.chown(directory, user.pw_uid, user.pw_gid)
+        self._program("initdb", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", "bidkeeper", "--no-sync")
+
+    def url(self, database: str) -> str:
+        return f"postgresql:///{database}?host={self.directory}&user=bidkeeper"
+
+    def start(self) -> None:
+        options = " ".join(f"-c {setting}" for setting in self._settings)
+        self._program(
+            "pg_ctl", "-w", "-l", str(self.directory / "log"), "-o", f"-k {self.directory} {options}", "start"
+        )
+
+    def stop(self) -> None:
+        self._program("pg_ctl", "-w", "-m", "immediate", "stop")
+
+    def crash(self) -> None:
+        """Kills the server, and starts it again once its processes are gone; it recovers by itself."""
+        os.kill(self.pid, signal.SIGKILL)
+        deadline = time.monotonic() + 60
+        while True:
+            time.sleep(0.2)
+            try:
+                return self.start()
+            except AssertionError:
+                assert time.monotonic() < deadline, (self.directory / "log").read_text()[-2000:]
+
+    @property
+    def pid(self) -> int:
+        """The pid of the postmaster."""
+        return int((self.directory / "data" / "postmaster.pid").read_text().splitlines()[0])
+
+    def _program(self, name: str, *arguments: str) -> None:
+        found = programs()
+        assert found is not None
+        command = [*self._as_user, str(found / name), "-D", str(self.directory / "data"), *arguments]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.directory)
+        assert done.returncode == 0, done.stdout
+
+
+@contextmanager
+def cluster(*settings: str) -> Iterator[Cluster]:
+    """Runs a cluster with these settings (name=value) for the block."""
+    # A Unix socket's path ends at 107 bytes, so not in pytest's long directories.
+    with tempfile.TemporaryDirectory(prefix="bk-pg-", ignore_cleanup_errors=True) as directory:
+        made = Cluster(Path(directory), *settings)
+        made.start()
+        try:
+            yield made
+        finally:
+            made.stop()
+
+
+def command(url: str, text: str) -> None:
+    """Has one statement carried out, outside of any transaction."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(text)
+
+
+def _address(database: str) -> str:
+    return f"postgresql:///{database}?host={os.environ[_DIRECTORY]}&user=bidkeeper"
+
+
+def fresh() -> str:
+    """Makes an empty database of this version; returns its address. It goes with the cluster."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    command(_address("postgres"), f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE} STRATEGY file_copy")
+    return _address(name)
+
+
+def drop(url: str) -> None:
+    """Ends whoever still uses a database that `fresh` made, and drops it."""
+    name = url.removeprefix("postgresql:///").partition("?")[0]
+    command(_address("postgres"), f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs pytest on a cluster of its own; skips everything, and says so, where PostgreSQL is not installed."""
+    if programs() is None:
+        print("PostgreSQL is not installed: NOTHING was tested (apt-get install postgresql)", file=sys.stderr)
+        return 1 if os.environ.get("CI") == "true" else 0
+    from models import base, schema
+
+    memory = Path("/dev/shm")
+    if "TMPDIR" not in os.environ and memory.is_dir() and shutil.disk_usage(memory).free > 4 << 30:
+        os.environ["TMPDIR"] = str(memory)
+        tempfile.tempdir = None
+    with cluster(*_QUICK) as made:
+        command(made.url("postgres"), f"CREATE DATABASE {_TEMPLATE}")
+        base.connect(made.url(_TEMPLATE))
+        schema.migrate()
+        base.close()
+        environment = os.environ | {_DIRECTORY: str(made.directory)}
+        return subprocess.run([sys.executable, "-m", "pytest", *arguments], env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,211 @@
+"""The geometry of a task's screen, and the decision that it draws, without a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.examples import part_of
+from tests.web.javascript import Modules, modules
+
+EXAMPLES = settings(max_examples=part_of(60), deadline=None)
+WIDTH, HEIGHT = 760, 430
+TIME = 1_795_418_590
+
+
+@pytest.fixture(scope="module")
+def javascript() -> Iterator[Modules]:
+    with modules() as made:
+        yield made
+
+
+def level(price: float, quantity: float = 1, orders: int = 1) -> dict[str, float]:
+    return {"price": price, "quantity": quantity, "orders": orders}
+
+
+def rung(unit: float, *, is_live: bool = True) -> dict[str, Any]:
+    return {"key": f"rung {unit}", "unit": unit, "isLive": is_live, "reason": "kept"}
+
+
+def picture(**more: Any) -> dict[str, Any]:
+    given = {"asks": [level(1_000), level(1_100)], "bids": [level(850), level(700)], "floor": 1_000, "low": 600}
+    return given | {"high": 900, "cap": 950, "rungs": [rung(900), rung(750), rung(600, is_live=False)]} | more
+
+
+def test_a_higher_price_stands_higher_and_a_bid_is_placed_among_all(javascript: Modules) -> None:
+    shape = javascript.call("ladder_shape.js", "ladderShape", picture(), WIDTH, HEIGHT, False)
+
+    heights = [shape["floorY"], *(each["y"] for each in shape["rungs"])]
+    assert heights == sorted(heights)
+    assert [each["place"] for each in shape["rungs"]] == [{"from": 1, "to": 1}, {"from": 3, "to": 3}, None]
+    assert shape["band"]["y"] == pytest.approx(shape["rungs"][0]["y"])
+    # Between the best bid and the floor, in no line's way.
+    assert shape["spread"]["share"] == pytest.approx(0.1)
+    assert shape["floorY"] < shape["spread"]["y"] < shape["rungs"][0]["y"]
+
+
+def test_equal_bids_of_others_leave_a_place_open_and_unknown_ones_every_place(javascript: Modules) -> None:
+    others = [level(900, orders=2), level(800)]
+
+    assert javascript.call("ladder_shape.js", "rankOf", 900, others, [900, 750]) == {"from": 1, "to": 3}
+    assert javascript.call("ladder_shape.js", "rankOf", 750, others, [900, 750]) == {"from": 5, "to": 5}
+    assert javascript.call("ladder_shape.js", "rankOf", 900, None, [900]) is None
+
+
+def test_a_book_without_any_price_is_no_picture(javascript: Modules) -> None:
+    nothing = {"asks": None, "bids": None, "floor": None, "low": None, "high": None, "cap": None, "rungs": []}
+
+    assert javascript.call("ladder_shape.js", "ladderShape", nothing, WIDTH, HEIGHT, False) is None
+
+
+@EXAMPLES
+@given(units=st.lists(st.integers(1, 3_000), max_size=25), is_narrow=st.booleans())
+def test_no_label_covers_another_or_leaves_the_picture(javascript: Modules, units: list[int], is_narrow: bool) -> None:
+    rungs = [rung(unit) | {"key": i} for i, unit in enumerate(units)]
+    height = javascript.call("ladder_shape.js", "heightOf", len(rungs) + 1, is_narrow)
+    shape = javascript.call("ladder_shape.js", "ladderShape", picture(rungs=rungs), WIDTH, height, is_narrow)
+
+    labels = shape["labels"]
+    if not is_narrow:
+        assert len(labels) == len(rungs) + 1
+        assert all(each["tall"] / 2 <= each["at"] <= height - each["tall"] / 2 for each in labels)
+    for above, below in pairwise(labels):
+        free = 30 if is_narrow else (above["tall"] + below["tall"]) / 2
+        assert below["at"] - above["at"] >= free - 1e-6
+
+
+@EXAMPLES
+@given(low=st.floats(0, 1e7), span=st.floats(1e-4, 1e7), count=st.integers(2, 9))
+def test_ticks_are_round_and_within(javascript: Modules, low: float, span: float, count: int) -> None:
+    ticks = javascript.call("ladder_shape.js", "ticksOf", low, low + span, count)
+
+    assert len(ticks) <= 2 * count + 2
+    room = 1e-9 * (low + span)
+    assert all(low - room <= tick <= low + span + room for tick in ticks)
+
+
+def series(times: list[int], **more: Any) -> dict[str, Any]:
+    prices = [1_000 + i for i in range(len(times))]
+    return {
+        "step": "minute",
+        "time": times,
+        "floor": prices,
+        "reference": prices,
+        "ownTop": prices,
+        "ownLow": prices,
+    } | more
+
+
+def test_where_nothing_ran_the_chart_has_a_gap_and_the_last_value_holds_until_now(javascript: Modules) -> None:
+    times = [TIME, TIME + 60, TIME + 3_600]
+
+    columns = javascript.call("timeline_shape.js", "columnsOf", series(times), [], TIME, TIME + 3_700, 300)
+
+    assert columns["time"] == [TIME, TIME + 60, TIME + 120, TIME + 3_600, TIME + 3_700]
+    assert columns["floor"] == [1_000, 1_001, None, 1_002, 1_002]
+
+
+def test_cycles_are_finer_than_samples_where_both_are_known(javascript: Modules) -> None:
+    cycles = [{"time": TIME + 65, "detail": {"seen": {"lowestAsk": "990.5", "reference": "980"}}}]
+
+    columns = javascript.call("timeline_shape.js", "columnsOf", series([TIME, TIME + 60]), cycles, TIME, TIME + 65, 300)
+
+    assert columns["time"] == [TIME, TIME + 60, TIME + 65]
+    assert columns["floor"][-1] == 990.5
+
+
+def order(number: int, price: int, **more: Any) -> dict[str, Any]:
+    given = {"id": number, "price": price, "quantity": 1, "state": "live", "closeReason": None, "reason": None}
+    times = {"createdAt": "2026-11-23T07:23:10Z", "closedAt": None, "expiresAt": "2026-11-23T08:23:10Z"}
+    return given | times | {"dryRun": False} | more
+
+
+CONFIG = {"type": "ordinals", "bidMode": "percent", "bidPercentLow": 0.6, "bidPercentHigh": 0.9, "hardcapSats": 950}
+
+
+def moment(rungs: list[dict[str, Any]], orders: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    book = {
+        "asks": {
+            "takenAt": "2026-11-23T07:23:10Z",
+            "levels": [{"unitPrice": 1_000, "quantity": 2, "orders": 2, "own": 1}],
+        }
+    }
+    cycle = {
+        "time": "2026-11-23T07:23:10Z",
+        "config": CONFIG,
+        "reference": 1_000,
+        "rungs": rungs,
+        "cancels": [],
+        "marks": [],
+    }
+    return {
+        "time": "2026-11-23T07:23:20Z",
+        "orders": orders,
+        "cycle": cycle | {"book": book} | more,
+        "cycleUnknown": None,
+    }
+
+
+def decided(javascript: Modules, told: dict[str, Any], records: list[dict[str, Any]], *, is_now: bool = True) -> Any:
+    return javascript.call("decision.js", "decisionOf", {"config": CONFIG}, told, records, is_now)
+
+
+def note(number: int, price: int | None, reason: str, **more: Any) -> dict[str, Any]:
+    return {"rung": number, "price": price, "quantity": 1, "reason": reason, "detail": "", "order": None} | more
+
+
+def test_a_rung_that_was_not_signed_is_no_bid(javascript: Modules) -> None:
+    told = moment([note(0, 900, "place"), note(1, 750, "place")], [order(7, 900)])
+    rungs = [
+        {"rung": 0, "priceSats": 900, "reason": "place", "fate": "placed", "placedOrder": 7},
+        {"rung": 1, "priceSats": 750, "reason": "place", "fate": "not_signed", "placedOrder": 8},
+    ]
+
+    found = decided(javascript, told, [{"time": TIME + 3, "detail": {"rungs": rungs}}])
+
+    assert [(each["price"], each["isLive"], each["reason"]) for each in found["rungs"]] == [
+        (900, True, "place"),
+        (750, False, "not_signed"),
+    ]
+
+
+def test_a_bid_that_ended_since_is_neither_shown_nor_called_missing(javascript: Modules) -> None:
+    ended = order(7, 900, state="closed", closeReason="filled")
+    told = moment([note(0, 900, "kept", order=7), note(1, 750, "kept", order=8)], [ended, order(8, 750)])
+
+    now, then = decided(javascript, told, []), decided(javascript, told, [], is_now=False)
+
+    assert [each["price"] for each in now["rungs"]] == [750]
+    assert [each["price"] for each in then["rungs"]] == [900, 750], "at that moment it stood"
+
+
+def test_a_filled_bid_has_the_price_that_earlier_cycles_knew(javascript: Modules) -> None:
+    before = {"time": TIME - 30, "detail": {"bids": [{"order": 7, "priceSats": 900, "reason": "kept"}]}}
+    record = {"time": TIME + 1, "detail": {"rungs": [], "bids": [], "cancelled": [], "filled": [{"order": 7}]}}
+
+    found = decided(javascript, moment([], []), [before, record])
+
+    assert found["filled"] == [{"order": 7, "price": 900, "unit": 900}]
+
+
+def test_own_listings_are_no_floor_and_rungs_without_a_price_are_counted(javascript: Modules) -> None:
+    found = decided(javascript, moment([note(0, None, "halt"), note(1, None, "halt")], []), [])
+
+    assert found["book"]["asks"] == [level(1_000)]
+    assert found["unpriced"] == [{"reason": "halt", "detail": "", "count": 2}]
+    assert (found["low"], found["high"], found["cap"]) == (600, 900, 950)
+
+
+def test_a_runes_prices_are_of_a_token_by_each_orders_own_quantity(javascript: Modules) -> None:
+    config = CONFIG | {"type": "rune", "quantityMode": "sats"}
+    told = moment([], [order(1, 100_000, quantity=50_000), order(2, 100_000, quantity=40_000)], config=config)
+
+    found = decided(javascript, told, [])
+
+    assert [each["unit"] for each in found["rungs"]] == [2.5, 2]
+    assert found["cap"] is None, "an order's cap is no price of a token where each buys another quantity"

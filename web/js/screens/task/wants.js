@@ -1,0 +1,34 @@
+// What it would take for the rungs without a bid to have one, as sentences: only of limits that somebody can change.
+import { amount, clock, secondsOf } from "../../format.js";
+import { t } from "../../texts.js";
+
+const fullest = (rooms) => rooms.reduce((a, b) => (b.signedSats / b.mostSats > a.signedSats / a.mostSats ? b : a));
+
+const WANTS = {
+  insufficient_balance: ({ decision, lowest }) =>
+    decision.balance === null ? null : t("why.balance", { more: amount(Math.max(0, lowest + (decision.feeReserve || 0) - decision.balance)), balance: amount(decision.balance) }),
+  exposure_limit: ({ me }) => me && t("why.exposure", { exposure: amount(me.stats.exposure), most: amount(me.stats.maxExposure) }),
+  task_total: ({ decision }) => t("why.task_total", { most: amount(decision.config.maxBidTotal) }),
+  signed_limit: ({ decision, wallet }) => {
+    if (!decision.signed.length) return null;
+    const { signedSats, mostSats } = fullest(decision.signed);
+    return t("why.signed", { signed: amount(signedSats), most: amount(mostSats), until: wallet?.signedFreeAt ? clock(secondsOf(wallet.signedFreeAt)) : "" });
+  },
+  plan_bids: ({ me }) => me && t("why.plan", { most: me.planDetails.maxBidsPerTask }),
+  spend_cap: () => t("why.spend"),
+  spend_cap_per_day: () => t("why.spend"),
+  max_fills: () => t("why.fills"),
+  max_fills_per_day: () => t("why.fills"),
+  budget: () => t("why.budget"),
+  quota: () => t("why.quota"),
+};
+
+export function wantsOf(decision, known) {
+  const empty = [...decision.rungs.filter((rung) => !rung.isLive), ...decision.unpriced];
+  const reasons = new Set(empty.map((rung) => rung.reason));
+  const sentences = [...reasons].map((reason) => {
+    const prices = empty.filter((rung) => rung.reason === reason && rung.price).map((rung) => rung.price);
+    return WANTS[reason]?.({ ...known, decision, lowest: prices.length ? Math.min(...prices) : 0 });
+  });
+  return [...new Set(sentences.filter(Boolean))];
+}
