@@ -214,3 +214,15 @@ def test_a_limit_that_cannot_be_read_is_not_no_limit(visitor: Visitor, person: P
     page.locator("form").last.get_by_role("button").last.click()
     page.wait_for_timeout(500)
     assert person.ok("GET", "/api/budgets") == []
+
+
+def test_nothing_is_said_to_be_unchanged_where_that_is_not_known(quiet: Page) -> None:
+    words = """async (refusals) => {
+        const { Refusal } = await import('/web/js/api.js');
+        const { wordsOf } = await import('/web/js/parts/states.js');
+        return refusals.map(([status, body]) => wordsOf(new Refusal(status, body)));
+    }"""
+    away = {"error": "The signer cannot be asked", "message": "Whether it was sent comes out by itself"}
+    by_proxy, unanswered, ours = quiet.evaluate(words, [[504, None], [0, None], [503, away]])
+    assert by_proxy == unanswered
+    assert ours == "The signer cannot be asked. Whether it was sent comes out by itself."
