@@ -226,3 +226,17 @@ def test_nothing_is_said_to_be_unchanged_where_that_is_not_known(quiet: Page) ->
     by_proxy, unanswered, ours = quiet.evaluate(words, [[504, None], [0, None], [503, away]])
     assert by_proxy == unanswered
     assert ours == "The signer cannot be asked. Whether it was sent comes out by itself."
+
+
+def test_an_older_answer_does_not_take_the_place_of_a_newer_one(quiet: Page) -> None:
+    held: list[Route] = []
+    quiet.route("**/api/control", lambda route: held.append(route))
+    quiet.evaluate("import('/web/js/store.js').then(({ readControl }) => void [readControl(), readControl()])")
+    quiet.wait_for_timeout(300)
+    older, newer = held[:2]
+    told = older.fetch().json()
+    newer.fulfill(json=told | {"user": {"state": "halt"}})
+    expect(quiet.get_by_role("radio", name="Halt")).to_be_checked()
+    older.fulfill(json=told)
+    quiet.wait_for_timeout(300)
+    expect(quiet.get_by_role("radio", name="Halt")).to_be_checked()
