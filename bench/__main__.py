@@ -16,6 +16,7 @@ from types import FrameType, ModuleType
 
 from bench import (
     answers,
+    dashboard,
     decisions,
     endurance,
     idle,
@@ -44,6 +45,7 @@ MODULES = (
     answers,
     idle,
     streams,
+    dashboard,
     endurance,
 )
 _LONGEST_S = 300

@@ -11,6 +11,7 @@ import pytest
 from bench import __main__ as bench
 from bench import processes, timing
 from tests.conftest import need
+from tests.web.visitor import CHROMIUM, TO_INSTALL
 
 pytestmark = pytest.mark.slow
 
@@ -23,9 +24,11 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "answers": {"ROUNDS": 1},
     "endurance": {"HOURS": 0.4, "PLAIN_TASKS": 3, "PLAIN_HOURS": 0.1},
     "streams": {"TASKS": 20, "STREAMS": 2, "OF_USER": 2, "LOOPS_S": (5.0,), "SECONDS": 2.0},
+    "dashboard": {"TASKS": 3, "CYCLES": 5, "ROUNDS": 1, "KILLS": 1},
     "idle": {"USERS": 1, "TASKS_EACH": 3, "LOOP_S": 5, "LOOPS": 1},
 }
 WITH_PEERS = ("reads_and_writes",)
+IN_A_BROWSER = ("dashboard",)
 
 
 def name_of(module: ModuleType) -> str:
@@ -49,6 +52,8 @@ def test_it_is_measured(
 ) -> None:
     if name_of(module) in WITH_PEERS:
         need("make .venv-bench/.ok", processes.PEER_PYTHON.exists())
+    if name_of(module) in IN_A_BROWSER:
+        need(TO_INSTALL, CHROMIUM.exists())
     changes: dict[str, Any] = dict(SMALLEST.get(name_of(module), {}))
     if hasattr(module, "median_seconds"):
         changes["median_seconds"] = once

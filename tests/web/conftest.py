@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.conftest import need
 from tests.e2e.conftest import pytest_runtest_makereport as tells_logs
 from tests.e2e.installation import Installation, installation
-from tests.web.visitor import ARGUMENTS, CHROMIUM, PATIENCE_MS, Person, Visitor, picture, visiting
+from tests.web.visitor import ARGUMENTS, CHROMIUM, PATIENCE_MS, TO_INSTALL, Person, Visitor, picture, visiting
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium, one for each process of a parallel run."""
-    need("chromium (apt-get install chromium)", CHROMIUM.exists())
+    need(TO_INSTALL, CHROMIUM.exists())
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield made

@@ -78,14 +78,19 @@ export function short(text, head = 8, tail = 6) {
   return text && text.length > head + tail + 1 ? `${text.slice(0, head)}…${text.slice(-tail)}` : text || "";
 }
 
+const GROUPED = /^[1-9][0-9]{0,2}(,[0-9]{3})+$/;
+
 /** Sats of what was typed or pasted: "1,200,000", "0.05 btc". Null where it is no amount; never a guess. */
 export function parseSats(text) {
   const match = /^\s*([0-9][0-9,_\s]*)?(?:\.([0-9]*))?\s*(sats?|btc|₿)?\s*$/i.exec(text);
   if (!match || (match[1] === undefined && !match[2])) return null;
-  const whole = (match[1] || "0").replace(/[,_\s]/g, "");
-  const part = match[2] || "";
-  if (!/^(btc|₿)$/i.test(match[3] || "")) return /[1-9]/.test(part) || part ? null : safe(BigInt(whole));
-  return part.length > 8 ? null : safe(BigInt(whole) * 100_000_000n + BigInt(part.padEnd(8, "0")));
+  const [, whole = "0", part = "", named = ""] = match;
+  const isBtc = /^(btc|₿)$/i.test(named);
+  // Half of the world writes a comma where others have a point: "0,05 btc" is not 5 BTC.
+  if (whole.includes(",") && (isBtc ? !part || !GROUPED.test(whole.trim()) : whole.startsWith("0"))) return null;
+  const digits = BigInt(whole.replace(/[,_\s]/g, ""));
+  if (!isBtc) return part ? null : safe(digits);
+  return part.length > 8 ? null : safe(digits * 100_000_000n + BigInt(part.padEnd(8, "0")));
 }
 
 const safe = (value) => (value <= 2_100_000_000_000_000n ? Number(value) : null);

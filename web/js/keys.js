@@ -1,10 +1,17 @@
 // Keys for those who do not reach for the mouse. They act on nothing by themselves: what matters opens a dialog first.
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { go, place } from "./router.js";
 import { brakeTo } from "./parts/brake.js";
 
 /** "help", "search", or null: what of keys.js is open. */
 export const opened = signal(null);
+
+// Whoever goes somewhere is done with them.
+let shown = place.peek().path;
+effect(() => {
+  if (place.value.path !== shown) opened.value = null;
+  shown = place.value.path;
+});
 
 /** [keys, name of the text, values]: what the help shows. */
 export const KEYS = [
@@ -46,6 +53,7 @@ export function handleKey(event) {
     return;
   }
   if (event.metaKey || event.ctrlKey || event.altKey || event.target.closest("input, select, textarea, dialog")) return;
+  if (opened.value) return; // it is on its way: what is typed meanwhile is meant for it
   const { key } = event;
   const isSecond = before === "g";
   before = key === "g" && !isSecond ? "g" : "";
@@ -56,5 +64,5 @@ export function handleKey(event) {
   else if (key === "j") step(1);
   else if (key === "k") step(-1);
   else if (key === ".") brakeTo("halt");
-  else if ((key === "e" || key === "s") && place.peek().path.startsWith("/tasks/")) press(key);
+  else if ((key === "e" || key === "s") && /^\/(tasks|listings)\//.test(place.peek().path)) press(key);
 }

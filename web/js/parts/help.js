@@ -1,15 +1,14 @@
 // What the keys do, and a way to any task by its name.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { html } from "../html.js";
 import { KEYS, opened } from "../keys.js";
-import { go, place } from "../router.js";
+import { go } from "../router.js";
 import { listings, tasks } from "../store.js";
 import { t } from "../texts.js";
 import { Dialog } from "./dialog.js";
 
 export function HelpAndSearch() {
   const end = () => (opened.value = null);
-  useEffect(end, [place.value.path]);
   if (opened.value === "help") {
     return html`<${Dialog} title=${t("keys.title")} onClose=${end}><dl class="keys">${KEYS.map(([keys, name, values]) => html`<div key=${keys}>
       <dt>${keys.split(" ").map((key) => html`<kbd>${key}</kbd>`)}</dt><dd>${t(name, values)}</dd></div>`)}</dl>

@@ -24,7 +24,7 @@ export function Profit({ all, rows, by }) {
         <small>${all.held.markSats === null ? t("history.held.unknown") : t("history.held.what", { mark: amount(all.held.markSats) })}</small></div></section>
     ${(all.unmatchedSales > 0 || all.unknownFees > 0) && html`<div class="note">${all.unmatchedSales > 0 && html`<p>${t("history.unmatched", { count: all.unmatchedSales })}</p>`}
       ${all.unknownFees > 0 && html`<p>${t("history.fees", { count: all.unknownFees })}</p>`}</div>`}
-    ${rows.length > 0 && html`<section class="panel" aria-label=${t("history.profit")}><${Table} label=${t("history.profit")} rows=${rows} keyOf=${(row) => String(row.key)} columns=${[
+    ${rows.length > 0 && html`<div class="panel"><${Table} label=${t("history.profit.rows")} rows=${rows} keyOf=${(row) => String(row.key)} columns=${[
       { name: t(`history.by.${by}`), cell: (row) => html`<b>${nameOf(row, by)}</b>` },
       { name: t("history.bought"), isNumber: true, cell: (row) => html`<${Money} value=${row.bought.sats} />` },
       { name: t("history.sold"), isNumber: true, cell: (row) => html`<${Money} value=${row.sold.sats} />` },
@@ -32,5 +32,5 @@ export function Profit({ all, rows, by }) {
       { name: t("history.share"), isNumber: true, cell: (row) => (row.realizedPercent === null ? NONE : percent(row.realizedPercent / 100)) },
       { name: t("history.held"), isNumber: true, cell: (row) => html`<${Money} value=${row.held.costSats} />` },
       { name: t("history.worth"), isNumber: true, cell: (row) => html`<${Money} value=${row.held.markSats} />` },
-    ]} /></section>`}`;
+    ]} /></div>`}`;
 }

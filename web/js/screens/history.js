@@ -33,10 +33,10 @@ export default function History({ query }) {
       <${Choice} label=${t("history.method")} value=${method} onChange=${(value) => setQuery({ method: value })}
         options=${["fifo", "average"].map((each) => [each, t(`history.method.${each}`)])} /></div>
     <${Loaded} from=${sums} rows=${2} tall=${110}>${(found) => html`<${Profit} all=${found.all} rows=${found.rows} by=${by} />`}</${Loaded}>
-    <section class="panel" aria-label=${t(`history.${tab}`)}><header class="panel-head">
+    <div class="panel"><header class="panel-head">
       <${Segments} label=${t("history.title")} value=${tab} onChange=${(value) => setQuery({ tab: value })}
         options=${["trades", "orders"].map((each) => [each, t(`history.${each}`)])} /></header>
-      ${tab === "orders" ? html`<${Orders} key="orders" />` : html`<${Trades} from=${from} side=${query.side || ""} slug=${query.slug || ""} />`}</section></div>`;
+      ${tab === "orders" ? html`<${Orders} key="orders" />` : html`<${Trades} from=${from} side=${query.side || ""} slug=${query.slug || ""} />`}</div></div>`;
 }
 
 function Files({ from, method }) {

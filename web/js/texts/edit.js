@@ -83,5 +83,4 @@ define({
   "edit.preset.name": "Name of the preset",
   "edit.preset.do": "Keep",
   "edit.preset.kept": ({ name }) => `The preset ${name} is kept.`,
-  "field.no_number": "Write a number such as 92.5.",
 });

@@ -3,6 +3,7 @@ import { define, plural } from "../texts.js";
 define({
   "history.title": "History",
   "history.profit": "Profit and loss",
+  "history.profit.rows": "Profit and loss, row by row",
   "history.by": "By",
   "history.by.none": "All",
   "history.by.slug": "Collection",

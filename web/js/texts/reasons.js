@@ -15,7 +15,7 @@ export const REASONS = {
   rungs_merged: ["Same price", "The rung above has this price, and the marketplace takes no equal bids.", "keep"],
   task_total: ["Task total", "It would pass this task's total.", "limit"],
   exposure_limit: ["Exposure limit", "It would pass your exposure limit. Room comes as other bids end.", "limit"],
-  bid_count: ["Waits for a slot", "A bid that should be gone is not gone yet.", "wait"],
+  bid_count: ["Slot not free", "A bid that should be gone is not gone yet.", "wait"],
   insufficient_balance: ["Balance too low", "The balance does not cover price and fee. Add funds on the Wallet page.", "limit"],
   fee_unknown: ["Fee unknown", "No fee rate could be read. Nothing is placed until one is.", "fault"],
   balance_unknown: ["Balance unknown", "The balance could not be read. Nothing is placed until it is.", "fault"],

@@ -82,7 +82,9 @@ define({
 define({
   "dialog.type": ({ text }) => `Type ${text} to go on`,
   "field.no_sats": "Write whole sats, such as 1,200,000, or an amount like 0.012 btc.",
+  "field.no_number": "Write a number such as 92.5.",
   "field.is_sats": ({ sats }) => `That is ${sats} sats.`,
+  "field.no_number": "Write a number such as 92.5.",
   "state.dead": "Given up",
   "state.fault": "Needs a look",
   "state.off": "Stopped",

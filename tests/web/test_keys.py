@@ -1,0 +1,150 @@
+"""The page without a mouse: every place by keys alone, focus that is seen and comes back, dialogs that do no harm."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.installation import Installation
+from tests.web.places import PLACES, need_screen
+from tests.web.visitor import Person, Visitor
+
+LETTERS = {"gw": "/wallet", "gh": "/history", "gl": "/listings", "gb": "/bids", "go": "/", "n": "/new"}
+# What has the focus: its role's name, whether it is in view, and whether something shows that it has it.
+FOCUSED = """() => {
+  const it = document.activeElement;
+  if (!it || it === document.body) return null;
+  const box = it.getBoundingClientRect();
+  const style = getComputedStyle(it);
+  const name = it.getAttribute("aria-label") || it.labels?.[0]?.textContent || it.textContent;
+  return {
+    what: `${it.localName}.${it.getAttribute("class") || ""}`,
+    name: (name || "").trim(),
+    inView: box.width * box.height > 0 && box.bottom > 0 && box.top < innerHeight
+      && box.right > 0 && box.left < innerWidth,
+    isMarked: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0,
+  };
+}"""
+
+
+@pytest.fixture
+def at_more(visitor: Visitor, person: Person) -> Page:
+    """Returns the page of somebody without a task at a place that needs none."""
+    visitor.give_token(person)
+    page = visitor.open("#/more")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.get_by_role("radio", name="Run")).to_be_checked()
+    return page
+
+
+def test_the_first_tab_skips_to_the_content(at_more: Page) -> None:
+    at_more.keyboard.press("Tab")
+    expect(at_more.locator("a.skip")).to_be_focused()
+    at_more.keyboard.press("Enter")
+    expect(at_more.locator("main")).to_be_focused()
+
+
+def test_every_stop_of_the_tab_key_has_a_name_is_in_view_and_is_marked(at_more: Page) -> None:
+    stops = []
+    for _ in range(60):
+        at_more.keyboard.press("Tab")
+        stop = at_more.evaluate(FOCUSED)
+        if stop is None or stop in stops:
+            break
+        stops.append(stop)
+
+    assert len(stops) > 10
+    assert [stop for stop in stops if not (stop["name"] and stop["inView"] and stop["isMarked"])] == []
+
+
+@pytest.mark.parametrize(("keys", "path"), LETTERS.items())
+def test_two_letters_lead_to_every_place(keys: str, path: str, at_more: Page, visitor: Visitor) -> None:
+    need_screen(next(place.screen for place in PLACES if place.path == path))
+    at_more.keyboard.type(keys)
+
+    expect(at_more).to_have_url(f"{visitor.origin}/#{path}")
+    expect(at_more.locator("main")).to_be_focused()
+
+
+def test_going_back_shows_what_was_there(at_more: Page, visitor: Visitor) -> None:
+    at_more.keyboard.type("gw")
+    expect(at_more).to_have_url(f"{visitor.origin}/#/wallet")
+    at_more.go_back()
+    expect(at_more.get_by_role("heading", level=1, name="More")).to_be_visible()
+
+
+def test_the_help_names_the_keys_and_gives_the_focus_back(at_more: Page) -> None:
+    link = at_more.get_by_role("navigation", name="Main").get_by_role("link", name="Wallet")
+    link.focus()
+    at_more.keyboard.press("?")
+    dialog = at_more.get_by_role("dialog", name="Keys")
+    expect(dialog).to_be_visible()
+    assert dialog.locator("kbd").count() > 10
+    at_more.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(link).to_be_focused()
+
+
+def test_a_task_is_found_by_its_name(at_more: Page, visitor: Visitor, person: Person, service: Installation) -> None:
+    need_screen("task")
+    service.put_collection("found-by-keys", [100_000])
+    task = person.task(slug="found-by-keys", bidCount=1, hardcapSats=90_000)
+    at_more.reload()
+    expect(at_more.get_by_role("radio", name="Run")).to_be_checked()
+
+    at_more.keyboard.press("/")
+    expect(at_more.get_by_role("searchbox")).to_be_focused()
+    at_more.keyboard.type("FOUND by")
+    expect(at_more.get_by_role("dialog").get_by_role("link", name="found-by-keys")).to_be_visible()
+    at_more.keyboard.press("Enter")
+
+    expect(at_more).to_have_url(f"{visitor.origin}/#/tasks/{task}")
+
+
+def test_the_brakes_key_asks_and_escape_changes_nothing(at_more: Page, person: Person) -> None:
+    at_more.keyboard.press(".")
+    dialog = at_more.get_by_role("dialog", name="Halt everything?")
+    expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
+    at_more.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+
+    assert person.ok("GET", "/api/control")["user"]["state"] == "run"
+
+
+def test_the_brake_is_one_stop_and_its_positions_are_chosen_by_arrows(at_more: Page, person: Person) -> None:
+    run, reduce = (at_more.get_by_role("radio", name=name) for name in ("Run", "Reduce"))
+    run.focus()
+    at_more.keyboard.press("ArrowRight")
+    expect(reduce).to_be_focused()
+    expect(run).to_be_checked()  # it is set by Enter, never by passing over it
+    at_more.keyboard.press("Enter")
+    expect(reduce).to_be_checked()
+    assert person.ok("GET", "/api/control")["user"]["state"] == "reduce"
+
+    at_more.get_by_role("status").get_by_role("button", name="Undo").press("Enter")
+    expect(run).to_be_checked()
+    assert person.ok("GET", "/api/control")["user"]["state"] == "run"
+
+
+def test_halt_by_keys_alone(at_more: Page, person: Person) -> None:
+    at_more.keyboard.press(".")
+    dialog = at_more.get_by_role("dialog", name="Halt everything?")
+    expect(dialog).to_be_visible()
+    at_more.keyboard.press("Tab")
+    expect(dialog.get_by_role("button", name="Halt")).to_be_focused()
+    at_more.keyboard.press("Enter")
+
+    expect(at_more.get_by_role("radio", name="Halt")).to_be_checked()
+    assert person.ok("GET", "/api/control")["user"]["state"] == "halt"
+
+
+def test_keys_write_in_fields_and_do_nothing_else(at_more: Page, visitor: Visitor) -> None:
+    at_more.keyboard.press("/")
+    at_more.keyboard.type("n.")  # the search may not be there yet
+    expect(at_more.get_by_role("searchbox")).to_be_focused()
+    at_more.keyboard.type("n.?gw")
+    expect(at_more.get_by_role("searchbox")).to_have_value(re.compile(r"n\.\?gw$"))
+    expect(at_more.get_by_role("dialog")).to_have_count(1)
+    expect(at_more).to_have_url(f"{visitor.origin}/#/more")

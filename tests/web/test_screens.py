@@ -1,0 +1,58 @@
+"""Every screen, light and dark, on a desk, on a phone and at 400 % zoom: accessible, not too wide, and pictured."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.e2e.installation import Installation
+from tests.web.furnished import AWAY, furnish
+from tests.web.looks import settled, too_wide, violations
+from tests.web.places import BUILT, Place, need_screen
+from tests.web.visitor import DESKTOP, NARROW, PHONE, Person, Visitor
+
+SIZES = (DESKTOP, PHONE, NARROW)
+NOWHERE = Place("/no/such/page", "nowhere")
+THEMES: tuple[Literal["dark", "light"], ...] = ("dark", "light")
+
+
+@pytest.fixture(scope="module")
+def owner(browser: Browser, service: Installation) -> Person:
+    """Somebody with something of everything; the browser is asked for first, so that nothing is made where it lacks."""
+    return furnish(service)
+
+
+@pytest.mark.parametrize("place", [*BUILT, NOWHERE], ids=lambda place: place.name)
+def test_a_screen(place: Place, visitor: Visitor, owner: Person) -> None:
+    visitor.give_token(owner)
+    visitor.allow(f"404.*/api/market/book.*{AWAY}")  # the browser's own line about a collection that there is not
+    visitor.page.emulate_media(reduced_motion="reduce")
+    visitor.open(place.route(owner))
+
+    found = faults(visitor, place.name)
+    assert not found, "\n".join(found)
+
+
+def test_sign_in(visitor: Visitor) -> None:
+    need_screen("signin")
+    visitor.page.emulate_media(reduced_motion="reduce")
+    visitor.open()
+
+    found = faults(visitor, "signin")
+    assert not found, "\n".join(found)
+
+
+def faults(visitor: Visitor, name: str) -> list[str]:
+    """Returns what is wrong with the screen in each theme and size, each with both; keeps pictures of them."""
+    found = []
+    page: Page = visitor.page
+    for theme, (width, height) in itertools.product(THEMES, SIZES):
+        page.emulate_media(color_scheme=theme)
+        page.set_viewport_size({"width": width, "height": height})
+        settled(page)
+        visitor.screenshot(f"{name}-{theme}-{width}")
+        found += [f"{theme}, {width} px: {each}" for each in (*too_wide(page), *violations(page))]
+    return found

@@ -1,0 +1,123 @@
+"""The page's files as they are sent, straight from a server process and through nginx as it is shipped."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator
+
+import pytest
+import requests
+from playwright.sync_api import Browser, expect
+
+from server.web import policy, web_files
+from tests.deploy.front import front
+from tests.e2e.installation import Installation
+from tests.web.visitor import Person, Visitor
+
+POLICY = (
+    r"default-src 'none'; script-src 'self' 'sha256-[A-Za-z0-9+/]{43}='; style-src 'self'; img-src 'self' blob: data:; "
+    r"font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    r"require-trusted-types-for 'script'; trusted-types 'none'"
+)
+MODULE = "/web/js/app.js"
+NOT_THERE = (
+    "/web/",
+    "/web/index.html",
+    "/web/__init__.py",
+    "/web/js",
+    "/web/..%2fsetup.py",
+    "/web/%2e%2e/%2e%2e/etc/passwd",
+    "/web/js/app.js%00",
+    "/web/js/app.js%00.css",
+    "/web/js/app.js/",
+    "/web/%ff",
+    "/web/js%5capp.js",
+    "/web/" + "a" * 1000,
+)
+
+
+@pytest.fixture(scope="module", params=["server", "nginx"])
+def url(request: pytest.FixtureRequest, service: Installation) -> Iterator[str]:
+    """The address of the page, at one of its two doors."""
+    if request.param == "server":
+        yield service.url
+        return
+    # Only the first of its two servers is there: an absent one refuses, and the other is asked.
+    with front((service.port, service.port + 1)) as before:
+        yield before.url
+
+
+def ask(url: str, path: str, method: str = "GET", **headers: str) -> requests.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()} | {"Accept-Encoding": "identity"}
+    named["Accept-Encoding"] = headers.get("Accept_Encoding", "identity")
+    answer = requests.request(method, url + path, headers=named, timeout=60, stream=True)
+    answer.raw.decode_content = False
+    return answer
+
+
+def test_the_page_has_its_exact_policy_once(url: str) -> None:
+    answer = ask(url, "/")
+    assert answer.status_code == 200
+    policies = answer.raw.headers.getlist("Content-Security-Policy")
+    assert policies == [policy()]
+    assert re.fullmatch(POLICY, policies[0])
+    assert answer.headers["Cross-Origin-Opener-Policy"] == "same-origin"
+    assert set(answer.raw.headers.getlist("Referrer-Policy")) == {"no-referrer"}
+    assert set(answer.raw.headers.getlist("X-Frame-Options")) == {"DENY"}
+    assert set(answer.raw.headers.getlist("X-Content-Type-Options")) == {"nosniff"}
+
+
+def test_every_file_comes_as_it_stands(url: str) -> None:
+    for name, file in web_files().items():
+        answer = ask(url, "/" if name == "index.html" else f"/web/{name}", Accept_Encoding="gzip")
+        assert answer.status_code == 200, name
+        assert answer.headers["Content-Type"] == file.kind
+        sent = answer.raw.read()
+        assert (gzip.decompress(sent) if answer.headers.get("Content-Encoding") == "gzip" else sent) == file.body, name
+        assert file.packed is None or len(sent) <= len(file.packed)
+
+
+def test_a_file_that_the_browser_has_is_not_sent_again(url: str) -> None:
+    plain, packed = ask(url, MODULE), ask(url, MODULE, Accept_Encoding="gzip")
+    assert "Content-Encoding" not in plain.headers and packed.headers["Content-Encoding"] == "gzip"
+    assert plain.headers["ETag"] == packed.headers["ETag"]
+    assert "accept-encoding" in packed.headers["Vary"].lower()
+    assert "no-cache" in plain.headers["Cache-Control"]
+    for coding in ("identity", "gzip"):
+        again = ask(url, MODULE, If_None_Match=plain.headers["ETag"], Accept_Encoding=coding)
+        assert (again.status_code, again.raw.read()) == (304, b"")
+    other = ask(url, MODULE, If_None_Match='"another"')
+    assert other.status_code == 200
+
+
+def test_head_tells_without_a_body(url: str) -> None:
+    full, head = ask(url, MODULE), ask(url, MODULE, "HEAD")
+    assert (head.status_code, head.raw.read()) == (200, b"")
+    assert head.headers["ETag"] == full.headers["ETag"]
+    assert head.headers["Content-Length"] == full.headers["Content-Length"] == str(len(full.raw.read()))
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_a_file_cannot_be_written(method: str, url: str) -> None:
+    assert ask(url, MODULE, method).status_code == 405
+
+
+@pytest.mark.parametrize("path", NOT_THERE)
+def test_nothing_else_is_there(path: str, url: str) -> None:
+    answer = ask(url, path)
+    # nginx refuses by itself what can be no path.
+    assert answer.status_code == 404 or ("nginx" in answer.headers["Server"] and answer.status_code == 400)
+    assert b"root:" not in answer.raw.read()
+
+
+def test_the_page_works_behind_nginx(browser: Browser, service: Installation, visitor: Visitor, person: Person) -> None:
+    with front((service.port, service.port + 1)) as before:
+        visitor.origin = before.url
+        visitor.give_token(person)
+        visitor.page.goto(f"{before.url}/#/more")
+        expect(visitor.page.locator(".side .connection")).to_have_text("Live")
+        person.ok("PUT", "/api/control", {"scope": "user", "state": "reduce"})
+        expect(visitor.page.get_by_role("radio", name="Reduce")).to_be_checked()
+        visitor.check()
+        visitor.page.close()  # before its server goes

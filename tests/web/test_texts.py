@@ -1,0 +1,116 @@
+"""Every code and every name has words, and the words are those of a trader."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from strategy.fates import LedgerLimit, ListingResult, PlaceResult, WorkerReason
+from strategy.fault_codes import FaultCode
+from strategy.reasons import Reason
+from tests.web.javascript import WEB, Modules, graph, modules
+from tests.web.visitor import ROOT
+
+JS = WEB / "js"
+KINDS = {"do", "keep", "wait", "limit", "fault", "stop"}
+FATES = {code.value for kind in (PlaceResult, LedgerLimit, WorkerReason, ListingResult) for code in kind}
+MARKS = set(
+    re.findall(
+        r"^\| `(\w+)` \|",
+        re.split(
+            r"^## ", (ROOT / "docs" / "reasons.md").read_text().partition("## Marks of a whole plan\n")[2], flags=re.M
+        )[0],
+        re.M,
+    )
+)
+REASONS = {reason.value for reason in Reason} - MARKS
+
+# What a trader reads has none of these: words of programs, and shouting.
+FORBIDDEN = re.compile(r"\b[a-z]+_[a-z_]+\b|failed to|\berrors?\b|exception|\bstack\b|\bnull\b|undefined|!", re.I)
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`')
+_NAME = re.compile(r'^\s*"([\w.-]+)":', re.M)
+_USED = re.compile(r'\bt\(\s*"([\w.-]+)"')
+
+
+@pytest.fixture(scope="module")
+def javascript() -> Iterator[Modules]:
+    with modules() as made:
+        yield made
+
+
+def test_every_reason_and_fate_has_words_and_none_is_made_up(javascript: Modules) -> None:
+    assert len(REASONS) > 60 and len(MARKS) == 7 and len(FATES) > 20
+    assert set(javascript.value("texts/reasons.js", "REASONS")) == REASONS | FATES
+
+
+def test_every_mark_has_words_and_none_is_made_up(javascript: Modules) -> None:
+    assert set(javascript.value("texts/reasons.js", "MARKS")) == MARKS
+
+
+def test_every_fault_has_words_and_none_is_made_up(javascript: Modules) -> None:
+    assert set(javascript.value("texts/reasons.js", "FAULTS")) == {code.value for code in FaultCode}
+
+
+def test_a_reason_is_a_short_title_a_sentence_and_a_kind(javascript: Modules) -> None:
+    for code, (title, why, kind) in javascript.value("texts/reasons.js", "REASONS").items():
+        assert len(title.split()) <= 3, code
+        assert 10 <= len(why) <= 90 and why.endswith("."), f"{code}: {len(why)}"
+        assert kind in KINDS, code
+        assert javascript.call("texts/reasons.js", "reasonOf", code) == {"title": title, "why": why, "kind": kind}
+
+
+def test_a_code_of_tomorrow_is_shown_as_words_all_the_same(javascript: Modules) -> None:
+    assert javascript.call("texts/reasons.js", "reasonOf", "not_yet_known")["title"] == "not yet known"
+
+
+def texts() -> list[Path]:
+    return sorted((JS / "texts").glob("*.js"))
+
+
+@pytest.mark.parametrize("file", texts(), ids=lambda file: file.name)
+def test_no_text_has_the_words_of_programs(file: Path) -> None:
+    text = re.sub(r"^\s*(//|\*|/\*).*", "", file.read_text(), flags=re.M)
+    found = []
+    for literal in _STRING.finditer(text):
+        words = re.sub(r"\$\{[^}]*\}", "", literal[0][1:-1])
+        is_name = text[literal.end() : literal.end() + 1] == ":"
+        if not is_name and " " in words and FORBIDDEN.search(words):
+            found.append(words)
+    assert not found
+
+
+def names_of(file: Path) -> set[str]:
+    return set(_NAME.findall(file.read_text()))
+
+
+def screens() -> list[Path]:
+    return [
+        JS / "app.js",
+        *sorted((JS / "screens").glob("*.js")),
+        *(JS / "parts" / name for name in ("shell.js", "help.js")),
+    ]
+
+
+@pytest.mark.parametrize("file", screens(), ids=lambda file: file.name)
+def test_every_text_that_a_screen_asks_for_is_loaded_with_it(file: Path) -> None:
+    """A name that nobody defined throws in front of a person: the screen stays empty."""
+    loaded = {*graph(JS / "app.js"), *graph(file)}
+    defined = {name for each in loaded if each.parent.name == "texts" for name in names_of(each)}
+    asked = {name for each in graph(file) if each.is_relative_to(JS) for name in _USED.findall(each.read_text())}
+
+    assert asked or file.name != "shell.js"
+    assert asked - defined == set()
+
+
+def test_no_name_is_defined_twice() -> None:
+    names = [name for file in texts() for name in _NAME.findall(file.read_text())]
+    assert len(names) > 50
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
+def test_a_name_that_nobody_defined_is_refused(javascript: Modules) -> None:
+    with pytest.raises(RuntimeError, match=r"no text nowhere\.at\.all"):
+        javascript.call("texts.js", "t", "nowhere.at.all")

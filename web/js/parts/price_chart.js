@@ -1,0 +1,78 @@
+// Price, floor and least price over time, as steps, with the cheapest signature as a line of its own.
+import { effect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { html } from "../html.js";
+import { clock, money, unit } from "../format.js";
+import { t } from "../texts.js";
+import { loadPlot } from "./plot.js";
+import { theme } from "./shell.js";
+
+const TALL = 260;
+const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** `columns` are [times, prices, floors, least prices, lowest signatures], null where a value is not known; `label` says what is drawn. */
+export function PriceChart({ columns, from, to, label }) {
+  const box = useRef(null);
+  const plot = useRef(null);
+  const given = useRef({});
+  given.current = { columns, from, to };
+  useEffect(() => {
+    let isGone = false;
+    const ends = [];
+    loadPlot().then((UPlot) => {
+      if (isGone || !box.current) return;
+      const made = new UPlot(options(UPlot, box.current.clientWidth, given), given.current.columns, box.current);
+      plot.current = made;
+      const watch = new ResizeObserver(([entry]) => made.setSize({ width: Math.floor(entry.contentRect.width), height: TALL }));
+      watch.observe(box.current);
+      // Colours and amounts are read at each drawing: another theme or unit is the same picture once more.
+      const redraw = () => plot.current?.redraw(false, true);
+      const end = effect(() => (theme.value, unit.value, queueMicrotask(redraw)));
+      const system = matchMedia("(prefers-color-scheme: light)");
+      system.addEventListener("change", redraw);
+      ends.push(() => watch.disconnect(), end, () => system.removeEventListener("change", redraw));
+    }, () => box.current && (box.current.textContent = t("chart.away")));
+    return () => {
+      isGone = true;
+      ends.forEach((end) => end());
+      plot.current?.destroy();
+      plot.current = null;
+    };
+  }, []);
+  useEffect(() => {
+    plot.current?.setData(columns, false);
+    plot.current?.setScale("x", { min: from, max: to });
+  }, [columns, from, to]);
+  return html`<div class="price-chart" style=${{ minHeight: `${TALL}px` }} ref=${box} role="img" aria-label=${label} />`;
+}
+
+/** Lowest and highest value to show, with some room. */
+function boundsOf([, ...series]) {
+  const known = series.flat().filter((each) => each > 0);
+  if (!known.length) return [0, 1];
+  const [least, most] = [Math.min(...known), Math.max(...known)];
+  const room = (most - least || most) * 0.1;
+  return [Math.max(0, least - room), most + room];
+}
+
+function options(UPlot, width, given) {
+  const paths = UPlot.paths.stepped({ align: 1 });
+  const font = "11px Inter, system-ui, sans-serif";
+  const line = (name, more) => ({ stroke: () => token(name), width: 1.6, paths, points: { show: false }, ...more });
+  const axis = { stroke: () => token("--faint"), ticks: { show: false }, font };
+  return {
+    width, height: TALL, legend: { show: false }, padding: [10, 14, 0, 0], cursor: { show: false },
+    scales: { x: { time: true, range: () => [given.current.from, given.current.to] }, y: { range: () => boundsOf(given.current.columns) } },
+    axes: [
+      { ...axis, grid: { show: false }, size: 28, space: 80, values: (u, splits) => timeWords(splits) },
+      { ...axis, grid: { stroke: () => token("--grid"), width: 1 }, size: width < 560 ? 74 : 88, values: (u, splits) => splits.map((each) => money(each)) },
+    ],
+    series: [{}, line("--own", { width: 2.6 }), line("--text"), line("--quiet", { width: 1, dash: [3, 4] }), line("--held", { dash: [8, 4] })],
+  };
+}
+
+function timeWords(splits) {
+  const apart = splits.length > 1 ? splits[1] - splits[0] : 60;
+  if (apart >= 86_400) return splits.map((each) => new Date(each * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short" }));
+  return splits.map((each) => clock(each, each).slice(0, apart < 60 ? 8 : 5));
+}

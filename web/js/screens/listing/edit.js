@@ -1,0 +1,75 @@
+// A listing's settings in a form in place, with what a save would do beside it.
+import { useState } from "preact/hooks";
+import { html } from "../../html.js";
+import { call } from "../../api.js";
+import { amount } from "../../format.js";
+import { nameOf, readItem } from "../../items.js";
+import { changeOf, drawnFields, faultsOf, valuesOf } from "../../listing_config.js";
+import { useAct, useLoad } from "../../load.js";
+import { askPlan, usePlan } from "../../plan_listing.js";
+import { setQuery } from "../../router.js";
+import { link, listingOf, quietly, readListings } from "../../store.js";
+import { t } from "../../texts.js";
+import { confirmed } from "../../parts/dialog.js";
+import { ListingForm } from "../../parts/listing_form.js";
+import { ListingPlan } from "../../parts/listing_plan.js";
+import { wordsOf } from "../../parts/states.js";
+import { toast } from "../../parts/toast.js";
+import { signatureWords } from "./acts.js";
+
+export function Edit({ task }) {
+  // What is stored when the form is opened: another change meanwhile is not undone, for only changes are sent.
+  const [base] = useState(() => valuesOf(task.config, task.tags));
+  const [values, setValues] = useState(base);
+  const [refused, setRefused] = useState(null);
+  const { isBusy, run } = useAct();
+  const change = changeOf(values, base);
+  const { tags: _tags, ...priced } = change;
+  const plan = usePlan({ taskId: task.id, ...priced });
+  const details = (refused || plan.refusal)?.details || [];
+  const faults = faultsOf(details, drawnFields(values));
+  const traits = useLoad((abort) => (values.reference === "traitFloor" ? readItem(task.inscriptionId, abort).then((detail) => detail.traits || []) : Promise.resolve(null)), [values.reference === "traitFloor"]);
+  const set = (some) => {
+    setRefused(null);
+    setValues((old) => ({ ...old, ...some }));
+  };
+  const save = () => run(async () => {
+    setRefused(null);
+    try {
+      if (Object.keys(priced).length && !(await isMeant(task, values, await askPlan({ taskId: task.id, ...priced })))) return;
+      const saved = await call("PUT", `/autolist/${task.id}`, change);
+      const { warnings = [], ...stored } = saved;
+      listingOf(task.id).value = stored;
+      setQuery({ edit: "" });
+      toast([t(task.isRunning ? "listing.saved.running" : "listing.saved"), ...warnings].join(" "));
+      quietly(readListings());
+    } catch (refusal) {
+      setRefused(refusal);
+    }
+  });
+  const isSame = !Object.keys(change).length;
+  return html`<div class="two sell-two"><form class="panel sell-form" novalidate aria-label=${t("listing.edit")} onSubmit=${(event) => event.preventDefault()}>
+      <${ListingForm} values=${values} set=${set} faults=${faults} traits=${traits.value} />
+      ${(faults[""] || (refused && !details.length)) && html`<div class="note bad" role="alert"><p>${faults[""] || wordsOf(refused)}</p></div>`}
+      <div class="sell-acts"><p class="sell-sum quiet">${t(isSame ? "listing.edit.same" : task.isRunning ? "listing.edit.running" : "listing.edit.stopped")}</p>
+        <button type="button" class="button" onClick=${() => setQuery({ edit: "" })}>${t("cancel")}</button>
+        <button type="button" class="button primary" disabled=${isSame || isBusy || link.value === "offline"} aria-busy=${isBusy} onClick=${save}>${t("listing.save")}</button></div></form>
+    <${ListingPlan} ...${plan} /></div>`;
+}
+
+/** Asks where a save signs another price at once. */
+async function isMeant(task, values, plan) {
+  if (!task.isRunning || values.dryRun || !["list", "reprice"].includes(plan.action)) return true;
+  const floor = plan.market.lowestAsk;
+  const [title, price] = [t("listing.save.title", { name: nameOf(task.inscriptionId), price: amount(plan.price) }), task.listing?.price];
+  return confirmed({
+    title,
+    lines: [
+      plan.action === "reprice" && price && t("listing.save.from", { price: amount(price) }),
+      floor > 0 && plan.price < floor && t("confirm_listing.below", { floor: amount(floor) }),
+      plan.action === "reprice" && plan.price > price ? signatureWords(task) : t("confirm_listing.signature"),
+    ],
+    act: t("listing.save"),
+    isDanger: false,
+  });
+}
