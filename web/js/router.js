@@ -14,14 +14,15 @@ let shown = location.hash;
 let mayLeave = null;
 // What the browser remembers of a place that was seen: a link leads to a place without it, going back does not.
 const SEEN = { isSeen: true };
-history.replaceState(SEEN, "");
+const mark = () => history.replaceState(SEEN, "", location.hash);
+mark();
 addEventListener("hashchange", () => {
   if (mayLeave && read().path !== place.peek().path) {
     askToLeave();
     return;
   }
   const isBack = history.state?.isSeen === true;
-  history.replaceState(SEEN, "");
+  mark();
   scrolled.set(shown, scrollY);
   const before = place.peek().path;
   shown = location.hash;
