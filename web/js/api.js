@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 
 const KEPT = "token";
+const LONGEST_MS = 90_000; // a replay takes up to a minute; what takes longer has no answer any more
 
 /** Bearer token of the session, "" while nobody is signed in. It never stands in an address. */
 export const token = signal(sessionStorage.getItem(KEPT) || localStorage.getItem(KEPT) || "");
@@ -14,7 +15,8 @@ export const clockAheadMs = signal(0);
 
 /** Begins a session; `keep` keeps it on this device, else it ends with the tab. */
 export function beginSession(value, keep) {
-  forget();
+  forget(token.peek());
+  if (keep) sessionStorage.removeItem(KEPT); // what a tab has goes before what the device has
   (keep ? localStorage : sessionStorage).setItem(KEPT, value);
   wasEnded.value = false;
   token.value = value;
@@ -22,17 +24,18 @@ export function beginSession(value, keep) {
 
 /** Ends the session on the server as well as it can be reached, and here in any case. */
 export async function endSession() {
+  const ended = token.peek();
   try {
     await call("POST", "/auth/logout");
   } finally {
-    forget();
-    token.value = "";
+    forget(ended);
+    if (token.peek() === ended) token.value = "";
   }
 }
 
-function forget() {
-  sessionStorage.removeItem(KEPT);
-  localStorage.removeItem(KEPT);
+/** Another tab may have kept another session meanwhile: that one stays. */
+function forget(value) {
+  for (const kept of [sessionStorage, localStorage]) if (kept.getItem(KEPT) === value) kept.removeItem(KEPT);
 }
 
 /** A refusal: `status` (0 when no answer came), the answer's `body`, and `retryAfterS` where the server names it. */
@@ -46,16 +49,28 @@ export class Refusal extends Error {
   }
 }
 
-/** Asks the server; returns its answer. Throws a Refusal; nothing is sent twice. `path` begins behind /api. */
+/**
+ * Asks the server; returns its answer. Throws a Refusal; nothing is sent twice. `path` begins behind /api. An answer to a
+ * session that is over by then is not given out: it may be another person's page now.
+ */
 export async function call(method, path, body, { abort } = {}) {
+  const asked = token.peek();
+  const tooLate = AbortSignal.timeout(LONGEST_MS);
   const response = await answerOf(path, {
     method,
     headers: body === undefined ? {} : { "Content-Type": "application/json" },
     body: body === undefined ? undefined : JSON.stringify(body),
-    signal: abort,
+    signal: abort ? AbortSignal.any([abort, tooLate]) : tooLate,
   });
-  if (response.headers.get("Content-Type")?.startsWith("application/json")) return response.json();
-  return response.blob();
+  const isJson = response.headers.get("Content-Type")?.startsWith("application/json");
+  const answer = await (isJson ? response.json() : response.blob()).catch(unanswered);
+  if (asked && token.peek() !== asked) throw new Refusal(401, null);
+  return answer;
+}
+
+/** Throws what an exchange that broke means: nobody knows what came of it. */
+function unanswered(failure) {
+  throw failure.name === "AbortError" ? failure : new Refusal(0, null);
 }
 
 export const get = (path, options) => call("GET", path, undefined, options);
@@ -67,22 +82,18 @@ export function withQuery(path, values) {
 }
 
 async function answerOf(path, request) {
-  const asked = token.value;
+  const asked = token.peek();
   const headers = { ...request.headers, ...(asked ? { Authorization: `Bearer ${asked}` } : {}) };
-  let response;
-  try {
-    response = await fetch(`/api${path}`, { ...request, headers });
-  } catch (failure) {
-    if (failure.name === "AbortError") throw failure;
-    throw new Refusal(0, null);
-  }
-  const at = Date.parse(response.headers.get("Date") || "");
+  const response = await fetch(`/api${path}`, { ...request, headers }).catch(unanswered);
+  // What the browser kept, as it does pictures, tells the time of when it was kept.
+  const isOfNow = response.headers.get("Cache-Control") === "no-store";
+  const at = isOfNow && Date.parse(response.headers.get("Date") || "");
   // The header has whole seconds: half of one is its middle.
   if (at) clockAheadMs.value = Math.abs(at + 500 - Date.now()) > 1500 ? at + 500 - Date.now() : 0;
   if (response.ok) return response;
   const told = await response.json().catch(() => null);
-  if (response.status === 401 && asked && token.value === asked) {
-    forget();
+  if (response.status === 401 && asked && token.peek() === asked) {
+    forget(asked);
     wasEnded.value = true;
     token.value = "";
   }

@@ -1,7 +1,7 @@
 // The page begins here: who is signed in sees the shell with the screen of the address, who is not the sign-in.
 import { render } from "preact";
 import { signal } from "@preact/signals";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { html } from "./html.js";
 import { token } from "./api.js";
 import { followAlways } from "./events.js";
@@ -63,6 +63,13 @@ function styled(name) {
   });
 }
 
+/** What is drawn of a screen: where that goes wrong, the brake and the ways to other places stay. */
+function Drawn({ draw, ...given }) {
+  const [failure, again] = useErrorBoundary((error) => console.error(error));
+  if (failure) return html`<div class="note bad" role="alert"><p>${t("broken")}</p><button class="button" onClick=${again}>${t("again")}</button></div>`;
+  return html`<${draw} ...${given} />`;
+}
+
 /** A screen once it is here; where it cannot be fetched, it can be asked for again. */
 function Screen({ name, id = null, query = {} }) {
   const [found, setFound] = useState({ name: "", draw: null, hasFailed: false });
@@ -75,7 +82,7 @@ function Screen({ name, id = null, query = {} }) {
     );
     return () => (isGone = true);
   }, [name, turn]);
-  if (found.name === name && found.draw) return html`<${found.draw} key=${`${name} ${id}`} id=${id} query=${query} />`;
+  if (found.name === name && found.draw) return html`<${Drawn} key=${`${name} ${id}`} draw=${found.draw} id=${id} query=${query} />`;
   if (found.name === name && found.hasFailed) {
     return html`<div class="note bad" role="alert"><p>${t("refusal.0.read")}</p><button class="button" onClick=${() => setTurn(turn + 1)}>${t("again")}</button></div>`;
   }

@@ -2,11 +2,13 @@
 import { batch, effect } from "@preact/signals";
 import { Refusal, follow, get, token } from "./api.js";
 import * as store from "./store.js";
+import { canShare, share } from "./tabs.js";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15_000;
 const SILENT_MS = 25_000; // the server says a word every ten seconds
 const POLL_MS = 5_000;
+const AGAIN_MS = 1_000;
 // All but cycles, of which there are so many that nothing else would be left.
 const TOLD = "fill,sold,listed,outbid_limited,error,recovered,halted,control,quota,plan_expiring,worker_dead,daily,task,order,listing,wallet";
 
@@ -26,7 +28,8 @@ export const leaving = new Set();
 
 function refresh(wish) {
   const { id, kind, moments, cycles } = wish;
-  const unlessGone = (read) => async () => watched.has(wish) && !leaving.has(id) && read();
+  const isWatched = () => [...watched].some((each) => each.id === id);
+  const unlessGone = (read) => async () => isWatched() && !leaving.has(id) && read();
   soon(`${cycles} cycles of ${id}`, unlessGone(() => store.readCycles(id, kind, cycles)));
   if (moments && kind === "tasks") soon(`moment of ${id}`, unlessGone(() => store.readMoment(id)));
 }
@@ -52,12 +55,13 @@ function soon(name, read, waitMs = 150) {
     entry.isReading = true;
     await read().catch(() => {});
     due.delete(name);
-    if (entry.again) soon(name, read, waitMs);
+    if (entry.again) soon(name, read, Math.max(waitMs, AGAIN_MS)); // a storm of events is no storm of questions
   }, waitMs);
 }
 
 function take(event) {
   const told = JSON.parse(event.data);
+  if (store.feed.peek().some((each) => each.id === told.id)) return;
   const isListing = store.listingIds.peek()?.includes(told.task);
   batch(() => {
     alive();
@@ -92,45 +96,34 @@ export function followAlways() {
     ending?.abort();
     ending = null;
     if (!token.value) return;
-    ending = new AbortController();
-    queueMicrotask(() => lead(ending.signal));
+    const { signal } = (ending = new AbortController());
+    store.link.value = "connecting";
+    queueMicrotask(() => signal.aborted || begin(signal));
   });
 }
 
-/** One tab leads and tells the others; another takes over when it is closed. */
-async function lead(abort) {
+async function begin(abort) {
   store.quietly(readAllOnce(abort));
   store.quietly(fillFeed());
-  if (!navigator.locks || !window.BroadcastChannel) return poll(abort);
+  if (!canShare()) return poll(abort);
   // Tabs of different sessions do not share: each session has a stream of its own.
   const name = `bidkeeper-${await digest(token.peek())}`;
-  const channel = new BroadcastChannel(name);
-  let isLeading = false;
-  // A tab that comes later asks how things stand, else it would wait for the stream's next word.
-  channel.onmessage = ({ data }) => {
-    if (!data.asks) hear(data);
-    else if (isLeading) channel.postMessage({ link: store.link.peek() });
+  if (abort.aborted) return undefined;
+  const known = { lastId: "" };
+  const hear = (said) => {
+    if (said.lastId) known.lastId = said.lastId;
+    if (said.alive) alive();
+    if (said.link) store.link.value = said.link;
+    if (said.event) take(said.event);
+    if (said.readAll) store.quietly(store.readAll());
   };
-  channel.postMessage({ asks: true });
-  abort.addEventListener("abort", () => channel.close());
-  const tell = (said) => {
-    hear(said);
-    if (!abort.aborted) channel.postMessage(said);
-  };
-  const begin = () => ((isLeading = true), stream(abort, tell));
-  navigator.locks.request(name, { signal: abort }, begin).catch(() => {});
+  const standing = () => ({ link: store.link.peek(), lastId: known.lastId });
+  share(name, abort, { lead: (end, tell) => stream(end, tell, known), hear, standing });
   return undefined;
 }
 
-function hear(said) {
-  if (said.alive) alive();
-  if (said.link) store.link.value = said.link;
-  if (said.event) take(said.event);
-  if (said.readAll) store.quietly(store.readAll());
-}
-
-async function stream(abort, tell) {
-  let lastId = "";
+/** Streams on from the last event that any tab was told, `known.lastId`. */
+async function stream(abort, tell, known) {
   let wait = FIRST_WAIT_MS;
   while (!abort.aborted) {
     const quiet = new AbortController();
@@ -139,15 +132,14 @@ async function stream(abort, tell) {
     const live = () => {
       clearTimeout(alarm);
       alarm = setTimeout(() => quiet.abort(), SILENT_MS);
-      if (store.link.peek() !== "live") tell({ readAll: true });
+      if (store.link.peek() !== "live" || !known.lastId) tell({ readAll: true });
       tell({ link: "live", alive: true });
       wait = FIRST_WAIT_MS;
     };
     try {
-      await follow(lastId, (event) => {
-        if (event.id) lastId = event.id;
-        if (event.event === "reset") tell({ readAll: true });
-        else if (event.data) tell({ event });
+      await follow(known.lastId, (event) => {
+        const isReset = event.event === "reset";
+        tell({ lastId: event.id, readAll: isReset, event: isReset || !event.data ? null : event });
       }, live, end);
     } catch (refusal) {
       if (refusal instanceof Refusal && refusal.retryAfterS) wait = Math.max(wait, refusal.retryAfterS * 1000);
@@ -166,6 +158,7 @@ async function poll(abort) {
     try {
       await readAllOnce(abort);
       store.link.value = "polling";
+      store.quietly(fillFeed());
       watched.forEach(refresh);
     } catch {
       store.link.value = "offline";
@@ -182,7 +175,8 @@ async function readAllOnce(abort) {
 async function fillFeed() {
   const { events } = await get(`/events?wait=0&limit=100&events=${TOLD}`);
   const known = new Set(store.feed.peek().map((each) => each.id));
-  store.feed.value = [...store.feed.peek(), ...events.reverse().filter((each) => !known.has(each.id))].slice(0, 100);
+  const all = [...store.feed.peek(), ...events.filter((each) => !known.has(each.id))];
+  store.feed.value = all.sort((one, other) => other.id - one.id).slice(0, 100);
 }
 
 const pause = (ms, abort) =>

@@ -11,14 +11,18 @@ function read() {
 
 const scrolled = new Map();
 let shown = location.hash;
-let isBack = false;
 let mayLeave = null;
-addEventListener("popstate", () => (isBack = true));
+// What the browser remembers of a place that was seen: a link leads to a place without it, going back does not.
+const SEEN = { isSeen: true };
+const mark = () => history.replaceState(SEEN, "", location.hash);
+mark();
 addEventListener("hashchange", () => {
   if (mayLeave && read().path !== place.peek().path) {
     askToLeave();
     return;
   }
+  const isBack = history.state?.isSeen === true;
+  mark();
   scrolled.set(shown, scrollY);
   const before = place.peek().path;
   shown = location.hash;
@@ -30,7 +34,6 @@ addEventListener("hashchange", () => {
       scrollTo(0, top);
     });
   }
-  isBack = false;
 });
 
 /** Has `may` asked, which promises a yes or no, before this place is left; returns a function that ends that. */
@@ -43,7 +46,7 @@ export function holdPlace(may) {
 
 async function askToLeave() {
   const wanted = location.hash;
-  history.replaceState(null, "", shown);
+  history.replaceState(SEEN, "", shown);
   if (!(await mayLeave())) return;
   mayLeave = null;
   location.hash = wanted;
@@ -56,7 +59,6 @@ const written = (path, query) => {
 
 /** Goes to another place. */
 export function go(path, query = {}) {
-  isBack = false;
   location.hash = written(path, query);
 }
 
@@ -64,7 +66,7 @@ export function go(path, query = {}) {
 export function setQuery(values) {
   const { path, query } = place.peek();
   const next = { ...query, ...values };
-  history.replaceState(null, "", written(path, next));
+  history.replaceState(SEEN, "", written(path, next));
   shown = location.hash;
   place.value = read();
 }

@@ -80,12 +80,27 @@ export function keep(kind, list, ids) {
   });
 }
 
-export const readProfile = async () => (me.value = await get("/auth/me"));
-export const readWallet = async () => (wallet.value = await get("/wallet"));
-export const readControl = async () => (control.value = await get("/control"));
-export const readVenues = async () => (venues.value = await get("/venues"));
-export const readTasks = async () => keep("task", await get("/tasks"), taskIds);
-export const readListings = async () => keep("listing", await get("/autolist"), listingIds);
+const asked = new Map();
+const kept = new Map();
+
+/** Asks, and sets what is answered unless a later question was answered first. */
+async function read(path, set) {
+  const turn = (asked.get(path) || 0) + 1;
+  asked.set(path, turn);
+  const answer = await get(path);
+  if (turn > (kept.get(path) || 0)) {
+    kept.set(path, turn);
+    set(answer);
+  }
+  return answer;
+}
+
+export const readProfile = () => read("/auth/me", (answer) => (me.value = answer));
+export const readWallet = () => read("/wallet", (answer) => (wallet.value = answer));
+export const readControl = () => read("/control", (answer) => (control.value = answer));
+export const readVenues = () => read("/venues", (answer) => (venues.value = answer));
+export const readTasks = () => read("/tasks", (answer) => keep("task", answer, taskIds));
+export const readListings = () => read("/autolist", (answer) => keep("listing", answer, listingIds));
 
 /** Takes deleted tasks out of the list before it is read again: nothing asks for them any more. */
 export function dropTasks(ids) {
@@ -134,7 +149,7 @@ export async function readAll() {
 /** Sets what holds back: scope "user" or "task" with its id; reads what is then in force. */
 export async function setControl(body) {
   await call("PUT", "/control", body);
-  await readControl();
+  quietly(readControl()); // it is set, whether or not this look is answered
 }
 
 /** For what the next event or look will tell again. */
@@ -151,7 +166,7 @@ effect(() => {
 export function forgetAll() {
   batch(() => {
     for (const each of [me, wallet, control, taskIds, listingIds, venues, fillsToday]) each.value = null;
-    for (const kept of Object.values(stores)) kept.clear();
+    for (const each of Object.values(stores)) each.clear();
     feed.value = [];
   });
 }

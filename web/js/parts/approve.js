@@ -1,6 +1,6 @@
 // A change that a session alone must not make: the wallet that one signs in with is asked to sign its text.
 import { signal } from "@preact/signals";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { html } from "../html.js";
 import { call, get } from "../api.js";
 import { useAct } from "../load.js";
@@ -38,6 +38,7 @@ export function Approvals() {
   const [words, setWords] = useState("");
   const { isBusy, run } = useAct();
   const question = asked.value;
+  useEffect(() => setWords(""), [question]);
   if (!question) return null;
   const { challenge, hasPlayWallet, resolve } = question;
   const sign = (how) => run(async () => {

@@ -45,11 +45,12 @@ export function Brake() {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!step) return;
     event.preventDefault();
-    const buttons = [...box.current.querySelectorAll("[role=radio]")];
-    buttons[(buttons.indexOf(document.activeElement) + step + 3) % 3].focus();
+    const buttons = [...box.current.querySelectorAll("[role=radio]:not(:disabled)")];
+    buttons.at((buttons.indexOf(document.activeElement) + step) % buttons.length)?.focus();
   };
+  const first = isOffline ? "halt" : own; // the one that Tab leads to
   return html`<div class="brake-box"><div class="brake" role="radiogroup" aria-label=${t("brake")} ref=${box} onKeyDown=${onKey}>
-    ${STATES.map((state) => html`<button key=${state} role="radio" aria-checked=${own === state} tabindex=${own === state ? 0 : -1}
+    ${STATES.map((state) => html`<button key=${state} role="radio" aria-checked=${own === state} tabindex=${first === state ? 0 : -1}
       class=${`${state} ${own === state ? "on" : ""}`} disabled=${isBusy || (isOffline && state !== "halt")} onClick=${() => run(() => brakeTo(state))}>
       <i aria-hidden="true" />${t(`brake.${state}`)}</button>`)}</div>
     ${inForce.scope === "global" && inForce.state !== "run" && html`<span class="brake-by">${t(`brake.${inForce.state}`)}: ${t("brake.by.global")}</span>`}</div>`;

@@ -11,6 +11,7 @@ const asked = signal(null);
  * `lines` say what happens, with its numbers; `type` is a text that must be typed first.
  */
 export function confirmed({ title, lines, act, type = null, isDanger = true }) {
+  asked.peek()?.resolve(false); // nobody can answer it any more
   return new Promise((resolve) => {
     asked.value = { title, lines, act, type, isDanger, resolve };
   });
@@ -18,13 +19,15 @@ export function confirmed({ title, lines, act, type = null, isDanger = true }) {
 
 export function Dialog({ title, onClose, children, wide = false }) {
   const box = useRef(null);
+  const isPressedBeside = useRef(false);
   useEffect(() => {
     const before = document.activeElement;
     box.current.showModal();
     return () => before?.focus?.();
   }, []);
   return html`<dialog class=${wide ? "wide" : ""} ref=${box} aria-label=${title} onCancel=${(event) => (event.preventDefault(), onClose())}
-    onClick=${(event) => event.target === box.current && onClose()}>
+    onPointerDown=${(event) => (isPressedBeside.current = event.target === box.current)}
+    onClick=${(event) => event.target === box.current && isPressedBeside.current && onClose()}>
     <div class="dialog-body"><h2>${title}</h2>${children}</div></dialog>`;
 }
 

@@ -8,6 +8,7 @@ import { tasks } from "../store.js";
 import { t } from "../texts.js";
 import { confirmed } from "./dialog.js";
 import { CountField, SatsField, TextField } from "./field.js";
+import { isFaulty } from "./form.js";
 import { Approvals, approve } from "./approve.js";
 import { Empty, Loaded, wordsOf } from "./states.js";
 import { Table } from "./table.js";
@@ -30,6 +31,7 @@ function Ceilings({ ceilings, set }) {
   const isRaise = ["maxExposure", "maxHardcap"].some((name) => isLooser(wanted[name], ceilings[name]));
   const save = (event) => {
     event.preventDefault();
+    if (isFaulty(event.target)) return undefined;
     return run(async () => {
       try {
         const consent = isRaise ? await approve(wanted) : {};
@@ -56,6 +58,7 @@ function Budgets() {
   const { isBusy, run } = useAct();
   const make = (event) => {
     event.preventDefault();
+    if (isFaulty(event.target)) return undefined;
     const body = Object.fromEntries(Object.entries(form).map(([name, value]) => [name, value ?? 0]));
     return run(() => call("POST", "/budgets", body).then(() => (setForm(null), found.again()), told));
   };

@@ -24,11 +24,12 @@ const sentence = (words) => words[0].toUpperCase() + words.slice(1) + (/[.!?]$/.
 export function wordsOf(refusal, { isRead = false, isStop = false } = {}) {
   const { status } = refusal;
   if (status === undefined) throw refusal;
-  if (status === 0) return t(isRead ? "refusal.0.read" : "refusal.0");
+  const { error, message, details = [] } = refusal.body || {};
+  // A proxy speaks for a server that is away: what became of the call is not known.
+  if (status === 0 || (status >= 502 && !error)) return t(isRead ? "refusal.0.read" : "refusal.0");
   if (status === 429) return t("refusal.429", { seconds: refusal.retryAfterS || 1 });
   if (status === 502) return t("refusal.502");
-  if (status === 503) return t(isStop ? "refusal.503.stop" : "refusal.503");
-  const { error, message, details = [] } = refusal.body;
+  if (status === 503 && isStop) return t("refusal.503.stop");
   const told = details.length ? details : [error, message].filter(Boolean);
   if (told.length) return told.map(sentence).join(" ");
   return t([401, 404, 500].includes(status) ? `refusal.${status}` : "refusal.other");

@@ -8,6 +8,7 @@ import { t } from "../texts.js";
 import { Check, Choice, SatsField, TextField } from "./field.js";
 import { Copyable } from "./copy.js";
 import { Money } from "./money.js";
+import { isFaulty } from "./form.js";
 import { wordsOf } from "./states.js";
 import { toast } from "./toast.js";
 
@@ -29,6 +30,8 @@ export function Withdraw({ home, onSent }) {
   const [quote, setQuote] = useState(null);
   const [words, setWords] = useState(null);
   const { isBusy, run } = useAct();
+  const newest = useRef(form);
+  newest.current = form;
   const set = (name) => (value) => {
     setForm({ ...form, [name]: value });
     setQuote(null);
@@ -37,11 +40,14 @@ export function Withdraw({ home, onSent }) {
   const ask = (body) => call("POST", "/wallet/withdraw", body);
   const show = (event) => {
     event.preventDefault();
+    if (isFaulty(event.target)) return undefined;
     if (form.from === "item" && !form.item.trim()) return setWords(t("wallet.out.item.none"));
     return run(async () => {
       try {
         setWords(null);
-        setQuote(await ask({ ...bodyOf(form), dryRun: true }));
+        const body = bodyOf(form);
+        const found = await ask({ ...body, dryRun: true });
+        if (newest.current === form) setQuote({ ...found, body }); // what is sent is what was shown
       } catch (refusal) {
         setQuote(null);
         setWords(wordsOf(refusal, { isRead: true }));
@@ -50,7 +56,7 @@ export function Withdraw({ home, onSent }) {
   };
   const send = () => run(async () => {
     try {
-      const sent = await ask(bodyOf(form));
+      const sent = await ask(quote.body);
       toast(t(["submitted", "confirmed"].includes(sent.state) ? "wallet.out.sent" : "wallet.out.unknown"));
       setForm({ ...form, sats: null, item: "" });
     } catch (refusal) {

@@ -1,4 +1,5 @@
 // What was bought, sold and gained, and every bid there was. What is chosen stands in the address.
+import { useMemo } from "preact/hooks";
 import { html } from "../html.js";
 import { get, withQuery } from "../api.js";
 import { useAct, useLoad } from "../load.js";
@@ -13,9 +14,12 @@ import { toast } from "../parts/toast.js";
 
 const DAY_S = 86_400;
 
+const beginOf = (days) => (Number(days) > 0 ? new Date(Math.floor(Date.now() / 1000 - Number(days) * DAY_S) * 1000).toISOString().replace(".000", "") : "");
+
 export default function History({ query }) {
-  const { by = "slug", days = "", method = "fifo", tab = "trades" } = query;
-  const from = days ? new Date(Math.floor(Date.now() / 1000 - Number(days) * DAY_S) * 1000).toISOString().replace(".000", "") : "";
+  const { by = "slug", days = "", method = "fifo" } = query;
+  const tab = query.tab === "orders" ? "orders" : "trades";
+  const from = useMemo(() => beginOf(days), [days]); // of when it was chosen: pages of one list begin at one moment
   const sums = useLoad(async (abort) => {
     const [all, rows] = await Promise.all(["none", by].map((groupBy) => get(withQuery("/pnl", { groupBy, method, from }), { abort })));
     return { all: all.rows[0], rows: by === "none" ? [] : rows.rows };
@@ -32,7 +36,7 @@ export default function History({ query }) {
     <div class="panel"><header class="panel-head">
       <${Segments} label=${t("history.title")} value=${tab} onChange=${(value) => setQuery({ tab: value })}
         options=${["trades", "orders"].map((each) => [each, t(`history.${each}`)])} /></header>
-      ${tab === "orders" ? html`<${Orders} key="orders" />` : html`<${Trades} key=${`${from} ${query.side} ${query.slug}`} from=${from} side=${query.side || ""} slug=${query.slug || ""} />`}</div></div>`;
+      ${tab === "orders" ? html`<${Orders} key="orders" />` : html`<${Trades} from=${from} side=${query.side || ""} slug=${query.slug || ""} />`}</div></div>`;
 }
 
 function Files({ from, method }) {

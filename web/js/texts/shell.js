@@ -49,6 +49,7 @@ define({
   "nowhere.title": "No such page",
   "nowhere.what": "The address leads nowhere here. It may be of something that was deleted.",
   "nowhere.do": "To the overview",
+  "broken": "This page could not be drawn. Your tasks go on by themselves, and the brake works.",
   "loading": "Loading…",
   "more.rows": "More",
   "copy": "Copy",
@@ -74,7 +75,6 @@ define({
   "refusal.429": ({ seconds }) => `That was a little fast. It can be asked again in ${seconds} s.`,
   "refusal.500": "The server could not do this. Nothing is known to have changed; the operator's log says why.",
   "refusal.502": "The marketplace does not answer. Your live bids stay as they are.",
-  "refusal.503": "A part of the service is away; nothing was changed.",
   "refusal.503.stop": "The manager is away. Your wish is kept: the task stops as soon as it is back.",
   "refusal.other": "This was refused.",
 });

@@ -28,7 +28,7 @@ define({
   "wallet.unknown": ({ why }) => `The balance is not known: ${why}. Bids wait until it can be read.`,
   "wallet.buys": ({ count }) => `${count} ${plural(count, { one: "task delivers", other: "tasks deliver" })} here`,
   "wallet.out": "Withdraw",
-  "wallet.out.only": ({ address }) => `Everything goes to the address you sign in with: ${address}. There is no other destination.`,
+  "wallet.out.only": ({ address }) => `Everything goes to the address you sign in with: ${address}. Only what is in the bidding wallet goes to your payment address first. There is no other destination.`,
   "wallet.out.from": "From",
   "wallet.out.from.bidding": "Bidding wallet (to your payment address)",
   "wallet.out.from.payment": "Payment address (home)",

@@ -1,0 +1,242 @@
+"""What every screen stands on: whose answer is shown, which tab leads, what the clock goes by, what is never lost."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, Request, Route, expect
+
+from tests.e2e.installation import Installation
+from tests.web.visitor import Person, Visitor
+
+SLUG = "voles-of-the-former"
+
+
+def streams(requests: list[Request]) -> list[Request]:
+    return [each for each in requests if each.headers.get("accept") == "text/event-stream"]
+
+
+@pytest.fixture
+def quiet(visitor: Visitor, person: Person) -> Page:
+    """Returns a screen that asks for little, once it follows what happens."""
+    visitor.give_token(person)
+    page = visitor.open("#/settings")
+    expect(page.locator(".connection.live").first).to_be_visible()
+    expect(page.get_by_text(person.address[:6]).first).to_be_visible()
+    return page
+
+
+def beside(visitor: Visitor, person: Person) -> Page:
+    """Returns another tab of the same browser and session."""
+    page = visitor.context.new_page()
+    page.goto("/healthz")
+    page.evaluate("token => sessionStorage.setItem('token', token)", person.token)
+    return page
+
+
+def test_an_answer_to_the_former_session_is_not_shown_to_the_next(
+    visitor: Visitor, person: Person, service: Installation
+) -> None:
+    service.put_collection(SLUG, [1_000_000])
+    person.task(slug=SLUG, hardcapSats=900_000)
+    other = Person(service).sign_in()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if route.request.headers["authorization"] == f"Bearer {person.token}":
+            held.append(route)
+        else:
+            route.continue_()
+
+    visitor.page.route("**/api/tasks", hold)
+    visitor.give_token(person)
+    page = visitor.open("#/settings")
+    expect(page.get_by_text(person.address[:6]).first).to_be_visible()
+    assert held
+    page.evaluate("async (token) => (await import('/web/js/api.js')).beginSession(token, false)", other.token)
+    expect(page.get_by_text(other.address[:6]).first).to_be_visible()
+    for route in held:
+        route.continue_()
+    page.wait_for_timeout(1_000)
+    known = page.evaluate("async () => (await import('/web/js/store.js')).tasks.value.map((task) => task.slug)")
+    assert known == []
+
+
+def test_a_session_that_ended_takes_no_other_one_off_the_device(visitor: Visitor, person: Person) -> None:
+    visitor.allow("401|signin")
+    visitor.give_token(person)
+    page = visitor.open("#/settings")
+    page.evaluate("localStorage.setItem('token', 'of another tab')")
+    expect(page.locator(".connection.live").first).to_be_visible()
+    person.ok("POST", "/api/auth/logout")
+    page.evaluate("async () => (await import('/web/js/api.js')).get('/tasks').catch(() => {})")
+    assert page.evaluate("[sessionStorage.getItem('token'), localStorage.getItem('token')]") == [None, "of another tab"]
+
+
+def test_the_clock_does_not_go_by_what_the_browser_kept(quiet: Page) -> None:
+    headers = {"Date": "Mon, 01 Jan 2024 00:00:00 GMT", "Content-Type": "image/png"}
+    quiet.route("**/api/kept", lambda route: route.fulfill(headers=headers | {"Cache-Control": "private, max-age=9"}))
+    quiet.route("**/api/new", lambda route: route.fulfill(headers=headers | {"Cache-Control": "no-store"}))
+    ahead = """async (path) => {
+        const { clockAheadMs, get } = await import('/web/js/api.js');
+        await get(path);
+        return clockAheadMs.value;
+    }"""
+    assert abs(quiet.evaluate(ahead, "/kept")) < 60_000
+    assert quiet.evaluate(ahead, "/new") < -60_000
+
+
+def test_an_answer_that_breaks_off_is_told_as_one_that_did_not_come(quiet: Page) -> None:
+    quiet.route("**/api/broken", lambda route: route.fulfill(content_type="application/json", body='{"half": '))
+    status = "import('/web/js/api.js').then(({ get }) => get('/broken')).catch(({ status }) => status)"
+    assert quiet.evaluate(status) == 0
+
+
+def test_a_tab_that_takes_over_goes_on_where_the_former_one_was(visitor: Visitor, person: Person) -> None:
+    visitor.give_token(person)
+    first = visitor.open("#/settings")
+    expect(first.locator(".connection.live").first).to_be_visible()
+    second = beside(visitor, person)
+    heard: list[Request] = []
+    second.on("request", lambda request: heard.append(request))
+    second.goto("/#/settings")
+    expect(second.locator(".connection.live").first).to_be_visible()
+    assert not streams(heard)
+    with second.expect_request(lambda request: request.headers.get("accept") == "text/event-stream"):
+        first.close()
+    (taken,) = streams(heard)
+    assert taken.headers["last-event-id"].isdigit()
+
+
+def test_a_tab_that_is_looked_at_takes_over_from_one_that_sleeps(visitor: Visitor, person: Person) -> None:
+    visitor.give_token(person)
+    first = visitor.open("#/settings")
+    expect(first.locator(".connection.live").first).to_be_visible()
+    second = beside(visitor, person)
+    second.clock.install()
+    second.goto("/#/settings")
+    expect(second.locator(".connection.live").first).to_be_visible()
+    with second.expect_request(lambda request: request.headers.get("accept") == "text/event-stream"):
+        second.clock.run_for(70_000)  # in which it hears nothing
+    expect(second.locator(".connection.live").first).to_be_visible()
+    person.ok("PUT", "/api/control", {"scope": "user", "state": "reduce"})
+    expect(first.get_by_role("radio", name="Reduce")).to_be_checked()
+    assert not first.is_closed()
+
+
+def test_a_link_leads_to_the_top_and_the_way_back_to_where_one_was(visitor: Visitor, person: Person) -> None:
+    visitor.page.set_viewport_size({"width": 1000, "height": 400})
+    visitor.give_token(person)
+    page = visitor.open("#/wallet")
+    expect(page.get_by_role("button", name="Show what would be sent")).to_be_visible()
+    page.evaluate("scrollTo(0, 200)")
+    page.get_by_role("link", name="Venues").click()
+    expect(page.get_by_role("heading", level=1, name="Venues")).to_be_visible()
+    page.get_by_role("link", name="Wallet").click()
+    expect(page.get_by_role("button", name="Show what would be sent")).to_be_visible()
+    page.wait_for_timeout(300)
+    assert page.evaluate("scrollY") == 0
+    page.evaluate("scrollTo(0, 150)")
+    page.get_by_role("link", name="Venues").click()
+    expect(page.get_by_role("heading", level=1, name="Venues")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("button", name="Show what would be sent")).to_be_visible()
+    page.wait_for_timeout(300)
+    assert page.evaluate("scrollY") == 150
+
+
+def test_an_amount_that_cannot_be_read_is_not_all_there_is(visitor: Visitor, person: Person) -> None:
+    visitor.give_token(person)
+    page = visitor.open("#/wallet")
+    page.get_by_label("Sats that arrive").fill("half of it")
+    page.get_by_role("button", name="Show what would be sent").click()
+    expect(page.get_by_label("Sats that arrive")).to_be_focused()
+    page.wait_for_timeout(500)
+    assert not [each for each in visitor.requests if each.url.endswith("/api/wallet/withdraw")]
+
+
+def test_a_withdrawal_that_was_changed_meanwhile_is_not_offered_for_sending(visitor: Visitor, person: Person) -> None:
+    held: list[Route] = []
+    visitor.page.route("**/api/wallet/withdraw", lambda route: held.append(route))
+    visitor.give_token(person)
+    page = visitor.open("#/wallet")
+    page.get_by_label("Sats that arrive").fill("1000")
+    page.get_by_role("button", name="Show what would be sent").click()
+    expect(page.get_by_role("button", name="Show what would be sent")).to_be_disabled()
+    page.get_by_label("Sats that arrive").fill("")
+    quote = {"destination": person.address, "sentSats": 1000, "feeSats": 200, "leftOut": []}
+    held[0].fulfill(json=quote)
+    expect(page.get_by_role("button", name="Show what would be sent")).to_be_enabled()
+    expect(page.get_by_role("button", name="Hold to send it")).to_have_count(0)
+
+
+def test_a_text_is_marked_beyond_a_dialog_without_ending_it(quiet: Page) -> None:
+    quiet.get_by_role("radio", name="Halt").click()
+    box = quiet.get_by_role("dialog").get_by_role("paragraph").first.bounding_box()
+    assert box is not None
+    quiet.mouse.move(box["x"] + 20, box["y"] + 10)
+    quiet.mouse.down()
+    quiet.mouse.move(5, 5)
+    quiet.mouse.up()
+    expect(quiet.get_by_role("dialog")).to_be_visible()
+    quiet.mouse.click(5, 5)
+    expect(quiet.get_by_role("dialog")).to_have_count(0)
+
+
+def test_halt_is_reached_by_keys_while_the_server_is_away(quiet: Page) -> None:
+    quiet.evaluate("import('/web/js/store.js').then(({ link }) => void (link.value = 'offline'))")
+    expect(quiet.get_by_role("radio", name="Run")).to_be_disabled()
+    expect(quiet.get_by_role("radio", name="Halt")).to_have_attribute("tabindex", "0")
+
+
+def test_a_filter_keeps_the_cursor_while_one_types(visitor: Visitor, person: Person) -> None:
+    visitor.give_token(person)
+    page = visitor.open("#/history?days=7")
+    page.get_by_label("Collection or rune").press_sequentially("voles", delay=120)
+    expect(page.get_by_label("Collection or rune")).to_have_value("voles")
+
+
+def test_a_screen_that_cannot_be_drawn_leaves_the_brake(visitor: Visitor, person: Person) -> None:
+    visitor.allow("RangeError|Invalid time")
+    visitor.give_token(person)
+    page = visitor.open("#/history?days=1e300")
+    expect(page.get_by_role("alert")).to_contain_text("could not be drawn")
+    expect(page.get_by_role("radio", name="Halt")).to_be_enabled()
+    page.get_by_role("link", name="Venues").click()
+    expect(page.get_by_role("heading", level=1, name="Venues")).to_be_visible()
+
+
+def test_a_limit_that_cannot_be_read_is_not_no_limit(visitor: Visitor, person: Person) -> None:
+    visitor.give_token(person)
+    page = visitor.open("#/settings?tab=limits")
+    page.get_by_role("button", name="New budget").click()
+    page.get_by_label("Name").fill("small")
+    page.locator("form").last.get_by_role("textbox").nth(1).fill("a million")
+    page.locator("form").last.get_by_role("button").last.click()
+    page.wait_for_timeout(500)
+    assert person.ok("GET", "/api/budgets") == []
+
+
+def test_nothing_is_said_to_be_unchanged_where_that_is_not_known(quiet: Page) -> None:
+    words = """async (refusals) => {
+        const { Refusal } = await import('/web/js/api.js');
+        const { wordsOf } = await import('/web/js/parts/states.js');
+        return refusals.map(([status, body]) => wordsOf(new Refusal(status, body)));
+    }"""
+    away = {"error": "The signer cannot be asked", "message": "Whether it was sent comes out by itself"}
+    by_proxy, unanswered, ours = quiet.evaluate(words, [[504, None], [0, None], [503, away]])
+    assert by_proxy == unanswered
+    assert ours == "The signer cannot be asked. Whether it was sent comes out by itself."
+
+
+def test_an_older_answer_does_not_take_the_place_of_a_newer_one(quiet: Page) -> None:
+    held: list[Route] = []
+    quiet.route("**/api/control", lambda route: held.append(route))
+    quiet.evaluate("import('/web/js/store.js').then(({ readControl }) => void [readControl(), readControl()])")
+    quiet.wait_for_timeout(300)
+    older, newer = held[:2]
+    told = older.fetch().json()
+    newer.fulfill(json=told | {"user": {"state": "halt"}})
+    expect(quiet.get_by_role("radio", name="Halt")).to_be_checked()
+    older.fulfill(json=told)
+    quiet.wait_for_timeout(300)
+    expect(quiet.get_by_role("radio", name="Halt")).to_be_checked()
