@@ -63,7 +63,7 @@ export function linesOf(feed, most) {
       continue;
     }
     if (lines.length === most) break;
-    lines.push({ id: told.id, at, from: at, task: told.task, slug: told.data.slug || null, name, kind, data: told.data, count: 1, prices: price === null ? null : [price, price], isPaper });
+    lines.push({ id: told.id, at, from: at, task: told.task, slug: told.data.slug || null, name, kind, data: told.data, count: 1, prices: price === null ? null : [price, price], isPaper, text: told.text });
   }
   return lines;
 }

@@ -7,6 +7,9 @@ export function define(texts) {
   Object.assign(english, texts);
 }
 
+/** Tells whether there is a text of this name: a newer server may tell of things that this page has no words for. */
+export const knows = (name) => name in english;
+
 /** Returns the text of a name. Throws for a name that nobody defined. */
 export function t(name, values = {}) {
   const text = english[name];

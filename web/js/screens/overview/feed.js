@@ -3,7 +3,7 @@ import { html } from "../../html.js";
 import { amount, clock, iso, span } from "../../format.js";
 import { linesOf } from "../../feed.js";
 import { feed, listingOf, now, taskOf } from "../../store.js";
-import { t } from "../../texts.js";
+import { knows, t } from "../../texts.js";
 import { faultOf, spoken } from "../../texts/reasons.js";
 
 const MOST = 10;
@@ -17,7 +17,8 @@ export function Feed() {
 
 function Line({ line }) {
   const [low, high] = (line.prices || [null, null]).map(amount);
-  const words = t(`feed.${line.name}`, { ...line, low, high, was: amount(line.was), words: troubleOf(line) });
+  const name = `feed.${line.name}`;
+  const words = knows(name) ? t(name, { ...line, low, high, was: amount(line.was), words: troubleOf(line) }) : line.text;
   return html`<li class=${`kind-${line.kind}`}><${Age} at=${line.at} /><i aria-hidden="true" /><span><b><bdi>${nameOf(line)}</bdi></b> ${words}</span></li>`;
 }
 
