@@ -23,7 +23,7 @@ from bench import traders_database
 from bench.load import ask, get, press, write
 from bench.processes import cpu_seconds, free_port, peer_python, serving
 from bench.timing import Row
-from models import base
+from models.database import PRAGMAS
 
 OURS, SQLMODEL, RAW = "ours", "FastAPI, SQLModel", "FastAPI, raw SQL"
 ROUNDS = 3
@@ -174,7 +174,7 @@ def our_server(home: Path) -> Iterator[Server]:
 def _peer(home: Path, name: str, module: str) -> Iterator[Server]:
     database, port = home / f"{module}.db", free_port()
     traders_database.copy_with_shown_configs(home / "source" / "bidkeeper.db", database)
-    command = [peer_python(), "-m", f"bench.peers.{module}", str(database), str(port), json.dumps(base._PRAGMAS)]
+    command = [peer_python(), "-m", f"bench.peers.{module}", str(database), str(port), json.dumps(PRAGMAS)]
     with serving(command, port, home / f"{module}.log") as pid:
         yield Server(name, port, pid, database)
 

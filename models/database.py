@@ -27,7 +27,7 @@ _BUSY_SECONDS = 15
 
 # WAL lets readers go on while one writes. NORMAL may lose the newest commits in a power cut (never in a crash of ours):
 # right for cycle rows, not for the ledger, whose transactions are `durable`.
-_PRAGMAS = {
+PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": "normal",
     "foreign_keys": 1,
@@ -89,7 +89,7 @@ class Sqlite(SqliteDatabase):
     def at(cls, path: str) -> Sqlite:
         """Makes the database in the file `path`; its directory is made, too."""
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        return cls(path, pragmas=_PRAGMAS, timeout=_BUSY_SECONDS, autoconnect=False)
+        return cls(path, pragmas=PRAGMAS, timeout=_BUSY_SECONDS, autoconnect=False)
 
     @classmethod
     def read_only(cls, path: str, *, alone: bool = False) -> Sqlite:

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from strategy.book import Bid
 from strategy.intents import OwnOrder
-from strategy.pricing import times
+from strategy.pricing import quotient_up, times
 
 ONE = Decimal(1)
 _unit_price = attrgetter("unit_price")
@@ -59,7 +59,7 @@ def first_of_equals(ranked: Sequence[Bid], at: int) -> Bid:
 def ranks(own: Iterable[OwnOrder], bids: Iterable[Bid]) -> dict[int, int]:
     """Returns the rank, from 1, of each own order by its id, among the bids of others and the own ones."""
     ranked = sorted(bids, key=lambda bid: (-bid.unit_price, -1 if bid.placed_ms is None else bid.placed_ms))
-    ours = sorted(own, key=lambda order: (-order.price_sats / order.quantity, order.created_ms, order.id))
+    ours = sorted(own, key=lambda order: (-quotient_up(order.price_sats, order.quantity), order.created_ms, order.id))
     return {
         order.id: 1 + ahead + bisect_left(ranked, True, key=partial(ranks_ahead, order))
         for ahead, order in enumerate(ours)

@@ -19,7 +19,12 @@ TYPES = {"/docs": "text/html; charset=utf-8", "/metrics": "text/plain; version=0
 
 
 def filled(path: str) -> str:
-    return path.replace("([0-9]+)", "1").replace("([1-9][0-9]*)", "1").replace("([^/]+)", "x")
+    return (
+        path.replace("([0-9]+)", "1")
+        .replace("([1-9][0-9]*)", "1")
+        .replace("([^/]+)", "x")
+        .replace("([A-Za-z0-9]+)", "x")
+    )
 
 
 async def answer_to(service: Service, request: bytes, *, rest: bytes = b"") -> tuple[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.installation import Installation, installation
+from tests.e2e.installation import Installation, installation, until
 from tests.web.visitor import Person, Visitor
 
 BANNER = "The server does not answer"
@@ -64,3 +64,48 @@ def test_halt_is_tried_all_the_same_and_what_came_of_it_is_said(
     expect(page.get_by_role("status").filter(has_text="The brake was not set.")).to_be_visible()
     assert person.ok("GET", "/api/control")["user"]["state"] == "run"
     visitor.context.set_offline(False)
+
+
+def test_other_programs_die_and_the_page_goes_on(visitor: Visitor, person: Person, service: Installation) -> None:
+    """Killed at once, all but the server: what is shown stays, and the next cycles are shown as they come."""
+    visitor.allow("status of 50[0-9]|status of 429")
+    service.put_collection("resilient", [1_000_000, 1_100_000])
+    task = person.task(slug="resilient", bidCount=2, hardcapSats=900_000, loopSeconds=5)
+    person.start(task)
+    person.next_cycle(task)
+    visitor.give_token(person)
+    page = visitor.open(f"#/tasks/{task}")
+    state = page.locator(".page-head .state")
+    expect(state).to_have_text("Running")
+
+    for program in ("gateway", "signer", "facts", "hooks", "manager"):
+        for pid in service.processes(f"cli.main {program}"):
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: service.ready_again(), "the programs")
+    person.next_cycle(task, 2)
+    expect(page.locator(".side .connection")).to_have_text("Live")
+    expect(state).to_have_text("Running")
+    expect(page.get_by_role("alert").filter(has_text=BANNER)).to_have_count(0)
+    assert len(service.live_prices("resilient")) == 2
+
+
+def test_a_stop_is_kept_while_the_manager_is_away(visitor: Visitor, person: Person, service: Installation) -> None:
+    visitor.allow("status of 50[0-9]")
+    service.put_collection("patient", [1_000_000, 1_100_000])
+    task = person.task(slug="patient", bidCount=1, hardcapSats=900_000, loopSeconds=5)
+    person.start(task)
+    person.next_cycle(task)
+    visitor.give_token(person)
+    page = visitor.open(f"#/tasks/{task}")
+    expect(page.locator(".page-head .state")).to_have_text("Running")
+
+    (manager,) = service.processes("cli.main manager")
+    os.kill(manager, signal.SIGSTOP)
+    try:
+        page.get_by_role("button", name="Stop").click()
+        page.get_by_role("dialog").get_by_role("button", name="Stop").click()
+        expect(page.get_by_role("status").filter(has_text="Your wish is kept")).to_be_visible()
+    finally:
+        os.kill(manager, signal.SIGCONT)
+    expect(page.locator(".page-head .state")).to_have_text("Stopped")
+    until(lambda: not service.live_prices("patient"), "the bids to go")

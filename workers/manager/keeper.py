@@ -286,8 +286,9 @@ class Keeper:
 
         timeout_s = self._surroundings.timing.locked_s
         up = await self._turns.until(lambda: child.has_lock or child.has_ended, overtaken, timeout_s)
-        # A worker whose item is sold ends at once, and no longer wants to run.
-        is_done = child.has_lock and child.exit_status == EXIT_STOPPED and has_changed(row)
+        # A worker whose item is sold ends at once, and no longer wants to run; a drain may have little to do.
+        ended_well = child.has_lock and child.exit_status == EXIT_STOPPED
+        is_done = ended_well and (child.kind == "drain" or has_changed(row))
         if child.exit_status is not None and not is_done:
             raise PeerRefused(ME, "start_failed", f"the worker {judge(child.exit_status).text}")
         if up:
