@@ -62,6 +62,11 @@ export function go(path, query = {}) {
   location.hash = written(path, query);
 }
 
+/** Goes on from a place to another, unless somebody has left it while an answer was awaited. */
+export function goOn(from, path) {
+  if (place.peek().path === from) go(path);
+}
+
 /** Changes the query of this place, without a step in the browser's history. */
 export function setQuery(values) {
   const { path, query } = place.peek();

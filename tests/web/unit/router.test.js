@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { go, place, setQuery } from "../../../web/js/router.js";
+import { go, goOn, place, setQuery } from "../../../web/js/router.js";
 
 test("what is filtered stands in the address, and what is not is left out", () => {
   setQuery({ from: "2026-01-01", side: "", slug: null });
@@ -18,4 +18,13 @@ test("names of runes and hostile ones survive the way through the address", () =
 
   go("/tasks/7", { at: "12:00" });
   assert.equal(location.hash, "#/tasks/7?at=12%3A00");
+});
+
+test("an answer that comes late takes nobody away from where they have gone meanwhile", () => {
+  place.value = { path: "/wallet", query: {} };
+  location.hash = "#/wallet";
+  goOn("/tasks/7", "/bids");
+  assert.equal(location.hash, "#/wallet");
+  goOn("/wallet", "/bids");
+  assert.equal(location.hash, "#/bids");
 });

@@ -7,7 +7,7 @@ import { confirmed } from "../parts/dialog.js";
 import { Icon } from "../parts/icon.js";
 import { Loaded, Skeleton, wordsOf } from "../parts/states.js";
 import { toast } from "../parts/toast.js";
-import { go } from "../router.js";
+import { goOn, place } from "../router.js";
 import { link, me, quietly, readTasks, readVenues, taskOf, venues } from "../store.js";
 import { t } from "../texts.js";
 import "../texts/edit.js";
@@ -78,6 +78,7 @@ function Editor({ id, task, query }) {
     });
 
   const send = async (starts) => {
+    const { path } = place.peek();
     let saved;
     try {
       saved = task ? await call("PUT", `/tasks/${id}`, bodyOf(values, known)) : await call("POST", "/tasks", bodyOf(values, null));
@@ -95,7 +96,7 @@ function Editor({ id, task, query }) {
         toast(t("edit.not_started", { words: wordsOf(refusal) }), { isBad: true });
       }
     } else toast(t("edit.saved", { slug: saved.slug }));
-    go(`/tasks/${saved.id}`);
+    goOn(path, `/tasks/${saved.id}`);
   };
 
   // What the server found wrong counts until the form says something else.

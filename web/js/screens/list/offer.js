@@ -8,7 +8,7 @@ import { bodyOf, faultsOf, drawnFields, valuesOf } from "../../listing_config.js
 import { payoutOf } from "../../listing_state.js";
 import { useAct, useLoad } from "../../load.js";
 import { askPlan, usePlan } from "../../plan_listing.js";
-import { go } from "../../router.js";
+import { goOn } from "../../router.js";
 import { link, listings, quietly, readListings, venues, wallet } from "../../store.js";
 import { t } from "../../texts.js";
 import { Copyable } from "../../parts/copy.js";
@@ -89,7 +89,7 @@ async function create(body, isStarted) {
     }
   }
   quietly(readListings());
-  go(`/listings/${made.id}`);
+  goOn("/list", `/listings/${made.id}`);
   toast(words, { isBad });
 }
 

@@ -4,7 +4,7 @@ import { amount } from "../../format.js";
 import { nameOf } from "../../items.js";
 import { standOf } from "../../listing_state.js";
 import { askPlan } from "../../plan_listing.js";
-import { go } from "../../router.js";
+import { goOn } from "../../router.js";
 import { quietly, readListing, readListings } from "../../store.js";
 import { t } from "../../texts.js";
 import { confirmed } from "../../parts/dialog.js";
@@ -49,7 +49,7 @@ export async function deleteListing(task) {
   if (!(await confirmed({ title: t("listing.delete.title", { name: nameOf(task.inscriptionId) }), lines, act: t("listing.delete") }))) return;
   const answer = await told(() => call("DELETE", `/autolist/${task.id}`));
   if (!answer) return;
-  go("/listings");
+  goOn(`/listings/${task.id}`, "/listings");
   quietly(readListings());
   toast(answer.message || t(answer.listingCancelled ? "listing.deleted.cancelled" : "listing.deleted"));
 }

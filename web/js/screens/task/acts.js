@@ -5,7 +5,7 @@ import { quantityOf } from "../../decision.js";
 import { confirmed } from "../../parts/dialog.js";
 import { wordsOf } from "../../parts/states.js";
 import { toast } from "../../parts/toast.js";
-import { go } from "../../router.js";
+import { go, goOn } from "../../router.js";
 import { momentOf, quietly, readTask, readTasks, readVenues, setControl, venues } from "../../store.js";
 import { t } from "../../texts.js";
 
@@ -99,7 +99,7 @@ export async function deleteTask(task) {
   if (!(await confirmed({ title: t("delete.title", { name: task.slug }), lines, act: t("delete.do"), type: task.slug }))) return;
   const answer = await told(() => call("DELETE", `/tasks/${task.id}`));
   if (!answer) return;
-  go("/bids");
+  goOn(`/tasks/${task.id}`, "/bids");
   quietly(readTasks());
   toast(answer.openBids ? t("delete.draining", { bids: answer.openBids }) : t("delete.done"));
 }
