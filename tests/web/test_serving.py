@@ -5,10 +5,13 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 import requests
 from playwright.sync_api import Browser, expect
+from requests.structures import CaseInsensitiveDict
+from urllib3 import HTTPHeaderDict
 
 from server.web import policy, web_files
 from tests.deploy.front import front
@@ -48,24 +51,33 @@ def url(request: pytest.FixtureRequest, service: Installation) -> Iterator[str]:
         yield before.url
 
 
-def ask(url: str, path: str, method: str = "GET", **headers: str) -> requests.Response:
+class Sent(NamedTuple):
+    """An answer as it came: nothing of it unpacked, and each header as often as it was sent."""
+
+    status_code: int
+    headers: CaseInsensitiveDict[str]
+    lists: HTTPHeaderDict
+    body: bytes
+
+
+def ask(url: str, path: str, method: str = "GET", **headers: str) -> Sent:
     named = {name.replace("_", "-"): value for name, value in headers.items()} | {"Accept-Encoding": "identity"}
     named["Accept-Encoding"] = headers.get("Accept_Encoding", "identity")
-    answer = requests.request(method, url + path, headers=named, timeout=60, stream=True)
-    answer.raw.decode_content = False
-    return answer
+    with requests.request(method, url + path, headers=named, timeout=60, stream=True) as answer:
+        body = answer.raw.read(decode_content=False)
+        return Sent(answer.status_code, answer.headers, answer.raw.headers, body)
 
 
 def test_the_page_has_its_exact_policy_once(url: str) -> None:
     answer = ask(url, "/")
     assert answer.status_code == 200
-    policies = answer.raw.headers.getlist("Content-Security-Policy")
+    policies = answer.lists.getlist("Content-Security-Policy")
     assert policies == [policy()]
     assert re.fullmatch(POLICY, policies[0])
     assert answer.headers["Cross-Origin-Opener-Policy"] == "same-origin"
-    assert set(answer.raw.headers.getlist("Referrer-Policy")) == {"no-referrer"}
-    assert set(answer.raw.headers.getlist("X-Frame-Options")) == {"DENY"}
-    assert set(answer.raw.headers.getlist("X-Content-Type-Options")) == {"nosniff"}
+    assert set(answer.lists.getlist("Referrer-Policy")) == {"no-referrer"}
+    assert set(answer.lists.getlist("X-Frame-Options")) == {"DENY"}
+    assert set(answer.lists.getlist("X-Content-Type-Options")) == {"nosniff"}
 
 
 def test_every_file_comes_as_it_stands(url: str) -> None:
@@ -73,7 +85,7 @@ def test_every_file_comes_as_it_stands(url: str) -> None:
         answer = ask(url, "/" if name == "index.html" else f"/web/{name}", Accept_Encoding="gzip")
         assert answer.status_code == 200, name
         assert answer.headers["Content-Type"] == file.kind
-        sent = answer.raw.read()
+        sent = answer.body
         assert (gzip.decompress(sent) if answer.headers.get("Content-Encoding") == "gzip" else sent) == file.body, name
         assert file.packed is None or len(sent) <= len(file.packed)
 
@@ -86,16 +98,16 @@ def test_a_file_that_the_browser_has_is_not_sent_again(url: str) -> None:
     assert "no-cache" in plain.headers["Cache-Control"]
     for coding in ("identity", "gzip"):
         again = ask(url, MODULE, If_None_Match=plain.headers["ETag"], Accept_Encoding=coding)
-        assert (again.status_code, again.raw.read()) == (304, b"")
+        assert (again.status_code, again.body) == (304, b"")
     other = ask(url, MODULE, If_None_Match='"another"')
     assert other.status_code == 200
 
 
 def test_head_tells_without_a_body(url: str) -> None:
     full, head = ask(url, MODULE), ask(url, MODULE, "HEAD")
-    assert (head.status_code, head.raw.read()) == (200, b"")
+    assert (head.status_code, head.body) == (200, b"")
     assert head.headers["ETag"] == full.headers["ETag"]
-    assert head.headers["Content-Length"] == full.headers["Content-Length"] == str(len(full.raw.read()))
+    assert head.headers["Content-Length"] == full.headers["Content-Length"] == str(len(full.body))
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
@@ -108,7 +120,7 @@ def test_nothing_else_is_there(path: str, url: str) -> None:
     answer = ask(url, path)
     # nginx refuses by itself what can be no path.
     assert answer.status_code == 404 or ("nginx" in answer.headers["Server"] and answer.status_code == 400)
-    assert b"root:" not in answer.raw.read()
+    assert b"root:" not in answer.body
 
 
 def test_the_page_works_behind_nginx(browser: Browser, service: Installation, visitor: Visitor, person: Person) -> None:
