@@ -4,7 +4,6 @@ import { signal } from "@preact/signals";
 import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { html } from "./html.js";
 import { token } from "./api.js";
-import { followAlways } from "./events.js";
 import { place } from "./router.js";
 import { forgetAll } from "./store.js";
 import { t } from "./texts.js";
@@ -101,7 +100,11 @@ function Page() {
 
 // Who is not signed in needs no shell yet.
 const shell = signal(null);
-const withShell = () => import("./parts/shell.js").then((module) => (shell.value = module.Shell), () => setTimeout(withShell, 1000));
+let isFollowing = false;
+const withShell = () => Promise.all([import("./parts/shell.js"), import("./events.js")]).then(([drawn, events]) => {
+  if (!isFollowing) events.followAlways();
+  isFollowing = true;
+  shell.value = drawn.Shell;
+}, () => setTimeout(withShell, 1000));
 token.subscribe((value) => (value ? withShell() : forgetAll()));
-followAlways();
 render(html`<${Page} /><${Confirmations} /><${Toast} />`, document.getElementById("app"));
