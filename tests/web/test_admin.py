@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.e2e.installation import Installation
-from tests.web.visitor import Person, Visitor
+from tests.web.looks import settled, too_wide, violations
+from tests.web.visitor import NARROW, Person, Visitor
 
 
 @pytest.fixture
@@ -72,3 +73,16 @@ def test_others_get_nothing_of_it(visitor: Visitor, person: Person) -> None:
     expect(page.get_by_text("This page is for administrators.")).to_be_visible()
     expect(page.get_by_role("link", name="Admin")).to_have_count(0)
     assert not [each.url for each in visitor.requests if "/api/admin" in each.url]
+
+
+@pytest.mark.parametrize("tab", ["state", "users", "whitelist"])
+def test_each_part_is_accessible_and_not_too_wide(tab: str, visitor: Visitor, admin: Person) -> None:
+    visitor.give_token(admin)
+    page = visitor.open(f"#/admin?tab={tab}")
+    for theme in ("dark", "light"):
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
+        settled(page)
+        assert violations(page) == []
+    page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+    settled(page)
+    assert [*too_wide(page), *violations(page)] == []

@@ -6,9 +6,11 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
-from tests.web.visitor import Person, Visitor
+from tests.web.looks import settled, too_wide, violations
+from tests.web.visitor import NARROW, Person, Visitor
 
 
 def opened(visitor: Visitor, person: Person, tab: str) -> Page:
@@ -120,3 +122,19 @@ def test_signing_out_everywhere_ends_this_session_too(visitor: Visitor, person: 
     page.get_by_role("dialog").get_by_role("button", name="End all of them").click()
     expect(page.get_by_text(re.compile("session ended", re.IGNORECASE))).to_be_visible()
     assert person.call("GET", "/api/auth/me").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("tab", "form"), [("access", "Make a token"), ("limits", "New budget"), ("hooks", "New hook"), ("presets", "")]
+)
+def test_each_part_is_accessible_and_not_too_wide(tab: str, form: str, visitor: Visitor, person: Person) -> None:
+    page = opened(visitor, person, tab)
+    if form:
+        page.get_by_role("button", name=form).click()
+    for theme in ("dark", "light"):
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
+        settled(page)
+        assert violations(page) == []
+    page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+    settled(page)
+    assert [*too_wide(page), *violations(page)] == []

@@ -48,7 +48,7 @@ export function Whitelist() {
       <${TextField} label=${t("admin.add.label")} value=${address} onChange=${setAddress} /><button class="button primary" disabled=${isBusy || !address.trim()}>${t("admin.add")}</button></form>
     <${Loaded} from=${found} rows=${2} tall=${44}>${(list) => html`${list.isOpen && html`<div class="panel-body"><div class="note"><p>${t("admin.open")}</p></div></div>`}
       <${Table} label=${t("admin.tab.whitelist")} rows=${[...list.fromSettings, ...list.addresses]} keyOf=${(row) => `${row.address} ${row.addedAt || ""}`} columns=${[
-        { name: t("admin.users.find"), cell: (row) => html`<span><${Copyable} text=${row.address} head=${14} tail=${10} />${row.isAdmin && html` <span class="tag">${t("admin.user.admin")}</span>`}</span>` },
+        { name: t("admin.users.find"), cell: (row) => html`<span><${Copyable} text=${row.address} head=${8} tail=${6} />${row.isAdmin && html` <span class="tag">${t("admin.user.admin")}</span>`}</span>` },
         { name: t("admin.since"), cell: (row) => (row.addedAt ? clock(secondsOf(row.addedAt)) : t("admin.settings")) },
         { name: "", isNumber: true, cell: (row) => row.addedAt && !row.isAdmin && html`<button class="button" disabled=${isBusy} aria-label=${t("admin.remove.title", row)} onClick=${() => remove(row)}>${t("admin.remove")}</button>` },
       ]} />`}</${Loaded}></section>`;

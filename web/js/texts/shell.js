@@ -52,6 +52,8 @@ define({
   "broken": "This page could not be drawn. Your tasks go on by themselves, and the brake works.",
   "loading": "Loading…",
   "more.rows": "More",
+  "table.rows": ({ label }) => `${label}: rows`,
+  "table.acts": "What can be done",
   "copy": "Copy",
   "copied": "Copied",
   "keys.title": "Keys",
