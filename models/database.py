@@ -403,10 +403,10 @@ class Postgresql(PostgresqlDatabase):
         One that only reads is sent again when the connection is lost meanwhile. Others may have been carried out, so
         they fail, and the next one finds a connection.
         """
-        if self._opening:
-            self._open()
-        elif not self.in_transaction():
+        if not self.in_transaction():
             self._revive()
+        elif self._opening:
+            self._open()
         try:
             return super().execute_sql(sql, params)
         except (OperationalError, InterfaceError):
