@@ -104,6 +104,7 @@ class Sqlite(SqliteDatabase):
     name = "SQLite"
     has_rowid = True
     truths = ("0", "1")
+    mark_column = "NULL"
     larger = "MAX"
     joined = "group_concat(COALESCE({value}, 'null'))"
 
@@ -165,6 +166,10 @@ class Sqlite(SqliteDatabase):
         connection = self.connection()
         return connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()
 
+    def mark_of(self, column: str | None) -> Any:
+        """Returns None: no query brings a mark along."""
+        return None
+
     @contextmanager
     def migrating(self) -> Iterator[None]:
         """Holds nothing: each migration is a transaction, which is alone."""
@@ -215,6 +220,7 @@ class Postgresql(PostgresqlDatabase):
     name = "PostgreSQL"
     has_rowid = False
     truths = ("FALSE", "TRUE")
+    mark_column = "pg_current_snapshot()::text"
     larger = "GREATEST"
     joined = "string_agg(COALESCE(({value})::text, 'null'), ',' ORDER BY {by})"
     # A number of ours may be larger than its INTEGER, and a text longer than we thought, which SQLite takes.
@@ -335,8 +341,11 @@ class Postgresql(PostgresqlDatabase):
         Other databases of the same server change it, too, which costs a look in vain. The connection is part of it,
         since a server that took another's place may count its transactions anew.
         """
-        row = self.execute_sql("SELECT pg_current_snapshot()::text").fetchone()
-        return self.connection(), row[0]
+        return self.mark_of(self.execute_sql(f"SELECT {self.mark_column}").fetchone()[0])
+
+    def mark_of(self, column: str | None) -> Any:
+        """Returns the mark that a query has brought along in this column: that of the rows that it has read."""
+        return self.connection(), column
 
     @contextmanager
     def migrating(self) -> Iterator[None]:
