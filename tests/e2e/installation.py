@@ -29,14 +29,18 @@ PATIENCE = 60.0  # seconds; generous, since speed is not what these tests are ab
 
 
 def until(what: Callable[[], T], describe: str, seconds: float = PATIENCE) -> T:
-    """Returns the value of `what` as soon as it is true; fails when it does not become so in time."""
-    deadline = time.monotonic() + seconds
+    """Returns the value of `what` as soon as it is true; fails when it does not become so in time.
+
+    The longer it takes the less often it looks: asking twenty times a second costs ten times what the service does.
+    """
+    deadline, pause = time.monotonic() + seconds, 0.03
     while True:
         found = what()
         if found:
             return found
         assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {describe}"
-        time.sleep(0.05)
+        time.sleep(pause)
+        pause = min(pause * 1.2, 0.3)
 
 
 class Installation:
