@@ -70,7 +70,7 @@ def _signer(settings: Settings, options: argparse.Namespace) -> None:
 
     run(
         settings.signer_files,
-        settings.signer_socket,
+        settings.own_signer_socket,
         market=settings.market,
         ceilings=ceilings_of(settings),
         facts_socket=settings.facts_socket,

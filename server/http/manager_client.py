@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from core import local
@@ -31,10 +30,10 @@ class Settled:
 
 
 class ManagerClient:
-    """The manager at `socket_path`. `wait_s` is the longest wait for a manager that is away."""
+    """The manager at `address`. `wait_s` is the longest wait for a manager that is away."""
 
-    def __init__(self, socket_path: Path, *, wait_s: float = WAIT_S, drain_s: float = DRAIN_S) -> None:
-        self._socket_path = socket_path
+    def __init__(self, address: local.Address, *, wait_s: float = WAIT_S, drain_s: float = DRAIN_S) -> None:
+        self._address = address
         self._wait_s = wait_s
         self._drain_s = drain_s
         self._executor = ThreadPoolExecutor(_THREADS, "manager")
@@ -82,7 +81,7 @@ class ManagerClient:
 
     async def _ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         def ask() -> dict[str, Any]:
-            return local.ask(self._socket_path, "manager", request, timeout=timeout_s)
+            return local.ask(self._address, "manager", request, timeout=timeout_s)
 
         return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
 
