@@ -28,6 +28,7 @@ _HEAD = """\
 # Bidkeeper's relay on this host; `bidkeeper relay` writes it anew at each start.
 {module}{user}daemon off;
 worker_processes 1;
+worker_shutdown_timeout 60s;
 pid {directory}/relay.pid;
 error_log stderr warn;
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import ssl
+import subprocess
 import tempfile
 import threading
 import time
@@ -24,7 +26,7 @@ from core.local import ask
 from core.local_server import serve
 from core.setting_values import HostPort
 from tests.authority import Authority
-from tests.deploy.house import GROUP, STRANGER, interpreter, run_as
+from tests.deploy.house import CHECKOUT, GROUP, STRANGER, interpreter, packages, run_as
 from tests.e2e.hosts import Host, need_relay
 from tests.e2e.installation import until
 from tests.ports import free_ports
@@ -32,6 +34,7 @@ from tests.ports import free_ports
 pytestmark = pytest.mark.slow
 
 STATUS = {"op": "status"}
+RELAY = STRANGER + 1  # a number that no account has, either
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,8 @@ class Signer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
-        self._server = asyncio.run_coroutine_threadsafe(serve(path, self._answer), self._loop).result(10)
+        answering = serve(path, self._answer, allowed_uids=frozenset({os.getuid(), RELAY}))
+        self._server = asyncio.run_coroutine_threadsafe(answering, self._loop).result(10)
 
     async def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         self.heard.append(request)
@@ -240,6 +244,54 @@ def test_a_renewed_certificate_is_taken_at_sighup(two: Two, authority: Authority
     until(lambda: not two.answers(), "the expired certificate is shown")
     put(kept)
     until(two.answers, "the good one is shown")
+
+
+def test_an_authority_is_replaced_without_a_gap(two: Two, authority: Authority, tmp_path: Path) -> None:
+    new = Authority(tmp_path / "new")
+    both = (authority.directory / "ca.pem").read_text() + (new.directory / "ca.pem").read_text()
+    for host, role in ((two.trader, "trader"), (two.signer, "signer")):
+        host.end("relay")
+        # First every host takes both, then each gets a certificate of the new one, in any order.
+        renewed = (new if role == "signer" else authority).certificate(role, f"renewed-{role}")
+        (renewed / "ca.pem").write_text(both)
+        host.start("relay", BIDKEEPER_TLS_DIR=str(renewed))
+    until(two.answers, "the old and the new authority's certificates are both taken")
+    context = tls.client_context(new.certificate("trader", "only-new"))
+    assert ask(tls.FarAddress(two.at, context, tls.SIGNER), "signer", STATUS, timeout=10)
+
+
+def test_the_relay_needs_nothing_but_its_sockets_and_certificates(two: Two) -> None:
+    """On the signer's host it is a user of its own, and the one whom the signer answers."""
+    python = interpreter()
+    two.signer.end("relay")
+    data = two.signer.data_dir
+    certificates = data / "certificates"
+    shutil.copytree(two.signer.environment["BIDKEEPER_TLS_DIR"], certificates)
+    shutil.rmtree(data / "relay")
+    (data / "relay").mkdir(mode=0o710)
+    for path in (certificates, *certificates.iterdir(), data / "relay"):
+        os.chown(path, RELAY, GROUP)
+    data.chmod(0o755)
+    os.chown(two.stand_in.path, 0, GROUP)
+    environment = two.signer.environment | {
+        "PYTHONPATH": packages(),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "BIDKEEPER_TLS_DIR": str(certificates),
+    }
+    with (data / "logs" / "relay.log").open("ab") as log:
+        two.signer.processes["relay"] = subprocess.Popen(
+            [python, "-m", "cli.main", "relay"],
+            user=RELAY,
+            group=GROUP,
+            extra_groups=[],
+            env=environment,
+            cwd=CHECKOUT,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    until(two.answers, "the relay that is not root's hands on")
+    assert (data / "relay" / "relay.pid").stat().st_uid == RELAY
 
 
 def test_a_silent_relay_or_host_keeps_an_asker_no_longer_than_its_patience(two: Two) -> None:
