@@ -45,7 +45,16 @@ class Layout:
 
     @property
     def manager_socket(self) -> Path:
-        return self.run_dir / "manager.sock"
+        return self.manager_file("sock", None)
+
+    def manager_file(self, kind: str, slot: int | None) -> Path:
+        """Returns the socket or the lock of the manager of one slot, or of the only manager (None)."""
+        return self.run_dir / (f"manager.{kind}" if slot is None else f"manager-{slot}.{kind}")
+
+    def manager_at(self, slot: int) -> HostPort | None:
+        """Returns where this host's manager of the slot answers other hosts, if at all."""
+        at = self.manager_listen
+        return HostPort(at.host, at.port + slot) if at else None
 
     @property
     def own_gateway_socket(self) -> Path:

@@ -17,7 +17,7 @@ from ssl import SSLContext
 from typing import Any
 
 from core import tls
-from core.errors import PeerRefused
+from core.errors import BidkeeperError, PeerRefused
 from core.local import MAX_LINE
 from core.setting_values import HostPort
 
@@ -76,16 +76,20 @@ async def serve_far(
 ) -> asyncio.Server:
     """Answers as `serve` does, but other hosts, over TLS (`core.tls.server_context`) at `at`.
 
-    Connections whose certificates are of other `roles` are closed unread.
+    Connections whose certificates are of other `roles` are closed unread. Raises BidkeeperError when the address cannot
+    be used.
     """
 
     def may_ask(writer: asyncio.StreamWriter) -> bool:
         return tls.role_of(writer.get_extra_info("peercert")) in roles
 
     connected = partial(_converse, handle, str(at), may_ask)
-    server = await asyncio.start_server(
-        connected, at.host, at.port, ssl=context, ssl_handshake_timeout=tls.HANDSHAKE_S, limit=MAX_LINE
-    )
+    try:
+        server = await asyncio.start_server(
+            connected, at.host, at.port, ssl=context, ssl_handshake_timeout=tls.HANDSHAKE_S, limit=MAX_LINE
+        )
+    except OSError as error:
+        raise BidkeeperError(f"failed to listen at {at}: {error.strerror or error}") from error
     for listener in server.sockets:
         tls.keep_alive(listener._sock)  # type: ignore[attr-defined]
     return server

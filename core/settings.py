@@ -28,6 +28,7 @@ DIALECTS = ("satflow", "ordnet", "unisat", "ordinalswallet")  # the marketplaces
 _PLAY_VENUES = {PLAY_MARKET: "satflow"} | {f"{PLAY_MARKET}-{dialect}": dialect for dialect in DIALECTS[1:]}
 VENUES = (*DIALECTS, *_PLAY_VENUES)  # every name of a venue, here or elsewhere
 _MONTHLY_CALLS = {"satflow": 100_000, "unisat": 60_000}  # Satflow's partners' keys, UniSat's free plan
+MOST_SLOTS = 100
 SPAWNERS = ("zygote", "popen")
 MOST_SELLER_FEE_PPM = 100_000  # a tenth of the price
 # The practice market keeps of a sale, in the dialects whose documents say that the venue does.
@@ -86,6 +87,8 @@ class Settings(Layout):
     log_level: str = "INFO"
     spawner: str = "zygote" if sys.platform == "linux" else "popen"
     max_workers: int = 1000
+    slot: int | None = None
+    lease_seconds: int = 15
     tolerance: Decimal = Decimal("0.01")
     min_age_seconds: int = 60
     max_exposure_sats: int = 0
@@ -324,6 +327,8 @@ def _problems(settings: Settings) -> list[str]:
         )
     if settings.smtp_url and "@" not in settings.mail_from:
         problems.append("BIDKEEPER_MAIL_FROM must be an address when BIDKEEPER_SMTP_URL is set")
+    if settings.slot is not None and not settings.database_url.startswith("postgresql://"):
+        problems.append("BIDKEEPER_SLOT needs PostgreSQL: on SQLite there is one manager, of all users")
     for name in _NEEDED.get(settings.market, ()):
         if not getattr(settings, name):
             problems.append(f"BIDKEEPER_{name.upper()} is needed when BIDKEEPER_MARKET is {settings.market}")
