@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from cli.relay import MODULES
+from tests import postgresql
 from tests.authority import Authority
 from tests.conftest import need
 from tests.deploy.front import nginx
@@ -37,7 +38,7 @@ class Host:
     def start(self, program: str, **settings: str) -> subprocess.Popen[bytes]:
         (self.data_dir / "logs").mkdir(exist_ok=True)
         with (self.data_dir / "logs" / f"{program}.log").open("ab") as log:
-            command = [sys.executable, "-m", "cli.main", program]
+            command = [sys.executable, "-m", "cli.main", *program.split()]
             environment = self.environment | settings
             # A session of its own, so that its children can be ended with it.
             started = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
@@ -60,23 +61,26 @@ class Host:
 
 
 class Hosts(Installation):
-    """The trading host is the installation itself; `away` has the gateway and facts, `vault` the signer.
+    """The server's host is the installation itself; `away` has the gateway and facts, `vault` the signer.
 
-    A second host that may have the gateway and does not, is asked first: its port refuses.
+    On PostgreSQL `trading` has the managers of two slots, else the server's host has the one there is. A second host
+    that may have the gateway, and has not, is asked first: its port refuses.
     """
 
     def __init__(self) -> None:
         need_relay()
         super().__init__()
         self.authority = Authority(self.data_dir / "authority")
-        gateway, facts, signer, standby = (f"127.0.0.1:{port}" for port in free_ports(4))
+        gateway, facts, signer, standby, manager = (f"127.0.0.1:{port}" for port in free_ports(5))
         tls = {role: str(self.authority.certificate(role, role)) for role in ("trader", "signer")}
         asked = {"BIDKEEPER_GATEWAY_HOSTS": f"{standby},{gateway}", "BIDKEEPER_FACTS_HOSTS": facts}
-        self.listens = {"gateway": gateway, "facts": facts, "signer": signer}
-        self.here = Host(
-            self.data_dir,
-            self.environment | asked | {"BIDKEEPER_SIGNER_HOST": signer, "BIDKEEPER_TLS_DIR": tls["trader"]},
-        )
+        self.listens = {"gateway": gateway, "facts": facts, "signer": signer, "manager": manager}
+        trades = asked | {"BIDKEEPER_SIGNER_HOST": signer, "BIDKEEPER_TLS_DIR": tls["trader"]}
+        listens = {"BIDKEEPER_MANAGER_LISTEN": manager, "BIDKEEPER_DATABASE_URL": self.database_url}
+        self.here = self.trading = Host(self.data_dir, self.environment | trades | listens)
+        if postgresql.is_wanted():
+            self.here = Host(self.data_dir, self.environment | trades)
+            self.trading = Host(Path(tempfile.mkdtemp(prefix="bk-")), self.environment | trades | listens)
         self.away = Host(
             Path(tempfile.mkdtemp(prefix="bk-")),
             self.environment
@@ -97,16 +101,18 @@ class Hosts(Installation):
                 "BIDKEEPER_TLS_DIR": tls["signer"],
             },
         )
-        self.hosts = (self.here, self.away, self.vault)
+        self.hosts = list({id(host): host for host in (self.here, self.trading, self.away, self.vault)}.values())
 
     def up(self, verb: str = "up") -> None:
-        command = [sys.executable, "-m", "cli.main", "migrate"]
+        several = self.trading is not self.here
+        command = [sys.executable, "-m", "cli.main", "migrate", *(["--slots", "2"] if several else [])]
         subprocess.run(command, env=self.here.environment, check=True, capture_output=True)
         for host, programs in (
             (self.here, ("simulator", "relay")),
             (self.vault, ("relay", "signer")),
             (self.away, ("facts", "gateway")),
-            (self.here, ("manager", "hooks", "server")),
+            (self.trading, ("relay", "manager --slot 0", "manager --slot 1") if several else ("manager",)),
+            (self.here, ("hooks", "server")),
         ):
             for program in programs:
                 host.start(program)
@@ -118,6 +124,9 @@ class Hosts(Installation):
                 assert process.poll() is None, f"{program} ended: {host.said(program)}"
         return self.ready_again()
 
+    def data_dirs(self) -> list[Path]:
+        return [host.data_dir for host in self.hosts]
+
     def last_words(self, lines: int = 12) -> str:
         logs = [log for host in self.hosts for log in sorted((host.data_dir / "logs").glob("*.log"))]
         ends = {log: log.read_text(errors="replace").splitlines()[-lines:] for log in logs}
@@ -128,8 +137,8 @@ class Hosts(Installation):
             for program in reversed(list(host.processes)):
                 host.end(program)
         super().destroy()
-        for host in (self.away, self.vault):
-            shutil.rmtree(host.data_dir)
+        for host in self.hosts:
+            shutil.rmtree(host.data_dir, ignore_errors=True)
 
 
 @contextlib.contextmanager
