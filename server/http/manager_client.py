@@ -12,7 +12,7 @@ from core import local
 from core.errors import PeerError, PeerRefused, PeerUnavailable
 from core.settings import Settings
 from core.task_files import end_of_log, log_path
-from models.manager_places import Place, place_for, places, socket_at
+from models.manager_places import Place, address_at, place_for, places
 from server.http.api_errors import ApiError, too_many
 
 WAIT_S = 10.0
@@ -114,7 +114,7 @@ class ManagerClient:
         self, place: Place | PeerUnavailable, request: dict[str, Any], timeout_s: float
     ) -> dict[str, Any]:
         def ask() -> dict[str, Any]:
-            return local.ask(socket_at(place), "manager", request, timeout=timeout_s)
+            return local.ask(address_at(self._settings, place), "manager", request, timeout=timeout_s)
 
         return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
 

@@ -1,4 +1,4 @@
-"""The manager: parent of all workers. It makes the kernel agree with the database, and answers on a Unix socket.
+"""The manager: parent of all workers. It makes the kernel agree with the database, and answers one JSON line each way.
 
     {"op": "ping"}                               {"state": "ready"}, or why it starts no workers
     {"op": "settle", "task": 17, "drain_s": 10}  {"observed": "running" | "stopped", "open_orders": 0}
@@ -39,8 +39,9 @@ from typing import Any
 
 from peewee import OperationalError
 
+from core import tls
 from core.errors import BidkeeperError, PeerRefused
-from core.local_server import serve
+from core.local_server import serve, serve_far
 from core.process import hold_lock
 from core.settings import Settings
 from core.task_files import end_of_log, log_path
@@ -109,6 +110,7 @@ class Manager:
         self._settings = settings
         self._slot = slot
         self._socket = settings.manager_file("sock", slot.number if slot.of > 1 else None)
+        self._context = tls.server_context(settings.tls_dir) if settings.manager_listen else None
         self._timing = timing
         self._background = Background()
         self._keepers: dict[int, Keeper] = {}
@@ -154,7 +156,9 @@ class Manager:
         tasks.forget_workers(self._slot)
         await self._full_sweep()
         await self._sweep()
-        self._server = await serve(self._socket, self.answer)
+        self._servers = [await serve(self._socket, self.answer)]
+        if (at := self._settings.manager_at(self._slot.number)) and self._context:
+            self._servers.append(await serve_far(at, self.answer, context=self._context))
         self._background.run(self._every(self._timing.sweep_s, self._sweep))
         self._background.run(self._every(self._timing.full_sweep_s, self._full_sweep))
         self._background.run(self._every(self._timing.fill_look_s, self._fills.look))
@@ -162,7 +166,8 @@ class Manager:
     async def stop(self) -> None:
         """Ends every worker. Their bids stay, and wanted tasks stay wanted."""
         self._stopping = True
-        self._server.close()
+        for server in self._servers:
+            server.close()
         self._socket.unlink(missing_ok=True)
         for keeper in self._keepers.values():
             keeper.close()
