@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from core.settings import PLAY_MARKET, Settings, dialect_of
+from core.tls import SIGNER
 from gateway.adapters import Adapters
+from gateway.admission import OWN_USER, Admission
 from gateway.facts_program import sources
 from gateway.limits.fence import Fences
 from gateway.limits.lookup_budget import LookupBudget
@@ -16,9 +19,10 @@ from gateway.pictures.kept import KeptPictures
 from gateway.pictures.pictures import Pictures
 from gateway.pictures.source import PictureSource
 from gateway.play_wallet import play_wallet_verbs
-from gateway.quota.count import QuotaCount
+from gateway.quota.count import Counts, QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
+from gateway.quota.quota_table import QuotaTable
 from gateway.quota_restraint import OF_RUNES, QuotaRestraint
 from gateway.reads.common import CommonReads
 from gateway.reads.snapshots import Snapshots
@@ -29,6 +33,7 @@ from gateway.verbs import Verbs
 from gateway.withdrawals import Withdrawals
 from markets.adapter import Adapter
 from markets.unisat.adapter import Unisat
+from models.database import is_postgresql
 
 MOST_ANSWERS = 500  # answers kept of each marketplace
 
@@ -39,10 +44,10 @@ class Gateway(Program):
     def __init__(self, settings: Settings, least_token: Callable[[int], int]) -> None:
         self._quotas = quotas(settings)
         self._lookups = LookupBudget(settings.lookups_per_minute, time.monotonic)
-        super().__init__(settings, settings.gateway_clients, self._quotas.get("unisat"), self._lookups)
-        if settings.signer_clients:
-            # The signer's user, where those who trade are another one.
-            self.drafting_uids = settings.facts_clients - settings.signer_clients
+        # The signer's user, where those who trade are another one.
+        drafting = settings.facts_clients - settings.signer_clients if settings.signer_clients else frozenset()
+        admission = Admission(settings.gateway_clients or OWN_USER, drafting, drafting_roles=frozenset({SIGNER}))
+        super().__init__(settings, admission, self._quotas.get("unisat"), self._lookups)
         self.fences = Fences(least_token)
         found = make_adapters(settings)
         venues = {name: self._venue(adapter) for name, adapter in found.markets.items()}
@@ -90,9 +95,11 @@ def quotas(settings: Settings) -> dict[str, Quota]:
     limits = {dialect: settings.monthly_calls(dialect) for dialect in _WITH_KEYS}
     if not any(limits.values()):
         return {}
-    file = QuotaFile(settings.quota_file)
+    counts: Counts = QuotaFile(settings.quota_file)
+    if is_postgresql(settings.database_url):
+        counts = QuotaTable(settings.database_url, counts)
     return {
-        dialect: Quota(limit, QuotaCount(file, dialect, key_of(settings, dialect), now_ms), now_ms)
+        dialect: Quota(limit, QuotaCount(counts, dialect, key_of(settings, dialect), now_ms), now_ms)
         for dialect, limit in limits.items()
         if limit
     }
@@ -101,6 +108,13 @@ def quotas(settings: Settings) -> dict[str, Quota]:
 _WITH_KEYS = ("satflow", "unisat")
 
 
-def run(settings: Settings, least_token: Callable[[int], int], *, ready: Callable[[], object] = lambda: None) -> None:
-    """Serves until SIGTERM or SIGINT, then ends within a second. Call it in the main thread."""
-    serve(lambda: Gateway(settings, least_token), settings.gateway_socket, ready=ready)
+def run(
+    settings: Settings,
+    least_token: Callable[[int], int],
+    *,
+    ready: Callable[[], object] = lambda: None,
+    alive: Callable[[], object] = lambda: None,
+) -> None:
+    """Serves until SIGTERM or SIGINT, then ends within a second; see `serve`. Call it in the main thread."""
+    make = partial(Gateway, settings, least_token)
+    serve(make, settings.own_gateway_socket, settings.gateway_listen, ready=ready, alive=alive)

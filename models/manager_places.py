@@ -1,0 +1,71 @@
+"""The places where the managers answer: a socket on this machine, elsewhere the address in their lease."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core import tls
+from core.errors import BidkeeperError, PeerUnavailable
+from core.local import Address
+from core.setting_values import host_port
+from core.settings import Settings
+from models import leases
+from models.slot import slot_of
+
+Place = Path | str  # a socket, or HOST:PORT
+
+ME = "manager"
+
+
+def place_for(settings: Settings, user_id: int) -> Place:
+    """Returns where the manager of the user's tasks answers. Raises PeerUnavailable when nobody keeps them just now."""
+    of = leases.slots()
+    return _place(settings, slot_of(user_id, of), of)
+
+
+def machine_elsewhere(settings: Settings, user_id: int) -> str | None:
+    """Returns the other machine that keeps the user's tasks, with their journals; None where they are here."""
+    of = leases.slots()
+    held = leases.held(leases.slot_name(slot_of(user_id, of))) if leases.are_used() else None
+    return None if held is None or held.home == leases.home_of(settings.run_dir) else held.machine
+
+
+def places(settings: Settings) -> list[Place | PeerUnavailable]:
+    """Returns where each manager answers, by slot; for a slot without one, what is to be said of it."""
+    of = leases.slots()
+    found: list[Place | PeerUnavailable] = []
+    for number in range(of):
+        try:
+            found.append(_place(settings, number, of))
+        except PeerUnavailable as error:
+            found.append(error)
+    return found
+
+
+def address_at(settings: Settings, place: Place | PeerUnavailable) -> Address:
+    """Returns the address by which to ask a manager. Raises PeerUnavailable for none, or without certificates for it.
+
+    They are read each time, so that renewed ones are used.
+    """
+    if isinstance(place, PeerUnavailable):
+        raise place
+    if isinstance(place, Path):
+        return place
+    try:
+        return tls.FarAddress(host_port(place), tls.client_context(settings.tls_dir))
+    except BidkeeperError as error:
+        raise PeerUnavailable(ME, f"cannot be asked at {place}: {error}") from error
+
+
+def _place(settings: Settings, number: int, of: int) -> Place:
+    here = settings.manager_file("sock", number if of > 1 else None)
+    held = leases.held(leases.slot_name(number)) if leases.are_used() else None
+    if held is None or held.home == leases.home_of(settings.run_dir):
+        return here
+    if held.left_ms < 0:
+        raise PeerUnavailable(ME, f"nobody keeps slot {number}; {held.machine} did until {-held.left_ms // 1000} s ago")
+    if not held.address:
+        raise PeerUnavailable(
+            ME, f"slot {number} is kept on {held.machine}, which answers no other machine (BIDKEEPER_MANAGER_LISTEN)"
+        )
+    return held.address
