@@ -253,8 +253,7 @@ class Verbs(FactsVerbs):
         return json.dumps(found)
 
     async def _fence(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        await self._fences.raise_to(read.whole(request, "task"), read.whole(request, "token"))
-        return "null"
+        return json.dumps(await self._fences.raise_to(read.whole(request, "task"), read.whole(request, "token")))
 
     async def _status(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         status = json.loads(await super()._status(request, args, asker))

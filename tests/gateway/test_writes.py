@@ -150,6 +150,13 @@ def test_a_fence_drops_what_is_queued_under_lower_tokens(bench: Bench) -> None:
     _place(bench, task=2, token=4)
 
 
+def test_a_fence_says_which_token_it_is_at(bench: Bench) -> None:
+    """So that whoever asks for a lower one, out of a database that has gone back, hears of it."""
+    assert bench.client().fence(1, 5) == 5
+    assert bench.client().fence(1, 3) == 5
+    assert bench.client().fence(2, 3) == 3
+
+
 def test_a_fence_waits_for_what_is_on_the_wire(bench: Bench) -> None:
     bench.venue.closed_gates.add(PLACE)
     with ThreadPoolExecutor(2) as askers:
