@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import get_ident
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase, SqliteDatabase
 
@@ -210,6 +210,8 @@ class Postgresql(PostgresqlDatabase):
         options = [given.pop("options", ""), *(f"-c {name}={_escaped(value)}" for name, value in session.items())]
         usual = {"application_name": "bidkeeper"} | _POSTGRESQL_PATIENCE
         chosen = usual | given | {"options": " ".join(filter(None, options)), "client_encoding": "UTF8"}
+        # Of several servers the one that writes, also for what only reads: a standby's tokens may be old.
+        chosen |= {"target_session_attrs": "primary"}
         connection = connect(**chosen, autocommit=True)
         try:
             _refuse_unfit(connection.info)
@@ -404,8 +406,6 @@ def _refuse_unfit(info: Any) -> None:
         raise Unfit("the database must be one of encoding UTF8 (CREATE DATABASE ... ENCODING 'UTF8')")
     if info.parameter_status("IntervalStyle") != _POSTGRESQL_SESSION["IntervalStyle"]:
         raise Unfit("our session's settings do not reach the server: a pooler must not stand in between")
-    if info.parameter_status("in_hot_standby") != "off":
-        raise Unfit("the server is a standby: what it knows of tasks' tokens may be old")
 
 
 @cache
@@ -454,5 +454,5 @@ def place(url: str) -> str:
     if not is_postgresql(url):
         return url
     parts = urlsplit(url)
-    hosts = parts.netloc.rpartition("@")[2]
+    hosts = parts.netloc.rpartition("@")[2] or ",".join(parse_qs(parts.query).get("host", ()))
     return f"postgresql://{hosts}{parts.path}"
