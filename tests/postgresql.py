@@ -44,15 +44,30 @@ def programs() -> Path | None:
 class Cluster:
     """A PostgreSQL of its own in `directory`, reached by a Unix socket there; not as root, which it refuses."""
 
-    def __init__(self, directory: Path, *settings: str) -> None:
+    def __init__(self, directory: Path, *settings: str, is_empty: bool = False) -> None:
+        """Makes the cluster; one that `is_empty` begins with `follow`."""
         self.directory = directory
         self._settings = settings
         self._as_user: list[str] = []
+        self._orphans: list[str] = []
         if os.geteuid() == 0:
             user = pwd.getpwnam("postgres")
             self._as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
             os.chown(directory, user.pw_uid, user.pw_gid)
-        self._program("initdb", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", "bidkeeper", "--no-sync")
+        if not is_empty:
+            self._program("initdb", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", "bidkeeper", "--no-sync")
+
+    def follow(self, primary: Cluster, name: str) -> None:
+        """Becomes a standby of `primary`, known there under this name, in place of whatever was here."""
+        self._settle()
+        shutil.rmtree(self.directory / "data", ignore_errors=True)
+        there = f"host={primary.directory} user=bidkeeper application_name={name}"
+        self._program("pg_basebackup", "-R", "-c", "fast", "--no-sync", "-d", there)
+        self.start()
+
+    def promote(self) -> None:
+        """Makes the standby a primary."""
+        self._program("pg_ctl", "-w", "promote")
 
     def url(self, database: str) -> str:
         return f"postgresql:///{database}?host={self.directory}&user=bidkeeper"
@@ -66,9 +81,21 @@ class Cluster:
     def stop(self) -> None:
         self._program("pg_ctl", "-w", "-m", "immediate", "stop")
 
+    def kill(self) -> None:
+        """Kills the server; its processes end by themselves."""
+        self._orphans = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        os.kill(self.pid, signal.SIGKILL)
+
+    def _settle(self) -> None:
+        """Waits for the ends of a killed server's processes."""
+        deadline = time.monotonic() + 60
+        while any(Path("/proc", each).exists() for each in self._orphans):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
     def crash(self) -> None:
         """Kills the server, and starts it again once its processes are gone; it recovers by itself."""
-        os.kill(self.pid, signal.SIGKILL)
+        self.kill()
         deadline = time.monotonic() + 60
         while True:
             time.sleep(0.2)
@@ -76,6 +103,13 @@ class Cluster:
                 return self.start()
             except AssertionError:
                 assert time.monotonic() < deadline, (self.directory / "log").read_text()[-2000:]
+
+    @property
+    def is_running(self) -> bool:
+        try:
+            return Path(f"/proc/{self.pid}/comm").read_text().strip() == "postgres"
+        except (OSError, IndexError):
+            return False
 
     @property
     def pid(self) -> int:
