@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase, SqliteDatabase
 
 from core.errors import BidkeeperError
+from models import servers
 
 log = logging.getLogger(__name__)
 
@@ -199,10 +200,11 @@ class Postgresql(PostgresqlDatabase):
         self._thread: int | None = None
         self._opened: Any = None
         self._is_alone = True
+        self._was_warned = False
         super().init(database, *args, **kwargs)
 
     def _connect(self) -> Any:
-        from psycopg import connect, conninfo
+        from psycopg import conninfo
 
         self._thread = get_ident()  # whose later statements may connect anew
         given: dict[str, Any] = conninfo.conninfo_to_dict(self.database)
@@ -210,14 +212,8 @@ class Postgresql(PostgresqlDatabase):
         options = [given.pop("options", ""), *(f"-c {name}={_escaped(value)}" for name, value in session.items())]
         usual = {"application_name": "bidkeeper"} | _POSTGRESQL_PATIENCE
         chosen = usual | given | {"options": " ".join(filter(None, options)), "client_encoding": "UTF8"}
-        # Of several servers the one that writes, also for what only reads: a standby's tokens may be old.
-        chosen |= {"target_session_attrs": "primary"}
-        connection = connect(**chosen, autocommit=True)
-        try:
-            _refuse_unfit(connection.info)
-        except BaseException:
-            connection.close()
-            raise
+        connection = servers.open_newest(chosen, _refuse_unfit)
+        connection.add_notice_handler(self._note)
         self._opened = connection
         number, text = _readers()
         connection.adapters.register_loader("numeric", number)
@@ -348,13 +344,19 @@ class Postgresql(PostgresqlDatabase):
             super().execute_sql(statement)
 
     def commit(self) -> None:
-        """Commits. Raises CommitUnknown when the answer does not come."""
+        """Commits. Raises CommitUnknown when the answer does not come, or with a warning.
+
+        The server warns when somebody has it wait no longer for the standby that a durable commit must have reached.
+        """
+        self._was_warned = False
         try:
             super().commit()
         except (OperationalError, InterfaceError) as error:
             if self._is_lost():
                 raise CommitUnknown(str(error)) from error
             raise
+        if self._was_warned:
+            raise CommitUnknown("the server did not wait for its standby")
 
     def rollback(self) -> None:
         """Takes the transaction back; where the connection was lost, the server has done so, or will."""
@@ -387,6 +389,9 @@ class Postgresql(PostgresqlDatabase):
                 self._opened.execute("SELECT 1")
         if self._is_lost():
             self._renew()
+
+    def _note(self, notice: Any) -> None:
+        self._was_warned = self._was_warned or notice.severity_nonlocalized == "WARNING"
 
     def _renew(self) -> None:
         log.warning("the connection to the database was lost; connects anew")

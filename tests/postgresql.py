@@ -41,6 +41,14 @@ def programs() -> Path | None:
     return max(found, key=lambda path: int(path.parent.name) if path.parent.name.isdigit() else 0, default=None)
 
 
+def _lives(pid: str) -> bool:
+    """Tells whether this process runs; one that nobody has waited for yet does not."""
+    try:
+        return Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 class Cluster:
     """A PostgreSQL of its own in `directory`, reached by a Unix socket there; not as root, which it refuses."""
 
@@ -49,7 +57,7 @@ class Cluster:
         self.directory = directory
         self._settings = settings
         self._as_user: list[str] = []
-        self._orphans: list[str] = []
+        self._killed: list[str] = []  # processes, which the next start waits for
         if os.geteuid() == 0:
             user = pwd.getpwnam("postgres")
             self._as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
@@ -83,33 +91,29 @@ class Cluster:
 
     def kill(self) -> None:
         """Kills the server; its processes end by themselves."""
-        self._orphans = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        self._killed = [str(self.pid), *Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
         os.kill(self.pid, signal.SIGKILL)
 
     def _settle(self) -> None:
         """Waits for the ends of a killed server's processes."""
         deadline = time.monotonic() + 60
-        while any(Path("/proc", each).exists() for each in self._orphans):
+        while any(Path("/proc", each).exists() for each in self._killed):
             assert time.monotonic() < deadline
             time.sleep(0.05)
 
     def crash(self) -> None:
         """Kills the server, and starts it again once its processes are gone; it recovers by itself."""
         self.kill()
-        deadline = time.monotonic() + 60
-        while True:
-            time.sleep(0.2)
-            try:
-                return self.start()
-            except AssertionError:
-                assert time.monotonic() < deadline, (self.directory / "log").read_text()[-2000:]
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Starts a killed server, once its processes are gone."""
+        self._settle()
+        self.start()
 
     @property
     def is_running(self) -> bool:
-        try:
-            return Path(f"/proc/{self.pid}/comm").read_text().strip() == "postgres"
-        except (OSError, IndexError):
-            return False
+        return (self.directory / "data" / "postmaster.pid").exists() and _lives(str(self.pid))
 
     @property
     def pid(self) -> int:
