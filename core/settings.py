@@ -28,6 +28,7 @@ DIALECTS = ("satflow", "ordnet", "unisat", "ordinalswallet")  # the marketplaces
 _PLAY_VENUES = {PLAY_MARKET: "satflow"} | {f"{PLAY_MARKET}-{dialect}": dialect for dialect in DIALECTS[1:]}
 VENUES = (*DIALECTS, *_PLAY_VENUES)  # every name of a venue, here or elsewhere
 _MONTHLY_CALLS = {"satflow": 100_000, "unisat": 60_000}  # Satflow's partners' keys, UniSat's free plan
+MOST_SLOTS = 100
 SPAWNERS = ("zygote", "popen")
 OPERATORS_SOCKET = "ops.sock"  # in the signer's own directory, which nobody else may enter
 MOST_SELLER_FEE_PPM = 100_000  # a tenth of the price
@@ -104,6 +105,8 @@ class Settings:
     log_level: str = "INFO"
     spawner: str = "zygote" if sys.platform == "linux" else "popen"
     max_workers: int = 1000
+    slot: int | None = None
+    lease_seconds: int = 15
     tolerance: Decimal = Decimal("0.01")
     min_age_seconds: int = 60
     max_exposure_sats: int = 0
@@ -122,7 +125,11 @@ class Settings:
 
     @property
     def manager_socket(self) -> Path:
-        return self.run_dir / "manager.sock"
+        return self.manager_file("sock", None)
+
+    def manager_file(self, kind: str, slot: int | None) -> Path:
+        """Returns the socket or the lock of the manager of one slot, or of the only manager (None)."""
+        return self.run_dir / (f"manager.{kind}" if slot is None else f"manager-{slot}.{kind}")
 
     @property
     def gateway_socket(self) -> Path:
@@ -315,6 +322,10 @@ OPTIONS = (
     Option("log_level", read.choice("DEBUG", "INFO", "WARNING", "ERROR"), "how much the programs log"),
     Option("spawner", read.choice(*SPAWNERS), "how workers are started: zygote (forked, quick and small) or popen"),
     Option("max_workers", read.whole(1, 100_000), "most tasks that run at once; a start beyond them is 429"),
+    Option(
+        "slot", read.whole(0, MOST_SLOTS - 1), "the slot of users that this manager keeps (docs/several-machines.md)"
+    ),
+    Option("lease_seconds", read.whole(5, 300), "seconds until another one takes the place of a program that is gone"),
     Option("tolerance", read.fraction, "part of its price by which a bid may be off its target before it is replaced"),
     Option(
         "min_age_seconds", read.whole(0, 86_400), "a bid younger than this is not replaced only to follow the market"
@@ -408,6 +419,8 @@ def _problems(settings: Settings) -> list[str]:
         )
     if settings.smtp_url and "@" not in settings.mail_from:
         problems.append("BIDKEEPER_MAIL_FROM must be an address when BIDKEEPER_SMTP_URL is set")
+    if settings.slot is not None and not settings.database_url.startswith("postgresql://"):
+        problems.append("BIDKEEPER_SLOT needs PostgreSQL: on SQLite there is one manager, of all users")
     for name in _NEEDED.get(settings.market, ()):
         if not getattr(settings, name):
             problems.append(f"BIDKEEPER_{name.upper()} is needed when BIDKEEPER_MARKET is {settings.market}")

@@ -6,7 +6,7 @@ Imports no TLS, no HTTP library and no event loop, so that it costs a worker nex
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markets import codec, pictures
@@ -262,6 +262,11 @@ class MarketClient(GatewayClient):
         Returns the least token that is not refused: a higher one than `token` where that was seen before.
         """
         return self._ask({"verb": "fence", "args": {}, "task": task, "token": token}, _token, write=False)
+
+    def fence_all(self, tokens: Mapping[int, int]) -> None:
+        """Does `fence` for many tasks at once, given by task."""
+        args = {"tokens": [[task, token] for task, token in tokens.items()]}
+        self._ask({"verb": "fence_all", "args": args}, _nothing, write=False)
 
     def status(self) -> dict[str, Any]:
         """Returns each venue's calls by outcome, budget left and pauses."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -106,27 +106,35 @@ class Rights:
 
         Raises PeerRefused, also when writes under this token are refused.
         """
+        least = await self._fence(lambda client: client.fence(task_id, token))
+        if least > token + TOKEN_JUMP:
+            # No start has led there; the signer would refuse to follow, for ever.
+            text = f"the gateway was told of token {least}, far above {token}: restart it"
+            raise PeerRefused(ME, "start_failed", text)
+        if least > token:
+            raise PeerRefused(ME, "start_failed", f"the gateway has seen token {least}, above {token}", least)
 
-        def ask() -> int:
+    async def _fence(self, fence: Callable[[MarketClient], T]) -> T:
+        def ask() -> T:
             client = MarketClient(self._settings.gateway_socket, self._fence_s)
             try:
-                return client.fence(task_id, token)
+                return fence(client)
             finally:
                 client.close()
 
         try:
-            least = await in_thread(ask)
+            return await in_thread(ask)
         except Unavailable as error:
             raise PeerRefused(ME, "gateway_unavailable", str(error)) from error
         except VenueError as error:
             raise PeerRefused(ME, "start_failed", f"failed to fence: {error}") from error
-        if least > token + TOKEN_JUMP:
-            # No start has led there; the signer would refuse to follow, for ever.
-            raise PeerRefused(
-                ME, "start_failed", f"the gateway was told of token {least}, far above {token}: restart it"
-            )
-        if least > token:
-            raise PeerRefused(ME, "start_failed", f"the gateway has seen token {least}, above {token}", least)
+
+    async def end_all(self, tokens: Mapping[int, int]) -> None:
+        """Ends all rights of these tasks' workers under this (signer) or lower tokens (gateway), and waits for what is
+        on the wire. Raises PeerRefused when either cannot be told.
+        """
+        await self._ask_signer(lambda: self._signer.withdraw_all(tokens))
+        await self._fence(lambda client: client.fence_all(tokens))
 
     async def take_back(self, task_id: int, token: int) -> None:
         """Takes back the right to place: nothing is signed, sent or on the wire under `token` any more.
