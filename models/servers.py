@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _TIMELINE = (
     "SELECT system_identifier::text, ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint"
@@ -40,7 +40,7 @@ def open_newest(chosen: dict[str, Any], refuse_unfit: Callable[[Any], None]) -> 
             # A standby is refused by the driver: it may not know the newest commits.
             connection = connect(**each, autocommit=True)
         except OperationalError as error:
-            faults.append(str(error))
+            faults.append(_in_a_line(error))
             continue
         try:
             refuse_unfit(connection.info)
@@ -52,6 +52,35 @@ def open_newest(chosen: dict[str, Any], refuse_unfit: Callable[[Any], None]) -> 
         connection.close()
         faults.append(fault)
     raise OperationalError("; ".join(faults))
+
+
+class Seen(NamedTuple):
+    """A server: its place as text, the `timeline` if it is a primary, `away` if it cannot be asked."""
+
+    place: str
+    timeline: int | None = None
+    away: str = ""
+
+
+def look_at_each(url: str) -> list[Seen]:
+    """Asks each server that the address names what it is."""
+    from psycopg import OperationalError, connect, conninfo
+
+    found = []
+    for each in _one_by_one({"connect_timeout": 5} | conninfo.conninfo_to_dict(url)):
+        place = ":".join(str(each[name]) for name in ("host", "port") if each.get(name))
+        try:
+            with connect(**each | {"target_session_attrs": "any"}, autocommit=True) as connection:
+                is_primary = connection.info.parameter_status("in_hot_standby") == "off"
+                row = connection.execute(_TIMELINE).fetchone() if is_primary else None
+                found.append(Seen(place, None if row is None else int(row[1])))
+        except OperationalError as error:
+            found.append(Seen(place, away=_in_a_line(error)))
+    return found
+
+
+def _in_a_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _one_by_one(chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:

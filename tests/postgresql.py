@@ -160,10 +160,20 @@ def fresh() -> str:
     return _address(name)
 
 
+def copied(url: str) -> str:
+    """Makes a copy of a database that nobody uses; returns its address. It goes with the cluster."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    command(_address("postgres"), f"CREATE DATABASE {name} TEMPLATE {_name(url)} STRATEGY file_copy")
+    return _address(name)
+
+
+def _name(url: str) -> str:
+    return url.removeprefix("postgresql:///").partition("?")[0]
+
+
 def drop(url: str) -> None:
     """Ends whoever still uses a database that `fresh` made, and drops it."""
-    name = url.removeprefix("postgresql:///").partition("?")[0]
-    command(_address("postgres"), f"DROP DATABASE {name} WITH (FORCE)")
+    command(_address("postgres"), f"DROP DATABASE {_name(url)} WITH (FORCE)")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 
 import pytest
@@ -12,10 +13,17 @@ from tests.e2e.installation import Installation, Trader, until
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.skipif(postgresql.is_wanted(), reason="the copy is of a file; tests/faults has a standby's database")
+def copied(url: str) -> str:
+    """Copies the database, which nobody uses; returns the copy's address."""
+    if postgresql.is_wanted():
+        return postgresql.copied(url)
+    file = url.removeprefix("sqlite:///")
+    shutil.copy(file, f"{file}.copy")
+    return f"{url}.copy"
+
+
 def test_a_task_of_a_restored_database_bids_again_by_itself() -> None:
     made = Installation()
-    file = made.data_dir / "bidkeeper.db"
     try:
         made.up()
         made.put_collection("cats", [])  # without a floor nothing is bid
@@ -23,14 +31,14 @@ def test_a_task_of_a_restored_database_bids_again_by_itself() -> None:
         task = trader.task(slug="cats", hardcapSats=100_000, loopSeconds=5, bidCount=1)
         trader.start(task)
         made.down()
-        copy = file.read_bytes()
+        copy = copied(made.database_url)
         made.up()
         for _ in range(3):
             trader.stop(task)
             trader.start(task)
         [(newest,)] = databases.rows(made.database_url, "SELECT token FROM tasks")
         made.down(signal.SIGINT)
-        file.write_bytes(copy)
+        made.environment["BIDKEEPER_DATABASE_URL"] = copy
         [(older,)] = databases.rows(made.database_url, "SELECT token FROM tasks")
         assert older < newest
 

@@ -19,6 +19,7 @@ import models.servers
 from cli.doctor import postgresql_check
 from models import base
 from models.database import DatabaseAway
+from models.servers import look_at_each
 from models.tasks import tasks
 from tests import postgresql
 from tests.databases import rows
@@ -151,10 +152,10 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def standby_check(servers: Pair) -> str:
-    """Returns the doctor's line on the standby."""
+def doctors_lines(servers: Pair) -> dict[str, str]:
+    """Returns the doctor's lines on the servers, by their names."""
     with base.reading(servers.url):
-        return postgresql_check._standby().line()
+        return {each.name: each.line() for each in postgresql_check.examine(1, look_at_each(servers.url))}
 
 
 @pytest.mark.slow
@@ -163,7 +164,9 @@ def test_a_synchronous_standby_has_all_that_was_answered(fail_overs: int, tmp_pa
     with pair(synchronous=True) as servers:
         field = laid_out(servers.url, tmp_path)
         servers.follow()
-        assert standby_check(servers).startswith("ok ")
+        doctor = doctors_lines(servers)
+        assert doctor["standby"].startswith("ok   standby: two has what is committed")
+        assert doctor["servers"].startswith("ok ")
         fail_over_under_storm(servers, field, fail_overs, out_of_contact=lambda turn: turn % 2 == 1)
         then = outcome(servers.url, tmp_path)
     print(f"{fail_overs} fail-overs: {then}")
@@ -178,7 +181,7 @@ def test_an_asynchronous_standby_has_not_and_the_doctor_has_said_so(tmp_path: Pa
     with pair(synchronous=False) as servers:
         field = laid_out(servers.url, tmp_path)
         servers.follow()
-        assert standby_check(servers).startswith("FAIL standby: two is asynchronous")
+        assert "is asynchronous: taking over, it would have lost" in doctors_lines(servers)["standby"]
         fail_over_under_storm(servers, field, 1, out_of_contact=lambda turn: True)
         then = outcome(servers.url, tmp_path)
     print(f"asynchronous, 1 fail-over: {then._replace(lost=set())}, {len(then.lost)} lost")
@@ -250,6 +253,10 @@ def test_a_former_primary_that_comes_back_is_not_used(
                 models.servers._seen.clear()
             if not servers.standby.is_running:
                 servers.standby.start_again()
+                doctor = doctors_lines(servers)
+                assert doctor["servers"].startswith("FAIL servers: ")
+                assert "(timeline 1) and" in doctor["servers"] and "(timeline 2) are primaries" in doctor["servers"]
+                assert "the address names several servers, but commits wait for none" in doctor["standby"]
         servers.primary.stop()
         with pytest.raises(DatabaseAway, match="has timeline 1, but a standby took over with 2"):
             base.connect(servers.url)
