@@ -244,6 +244,11 @@ def test_when_none_of_several_servers_is_there_the_fault_of_each_is_said() -> No
         base.connect("postgresql:///x?host=/nowhere,/nothing&user=bidkeeper")
 
 
+def test_two_ports_for_three_servers_are_an_error() -> None:
+    with pytest.raises(ValueError, match="3 servers: host, port"):
+        base.connect("postgresql:///x?host=/one,/two,/three&port=1,2")
+
+
 def test_a_database_is_copied_by_addresses_of_several_servers(database: str) -> None:
     new_user()
     base.close()
