@@ -263,10 +263,10 @@ class MarketClient(GatewayClient):
         """
         return self._ask({"verb": "fence", "args": {}, "task": task, "token": token}, _token, write=False)
 
-    def fence_all(self, tokens: Mapping[int, int]) -> None:
-        """Does `fence` for many tasks at once, given by task."""
+    def fence_all(self, tokens: Mapping[int, int]) -> dict[int, int]:
+        """Does `fence` for many tasks at once, given by task; returns the least tokens that are above theirs."""
         args = {"tokens": [[task, token] for task, token in tokens.items()]}
-        self._ask({"verb": "fence_all", "args": args}, _nothing, write=False)
+        return self._ask({"verb": "fence_all", "args": args}, _tokens, write=False)
 
     def status(self) -> dict[str, Any]:
         """Returns each venue's calls by outcome, budget left and pauses."""
@@ -285,6 +285,10 @@ def _token(value: Any) -> int:
     if type(value) is not int:
         raise ValueError("not a whole number")
     return value
+
+
+def _tokens(value: Any) -> dict[int, int]:
+    return {_token(task): _token(token) for task, token in value}
 
 
 def _text(value: Any) -> str:

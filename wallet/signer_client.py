@@ -113,9 +113,12 @@ class SignerClient:
         """Ends all rights of this and all lower tokens."""
         self._ask(_nothing, "withdraw", task=task, token=token)
 
-    def withdraw_all(self, tokens: Mapping[int, int]) -> None:
-        """Ends the rights of many tasks, each with its token, or of none when one is refused."""
-        self._ask(_nothing, "withdraw_all", tokens=[list(pair) for pair in tokens.items()])
+    def withdraw_all(self, tokens: Mapping[int, int]) -> dict[int, int]:
+        """Ends the rights of many tasks, each with its token, or of none when one is refused.
+
+        Returns the highest tokens seen of those tasks that had a higher one than theirs: their rights may stand.
+        """
+        return self._ask(_higher, "withdraw_all", tokens=[list(pair) for pair in tokens.items()])
 
     def set_control(self, scope: Scope, subject: str | int, state: State) -> None:
         """Sets whether bids are signed: subject "" with `global`, a sign-in address with `user`, an id with `task`.
@@ -261,6 +264,10 @@ def _amounts(answer: dict[str, Any]) -> tuple[int, int]:
 
 def _nothing(answer: dict[str, Any]) -> None:
     return None
+
+
+def _higher(answer: dict[str, Any]) -> dict[int, int]:
+    return {int(task): int(token) for task, token in answer["higher"]}
 
 
 def _controls(answer: dict[str, Any]) -> SignerControls:

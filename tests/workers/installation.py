@@ -75,8 +75,18 @@ class Signer:
             self.highest[task] = token
             return {"secret": "ab" * 32}
         if "token" in request:
-            self.highest[request["task"]] = max(self.highest.get(request["task"], 0), request["token"])
+            self._see(request["task"], request["token"])
+        if request["op"] == "withdraw_all":
+            return {
+                "higher": [
+                    [task, seen] for task, token in request["tokens"] if (seen := self._see(task, token)) > token
+                ]
+            }
         return {}
+
+    def _see(self, task: int, token: int) -> int:
+        self.highest[task] = max(self.highest.get(task, 0), token)
+        return self.highest[task]
 
     def grants(self, task_id: int) -> list[dict[str, Any]]:
         return [asked["grant"] for asked in self.asked if asked["op"] == "grant" and asked["grant"]["task"] == task_id]
@@ -99,9 +109,13 @@ class Gateway:
             def post(self) -> None:
                 request = json.loads(self.request.body)
                 asked.append(request)
-                if request["verb"] == "fence":
-                    least[request["task"]] = max(least.get(request["task"], 0), request["token"])
-                self.finish({"ok": least.get(request.get("task"))})
+                verb, tokens = request["verb"], request.get("args", {}).get("tokens", ())
+                if verb == "fence":
+                    tokens = [(request["task"], request["token"])]
+                for task, token in tokens:
+                    least[task] = max(least.get(task, 0), token)
+                higher = [[task, least[task]] for task, token in tokens if least[task] > token]
+                self.finish({"ok": higher if verb == "fence_all" else least.get(request.get("task"))})
 
         return Application([("/", Answer)], log_function=lambda handler: None)
 

@@ -107,10 +107,7 @@ class Rights:
         Raises PeerRefused, also when writes under this token are refused.
         """
         least = await self._fence(lambda client: client.fence(task_id, token))
-        if least > token + TOKEN_JUMP:
-            # No start has led there; the signer would refuse to follow, for ever.
-            text = f"the gateway was told of token {least}, far above {token}: restart it"
-            raise PeerRefused(ME, "start_failed", text)
+        _refuse_nonsense(least, token)
         if least > token:
             raise PeerRefused(ME, "start_failed", f"the gateway has seen token {least}, above {token}", least)
 
@@ -129,12 +126,17 @@ class Rights:
         except VenueError as error:
             raise PeerRefused(ME, "start_failed", f"failed to fence: {error}") from error
 
-    async def end_all(self, tokens: Mapping[int, int]) -> None:
+    async def end_all(self, tokens: Mapping[int, int]) -> dict[int, int]:
         """Ends all rights of these tasks' workers under this (signer) or lower tokens (gateway), and waits for what is
         on the wire. Raises PeerRefused when either cannot be told.
+
+        Returns the highest tokens of those tasks of which a higher one was seen than this: their rights may stand.
         """
-        await self._ask_signer(lambda: self._signer.withdraw_all(tokens))
-        await self._fence(lambda client: client.fence_all(tokens))
+        signers = await self._ask_signer(lambda: self._signer.withdraw_all(tokens))
+        gateways = await self._fence(lambda client: client.fence_all(tokens))
+        for task_id, least in gateways.items():
+            _refuse_nonsense(least, tokens[task_id])
+        return {each: max(signers.get(each, 0), gateways.get(each, 0)) for each in signers.keys() | gateways.keys()}
 
     async def take_back(self, task_id: int, token: int) -> None:
         """Takes back the right to place: nothing is signed, sent or on the wire under `token` any more.
@@ -193,6 +195,13 @@ class Rights:
         except SignerError as error:
             highest = error.highest if isinstance(error, SignerRefused) else None
             raise PeerRefused(ME, "start_failed", str(error), highest) from error
+
+
+def _refuse_nonsense(least: int, token: int) -> None:
+    """Raises PeerRefused for a gateway's token that no start has led to; the signer would not follow it, ever."""
+    if least > token + TOKEN_JUMP:
+        text = f"the gateway was told of token {least}, far above {token}: restart it"
+        raise PeerRefused(ME, "start_failed", text)
 
 
 def bidder_grant(
