@@ -9,6 +9,7 @@ import pytest
 
 from cli.doctor import postgresql_check
 from models import base, leases
+from models.servers import Seen
 from tests import postgresql
 from tests.cli.conftest import Examine
 
@@ -67,12 +68,11 @@ class Server:
 @pytest.mark.parametrize(
     ("names", "standbys", "status", "words"),
     [
-        ("", [], "ok", "none"),
-        ("one", [("one", "sync", 0)], "ok", "one has what is committed"),
-        ("ANY 1 (one, two)", [("one", "quorum", None), ("two", "async", 3)], "ok", "one has"),
+        ("one", [("one", "sync", 2)], "ok", "one has what is committed (2 s behind in replaying it)"),
+        ("ANY 1 (one, two)", [("one", "quorum", None), ("two", "async", 3)], "ok", "never promote two (3 s behind)"),
         ("one", [("one", "sync", 11)], "warn", "more than 10 s behind"),
         ("one", [], "FAIL", "they hang"),
-        ("", [("two", "async", 0)], "FAIL", "two is asynchronous"),
+        ("", [("two", "async", 4)], "FAIL", "two (4 s behind) is asynchronous"),
         ("", [("two", None, None)], "warn", "may not be seen"),
     ],
 )
@@ -84,7 +84,31 @@ def test_a_standby_must_have_what_is_committed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(postgresql_check, "database", Server(names, standbys))
-    check = postgresql_check._standby()
+    check = postgresql_check._standby(2)
+    assert check.status == status and words in check.text
+
+
+@pytest.mark.parametrize(
+    ("servers", "status", "words"), [(1, "ok", "backups are all there is"), (2, "FAIL", "commits wait for none")]
+)
+def test_without_a_standby_the_address_names_one_server(
+    servers: int, status: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql_check, "database", Server("", []))
+    check = postgresql_check._standby(servers)
+    assert check.status == status and words in check.text
+
+
+@pytest.mark.parametrize(
+    ("seen", "status", "words"),
+    [
+        ([Seen("one", 2), Seen("two")], "ok", "one (timeline 2) is the primary"),
+        ([Seen("one", 1), Seen("two", 2)], "FAIL", "one (timeline 1) and two (timeline 2) are primaries"),
+        ([Seen("one", away="refused"), Seen("two", 2)], "warn", "one (refused)"),
+    ],
+)
+def test_of_several_servers_one_is_the_primary(seen: list[Seen], status: str, words: str) -> None:
+    check = postgresql_check._others(seen)
     assert check.status == status and words in check.text
 
 
