@@ -59,9 +59,9 @@ _POSTGRESQL_PATIENCE = {
 }
 LEAST_POSTGRESQL = 14
 # The lock that every writing transaction takes first: by those that are alone in the database exclusively.
-_GATE = 0x42_69_64_4B_65_65_70_01
-_SCHEMA_LOCK = _GATE + 1  # that of migrations
-_NAMES = {"installation": _GATE + 2, "events": _GATE + 3}
+GATE = 0x42_69_64_4B_65_65_70_01
+_SCHEMA_LOCK = GATE + 1  # that of migrations
+_NAMES = {"installation": GATE + 2, "events": GATE + 3}
 
 
 class DatabaseAway(BidkeeperError):
@@ -108,6 +108,9 @@ class Sqlite(SqliteDatabase):
         finally:
             if durable and not self.is_closed():
                 self.execute_sql("PRAGMA synchronous=NORMAL")
+
+    def rest(self) -> None:
+        """Does nothing: an open file costs nobody anything."""
 
     def lock_name(self, name: str) -> None:
         """Does nothing: the transaction has the file's only lock."""
@@ -191,7 +194,9 @@ class Postgresql(PostgresqlDatabase):
     def at(cls, url: str, *, read_only: bool = False) -> Postgresql:
         """Makes the database at `url`. Raises DatabaseAway without the driver."""
         if find_spec("psycopg") is None:
-            raise Unfit("PostgreSQL needs the driver psycopg: pip install 'psycopg[binary]>=3.2'")
+            raise Unfit(
+                "PostgreSQL's driver is missing: deploy/install.sh --postgresql, or pip install 'psycopg[binary]>=3.2'"
+            )
         return cls(url, prefer_psycopg3=True, autoconnect=False, read_only=read_only)
 
     def init(self, database: str | None, *args: Any, **kwargs: Any) -> None:
@@ -199,6 +204,7 @@ class Postgresql(PostgresqlDatabase):
         self._thread: int | None = None
         self._opened: Any = None
         self._is_alone = True
+        self._is_resting = False
         super().init(database, *args, **kwargs)
 
     def _connect(self) -> Any:
@@ -216,7 +222,7 @@ class Postgresql(PostgresqlDatabase):
         except BaseException:
             connection.close()
             raise
-        self._opened = connection
+        self._opened, self._is_resting = connection, False
         number, text = _readers()
         connection.adapters.register_loader("numeric", number)
         connection.adapters.register_dumper(str, text)
@@ -228,7 +234,7 @@ class Postgresql(PostgresqlDatabase):
         lock = "pg_advisory_xact_lock" if alone else "pg_advisory_xact_lock_shared"
         begin = "BEGIN" if durable else "BEGIN; SET LOCAL synchronous_commit TO off"
         # A statement of its own, so that all that follow see what was committed while it waited.
-        with self.atomic(f"{begin}; SELECT {lock}({_GATE})"):
+        with self.atomic(f"{begin}; SELECT {lock}({GATE})"):
             self._is_alone = alone
             yield
 
@@ -366,6 +372,11 @@ class Postgresql(PostgresqlDatabase):
         super().execute_sql("SELECT 1")
         return True
 
+    def rest(self) -> None:
+        """Closes the connection until the next statement: a process of the server's is there for each."""
+        self._is_resting = True
+        super().close()
+
     def close(self) -> bool:
         """Closes the connection for good."""
         self._thread = None
@@ -387,7 +398,8 @@ class Postgresql(PostgresqlDatabase):
             self._renew()
 
     def _renew(self) -> None:
-        log.warning("the connection to the database was lost; connects anew")
+        if not self._is_resting:
+            log.warning("the connection to the database was lost; connects anew")
         super().close()
         self.connect()
 

@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 _DIRECTORY = "TEST_POSTGRESQL"  # names the variable with the directory of the cluster's socket
 _TEMPLATE = "template_bidkeeper"
 _QUICK = ("fsync=off", "full_page_writes=off", "max_connections=400", "listen_addresses=''", "max_wal_size=4GB")
@@ -29,6 +31,14 @@ _numbers = itertools.count()
 def is_wanted() -> bool:
     """Tells whether this run is on PostgreSQL."""
     return _DIRECTORY in os.environ
+
+
+only = pytest.mark.skipif(not is_wanted(), reason="is about PostgreSQL: make test-postgresql")
+
+
+def left_out(reason: str) -> pytest.MarkDecorator:
+    """Makes the mark of a test that means nothing on PostgreSQL, and says why."""
+    return pytest.mark.skipif(is_wanted(), reason=f"not on PostgreSQL: {reason}")
 
 
 @cache
