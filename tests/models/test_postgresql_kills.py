@@ -23,7 +23,7 @@ from tests.models.test_reserve_race import COUNT, INSTALLATION, TASK, USER, WATC
 
 pytestmark = [
     pytest.mark.faults,
-    pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql"),
+    postgresql.only,
 ]
 
 KILLS, PROCESSES = 20, 8
