@@ -59,9 +59,9 @@ _POSTGRESQL_PATIENCE = {
 }
 LEAST_POSTGRESQL = 14
 # The lock that every writing transaction takes first: by those that are alone in the database exclusively.
-GATE = 0x42_69_64_4B_65_65_70_01
-_SCHEMA_LOCK = GATE + 1  # that of migrations
-_NAMES = {"installation": GATE + 2, "events": GATE + 3}
+_GATE = 0x42_69_64_4B_65_65_70_01
+_SCHEMA_LOCK = _GATE + 1  # that of migrations
+_NAMES = {"installation": _GATE + 2, "events": _GATE + 3}
 
 
 class DatabaseAway(BidkeeperError):
@@ -234,7 +234,7 @@ class Postgresql(PostgresqlDatabase):
         lock = "pg_advisory_xact_lock" if alone else "pg_advisory_xact_lock_shared"
         begin = "BEGIN" if durable else "BEGIN; SET LOCAL synchronous_commit TO off"
         # A statement of its own, so that all that follow see what was committed while it waited.
-        with self.atomic(f"{begin}; SELECT {lock}({GATE})"):
+        with self.atomic(f"{begin}; SELECT {lock}({_GATE})"):
             self._is_alone = alone
             yield
 
@@ -364,13 +364,6 @@ class Postgresql(PostgresqlDatabase):
         """Takes the transaction back; where the connection was lost, the server has done so, or will."""
         if not self._is_lost():
             super().rollback()
-
-    def is_alive(self) -> bool:
-        """Tells whether the connection is still the one that was opened; never connects anew."""
-        if self.is_closed() or self._opened.closed:
-            return False
-        super().execute_sql("SELECT 1")
-        return True
 
     def rest(self) -> None:
         """Closes the connection until the next statement: a process of the server's is there for each."""

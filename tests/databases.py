@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from models.database import GATE, is_postgresql
+from models import database as kinds
+from models.database import is_postgresql
 
 
 class Another:
@@ -77,7 +78,7 @@ def tables(url: str, *names: str) -> dict[str, list[dict[str, Any]]]:
 def kept_from_writing(url: str) -> Iterator[None]:
     """Keeps everybody from writing to the database for the block, as a transaction that does not end."""
     with another(url) as holder:
-        holder.execute(f"SELECT pg_advisory_xact_lock({GATE})" if is_postgresql(url) else "BEGIN IMMEDIATE")
+        holder.execute(f"SELECT pg_advisory_xact_lock({kinds._GATE})" if is_postgresql(url) else "BEGIN IMMEDIATE")
         yield
         holder.rollback()
 

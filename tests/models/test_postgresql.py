@@ -214,7 +214,7 @@ def test_a_transaction_that_is_alone_keeps_all_others_out(database: str) -> None
     with another(database) as other:
         other.execute("SET lock_timeout = '300ms'")
         other.commit()
-        gate = f"SELECT pg_advisory_xact_lock_shared({kinds.GATE})"
+        gate = f"SELECT pg_advisory_xact_lock_shared({kinds._GATE})"
         with base.transaction(), pytest.raises(Exception, match="lock timeout"):
             other.execute(gate)
         other.rollback()
