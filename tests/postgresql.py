@@ -24,8 +24,8 @@ import pytest
 
 _DIRECTORY = "TEST_POSTGRESQL"  # names the variable with the directory of the cluster's socket
 _TEMPLATE = "template_bidkeeper"
-# What touches the database; and of that, what CI has time for: locks and races, the order of events, lists, a manager with
-# its workers, and a whole installation.
+# What touches the database; and of that, what CI has time for: locks and races, the order of events, lists, a manager
+# with its workers, and a whole installation.
 _CHOICES = {
     "all": ["models", "hooks", "server", "workers", "e2e", "faults", "cli", "deploy/test_nginx_in_front.py"],
     "part": [
