@@ -27,7 +27,17 @@ _TEMPLATE = "template_bidkeeper"
 # What touches the database; and of that, what CI has time for: locks and races, the order of events, lists, a manager
 # with its workers, and a whole installation.
 _CHOICES = {
-    "all": ["models", "hooks", "server", "workers", "e2e", "faults", "cli", "deploy/test_nginx_in_front.py"],
+    "all": [
+        "models",
+        "hooks",
+        "server",
+        "workers",
+        "gateway/test_quota_table.py",
+        "cli",
+        "deploy/test_nginx_in_front.py",
+        "e2e",
+        "faults",
+    ],
     "part": [
         "models",
         "hooks",
@@ -49,6 +59,7 @@ _CHOICES = {
         "workers/bidding/test_shared_budget.py",
         "workers/listing/test_listing_crashes.py",
         "workers/manager",
+        "gateway/test_quota_table.py",
         "cli/test_database_copy.py",
         "cli/test_doctor_postgresql.py",
         "e2e/test_connections.py",
