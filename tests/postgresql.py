@@ -26,12 +26,13 @@ _DIRECTORY = "TEST_POSTGRESQL"  # names the variable with the directory of the c
 _TEMPLATE = "template_bidkeeper"
 # What touches the database; and of that, what CI has time for: locks and races, the order of events, lists, a manager
 # with its workers, and a whole installation.
-_CHOICES = {
+CHOICES = {
     "all": [
         "models",
         "hooks",
         "server",
         "workers",
+        "gateway/test_gateway_lease.py",
         "gateway/test_quota_table.py",
         "cli",
         "deploy/test_nginx_in_front.py",
@@ -59,6 +60,7 @@ _CHOICES = {
         "workers/bidding/test_shared_budget.py",
         "workers/listing/test_listing_crashes.py",
         "workers/manager",
+        "gateway/test_gateway_lease.py",
         "gateway/test_quota_table.py",
         "cli/test_database_copy.py",
         "cli/test_doctor_postgresql.py",
@@ -183,7 +185,7 @@ def drop(url: str) -> None:
 
 def _paths(words: Sequence[str]) -> list[str]:
     """Returns the words, and for one that names a choice its paths."""
-    return [path for word in words for path in ([f"tests/{each}" for each in _CHOICES.get(word, [])] or [word])]
+    return [path for word in words for path in ([f"tests/{each}" for each in CHOICES.get(word, [])] or [word])]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -44,9 +44,8 @@ def test_nothing_is_placed_while_the_database_is_locked(service: Installation) -
 
 def test_a_full_disk_places_nothing_and_recovers_alone(service: Installation) -> None:
     need("root", os.getuid() == 0)
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=24m,mode=0700", "tmpfs", str(service.data_dir)], capture_output=True, text=True
-    )
+    options = ["-t", "tmpfs", "-o", "size=24m,mode=0700"]
+    mounted = subprocess.run(["mount", *options, "tmpfs", str(service.data_dir)], capture_output=True, text=True)
     need(f"mount ({mounted.stderr.strip()})", mounted.returncode == 0)
     ballast = service.data_dir / "ballast"
     try:
