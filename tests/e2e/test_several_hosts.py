@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import ssl
 import tempfile
 from collections.abc import Iterator
@@ -86,6 +87,34 @@ def test_a_task_outlives_the_death_of_gateway_signer_and_relays(service: Hosts, 
     assert len(trader.bids(task)) == 3
     assert trader.stop(task)["openBids"] == 0
     assert service.live_prices(slug) == []
+
+
+@pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
+def test_the_relays_find_the_gateway_that_stood_by(service: Hosts, trader: Trader) -> None:
+    for slug in ("before", "after"):
+        service.sim("PUT", f"/sim/collections/{slug}", {"asks": [{"price": 1_000_000}], "bids": []})
+    before, after = (
+        trader.task(slug=slug, bidCount=2, hardcapSats=900_000, loopSeconds=5) for slug in ("before", "after")
+    )
+    trader.start(before)
+    until(lambda: len(trader.bids(before)) == 2, "two bids")
+    with tempfile.TemporaryDirectory(prefix="bk-") as directory:
+        spare = Host(Path(directory), service.away.environment | {"BIDKEEPER_GATEWAY_LISTEN": service.standby})
+        spare.start("gateway")
+        try:
+            until(lambda: "stands by" in spare.said("gateway"), "the second gateway stands by")
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(host_port(service.standby), 10)
+            service.away.end("gateway", signal.SIGKILL)
+            until(service.ready_again, "the second gateway answers through the relays")
+            trader.next_cycle(before)
+            trader.start(after)
+            until(lambda: len(trader.bids(after)) == 2, "two bids by the second gateway")
+        finally:
+            spare.end("gateway")
+    service.away.start("gateway")
+    until(service.everything_answers, "the first one answers again")
+    assert [trader.stop(task)["openBids"] for task in (before, after)] == [0, 0]
 
 
 @pytest.mark.parametrize("program", ["gateway", "facts", "manager"])
