@@ -23,6 +23,13 @@ def place_for(settings: Settings, user_id: int) -> Place:
     return _place(settings, slot_of(user_id, of), of)
 
 
+def machine_elsewhere(settings: Settings, user_id: int) -> str | None:
+    """Returns the other machine that keeps the user's tasks, with their journals; None where they are here."""
+    of = leases.slots()
+    held = leases.held(leases.slot_name(slot_of(user_id, of))) if leases.are_used() else None
+    return None if held is None or held.home == leases.home_of(settings.run_dir) else held.machine
+
+
 def places(settings: Settings) -> list[Place | PeerUnavailable]:
     """Returns where each manager answers, by slot; for a slot without one, what is to be said of it."""
     of = leases.slots()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from core import local
 from core.errors import PeerError, PeerRefused, PeerUnavailable
 from core.settings import Settings
+from core.task_files import end_of_log, log_path
 from models.manager_places import Place, address_at, place_for, places
 from server.http.api_errors import ApiError, too_many
 
@@ -81,6 +83,17 @@ class ManagerClient:
             return Settled(str(answer["observed"]), int(answer["open_orders"]))
         except (KeyError, TypeError, ValueError):
             raise PeerUnavailable("manager", "gave an answer that is not understood") from None
+
+    async def log(self, user_id: int, task_id: int, most: int) -> list[str]:
+        """Returns the end of the log of the user's task: at most so many lines. Raises OSError and PeerError."""
+        place = place_for(self._settings, user_id)
+        if isinstance(place, Path):
+            return end_of_log(log_path(self._settings.data_dir, task_id), most)
+        answer = await self._ask_at(place, {"op": "log", "task": task_id, "lines": most}, _PING_S)
+        lines = answer.get("lines")
+        if not isinstance(lines, list):
+            raise PeerUnavailable("manager", "gave an answer that is not understood")
+        return [str(line) for line in lines]
 
     async def enforce(self) -> int:
         """Has all stop the tasks that are not allowed any more; returns how many, once they have. Raises PeerError."""

@@ -2,8 +2,11 @@
 
     {"op": "ping"}                               {"state": "ready"}, or why it starts no workers
     {"op": "settle", "task": 17, "drain_s": 10}  {"observed": "running" | "stopped", "open_orders": 0}
+    {"op": "log", "task": 17, "lines": 200}      {"lines": ["...", ...]}
     {"op": "status"}                             {"observed": {"running": 3, ...}, "workers": 3}
     {"op": "entitlements"}                       {"stopped": 2}
+
+`log` gives the end of a task's log, for a server of another machine.
 
 `entitlements` follows a change of a plan or the whitelist: it answers when the tasks that are no longer allowed have
 lost their right to place, and their workers. The manager finds out by itself, too, within some seconds.
@@ -41,6 +44,7 @@ from core.errors import BidkeeperError, PeerRefused
 from core.local_server import serve, serve_far
 from core.process import hold_lock
 from core.settings import Settings
+from core.task_files import end_of_log, log_path
 from models import base, schema, sessions
 from models.held_lease import HeldLease
 from models.ledger import still_open
@@ -67,6 +71,7 @@ _PREDECESSOR_S = 3.0
 _END_TERM_S = 5.0
 _END_KILL_S = 2.0  # with the above and the rest, well within 10 s
 _LONGEST_DRAIN_S = 60.0
+_MOST_LINES = 1000
 
 
 def now_ms() -> int:
@@ -189,6 +194,8 @@ class Manager:
         if op == "status":
             workers = sum(1 for keeper in self._keepers.values() if keeper.child is not None)
             return {"observed": tasks.count_by_observed(self._slot), "workers": workers}
+        if op == "log":
+            return {"lines": self._log(request.get("task"), request.get("lines"))}
         if op == "settle":
             task_id, drain_s = request.get("task"), request.get("drain_s", 0)
             if type(task_id) is not int or type(drain_s) not in (int, float) or not 0 <= drain_s <= _LONGEST_DRAIN_S:
@@ -200,6 +207,15 @@ class Manager:
             await asyncio.gather(*(self._keeper(task_id).settle(0) for task_id in stopped))
             return {"stopped": len(stopped)}
         raise PeerRefused(ME, "unknown_op", f"there is no operation {op!r}")
+
+    def _log(self, task_id: Any, most: Any) -> list[str]:
+        if type(task_id) is not int or type(most) is not int or not 1 <= most <= _MOST_LINES:
+            raise PeerRefused(ME, "unreadable", f"log takes a task and lines from 1 to {_MOST_LINES}")
+        self._refuse_others(task_id)
+        try:
+            return end_of_log(log_path(self._settings.data_dir, task_id), most)
+        except OSError as error:
+            raise PeerRefused(ME, "unreadable", f"the log cannot be read: {error.strerror}") from error
 
     def _refuse_others(self, task_id: int) -> None:
         found = tasks.outline(task_id) if self._slot.of > 1 else None
