@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import socket
 import ssl
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +53,20 @@ def test_no_worker_has_tls_in_it(service: Hosts, trader: Trader) -> None:
     maps = Path(f"/proc/{worker}/maps").read_text()
     assert "libc." in maps and "/_ssl." not in maps
     trader.stop(task)
+
+
+def test_the_doctor_finds_each_host_well(service: Hosts) -> None:
+    for host in service.hosts:
+        command = [sys.executable, "-m", "cli.main", "doctor", "--only", "programs"]
+        done = subprocess.run(command, env=host.environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+        assert "more days" in done.stdout
+    assert "warn manager: does not run on this host" in done.stdout  # that of the signer
+    service.here.end("relay")
+    done = subprocess.run(command, env=service.here.environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "FAIL signer: does not answer" in done.stdout
+    service.here.start("relay")
+    until(service.everything_answers, "everything answers again")
 
 
 def test_readiness_sees_through_the_relay(service: Hosts) -> None:
