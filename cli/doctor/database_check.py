@@ -9,7 +9,7 @@ from pathlib import Path
 
 from peewee import PeeweeException
 
-from cli.doctor import postgresql_check
+from cli.doctor import leases_check, postgresql_check
 from cli.doctor.check import Check, fail, ok, warn
 from core.errors import BidkeeperError
 from core.settings import Settings
@@ -45,6 +45,7 @@ def _server(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
         with base.reading(settings.database_url):
             yield from _contents(settings, seen, "on PostgreSQL")
             yield from postgresql_check.examine(seen.tasks)
+            yield from leases_check.examine(settings.run_dir)
     except (BidkeeperError, PeeweeException) as error:
         text = f"{place(settings.database_url)} cannot be used: {error}"
         yield fail("database", text, "see that the server runs, and that its address is right (docs/operations.md)")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.doctor import postgresql_check
-from models import base
+from models import base, leases
 from tests import postgresql
 from tests.cli.conftest import Examine
 
@@ -85,3 +86,32 @@ def test_a_standby_must_have_what_is_committed(
     monkeypatch.setattr(postgresql_check, "database", Server(names, standbys))
     check = postgresql_check._standby()
     assert check.status == status and words in check.text
+
+
+@on_postgresql
+def test_each_slot_is_said_to_be_kept_where_it_is(
+    database: str, environment: dict[str, str], examine: Examine, tmp_path: Path
+) -> None:
+    leases.set_slots(4)
+    ours, home = base.database.obj, Path(environment["BIDKEEPER_DATA_DIR"]) / "run"
+    home.mkdir(parents=True, exist_ok=True)
+    there = leases.Holder("there", "b.example")
+    for name, holder in (
+        ("slot 0", leases.holder_in(home)),
+        ("slot 1", there),
+        ("slot 2", leases.Holder("there", "c.example", "10.0.0.3:7102")),
+        ("gateway", there),
+        ("hooks", there),
+    ):
+        taken = leases.take(ours, name, holder, 300)
+        assert taken is not None
+    leases.give_back(ours, "hooks", taken.token)
+    base.close()
+    environment["BIDKEEPER_DATABASE_URL"] = database
+    found = examine("data")
+    assert found["slot 0"].text.endswith("in this data directory") and found["slot 0"].status == "ok"
+    assert found["slot 1"].line().startswith("warn slot 1: kept on b.example, where servers of other machines cannot")
+    assert found["slot 2"].line() == "ok   slot 2: kept on c.example"
+    assert found["slot 3"].status == "FAIL" and "nobody has ever kept it" in found["slot 3"].text
+    assert found["gateway"].line() == "ok   gateway: on b.example"
+    assert found["hooks"].status == "FAIL" and "last b.example" in found["hooks"].text
