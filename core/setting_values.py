@@ -6,10 +6,36 @@ import ipaddress
 import pwd
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting: its field in Settings, the reader of its text, and one line of help."""
+
+    name: str
+    read: Callable[[str], Any]
+    help: str
+
+    @property
+    def variable(self) -> str:
+        return f"BIDKEEPER_{self.name.upper()}"
+
+
+class HostPort(NamedTuple):
+    """A program's address in the network."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """Writes HOST:PORT, with an IPv6 address in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def text(value: str) -> str:
@@ -94,6 +120,19 @@ def networks(value: str) -> tuple[Network, ...]:
     return tuple(found)
 
 
+def host_port(value: str) -> HostPort:
+    """Reads HOST:PORT; an IPv6 address stands in brackets."""
+    found = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})", value.strip())
+    if found is None or not 1 <= int(found[3]) <= 65535:
+        raise ValueError(f"must be HOST:PORT, an IPv6 address in brackets, not {value!r}")
+    return HostPort(found[1] or found[2], int(found[3]))
+
+
+def host_ports(value: str) -> tuple[HostPort, ...]:
+    """Reads HOST:PORT, comma-separated."""
+    return tuple(host_port(part) for part in filter(None, map(str.strip, value.split(","))))
+
+
 def co_signers(value: str) -> tuple[str, ...]:
     """Reads three x-only public keys: a market's, its gate's, its enclave's."""
     keys = tuple(part.strip() for part in value.split(","))
@@ -126,14 +165,26 @@ def _postgresql(value: str) -> str:
         raise ValueError("cannot be read as an address") from None
     if "service" in named or not (parts.path.strip("/") or "dbname" in named):
         raise ValueError("must name the database itself: postgresql://HOST/NAME")
-    hosts = [host for name in ("host", "hostaddr") for text in named.get(name, ()) for host in text.split(",")]
-    hosts += [unquote(_without_port(host)) for host in parts.netloc.rpartition("@")[2].split(",") if host]
+    hosts = database_hosts(value)
     if not hosts or not all(hosts):
         raise ValueError("must name a host, or a socket's directory: postgresql:///NAME?host=/run/postgresql")
-    is_far = not all(host.startswith("/") or is_loopback(host) for host in hosts)
-    if is_far and named.get("sslmode") != ["verify-full"]:
+    if not all(map(_is_here, hosts)) and named.get("sslmode") != ["verify-full"]:
         raise ValueError("must have sslmode=verify-full, since the database is not on this machine")
+    if not {"read-write", "primary"}.issuperset(named.get("target_session_attrs", ())):
+        raise ValueError("must have no target_session_attrs but read-write: a standby may not know the newest commits")
     return value
+
+
+def database_hosts(url: str) -> list[str]:
+    """Returns the hosts that PostgreSQL's database may be at, and the directories of Unix sockets."""
+    parts = urlsplit(url)
+    named = parse_qs(parts.query)
+    hosts = [host for name in ("host", "hostaddr") for text in named.get(name, ()) for host in text.split(",")]
+    return hosts + [unquote(_without_port(host)) for host in parts.netloc.rpartition("@")[2].split(",") if host]
+
+
+def _is_here(host: str) -> bool:
+    return host.startswith("/") or is_loopback(host)
 
 
 def _without_port(host: str) -> str:

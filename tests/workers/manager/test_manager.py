@@ -15,6 +15,7 @@ from models import base
 from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.table import STOPPED
+from tests import postgresql
 from tests.workers.installation import PATIENCE_S, Installation, descriptors, eventually, lives, with_timing
 from workers.kernel import start_time
 
@@ -143,7 +144,7 @@ async def test_a_worker_that_does_not_listen_is_killed_at_a_stop(installation: I
 
 async def test_a_worker_that_hangs_in_a_transaction_is_killed_at_a_stop(database: str, tmp_path: Path) -> None:
     installation = with_timing(tmp_path, sweep_s=PATIENCE_S, full_sweep_s=PATIENCE_S)
-    base.database.execute_sql("PRAGMA busy_timeout=300")
+    base.database.execute_sql("SET lock_timeout = 300" if postgresql.is_wanted() else "PRAGMA busy_timeout = 300")
     async with installation.running():
         task = await installation.started("hoards")
         pid = installation.pid(task)
@@ -222,3 +223,15 @@ async def test_requests_are_read_strictly(installation: Installation) -> None:
             with pytest.raises(PeerRefused) as refused:
                 await installation.ask(request)
             assert refused.value.code == code
+
+
+async def test_the_end_of_a_tasks_log_is_given_to_other_machines(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task()
+        log_path(installation.settings.data_dir, task).parent.mkdir(exist_ok=True)
+        log_path(installation.settings.data_dir, task).write_text("one\ntwo\nBearer abcdefghijklmnop\n")
+        answer = await installation.ask({"op": "log", "task": task, "lines": 2})
+        assert answer["lines"][0] == "two" and "abcdefgh" not in answer["lines"][1]
+        for lines in (0, 1001, True, "2"):
+            with pytest.raises(PeerRefused, match="log takes a task and lines"):
+                await installation.ask({"op": "log", "task": task, "lines": lines})
