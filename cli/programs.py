@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from core.process import end_with_parent
+from core.process import PARENT, end_with_parent
 from core.settings import Settings
 
 
@@ -17,7 +17,9 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Runs the program named by the verb."""
-    if "SUPERVISOR_ENABLED" in os.environ:
+    if PARENT in os.environ:
+        end_with_parent(int(os.environ[PARENT]))
+    elif "SUPERVISOR_ENABLED" in os.environ:
         # supervisord leaves its programs behind when it is killed; a program left without it would not be restarted.
         end_with_parent()
     os.environ["BIDKEEPER_DATA_DIR"] = str(settings.data_dir)

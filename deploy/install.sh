@@ -3,6 +3,8 @@
 # As root: deploy/install.sh [users] [directories] [program] [settings] [service]; without words all of them, in this
 # order. Each may be done again at any time; settings that are there are kept.
 #
+# BIDKEEPER_INSTALL_EXTRAS="postgres ray" installs the driver of PostgreSQL, or Ray, too: name them at every update.
+#
 # For images and tests: BIDKEEPER_INSTALL_ROOT is put before every path, BIDKEEPER_INSTALL_OWNERS ("REST GATEWAY SIGNER
 # GROUP", names or numbers) replaces the owners of directories, PYTHON names the interpreter.
 set -euo pipefail
@@ -13,7 +15,9 @@ root="${BIDKEEPER_INSTALL_ROOT:-}"
 read -r rest gateway signer group <<<"${BIDKEEPER_INSTALL_OWNERS:-bidkeeper bidkeeper-gateway bidkeeper-signer bidkeeper}"
 opt="$root/opt/bidkeeper"
 sources=(cli core gateway hooks markets models server simulator strategy wallet workers deploy docs web
-  setup.py pyproject.toml requirements.lock supervisord.conf README.md CHANGELOG.md LICENSE)
+  setup.py pyproject.toml requirements.lock requirements-postgresql.lock requirements-ray.lock supervisord.conf README.md
+  CHANGELOG.md LICENSE)
+read -r -a extras <<<"${BIDKEEPER_INSTALL_EXTRAS:-}"
 
 users() {
   getent group bidkeeper >/dev/null || groupadd --system bidkeeper
@@ -58,7 +62,7 @@ program() {
   mv "$opt/program.new" "$opt/program"
 
   [ -x "$opt/venv/bin/python" ] || "${PYTHON:-python3}" -m venv "$opt/venv"
-  "$opt/venv/bin/python" "$opt/program/deploy/runtime_lock.py" >"$opt/requirements.txt"
+  "$opt/venv/bin/python" "$opt/program/deploy/runtime_lock.py" ${extras[@]+"${extras[@]}"} >"$opt/requirements.txt"
   local pip=("$opt/venv/bin/python" -m pip install -q --disable-pip-version-check)
   "${pip[@]}" --require-hashes --only-binary :all: --no-binary embit -r "$opt/requirements.txt"
   "${pip[@]}" --no-deps --no-build-isolation -e "$opt/program"

@@ -15,6 +15,8 @@ from tests.deploy.front import DEPLOY
 
 ROOT = DEPLOY.parent
 PACKAGES = re.search(r"^PACKAGES := (.*)$", (ROOT / "Makefile").read_text(), re.M)
+# What a machine's settings file says of the programs that run there.
+PROGRAMS_HERE = {"BIDKEEPER_SLOTS", *(f"BIDKEEPER_WITH_{name}" for name in "SIMULATOR SERVER GATEWAY SIGNER MANAGER".split())}
 KEPT_APART = {"user", "umask", "directory", "command", "stdout_logfile"}
 
 
@@ -43,7 +45,15 @@ def test_signer_and_gateway_have_users_of_their_own() -> None:
 def test_the_service_knows_only_settings_that_there_are() -> None:
     known = {option.variable for option in OPTIONS} | {f"BIDKEEPER_{name.upper()}_FILE" for name in IN_FILES}
     named = re.findall(r"^#?(BIDKEEPER_\w+)=", (DEPLOY / "environment").read_text(), re.M)
-    assert set(named) - known == {"BIDKEEPER_WITH_SIMULATOR", "BIDKEEPER_CONFIG"}
+    assert set(named) - known == {"BIDKEEPER_CONFIG", *PROGRAMS_HERE}
+
+
+def test_an_installation_runs_all_programs_unless_told_otherwise() -> None:
+    unit = (DEPLOY / "bidkeeper.service").read_text()
+    given = dict(re.findall(r"(BIDKEEPER_\w+)=(\w+)", "".join(re.findall(r"^Environment=.*", unit, re.M))))
+    assert given.keys() == PROGRAMS_HERE - {"BIDKEEPER_WITH_SIMULATOR"}
+    assert given.pop("BIDKEEPER_SLOTS") == "0"
+    assert set(given.values()) == {"true"}
 
 
 @pytest.mark.parametrize("name", ["install.sh", "Dockerfile", "../.dockerignore"])
