@@ -12,8 +12,9 @@ from core.errors import BidkeeperError
 from core.process import hold_lock
 from core.setting_values import database as read_address
 from core.settings import Settings
-from models import copying, sole
+from models import copying, leases
 from models.database import place
+from models.held_lease import HeldLease, claim
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
@@ -56,7 +57,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 @contextmanager
 def _nobody_else(settings: Settings, target: str) -> Iterator[None]:
     """Keeps manager and hooks of both databases from running for the block. Raises BidkeeperError when one runs."""
-    held, rights = [], []
+    held: list[int] = []
+    taken: list[HeldLease] = []
     try:
         for name in ("manager", "hooks"):
             lock = hold_lock(settings.run_dir / f"{name}.lock")
@@ -64,11 +66,13 @@ def _nobody_else(settings: Settings, target: str) -> Iterator[None]:
                 raise BidkeeperError(f"the service runs in {settings.data_dir} ({name}): stop it first")
             held.append(lock)
         for url in (settings.database_url, target):
-            for what in ("manager", "hooks program"):
-                rights.append(sole.claim(url, what))
+            for name in leases.names_at(url):
+                kind = name if name == leases.HOOKS else f"manager of {name}"
+                holder = leases.holder_in(settings.run_dir)
+                taken.append(claim(url, name, holder, settings.lease_seconds, waits=False, kind=kind))
         yield
     finally:
-        for right in rights:
-            right.release()
+        for lease in taken:
+            lease.release()
         for lock in held:
             os.close(lock)

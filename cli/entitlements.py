@@ -5,6 +5,7 @@ from __future__ import annotations
 from core import local
 from core.errors import PeerError
 from core.settings import Settings
+from models.manager_places import places, socket_at
 
 _PATIENCE_S = 60.0
 
@@ -15,8 +16,11 @@ def enforce(settings: Settings) -> None:
     A manager that is down runs no workers, and checks when it starts.
     """
     try:
-        answer = local.ask(settings.manager_socket, "manager", {"op": "entitlements"}, timeout=_PATIENCE_S)
+        answers = [
+            local.ask(socket_at(place), "manager", {"op": "entitlements"}, timeout=_PATIENCE_S)
+            for place in places(settings)
+        ]
     except PeerError as error:
         print(f"the manager was not told ({error.message}); if it runs, it stops what is not allowed within 10 s")
     else:
-        print(f"{answer.get('stopped')} tasks were stopped")
+        print(f"{sum(int(answer.get('stopped', 0)) for answer in answers)} tasks were stopped")

@@ -43,7 +43,9 @@ def _manager(settings: Settings, options: argparse.Namespace) -> None:
 
 def _gateway(settings: Settings, options: argparse.Namespace) -> None:
     from gateway.app import run
-    from models import base
+    from markets.http import AFTERMATH_S
+    from models import base, leases
+    from models.held_lease import claim, wait_out
     from models.tasks import tasks
 
     def least_token(task_id: int) -> int:
@@ -51,7 +53,11 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
         with base.reading(settings.database_url):
             return tasks.least_token(task_id)
 
-    run(settings, least_token)
+    holder = leases.holder_in(settings.gateway_socket.parent)
+    lease = claim(settings.database_url, leases.GATEWAY, holder, settings.lease_seconds, waits=True, kind="gateway")
+    wait_out(lease, AFTERMATH_S)
+    run(settings, least_token, alive=lease.alive)
+    lease.release()
 
 
 def _facts(settings: Settings, options: argparse.Namespace) -> None:

@@ -12,14 +12,14 @@ PARENT = "BIDKEEPER_PARENT"  # names the variable in which an engine tells a pro
 _PR_SET_PDEATHSIG = 1
 
 
-def end_with_parent(parent: int | None = None) -> None:
-    """Has the kernel send this process SIGTERM when the thread that started it ends.
+def end_with_parent(parent: int | None = None, by: signal.Signals = signal.SIGTERM) -> None:
+    """Has the kernel send this process the signal `by` when the thread that started it ends.
 
     Call it from the main thread. `parent` is the pid that the starter gave: if it is gone already, the signal would
     never come, so the process ends at once. (Comparing with pid 1 instead would be wrong in containers.)
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) != 0:
+    if libc.prctl(_PR_SET_PDEATHSIG, by, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "failed to ask for a signal at the parent's end")
     if parent is not None and os.getppid() != parent:
         raise SystemExit("the process that started this one is gone")

@@ -28,6 +28,7 @@ DIALECTS = ("satflow", "ordnet", "unisat", "ordinalswallet")  # the marketplaces
 _PLAY_VENUES = {PLAY_MARKET: "satflow"} | {f"{PLAY_MARKET}-{dialect}": dialect for dialect in DIALECTS[1:]}
 VENUES = (*DIALECTS, *_PLAY_VENUES)  # every name of a venue, here or elsewhere
 _MONTHLY_CALLS = {"satflow": 100_000, "unisat": 60_000}  # Satflow's partners' keys, UniSat's free plan
+MOST_SLOTS = 100
 SPAWNERS = ("zygote", "popen")
 OPERATORS_SOCKET = "ops.sock"  # in the signer's own directory, which nobody else may enter
 MOST_SELLER_FEE_PPM = 100_000  # a tenth of the price
@@ -104,6 +105,8 @@ class Settings:
     log_level: str = "INFO"
     spawner: str = "zygote" if sys.platform == "linux" else "popen"
     max_workers: int = 1000
+    slot: int | None = None
+    lease_seconds: int = 15
     tolerance: Decimal = Decimal("0.01")
     min_age_seconds: int = 60
     max_exposure_sats: int = 0
@@ -122,7 +125,11 @@ class Settings:
 
     @property
     def manager_socket(self) -> Path:
-        return self.run_dir / "manager.sock"
+        return self.manager_file("sock", None)
+
+    def manager_file(self, kind: str, slot: int | None) -> Path:
+        """Returns the socket or the lock of the manager of one slot, or of the only manager (None)."""
+        return self.run_dir / (f"manager.{kind}" if slot is None else f"manager-{slot}.{kind}")
 
     @property
     def gateway_socket(self) -> Path:
@@ -408,6 +415,8 @@ def _problems(settings: Settings) -> list[str]:
         )
     if settings.smtp_url and "@" not in settings.mail_from:
         problems.append("BIDKEEPER_MAIL_FROM must be an address when BIDKEEPER_SMTP_URL is set")
+    if settings.slot is not None and not settings.database_url.startswith("postgresql://"):
+        problems.append("BIDKEEPER_SLOT needs PostgreSQL: on SQLite there is one manager, of all users")
     for name in _NEEDED.get(settings.market, ()):
         if not getattr(settings, name):
             problems.append(f"BIDKEEPER_{name.upper()} is needed when BIDKEEPER_MARKET is {settings.market}")

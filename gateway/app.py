@@ -16,9 +16,10 @@ from gateway.pictures.kept import KeptPictures
 from gateway.pictures.pictures import Pictures
 from gateway.pictures.source import PictureSource
 from gateway.play_wallet import play_wallet_verbs
-from gateway.quota.count import QuotaCount
+from gateway.quota.count import Counts, QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
+from gateway.quota.quota_table import QuotaTable
 from gateway.quota_restraint import OF_RUNES, QuotaRestraint
 from gateway.reads.common import CommonReads
 from gateway.reads.snapshots import Snapshots
@@ -29,6 +30,7 @@ from gateway.verbs import Verbs
 from gateway.withdrawals import Withdrawals
 from markets.adapter import Adapter
 from markets.unisat.adapter import Unisat
+from models.database import is_postgresql
 
 MOST_ANSWERS = 500  # answers kept of each marketplace
 
@@ -90,9 +92,11 @@ def quotas(settings: Settings) -> dict[str, Quota]:
     limits = {dialect: settings.monthly_calls(dialect) for dialect in _WITH_KEYS}
     if not any(limits.values()):
         return {}
-    file = QuotaFile(settings.quota_file)
+    counts: Counts = QuotaFile(settings.quota_file)
+    if is_postgresql(settings.database_url):
+        counts = QuotaTable(settings.database_url, counts)
     return {
-        dialect: Quota(limit, QuotaCount(file, dialect, key_of(settings, dialect), now_ms), now_ms)
+        dialect: Quota(limit, QuotaCount(counts, dialect, key_of(settings, dialect), now_ms), now_ms)
         for dialect, limit in limits.items()
         if limit
     }
@@ -101,6 +105,12 @@ def quotas(settings: Settings) -> dict[str, Quota]:
 _WITH_KEYS = ("satflow", "unisat")
 
 
-def run(settings: Settings, least_token: Callable[[int], int], *, ready: Callable[[], object] = lambda: None) -> None:
-    """Serves until SIGTERM or SIGINT, then ends within a second. Call it in the main thread."""
-    serve(lambda: Gateway(settings, least_token), settings.gateway_socket, ready=ready)
+def run(
+    settings: Settings,
+    least_token: Callable[[int], int],
+    *,
+    ready: Callable[[], object] = lambda: None,
+    alive: Callable[[], object] = lambda: None,
+) -> None:
+    """Serves until SIGTERM or SIGINT, then ends within a second; see `serve`. Call it in the main thread."""
+    serve(lambda: Gateway(settings, least_token), settings.gateway_socket, ready=ready, alive=alive)

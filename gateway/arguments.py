@@ -120,6 +120,13 @@ def whole(request: Mapping[str, Any], name: str) -> int:
     return value
 
 
+def tokens(value: Any) -> list[tuple[int, int]]:
+    """Reads a list of pairs, of a task and its least token."""
+    if not isinstance(value, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in value):
+        raise bad("tokens is not a list of pairs")
+    return [(whole({"task": task}, "task"), whole({"token": token}, "token")) for task, token in value]
+
+
 def fencing(request: Mapping[str, Any]) -> Fencing:
     """Reads task, token and deadline of a write, and the rung if it has one."""
     rung = whole(request, "rung") if "rung" in request else 0

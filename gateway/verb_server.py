@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import json
 import logging
@@ -40,6 +41,7 @@ log = logging.getLogger(__name__)
 # At least as many as all venues have slots, so that a call with a turn never waits for another venue's. Started as
 # needed.
 THREADS = 24
+_ALIVE_S = 1.0
 _LAST_ANSWERS_S = 0.7  # how long the end waits for calls on the wire
 
 
@@ -100,11 +102,17 @@ class Program:
         return server
 
 
-def serve(make: Callable[[], Program], path: Path, *, ready: Callable[[], object]) -> None:
+def serve(
+    make: Callable[[], Program],
+    path: Path,
+    *,
+    ready: Callable[[], object],
+    alive: Callable[[], object] = lambda: None,
+) -> None:
     """Serves the program that `make` returns at the socket `path` until SIGTERM or SIGINT, then ends within a second.
 
-    Call it in the main thread. `ready` is called when the socket listens. A call still on the wire after the grace is
-    cut off: its client takes it for Unknown, as it must.
+    Call it in the main thread. `ready` is called when the socket listens, and `alive` each second
+    then. A call still on the wire after the grace is cut off: its client takes it for Unknown, as it must.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("a") as lock:
@@ -112,13 +120,15 @@ def serve(make: Callable[[], Program], path: Path, *, ready: Callable[[], object
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BidkeeperError(f"another {path.stem} of this installation is running") from error
-        program = asyncio.run(_serve(make, path, ready))
+        program = asyncio.run(_serve(make, path, ready, alive))
     if program.cut_off:
         logging.shutdown()
         os._exit(0)  # else the interpreter would wait for the threads' answers
 
 
-async def _serve(make: Callable[[], Program], path: Path, ready: Callable[[], object]) -> Program:
+async def _serve(
+    make: Callable[[], Program], path: Path, ready: Callable[[], object], alive: Callable[[], object]
+) -> Program:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -126,7 +136,10 @@ async def _serve(make: Callable[[], Program], path: Path, ready: Callable[[], ob
     server = program.listen(bind(path, program.allowed_uids))
     log.info("listening at %s", path)
     ready()
-    await stop.wait()
+    while not stop.is_set():
+        alive()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _ALIVE_S)
     server.stop()
     await program.stop()
     log.info("stopped")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -117,6 +118,7 @@ class Verbs(FactsVerbs):
             "sign_in": self._sign_in,
             "venues": self._venues_there,
             "fence": self._fence,
+            "fence_all": self._fence_all,
             **others,
         }
 
@@ -254,6 +256,11 @@ class Verbs(FactsVerbs):
 
     async def _fence(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         await self._fences.raise_to(read.whole(request, "task"), read.whole(request, "token"))
+        return "null"
+
+    async def _fence_all(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        tokens = read.tokens(args.get("tokens"))
+        await asyncio.gather(*(self._fences.raise_to(task, token) for task, token in tokens))
         return "null"
 
     async def _status(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:

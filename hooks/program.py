@@ -20,12 +20,13 @@ from core.process import hold_lock
 from core.settings import Settings
 from hooks.courier import Courier
 from hooks.sender import Mailer, Sender
-from models import base, schema, sole
+from models import base, leases, schema
+from models.held_lease import HeldLease, claim
 from models.hooks import hooks, queue
 
 log = logging.getLogger(__name__)
 
-_LOOK_S = 1.0  # whether this is still the only one
+_ALIVE_S = 1.0  # between two signs of life
 
 
 def now_ms() -> int:
@@ -36,21 +37,29 @@ def now_ms() -> int:
 def run(settings: Settings) -> None:
     """Runs until SIGTERM or SIGINT; what is on its way then is sent again at the next start.
 
-    Raises BidkeeperError when another one runs in this data directory, or the database is another version's.
+    It waits for as long as one on another machine runs. Raises BidkeeperError when one runs in this data directory, or
+    the database is another version's.
     """
     lock = hold_lock(settings.run_dir / "hooks.lock")
     if lock is None:
         raise BidkeeperError(f"another hooks program runs in {settings.data_dir}")
     receivers = Receivers(settings.hooks_dir)
     sender = Sender(receivers, settings.hook_networks, mailer_of(settings))
+    lease = claim(
+        settings.database_url,
+        leases.HOOKS,
+        leases.holder_in(settings.run_dir),
+        settings.lease_seconds,
+        waits=True,
+        kind="hooks program",
+    )
     base.connect_in_time(settings.database_url)
-    right = sole.claim(settings.database_url, "hooks program")
     try:
         schema.check()
         receivers.forget_all_but(hooks.all_receivers())
-        asyncio.run(_serve(settings, Courier(sender.send, now_ms), right))
+        asyncio.run(_serve(settings, Courier(sender.send, now_ms), lease))
+        lease.release()
     finally:
-        right.release()
         base.close()
         os.close(lock)
     logging.shutdown()
@@ -70,7 +79,7 @@ def mailer_of(settings: Settings) -> Mailer | None:
     return Mailer(settings.smtp_url, password, settings.mail_from)
 
 
-async def _serve(settings: Settings, courier: Courier, right: sole.Sole) -> None:
+async def _serve(settings: Settings, courier: Courier, lease: HeldLease) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -79,9 +88,9 @@ async def _serve(settings: Settings, courier: Courier, right: sole.Sole) -> None
     log.info("ready")
     try:
         while not stop.is_set():
-            right.check()
+            lease.alive()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), _LOOK_S)
+                await asyncio.wait_for(stop.wait(), _ALIVE_S)
     finally:
         server.close()
         work.cancel()

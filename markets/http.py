@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import ipaddress
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -34,6 +35,9 @@ MAX_ANSWER = 2_000_000
 LONGEST_TEXT = 300  # bytes of an answer in plain text
 CONNECT_S = 3.0
 READ_S = 8.0
+# What a host has sent may arrive for so long after that host, or its connection, is gone.
+AFTERMATH_S = CONNECT_S + READ_S
+_STUCK_MS = round(1000 * READ_S)  # then the kernel gives up on what nobody acknowledges, even if we are gone
 
 Permit = Callable[[], None]  # raises a VenueError when the write may not go out any more
 
@@ -115,7 +119,10 @@ class _HTTPSPool(HTTPSConnectionPool):
 
 class _Adapter(HTTPAdapter):
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)
+        options = list(HTTPConnection.default_socket_options)
+        if sys.platform == "linux":
+            options.append((socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _STUCK_MS))
+        super().init_poolmanager(*args, **kwargs, socket_options=options)
         self.poolmanager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
 
 

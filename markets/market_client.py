@@ -6,7 +6,7 @@ Imports no TLS, no HTTP library and no event loop, so that it costs a worker nex
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markets import codec, pictures
@@ -259,6 +259,11 @@ class MarketClient(GatewayClient):
     def fence(self, task: int, token: int) -> None:
         """Refuses writes of `task` under a lower token from now on; returns when none of them is on the wire."""
         self._ask({"verb": "fence", "args": {}, "task": task, "token": token}, _nothing, write=False)
+
+    def fence_all(self, tokens: Mapping[int, int]) -> None:
+        """Does `fence` for many tasks at once, given by task."""
+        args = {"tokens": [[task, token] for task, token in tokens.items()]}
+        self._ask({"verb": "fence_all", "args": args}, _nothing, write=False)
 
     def status(self) -> dict[str, Any]:
         """Returns each venue's calls by outcome, budget left and pauses."""

@@ -17,6 +17,7 @@ from models import (
     controls,
     floor_samples,
     inscriptions,
+    month_counts,
     presets,
     schema,
     sessions,
@@ -24,6 +25,7 @@ from models import (
 )
 from models.database import DatabaseAway, Postgresql, Sqlite, opened, place
 from models.hooks import queue
+from models.leases import Lease
 from models.ledger import fills, withdrawals
 from models.tasks import cycles, samples
 
@@ -37,6 +39,7 @@ _WITH_TABLES = (
     fills,
     floor_samples,
     inscriptions,
+    month_counts,
     presets,
     queue,
     samples,
@@ -46,6 +49,7 @@ _WITH_TABLES = (
 )
 _AT_ONCE = 500
 _LIBRARYS = "schema_migration"
+_OF_PROGRAMS = Lease._meta.table_name  # by the clock of its own server
 _EXPOSURE = "SELECT dry_run, COUNT(*), SUM(price_sats) FROM orders WHERE state != 'closed' GROUP BY dry_run ORDER BY 1"
 
 
@@ -86,12 +90,13 @@ def copy(source_url: str, target_url: str) -> list[Copied]:
 
 
 def _tables() -> list[str]:
-    """Returns the names of all tables, each after those that it refers to."""
-    return [str(model._meta.table_name) for model in sort_models(base.Row.__subclasses__())]
+    """Returns the names of all tables to be copied, each after those that it refers to."""
+    found = [str(model._meta.table_name) for model in sort_models(base.Row.__subclasses__())]
+    return [name for name in found if name != _OF_PROGRAMS]
 
 
 def _refuse_others(source: Sqlite | Postgresql, target: Sqlite | Postgresql, target_url: str) -> None:
-    known = {*_tables(), _LIBRARYS}
+    known = {*_tables(), _LIBRARYS, _OF_PROGRAMS}
     if strange := (source.columns().keys() | target.columns().keys()) ^ known:
         raise CannotCopy(f"there are tables that are not ours: {', '.join(sorted(strange))}")
     if full := [table for table in _tables() if _value(target, f"SELECT COUNT(*) FROM {table}")]:

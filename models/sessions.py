@@ -9,6 +9,7 @@ from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, Te
 from models.api_tokens import ApiToken
 from models.base import Row, primary_key, transaction, write_if_free
 from models.prepared import Prepared, given, instance
+from models.slot import Slot
 from models.users import User
 
 MAX_TRIES = 5
@@ -195,7 +196,7 @@ def purge_sessions(now_ms: int) -> None:
         ApiToken.delete().where(ApiToken.expires_ms <= now_ms).execute()
 
 
-def users_with_sessions() -> list[User]:
-    """Returns all users with a session or an API token."""
+def users_with_sessions(slot: Slot) -> list[User]:
+    """Returns the slot's users with a session or an API token."""
     signed_in = User.id.in_(Session.select(Session.user)) | User.id.in_(ApiToken.select(ApiToken.user))
-    return list(User.select().where(signed_in))
+    return list(User.select().where(slot.has(User.id) & signed_in))

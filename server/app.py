@@ -84,7 +84,7 @@ def make_app(
         settings=settings,
         entitlements=Entitlements(settings),
         clock_ms=clock_ms,
-        manager=ManagerClient(settings.manager_socket, wait_s=manager_wait_s),
+        manager=ManagerClient(settings, wait_s=manager_wait_s),
         market=Pool(lambda: MarketClient(settings.gateway_socket), _THREADS, "market", MarketClient.close),
         signer=Pool(lambda: SignerClient(settings.signer_socket, _SIGNER_S), _THREADS, "signer"),
         budget=CallLimit(settings.sign_in_per_minute, time.monotonic),

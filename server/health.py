@@ -78,7 +78,7 @@ async def _database() -> str:
 
 
 async def _manager(services: Services) -> str:
-    state = await services.manager.ping(PATIENCE_S)
+    state = await services.manager.state(PATIENCE_S)
     return "" if state == "ready" else state
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from core import local
-from core.errors import BidkeeperError
+from core.errors import BidkeeperError, PeerUnavailable
 from core.setting_values import is_loopback
 from core.settings import Settings
 from markets.market_client import MarketClient
 from models import totals
+from models.manager_places import Place, places, socket_at
 from models.tasks.table import BIDDING, LISTING
 from server.http.api_errors import not_found
 from server.http.base import Handler
@@ -52,14 +53,21 @@ def is_local(peer: str, headers: Mapping[str, str]) -> bool:
 
 async def collect(settings: Settings, now_ms: int) -> list[Metric]:
     """Collects every metric. A peer's are left out while it is away."""
+    known = places(settings)
     manager, gateway, signer = await asyncio.gather(
-        _asked(lambda: local.ask(settings.manager_socket, "manager", {"op": "status"}, timeout=PATIENCE_S)),
+        _asked(lambda: _managers(known)),
         _asked(lambda: _gateway(settings)),
         _asked(lambda: SignerClient(settings.signer_socket, PATIENCE_S).status()),
     )
     up = {"manager": manager is not None, "gateway": gateway is not None}
     up["signer"] = signer is not None and signer.state == "ready"
     return [*_of_tables(now_ms), _up(up), *_of_manager(manager or {}), *_of_venues((gateway or {}).get("venues", {}))]
+
+
+def _managers(known: Sequence[Place | PeerUnavailable]) -> dict[str, int]:
+    """Adds up the managers' own numbers. Raises PeerError when one is away."""
+    each = [local.ask(socket_at(place), "manager", {"op": "status"}, timeout=PATIENCE_S) for place in known]
+    return {"workers": sum(int(status.get("workers", 0)) for status in each)}
 
 
 async def _asked(question: Callable[[], Said]) -> Said | None:

@@ -44,7 +44,7 @@ class TaskHandler(SignedIn):
         was_desired = task.desired
         tasks.set_desired(task, RUNNING)
         try:
-            await self.services.manager.settle(task.id)
+            await self.services.manager.settle(self.user.id, task.id)
         except PeerError as error:
             # Never back to running: another request may have stopped it meanwhile.
             if was_desired == STOPPED or task.observed == "crashed":
@@ -61,7 +61,7 @@ class TaskHandler(SignedIn):
         self.require_signed_in()
         revision = write()
         try:
-            await self.services.manager.settle(task.id)
+            await self.services.manager.settle(self.user.id, task.id)
         except PeerError as error:
             now = self.task(str(task.id))
             if now.revision == revision:
@@ -80,9 +80,9 @@ class TaskHandler(SignedIn):
             tasks.set_desired(task, STOPPED)
             if not has_to_end:
                 return still_open.count_open(task.id)
-            await self.services.manager.ready("the task will be stopped as soon as it is back")
+            await self.services.manager.ready(self.user.id, "the task will be stopped as soon as it is back")
             try:
-                return (await self.services.manager.settle(task.id)).open_orders
+                return (await self.services.manager.settle(self.user.id, task.id)).open_orders
             except PeerError as error:
                 raise manager_client.answer_to(error) from error
 
@@ -100,7 +100,7 @@ class TaskHandler(SignedIn):
                 task_files.remove(self.services.settings.data_dir, task.id)
                 tasks.remove_tombstone(task.id)
                 return 0
-        await self.services.manager.ready()
+        await self.services.manager.ready(self.user.id)
         self.require_signed_in()
         task = self.task(str(task.id))
         if not is_idle(task):
@@ -108,7 +108,7 @@ class TaskHandler(SignedIn):
             await self.before_hiding(task)
         tasks.mark_deleted(task, self.now_ms)
         try:
-            return (await self.services.manager.settle(task.id)).open_orders
+            return (await self.services.manager.settle(self.user.id, task.id)).open_orders
         except PeerError:
             return still_open.count_open(task.id)
 
@@ -116,7 +116,7 @@ class TaskHandler(SignedIn):
         """Ends the worker. If that fails, the former wish is restored."""
         tasks.set_desired(task, STOPPED)
         try:
-            await self.services.manager.settle(task.id, drain_s=0)
+            await self.services.manager.settle(self.user.id, task.id, drain_s=0)
         except PeerError as error:
             tasks.set_desired(task, task.desired)
             tasks.restore_error(task)

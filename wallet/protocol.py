@@ -255,6 +255,13 @@ def task_and_token(task: Any, token: Any) -> tuple[int, int]:
     return whole("task", task, 1, MAX_ID), whole("token", token, 1, MAX_ID)
 
 
+def tasks_and_tokens(value: Any) -> list[tuple[int, int]]:
+    """Returns many of them, from a list of pairs. Raises RequestError."""
+    if not isinstance(value, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in value):
+        raise RequestError("tokens must be a list of pairs")
+    return [task_and_token(*pair) for pair in value]
+
+
 def read_grant(value: Any) -> Grant:
     """Reads a grant as it came over the socket. Addresses and slug are checked by the signer. Raises RequestError."""
     if not isinstance(value, dict):

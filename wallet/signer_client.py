@@ -8,7 +8,7 @@ SignerError
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -108,6 +108,10 @@ class SignerClient:
     def withdraw(self, task: int, token: int) -> None:
         """Ends all rights of this and all lower tokens."""
         self._ask(_nothing, "withdraw", task=task, token=token)
+
+    def withdraw_all(self, tokens: Mapping[int, int]) -> None:
+        """Ends the rights of many tasks, each with its token, or of none when one is refused."""
+        self._ask(_nothing, "withdraw_all", tokens=[list(pair) for pair in tokens.items()])
 
     def set_control(self, scope: Scope, subject: str | int, state: State) -> None:
         """Sets whether bids are signed: subject "" with `global`, a sign-in address with `user`, an id with `task`.

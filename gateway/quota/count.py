@@ -1,6 +1,6 @@
-"""The count of a key's calls in a month, kept in a file: a crash makes it too high, never too low.
+"""The count of a key's calls in a month, kept in a file or a table: a crash makes it too high, never too low.
 
-The file is ahead of the truth: it holds the count that will be reached before it is written again. A clean end writes
+What is kept is ahead of the truth: it is the count that will be reached before it is written again. A clean end writes
 the exact number.
 """
 
@@ -8,21 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
-from gateway.quota.quota_file import QuotaFile
 from gateway.quota.quota_pace import Use, end_of, month_of
 
 MOST_USERS = 1_000  # the calls of further ones are nobody's
-BLOCK = 20  # calls for each write of the file: a crash counts at most this many too many
+BLOCK = 20  # calls for each write: a crash counts at most this many too many
+
+
+class Counts(Protocol):
+    """The place where the counts are kept, each under its venue's name. Safe in any thread."""
+
+    def get(self, venue: str) -> Mapping[str, Any] | None:
+        """Returns a venue's stored count, or None."""
+
+    def put(self, venue: str, kept: Mapping[str, Any]) -> None:
+        """Stores a venue's count for good. When that fails, it is logged."""
 
 
 class QuotaCount:
-    """The count of one venue's key; the file keeps its hash, so that another key begins anew. Safe in any thread."""
+    """The count of one venue's key; `counts` keeps its hash, so that another key begins anew. Safe in any thread."""
 
-    def __init__(self, file: QuotaFile, venue: str, key: str, now_ms: Callable[[], int], block: int = BLOCK) -> None:
-        self._file = file
+    def __init__(self, counts: Counts, venue: str, key: str, now_ms: Callable[[], int], block: int = BLOCK) -> None:
+        self._counts = counts
         self._venue = venue
         self._of = f"{venue} {hashlib.sha256(key.encode()).hexdigest()[:16]}"
         self._now_ms = now_ms
@@ -38,7 +47,7 @@ class QuotaCount:
     def count(self, user: int | None = None) -> None:
         """Counts a call that is about to be sent, of `user` (None = nobody's).
 
-        When the file cannot be written, that is logged and the call goes out.
+        When it cannot be kept, that is logged and the call goes out.
         """
         with self._writing:
             with self._lock:
@@ -50,7 +59,7 @@ class QuotaCount:
                     return
                 self._written = self._used + self._block - 1
                 kept = self._kept(self._written)
-            self._file.put(self._venue, kept)
+            self._counts.put(self._venue, kept)
 
     def use(self, limit: int) -> Use:
         """Returns the month's use so far."""
@@ -72,7 +81,7 @@ class QuotaCount:
                     return
                 self._written = self._used
                 kept = self._kept(self._used)
-            self._file.put(self._venue, kept)
+            self._counts.put(self._venue, kept)
 
     def _turn_month(self) -> None:
         now_ms = self._now_ms()
@@ -83,7 +92,7 @@ class QuotaCount:
             self._end_ms = end_of(self._month)
 
     def _load(self) -> None:
-        kept = self._file.get(self._venue)
+        kept = self._counts.get(self._venue)
         if kept is not None and kept["of"] == self._of and kept["month"] >= self._month:
             self._month, self._since_ms, self._used = kept["month"], kept["since_ms"], kept["used"]
             self._by_user = {int(user): used for user, used in kept["users"].items()}

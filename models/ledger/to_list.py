@@ -14,6 +14,7 @@ from peewee import fn
 
 from models.ledger.listing_table import SOLD, Listing
 from models.ledger.order_table import IS_FILLED, IS_REAL, IS_TO_LIST, LISTED, NOT_LISTED, TO_LIST, Order
+from models.slot import Slot
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
 from models.tasks.tasks import TaskExists
@@ -45,9 +46,9 @@ def _is_wanted(task_id: int) -> bool:
         return False
 
 
-def waiting() -> list[Order]:
-    """Returns the fills that wait to be listed, oldest first."""
-    return list(Order.select().where(IS_TO_LIST).order_by(Order.id))
+def waiting(slot: Slot) -> list[Order]:
+    """Returns the fills of the slot's users that wait to be listed, oldest first."""
+    return list(Order.select().where(IS_TO_LIST, slot.has(Order.user_id)).order_by(Order.id))
 
 
 def wait_on(order: Order, reason: str) -> None:

@@ -214,6 +214,13 @@ CREATE TABLE inscriptions (
     fetched_ms INTEGER NOT NULL
 );
 
+CREATE TABLE month_counts (venue VARCHAR(30) NOT NULL PRIMARY KEY, kept TEXT NOT NULL);
+
+CREATE TABLE leases (
+    name VARCHAR(30) NOT NULL PRIMARY KEY, home VARCHAR(100) NOT NULL, machine VARCHAR(100) NOT NULL,
+    address VARCHAR(260) NOT NULL, token INTEGER NOT NULL, until_ms INTEGER NOT NULL
+);
+
 CREATE TABLE wallet_contents (
     address VARCHAR(90) NOT NULL PRIMARY KEY, items TEXT NOT NULL, fetched_ms INTEGER NOT NULL
 );

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 from peewee import IntegrityError, fn
@@ -11,6 +11,7 @@ from models.base import transaction
 from models.events import outbox
 from models.events.table import TASK, WORKER_DEAD
 from models.prepared import instance
+from models.slot import Slot
 from models.tasks import statements, troubles
 from models.tasks.errors import Coded, error_columns
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
@@ -290,10 +291,23 @@ def observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
                 outbox.tell(WORKER_DEAD, user_id, task_id, now_ms, {"error": error})
 
 
-def forget_workers() -> None:
-    """Marks all tasks stopped at the manager's start: the last one's workers have ended with it, or soon will."""
+def forget_workers(slot: Slot) -> None:
+    """Marks the slot's tasks stopped at its manager's start: the last one's workers have ended, or soon will."""
     with transaction():
-        Task.update(observed=STOPPED, pid=None).where(Task.observed != "crashed").execute()
+        Task.update(observed=STOPPED, pid=None).where(Task.observed != "crashed", slot.has(Task.user)).execute()
+
+
+def ids_beside(slot: Slot) -> list[int]:
+    """Returns the ids of all tasks that are not the slot's."""
+    return [row.id for row in Task.select(Task.id).where(~slot.has(Task.user))]
+
+
+def raise_tokens(task_ids: Collection[int]) -> dict[int, int]:
+    """Raises the tokens of these tasks, in one commit, and returns them by task."""
+    with transaction(durable=True):
+        Task.update(token=Task.token + 1).where(Task.id.in_(task_ids)).execute()
+        rows: Any = Task.select(Task.id, Task.token).where(Task.id.in_(task_ids)).tuples()
+        return dict(rows)
 
 
 def report_error(task_id: int, token: int, text: str, fault: Coded | None = None) -> None:
@@ -307,9 +321,9 @@ def stop_wanting(task_id: int, reason: str | None, fault: Coded | None = None) -
     Task.update(desired=STOPPED, **error_columns(reason, fault)).where(*wanted).execute()
 
 
-def count_by_observed() -> dict[str, int]:
-    """Counts the tasks of both kinds by observed state."""
-    rows: Any = Task.select(Task.observed, fn.COUNT(Task.id)).group_by(Task.observed)
+def count_by_observed(slot: Slot) -> dict[str, int]:
+    """Counts the slot's tasks of both kinds by observed state."""
+    rows: Any = Task.select(Task.observed, fn.COUNT(Task.id)).where(slot.has(Task.user)).group_by(Task.observed)
     return dict(rows.tuples())
 
 
@@ -323,21 +337,21 @@ class Glance(NamedTuple):
     deleted_ms: int | None
 
 
-def glances(to_end: Iterable[int]) -> list[Glance]:
+def glances(to_end: Iterable[int], slot: Slot) -> list[Glance]:
     """Returns the rows of `rows_of_interest`, but cheaply: this runs every second."""
     columns = [getattr(Task, name) for name in Glance._fields]
-    rows: Any = Task.select(*columns).where(_of_interest(to_end)).order_by(Task.id).tuples()
+    rows: Any = Task.select(*columns).where(_of_interest(to_end, slot)).order_by(Task.id).tuples()
     return [Glance._make(row) for row in rows]
 
 
-def rows_of_interest(to_end: Iterable[int]) -> list[Task]:
-    """Returns the rows a manager must look at, with their users.
+def rows_of_interest(to_end: Iterable[int], slot: Slot) -> list[Task]:
+    """Returns the rows that the slot's manager must look at, with their users.
 
     Wanted, observed as something else than stopped, deleted, or `to_end` (ids), which have orders to be closed.
     """
-    return list(Task.select(Task, User).join(User).where(_of_interest(to_end)).order_by(Task.id))
+    return list(Task.select(Task, User).join(User).where(_of_interest(to_end, slot)).order_by(Task.id))
 
 
-def _of_interest(to_end: Iterable[int]) -> Any:
+def _of_interest(to_end: Iterable[int], slot: Slot) -> Any:
     is_busy = (Task.desired == RUNNING) | (Task.observed != STOPPED)
-    return is_busy | Task.deleted_ms.is_null(False) | Task.id.in_(list(to_end))
+    return slot.has(Task.user) & (is_busy | Task.deleted_ms.is_null(False) | Task.id.in_(list(to_end)))

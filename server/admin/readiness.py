@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from core import local
 from core.errors import BidkeeperError
 from models import totals
 from models.controls import EVERYBODY, GLOBAL, RUN, Control
@@ -49,11 +48,11 @@ class ReadinessHandler(AdminHandler):
         )
 
     async def _manager(self) -> Mapping[str, Any] | None:
-        path = self.services.settings.manager_socket
         try:
-            return await asyncio.to_thread(local.ask, path, "manager", {"op": "status"}, timeout=PATIENCE_S)
+            each = await self.services.manager.status(PATIENCE_S)
         except BidkeeperError:
             return None
+        return {"workers": sum(int(status.get("workers", 0)) for status in each)}
 
     async def _gateway(self) -> Mapping[str, Any] | None:
         try:

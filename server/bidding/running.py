@@ -27,7 +27,7 @@ class TaskRunner(BiddingTaskHandler):
             if task.is_running and task.observed == RUNNING:
                 return False
             await self._check(task)
-            await self.services.manager.ready()
+            await self.services.manager.ready(self.user.id)
             await self.start_worker(self.task(task_id))
             return True
 

@@ -212,7 +212,7 @@ class TaskChanger(BiddingTaskHandler):
                     self.refuse_unsupported(config)
                     if load_bid_config(task.config).dry_run and not config.dry_run:
                         await refuse_without_way_out(self, task.venue)
-                    await self.services.manager.ready()
+                    await self.services.manager.ready(self.user.id)
                     await self._restart(self.task(task_id), row)
                 else:
                     self._write(task, row)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from core import local
 from core.errors import PeerError, PeerRefused, PeerUnavailable
+from core.settings import Settings
+from models.manager_places import Place, place_for, places, socket_at
 from server.http.api_errors import ApiError, too_many
 
 WAIT_S = 10.0
@@ -31,27 +32,36 @@ class Settled:
 
 
 class ManagerClient:
-    """The manager at `socket_path`. `wait_s` is the longest wait for a manager that is away."""
+    """The managers of all users. `wait_s` is the longest wait for one that is away.
 
-    def __init__(self, socket_path: Path, *, wait_s: float = WAIT_S, drain_s: float = DRAIN_S) -> None:
-        self._socket_path = socket_path
+    Each call looks up where the manager is, since another one may have taken its place.
+    """
+
+    def __init__(self, settings: Settings, *, wait_s: float = WAIT_S, drain_s: float = DRAIN_S) -> None:
+        self._settings = settings
         self._wait_s = wait_s
         self._drain_s = drain_s
         self._executor = ThreadPoolExecutor(_THREADS, "manager")
 
-    async def ping(self, timeout_s: float = _PING_S) -> str:
-        """Returns its state (`ready` when it can act). Raises PeerError."""
-        return str((await self._ask({"op": "ping"}, timeout_s)).get("state"))
+    async def state(self, timeout_s: float = _PING_S) -> str:
+        """Returns `ready` when all managers can act, else the state of one that cannot. Raises PeerError."""
+        states = [str(answer.get("state")) for answer in await self._ask_all({"op": "ping"}, timeout_s)]
+        return next((state for state in states if state != "ready"), "ready")
 
-    async def ready(self, kept: str = "nothing was changed") -> None:
-        """Returns once the manager can act. Raises ApiError (503) when it cannot within `wait_s`.
+    async def status(self, timeout_s: float) -> list[dict[str, Any]]:
+        """Returns each manager's own numbers. Raises PeerError."""
+        return await self._ask_all({"op": "status"}, timeout_s)
+
+    async def ready(self, user_id: int, kept: str = "nothing was changed") -> None:
+        """Returns once the user's manager can act. Raises ApiError (503) when it cannot within `wait_s`.
 
         `kept` tells the caller the fate of the request.
         """
         deadline = asyncio.get_running_loop().time() + self._wait_s
         while True:
             try:
-                reason = f"it is {await self.ping()}"
+                answer = await self._ask(user_id, {"op": "ping"}, _PING_S)
+                reason = f"it is {answer.get('state')}"
                 if reason == "it is ready":
                     return
             except PeerError as error:
@@ -60,29 +70,38 @@ class ManagerClient:
                 raise ApiError(503, "The manager is away", message=f"{reason}; {kept}")
             await asyncio.sleep(_RETRY_S)
 
-    async def settle(self, task_id: int, *, drain_s: float | None = None) -> Settled:
-        """Makes the kernel agree with the task's row now. Raises PeerUnavailable or PeerRefused.
+    async def settle(self, user_id: int, task_id: int, *, drain_s: float | None = None) -> Settled:
+        """Makes the kernel agree with the row of the user's task now. Raises PeerUnavailable or PeerRefused.
 
         `drain_s` is the longest wait for the end of a stopped task's bids, if not the usual one.
         """
         request = {"op": "settle", "task": task_id, "drain_s": self._drain_s if drain_s is None else drain_s}
-        answer = await self._ask(request, _SETTLE_S)
+        answer = await self._ask(user_id, request, _SETTLE_S)
         try:
             return Settled(str(answer["observed"]), int(answer["open_orders"]))
         except (KeyError, TypeError, ValueError):
             raise PeerUnavailable("manager", "gave an answer that is not understood") from None
 
     async def enforce(self) -> int:
-        """Has it stop the tasks that are not allowed any more; returns how many, once they have. Raises PeerError."""
-        answer = await self._ask({"op": "entitlements"}, _SETTLE_S)
+        """Has all stop the tasks that are not allowed any more; returns how many, once they have. Raises PeerError."""
+        answers = await self._ask_all({"op": "entitlements"}, _SETTLE_S)
         try:
-            return int(answer["stopped"])
+            return sum(int(answer["stopped"]) for answer in answers)
         except (KeyError, TypeError, ValueError):
             raise PeerUnavailable("manager", "gave an answer that is not understood") from None
 
-    async def _ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+    async def _ask(self, user_id: int, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        return await self._ask_at(place_for(self._settings, user_id), request, timeout_s)
+
+    async def _ask_all(self, request: dict[str, Any], timeout_s: float) -> list[dict[str, Any]]:
+        found = places(self._settings)
+        return await asyncio.gather(*(self._ask_at(each, request, timeout_s) for each in found))
+
+    async def _ask_at(
+        self, place: Place | PeerUnavailable, request: dict[str, Any], timeout_s: float
+    ) -> dict[str, Any]:
         def ask() -> dict[str, Any]:
-            return local.ask(self._socket_path, "manager", request, timeout=timeout_s)
+            return local.ask(socket_at(place), "manager", request, timeout=timeout_s)
 
         return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
 

@@ -25,7 +25,7 @@ class StartAutolistTaskHandler(AutolistTaskHandler):
             task = self.task(task_id)
             if not (task.is_running and task.observed == RUNNING):
                 await self._check(task)
-                await self.services.manager.ready()
+                await self.services.manager.ready(self.user.id)
                 await self.start_worker(self.task(task_id))
                 self.services.starts.observe(self.request.request_time())
         self.answer(await autolist_task_as_json(self.services, self.task(task_id)))

@@ -96,7 +96,7 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
                     collection_id = await startable_collection(self, task, change.config, collection_id)
                     if not change.config.dry_run:
                         refuse_without_sources(self.services.settings)
-                    await self.services.manager.ready()
+                    await self.services.manager.ready(self.user.id)
                     await self._restart(self.task(task_id), collection_id, config)
                 else:
                     tasks.change_autolist_task(task, collection_id=collection_id, config=config)

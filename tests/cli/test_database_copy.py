@@ -10,7 +10,9 @@ import pytest
 
 from cli.main import main
 from core.process import hold_lock
-from models import base, budgets, copying, schema, sole
+from models import base, budgets, copying, schema
+from models.held_lease import claim
+from models.leases import HOOKS, Holder
 from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.cycles import record_cycle
@@ -55,7 +57,7 @@ def contents(url: str) -> dict[str, list[Any]]:
     found = {}
     for table in copying._tables():
         columns = ", ".join(name for name, _ in base.database.obj.columns()[table])
-        rows = base.database.execute_sql(f"SELECT {columns} FROM {table} ORDER BY 1, 2, 3").fetchall()
+        rows = base.database.execute_sql(f"SELECT {columns} FROM {table} ORDER BY 1, 2").fetchall()
         found[table] = [tuple(int(value) if isinstance(value, bool) else value for value in row) for row in rows]
     base.close()
     return found
@@ -118,7 +120,7 @@ def test_nothing_is_copied_while_the_service_runs(
     assert run(monkeypatch, tmp_path, filled, target) == 1
     assert "stop it first" in capsys.readouterr().err
     if postgresql.is_wanted():
-        right = sole.claim(target, "hooks program")
+        lease = claim(target, HOOKS, Holder("elsewhere", "another"), 5, waits=False, kind="hooks program")
         assert run(monkeypatch, tmp_path / "other", filled, target) == 1
-        assert "another hooks program runs" in capsys.readouterr().err
-        right.release()
+        assert "another hooks runs" in capsys.readouterr().err
+        lease.release()

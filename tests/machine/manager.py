@@ -20,6 +20,7 @@ from markets.market_client import MarketClient
 from models.entitlements import Entitlements
 from models.ledger import orders
 from models.ledger.limits import fills_of
+from models.slot import EVERYBODY
 from models.tasks import tasks
 from models.tasks.table import MOVES, RUNNING, STOPPED, Task
 from strategy.bid_config import BidConfig, load_bid_config
@@ -107,11 +108,11 @@ class Manager:
 
     def sweep(self) -> None:
         """Makes every worker and row agree, and runs no worker."""
-        self._agree_with(tasks.rows_of_interest(orders.tasks_with_open_orders()))
+        self._agree_with(tasks.rows_of_interest(orders.tasks_with_open_orders(), EVERYBODY))
 
     def full_sweep(self) -> None:
         """`sweep`, after the end of what an owner's plan does not allow any more."""
-        rows = tasks.rows_of_interest(orders.tasks_with_open_orders())
+        rows = tasks.rows_of_interest(orders.tasks_with_open_orders(), EVERYBODY)
         for row in rows:
             if row.desired == RUNNING and (refusal := self._refusal(row)):
                 tasks.stop_wanting(row.id, refusal)
@@ -150,7 +151,7 @@ class Manager:
     def die(self) -> None:
         """SIGKILL to the manager: its workers end with it, and its successor knows nothing of it."""
         self._desks.clear()
-        tasks.forget_workers()
+        tasks.forget_workers(EVERYBODY)
 
     def begin_stop(self, task_id: int) -> None:
         """The first half of a stop: the right to place is gone at signer, ledger and gateway. The worker still runs."""

@@ -16,9 +16,11 @@ from core.settings import load
 from models import api_tokens, base, budgets, controls, floor_samples, inscriptions, presets, schema, sessions, users
 from models.events.table import Event, Forgotten
 from models.hooks.table import Delivery, Hook
+from models.leases import Lease
 from models.ledger import withdrawals
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
+from models.month_counts import MonthCount
 from models.tasks import cycles, samples
 from models.tasks.table import Task
 from tests import postgresql
@@ -46,6 +48,8 @@ MODELS = (
     Forgotten,
     Hook,
     Delivery,
+    Lease,
+    MonthCount,
 )
 FIRST, SECOND = "0001_tables", "0002_colours"
 COLOURS = """

@@ -11,7 +11,7 @@ import pytest
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, commits, schema, sessions, sole, users
+from models import base, commits, schema, sessions, users
 from models import database as kinds
 from models.database import CommitUnknown, Postgresql, Sqlite
 from models.events import outbox
@@ -166,23 +166,6 @@ def test_a_reservation_whose_answer_was_lost_is_looked_up_by_its_intent(
         with pytest.raises(CommitUnknown):
             orders.reserve(wanted, wide, 1)
     assert orders.task_exposure(task.id) == (1_000 if was_committed else 0)
-
-
-def test_of_two_managers_on_a_database_one_is_refused_and_told_why(database: str) -> None:
-    first = sole.claim(database, "manager")
-    first.check()
-    hooks = sole.claim(database, "hooks program")
-    with pytest.raises(sole.NotTheOne, match=r"another manager runs on the database .*, connected from this machine"):
-        sole.claim(database, "manager")
-    first.release()
-    second = sole.claim(database, "manager")
-    end_our_connection(database)
-    for right in (second, hooks):
-        with pytest.raises(sole.NotTheOne, match="right to be the only one"):
-            right.check()
-    third = sole.claim(database, "manager")
-    for right in (second, hooks, third):
-        right.release()
 
 
 def test_events_are_numbered_in_the_order_of_their_commits(database: str) -> None:

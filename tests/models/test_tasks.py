@@ -7,6 +7,7 @@ from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS
 from models import users
 from models.entitlements import Entitlements
+from models.slot import EVERYBODY
 from models.tasks import cycles, tasks
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
@@ -134,13 +135,13 @@ def test_a_manager_is_shown_both_kinds(database: str) -> None:
     tasks.mark_deleted(other, 5)
     wanted = [bids.id, listing.id, other.id]
     with_idle = [bids.id, idle.id, listing.id, other.id]
-    assert [glance.id for glance in tasks.glances([])] == wanted
-    assert [row.id for row in tasks.rows_of_interest([])] == wanted
-    assert [glance.id for glance in tasks.glances([idle.id])] == with_idle
-    assert tasks.count_by_observed() == {"stopped": 4}
+    assert [glance.id for glance in tasks.glances([], EVERYBODY)] == wanted
+    assert [row.id for row in tasks.rows_of_interest([], EVERYBODY)] == wanted
+    assert [glance.id for glance in tasks.glances([idle.id], EVERYBODY)] == with_idle
+    assert tasks.count_by_observed(EVERYBODY) == {"stopped": 4}
     tasks.observe(listing.id, "starting", 1)
-    tasks.forget_workers()
-    assert tasks.count_by_observed() == {"stopped": 4}
+    tasks.forget_workers(EVERYBODY)
+    assert tasks.count_by_observed(EVERYBODY) == {"stopped": 4}
 
 
 def test_a_listings_new_config_is_a_new_revision(database: str) -> None:

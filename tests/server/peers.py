@@ -33,6 +33,7 @@ from markets.codec import named, pack
 from markets.listings import OwnListings
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models.ledger import still_open
+from models.slot import EVERYBODY
 from models.tasks import tasks
 from strategy.book import VenueProfile
 from tests.server.api import START_MS
@@ -74,7 +75,7 @@ class FakeManager(_Peer):
         if request["op"] == "ping":
             return {"state": "ready"}
         if request["op"] == "status":
-            return {"observed": tasks.count_by_observed(), "workers": 0}
+            return {"observed": tasks.count_by_observed(EVERYBODY), "workers": 0}
         if request["op"] == "entitlements":
             self.enforced += 1
             return {"stopped": 2}

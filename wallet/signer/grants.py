@@ -55,6 +55,17 @@ class Grants:
         log.info("task %d: grants withdrawn up to token %d", task, token)
         return {}
 
+    def withdraw_all(self, request: Answer) -> Answer:
+        """Withdraws the grants of many tasks, or of none when one is refused."""
+        (tokens,) = protocol.take(request, "tokens")
+        pairs = protocol.tasks_and_tokens(tokens)
+        with self._ledger.transaction():
+            for task, token in pairs:
+                self._see_token(task, token)
+                self._ledger.withdraw(task, token)
+        log.info("%d tasks: grants withdrawn", len(pairs))
+        return {}
+
     def _see_token(self, task: int, token: int) -> None:
         """Remembers a token of the task, which ends every lower one for ever. Refuses one far above all others."""
         policy.token_jump(self._ledger.highest_token(task), token, self._authority.ceilings)

@@ -110,6 +110,7 @@ class Signer:
             "grant": grants.grant,
             "revoke_place": grants.revoke_place,
             "withdraw": grants.withdraw,
+            "withdraw_all": grants.withdraw_all,
             "control": grants.control,
             "controls": grants.controls,
             "rooms": rooms.rooms,

@@ -19,6 +19,7 @@ from markets.market_client import MarketClient
 from models.entitlements import Entitlements
 from models.ledger import to_list
 from models.ledger.order_table import Order
+from models.slot import Slot
 from models.tasks import tasks
 from models.tasks.table import Task
 from models.tasks.tasks import TaskExists, TaskLimitReached
@@ -68,7 +69,7 @@ class _Never(Exception):
 
 
 class FillLister:
-    """Looks after all fills that wait. `look_s` lies between two reads of one; `find` finds an order's item, the
+    """Looks after the slot's fills that wait. `look_s` lies between two reads of one; `find` finds an order's item, the
     sign-in address of its owner being known.
 
     All but the reads runs in the manager's loop.
@@ -79,6 +80,7 @@ class FillLister:
         settings: Settings,
         look_s: float,
         clock_ms: Callable[[], int],
+        slot: Slot,
         *,
         monotonic: Callable[[], float] = time.monotonic,
         find: Find | None = None,
@@ -87,6 +89,7 @@ class FillLister:
         self._entitlements = Entitlements(settings)
         self._look_s = look_s
         self._clock_ms = clock_ms
+        self._slot = slot
         self._monotonic = monotonic
         self._find = find or _Finder(settings)
         self._crash = crash
@@ -94,7 +97,7 @@ class FillLister:
 
     async def look(self) -> None:
         """Looks at every fill that is due, and takes it as far as it goes."""
-        waiting = to_list.waiting()
+        waiting = to_list.waiting(self._slot)
         self._looks = {order.id: self._looks[order.id] for order in waiting if order.id in self._looks}
         for order in waiting:
             look = self._looks.setdefault(order.id, _Look(self._look_s, 0.0))

@@ -40,8 +40,10 @@ from core.errors import BidkeeperError, PeerRefused
 from core.local_server import serve
 from core.process import hold_lock
 from core.settings import Settings
-from models import base, schema, sessions, sole
+from models import base, schema, sessions
+from models.held_lease import HeldLease
 from models.ledger import still_open
+from models.slot import EVERYBODY, Slot, slot_of
 from models.tasks import tasks
 from models.tasks.table import RUNNING
 from workers import task_lock
@@ -53,6 +55,7 @@ from workers.manager.reconcile import Step, TaskFacts, next_step
 from workers.manager.rights import ME, Rights
 from workers.manager.start_slots import StartSlots
 from workers.manager.surroundings import Surroundings, Timing
+from workers.manager.take_over import end_former_rights, hold, slot_wanted
 from workers.spawning.popen import PopenSpawner
 from workers.spawning.spawner import Spawner
 from workers.spawning.zygote_spawner import ZygoteSpawner
@@ -72,33 +75,41 @@ def now_ms() -> int:
 def run(settings: Settings, *, spawner: Spawner | None = None, timing: Timing | None = None) -> None:
     """Runs until SIGTERM or SIGINT; then ends all workers, cancels no bids, and leaves wanted tasks wanted.
 
-    Raises BidkeeperError when another manager runs in this data directory or on this database, or has taken over there,
-    or the database is another version's.
+    The manager of a slot waits for as long as another one has it. Raises BidkeeperError when another manager runs in
+    this data directory or, without slots, on this database, or the database is another version's.
     """
-    held, right = _instance_lock(settings), sole.Sole(None)
+    _raise_file_limit()
+    base.connect_in_time(settings.database_url)
     try:
-        _raise_file_limit()
-        base.connect_in_time(settings.database_url)
-        right = sole.claim(settings.database_url, "manager")
         schema.check()
-        asyncio.run(Manager(settings, spawner or _spawner(settings), timing or Timing()).run(right))
+        slot = slot_wanted(settings)
+        base.close()  # one that stands by needs none
+        held = _instance_lock(settings, slot)
+        try:
+            lease = hold(settings, slot)
+            base.connect_in_time(settings.database_url)
+            chosen = spawner or _spawner(settings)
+            asyncio.run(Manager(settings, chosen, timing or Timing(), slot).run(lease))
+            lease.release()
+        finally:
+            os.close(held)
     finally:
-        right.release()
         base.close()
-        os.close(held)
 
 
 class Manager:
     """All keepers and the sweeps over them. Make it and use it in one loop, with the database open."""
 
-    def __init__(self, settings: Settings, spawner: Spawner, timing: Timing) -> None:
+    def __init__(self, settings: Settings, spawner: Spawner, timing: Timing, slot: Slot = EVERYBODY) -> None:
         self._settings = settings
+        self._slot = slot
+        self._socket = settings.manager_file("sock", slot.number if slot.of > 1 else None)
         self._timing = timing
         self._background = Background()
         self._keepers: dict[int, Keeper] = {}
         self._stopping = False
         self._asked_before: dict[int, Step] | None = None
-        self._fills = FillLister(settings, timing.fill_look_s, now_ms)
+        self._fills = FillLister(settings, timing.fill_look_s, now_ms, slot)
         self._surroundings = Surroundings(
             settings=settings,
             spawner=spawner,
@@ -111,18 +122,21 @@ class Manager:
             clock_ms=now_ms,
         )
 
-    async def run(self, right: sole.Sole) -> None:
-        """Runs from taking over to the end of the last worker. Raises NotTheOne once the right to it is lost."""
+    async def run(self, lease: HeldLease) -> None:
+        """Runs from taking over to the end of the last worker."""
         asked_to_stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, asked_to_stop.set)
         loop.add_signal_handler(signal.SIGHUP, self._surroundings.spawner.renew)
+        await end_former_rights(lease, self._slot, self._surroundings.rights, asked_to_stop)
+        if asked_to_stop.is_set():
+            return
         await self.start()
-        log.info("ready")
         try:
+            log.info("ready")
             while not asked_to_stop.is_set():
-                right.check()
+                lease.alive()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(asked_to_stop.wait(), self._timing.sweep_s)
         finally:
@@ -131,11 +145,11 @@ class Manager:
     async def start(self) -> None:
         """Ends a dead manager's leftovers, starts wanted tasks, and answers from now on."""
         self._surroundings.spawner.open()
-        _free_locks(self._settings)
-        tasks.forget_workers()
+        _free_locks(self._settings, self._slot)
+        tasks.forget_workers(self._slot)
         await self._full_sweep()
         await self._sweep()
-        self._server = await serve(self._settings.manager_socket, self.answer)
+        self._server = await serve(self._socket, self.answer)
         self._background.run(self._every(self._timing.sweep_s, self._sweep))
         self._background.run(self._every(self._timing.full_sweep_s, self._full_sweep))
         self._background.run(self._every(self._timing.fill_look_s, self._fills.look))
@@ -144,14 +158,14 @@ class Manager:
         """Ends every worker. Their bids stay, and wanted tasks stay wanted."""
         self._stopping = True
         self._server.close()
-        self._settings.manager_socket.unlink(missing_ok=True)
+        self._socket.unlink(missing_ok=True)
         for keeper in self._keepers.values():
             keeper.close()
         await self._background.cancel()
         children = [keeper.child for keeper in self._keepers.values() if keeper.child is not None]
         ended = await asyncio.gather(*(child.end(_END_TERM_S, _END_KILL_S) for child in children))
         try:
-            tasks.forget_workers()
+            tasks.forget_workers(self._slot)
         except OperationalError as error:
             log.warning("the next manager will note that no worker runs: %s", error)
         await self._surroundings.spawner.close()
@@ -167,17 +181,23 @@ class Manager:
             return {"state": "ready" if self._surroundings.spawner.is_ready else "without a zygote"}
         if op == "status":
             workers = sum(1 for keeper in self._keepers.values() if keeper.child is not None)
-            return {"observed": tasks.count_by_observed(), "workers": workers}
+            return {"observed": tasks.count_by_observed(self._slot), "workers": workers}
         if op == "settle":
             task_id, drain_s = request.get("task"), request.get("drain_s", 0)
             if type(task_id) is not int or type(drain_s) not in (int, float) or not 0 <= drain_s <= _LONGEST_DRAIN_S:
                 raise PeerRefused(ME, "unreadable", f"settle takes a task and drain_s from 0 to {_LONGEST_DRAIN_S:.0f}")
+            self._refuse_others(task_id)
             return await self._keeper(task_id).settle(drain_s)
         if op == "entitlements":
             stopped = await self._full_sweep()
             await asyncio.gather(*(self._keeper(task_id).settle(0) for task_id in stopped))
             return {"stopped": len(stopped)}
         raise PeerRefused(ME, "unknown_op", f"there is no operation {op!r}")
+
+    def _refuse_others(self, task_id: int) -> None:
+        found = tasks.outline(task_id) if self._slot.of > 1 else None
+        if found is not None and slot_of(found.user_id, self._slot.of) != self._slot.number:
+            raise PeerRefused(ME, "unknown_task", f"task {task_id} is not of {self._slot}")
 
     def _keeper(self, task_id: int) -> Keeper:
         if self._stopping:
@@ -201,7 +221,7 @@ class Manager:
         to be followed by a request whose client waits for the outcome.
         """
         to_end = frozenset(still_open.tasks_to_end())
-        glances = tasks.glances(to_end)
+        glances = tasks.glances(to_end, self._slot)
         before, self._asked_before = self._asked_before, {}
         for glance in glances:
             keeper = self._keeper(glance.id)
@@ -226,7 +246,7 @@ class Manager:
         """
         self._end_sessions()
         stopped = []
-        rows = {row.id: row for row in tasks.rows_of_interest(still_open.tasks_to_end())}
+        rows = {row.id: row for row in tasks.rows_of_interest(still_open.tasks_to_end(), self._slot)}
         reasons: dict[int, str | None] = {}
         for row in rows.values():
             owner = row.user.id
@@ -243,7 +263,7 @@ class Manager:
 
     def _end_sessions(self) -> None:
         """Ends the sessions of users who may not sign in any more."""
-        for user in sessions.users_with_sessions():
+        for user in sessions.users_with_sessions(self._slot):
             if not self._surroundings.rights.entitlements.may_sign_in(user.address):
                 sessions.end_sessions(user.id)
 
@@ -268,19 +288,24 @@ def _step(glance: tasks.Glance, keeper: Keeper, owes: bool) -> Step:
     return next_step(facts)
 
 
-def _instance_lock(settings: Settings) -> int:
+def _instance_lock(settings: Settings, slot: Slot) -> int:
     """Takes the manager's lock until this process ends; waits for a predecessor that is about to end."""
     deadline = time.monotonic() + _PREDECESSOR_S
-    while (held := hold_lock(settings.run_dir / "manager.lock")) is None:
+    path = settings.manager_file("lock", slot.number if slot.of > 1 else None)
+    while (held := hold_lock(path)) is None:
         if time.monotonic() > deadline:
-            raise BidkeeperError(f"another manager runs in {settings.data_dir}")
+            which = "manager" if slot.of == 1 else f"manager of {slot}"
+            raise BidkeeperError(f"another {which} runs in {settings.data_dir}")
         time.sleep(0.1)
     return held
 
 
-def _free_locks(settings: Settings) -> None:
-    """Frees the task locks: workers die with their manager; one that did not is killed before its task gets another."""
-    for path in task_lock.lock_paths(settings.run_dir):
+def _free_locks(settings: Settings, slot: Slot) -> None:
+    """Frees the locks of the slot's tasks: workers die with their manager; one that did not is killed before its task
+    gets another.
+    """
+    others = set() if slot.of == 1 else {task_lock.lock_path(settings.run_dir, each) for each in tasks.ids_beside(slot)}
+    for path in set(task_lock.lock_paths(settings.run_dir)) - others:
         try:
             task_lock.free(path)
         except task_lock.LockHeld as held:

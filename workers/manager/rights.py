@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -85,11 +85,13 @@ class Rights:
 
     async def fence(self, task_id: int, token: int) -> None:
         """Refuses the task's writes under lower tokens; returns when none of them is on the wire."""
+        await self._fence(lambda client: client.fence(task_id, token))
 
+    async def _fence(self, fence: Callable[[MarketClient], None]) -> None:
         def ask() -> None:
             client = MarketClient(self._settings.gateway_socket, self._fence_s)
             try:
-                client.fence(task_id, token)
+                fence(client)
             finally:
                 client.close()
 
@@ -99,6 +101,13 @@ class Rights:
             raise PeerRefused(ME, "gateway_unavailable", str(error)) from error
         except VenueError as error:
             raise PeerRefused(ME, "start_failed", f"failed to fence: {error}") from error
+
+    async def end_all(self, tokens: Mapping[int, int]) -> None:
+        """Ends all rights of these tasks' workers under this (signer) or lower tokens (gateway), and waits for what is
+        on the wire. Raises PeerRefused when either cannot be told.
+        """
+        await self._ask_signer(lambda: self._signer.withdraw_all(tokens))
+        await self._fence(lambda client: client.fence_all(tokens))
 
     async def take_back(self, task_id: int, token: int) -> None:
         """Takes back the right to place: nothing is signed, sent or on the wire under `token` any more.

@@ -39,10 +39,19 @@ class LifeLine:
         signal.signal(signal.SIGTERM, self._on_term)
         signal.signal(signal.SIGINT, self._on_term)
         signal.signal(signal.SIGIO, self._on_io)
+        self._parent = parent
         end_with_parent(parent)
         # The end of stdin comes as SIGIO. An end before this is seen by read_line.
         fcntl.fcntl(_STDIN, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(_STDIN, fcntl.F_SETFL, fcntl.fcntl(_STDIN, fcntl.F_GETFL) | os.O_ASYNC)
+
+    def die_with_parent(self) -> None:
+        """Has the kernel kill us at once when the one that started us ends.
+
+        Where another machine takes over, nothing of us may go on for a moment longer: not even while we are stopped, or
+        wait within a library that hears no SIGTERM.
+        """
+        end_with_parent(self._parent, signal.SIGKILL)
 
     def read_line(self, timeout_s: float) -> bytes:
         """Reads the first line of stdin. Raises StopAsked at its end, TimeoutError when it does not come."""

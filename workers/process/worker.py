@@ -15,6 +15,7 @@ from core import logs
 from core.logs import mask
 from core.settings import SECRETS, Settings, load
 from models import base
+from models.database import is_postgresql
 from models.tasks import tasks
 from models.tasks.tasks import Outline
 from strategy.fault_codes import FaultCode
@@ -62,6 +63,8 @@ class Worker:
         _confine()
         settings = self._settings or without_secrets(load())
         logs.set_up(f"task-{self._task_id}", settings.log_level)
+        if is_postgresql(settings.database_url):
+            self._life_line.die_with_parent()
         if self._settings is None:  # a forked worker has inherited this
             give_up_network(settings.database_url)
         given = json.loads(self._life_line.read_line(_SECRET_S))

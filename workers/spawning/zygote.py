@@ -173,7 +173,7 @@ def _exit_code(run: Callable[[], int]) -> int:
 def main(argv: Sequence[str], run: Run = worker_main.run_forked) -> None:
     """Lives a whole zygote's life; `run` replaces that of `workers/process/main.py`."""
     link_fd, manager = map(int, argv[:2])
-    end_with_parent(manager)
+    end_with_parent(manager, signal.SIGKILL)  # which ends it even while it is stopped
     # Ctrl-C is for the manager: it ends its workers in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()

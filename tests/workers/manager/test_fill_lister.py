@@ -14,6 +14,7 @@ from models.ledger import orders, to_list
 from models.ledger.fills import Autolist, Wanted, newest
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
+from models.slot import EVERYBODY
 from models.tasks import tasks
 from models.tasks.table import Task
 from strategy.bid_config import BidConfig, dump_bid_config
@@ -39,7 +40,13 @@ class Desk:
         self.world, self.place, self.vault, self.reads = world, HELD, KEYS.vault, 0
         self.fault: str | None = None
         self.lister = FillLister(
-            world.settings, 5.0, world.clock, monotonic=lambda: world.clock.now_ms / 1000, find=self.find, crash=crash
+            world.settings,
+            5.0,
+            world.clock,
+            EVERYBODY,
+            monotonic=lambda: world.clock.now_ms / 1000,
+            find=self.find,
+            crash=crash,
         )
 
     def find(self, order: Order, address: str) -> Found:
@@ -152,7 +159,7 @@ def test_two_managers_make_one_task(world: World) -> None:
     buys(world)
     one, other = Desk(world), Desk(world)
     one.look(), other.look()
-    order = to_list.waiting()[0]
+    order = to_list.waiting(EVERYBODY)[0]
     assert one.look()[0] == "listed"  # type: ignore[index]
     assert to_list.make_task(order, dump_listing_config(MARGIN), is_wanted=True, now_ms=1) is None
     other.look()
@@ -233,7 +240,9 @@ def test_one_that_cannot_be_worked_on_keeps_no_other_waiting(world: World) -> No
             raise OSError("the disk is full")
         return found(order, address)
 
-    desk.lister = FillLister(world.settings, 5.0, world.clock, monotonic=lambda: world.clock.now_ms / 1000, find=broken)
+    desk.lister = FillLister(
+        world.settings, 5.0, world.clock, EVERYBODY, monotonic=lambda: world.clock.now_ms / 1000, find=broken
+    )
     desk.look(times=2)
     assert [row.inscription_id for row in autolists()] == [OTHER]
     assert Order.get_by_id(row["id"] - 49).autolist_state == "waiting"
@@ -265,4 +274,4 @@ def test_only_real_fills_of_a_task_that_wants_it_wait(world: World, config: BidC
     world.later(30, bidder)
     (order,) = orders.open_orders(task)
     orders.fill(order, world.clock(), orders.SoldInto("s", ITEM))
-    assert Order.get().autolist_state is None and to_list.waiting() == []
+    assert Order.get().autolist_state is None and to_list.waiting(EVERYBODY) == []

@@ -14,6 +14,7 @@ import pytest
 from core.errors import PeerRefused
 from models import sessions, users
 from models.ledger import orders
+from models.slot import EVERYBODY
 from models.tasks import tasks
 from models.tasks.table import STOPPED
 from tests.workers.installation import PATIENCE_S, QUICK, Installation, eventually, lives, now_ms, with_timing
@@ -163,7 +164,7 @@ async def test_a_wanted_task_of_a_user_without_plan_is_set_to_stopped(installati
         installation.want(task)
         await eventually(lambda: installation.row(task).desired == "stopped")
         assert installation.row(task).last_error == "plan expired"
-        assert tasks.count_by_observed() == {"stopped": 1}
+        assert tasks.count_by_observed(EVERYBODY) == {"stopped": 1}
 
 
 def with_places(data_dir: Path, most: int, first_rest_s: float = 0.05) -> Installation:

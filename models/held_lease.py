@@ -1,0 +1,163 @@
+"""A lease that this process holds, renewed by a thread of its own; without it, the process does not live on.
+
+The kernel's timer kills the process a second before the lease runs out, and with a manager its workers, so that nobody
+is ever two. It is set by the moment before each renewal is sent, so it never ends later than the database thinks.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from typing import Any, NoReturn
+
+from peewee import InterfaceError, OperationalError
+
+from core.death_timer import DeathTimer, now_s
+from core.errors import BidkeeperError
+from models import leases
+from models.database import DatabaseAway, Postgresql, is_postgresql, opened, place
+from models.leases import Holder, Taken
+
+log = logging.getLogger(__name__)
+
+SPARE_S = 1.0  # from our end to the lease's
+_LOOK_S = 0.5
+_SILENT_S = 60.0  # a program that gives no sign of life for this has its lease run out
+
+
+class NotTheOne(BidkeeperError):
+    """Another program holds the lease, and lives."""
+
+
+class HeldLease:
+    """A lease until `release`. `taken` says how it was found; without that it is one that needs no keeping.
+
+    `is_anothers`: another home had it before.
+    """
+
+    def __init__(
+        self, url: str = "", name: str = "", seconds: int = 0, taken: Taken | None = None, home: str = ""
+    ) -> None:
+        self.taken = taken
+        self.is_anothers = taken is not None and taken.former_home not in ("", home)
+        self._url, self._name, self._seconds = url, name, seconds
+        self._released = threading.Event()
+        self._alive_at = now_s()
+        self._timer: DeathTimer | None = None
+        self._thread: threading.Thread | None = None
+
+    def keep(self, since_s: float) -> HeldLease:
+        """Begins to renew it; `since_s` is the moment before it was taken. Returns itself."""
+        self._timer = DeathTimer()
+        self._timer.arm(since_s + self._seconds - SPARE_S)
+        self._thread = threading.Thread(target=self._renew_always, name="lease", daemon=True)
+        self._thread.start()
+        return self
+
+    def alive(self) -> None:
+        """Says that the program works: the lease of one that hangs is not renewed, so that another one can have it."""
+        self._alive_at = now_s()
+
+    def release(self) -> None:
+        """Gives the lease back, if there is one."""
+        if self._thread is None or self._timer is None:
+            return
+        self._released.set()
+        self._thread.join(self._seconds)
+        self._timer.disarm()
+        self._thread = None
+
+    def _renew_always(self) -> None:
+        database: Any = opened(self._url)
+        rest_s = self._seconds / 4
+        while not self._released.wait(rest_s):
+            if now_s() - self._alive_at > _SILENT_S:
+                log.error("the lease %s is not renewed: this program gives no sign of life", self._name)
+                continue
+            since_s = now_s()
+            try:
+                _connect(database, self._seconds)
+                if not leases.renew(database, self._name, self._token, self._seconds):
+                    _end(f"the lease {self._name} is another program's")
+                assert self._timer is not None
+                self._timer.arm(since_s + self._seconds - SPARE_S)
+                rest_s = self._seconds / 4
+            except (OperationalError, InterfaceError) as error:
+                log.warning("failed to renew the lease %s: %s", self._name, error)
+                database.close()
+                rest_s = _LOOK_S
+        try:
+            _connect(database, self._seconds)
+            leases.give_back(database, self._name, self._token)
+        except (OperationalError, InterfaceError) as error:
+            log.warning("the lease %s runs out by itself: %s", self._name, error)
+        database.close()
+
+    @property
+    def _token(self) -> int:
+        return 0 if self.taken is None else self.taken.token
+
+
+def claim(url: str, name: str, holder: Holder, seconds: int, *, waits: bool, kind: str) -> HeldLease:
+    """Takes the lease `name` on the database at `url`, and keeps it; one that needs no keeping where that is SQLite.
+
+    With `waits` it waits for as long as another home has it; else only to see whether that one lives, and raises
+    NotTheOne (`kind` says what it is in words). Raises DatabaseAway.
+    """
+    if not is_postgresql(url):
+        return HeldLease()
+    database: Any = opened(url)
+    seen_left_ms: int | None = None
+    while True:
+        since_s = now_s()
+        try:
+            _connect(database, seconds)
+            taken = leases.take(database, name, holder, seconds)
+            found = leases.held(name, database)
+        except (OperationalError, InterfaceError) as error:
+            database.close()
+            if not waits:
+                raise DatabaseAway(f"the database {place(url)} cannot be opened: {error}") from None
+            log.error("the database %s cannot be asked for a lease; tries again: %s", place(url), error)
+            time.sleep(seconds / 4)
+            continue
+        if taken is not None:
+            database.close()
+            return HeldLease(url, name, seconds, taken, holder.home).keep(since_s)
+        if found is not None:
+            if seen_left_ms is None and waits:
+                log.info("%s: on %s; this one stands by", name, found.machine)
+            elif seen_left_ms is not None and not waits and found.left_ms > seen_left_ms:
+                database.close()
+                raise NotTheOne(f"another {kind} runs on the database {place(url)}, on {found.machine}")
+            seen_left_ms = found.left_ms
+        time.sleep(_LOOK_S)
+
+
+def _connect(database: Postgresql, seconds: int) -> None:
+    if database.is_closed():
+        database.connect()
+        # Whoever waits longer than the lease lasts does not live to see the answer.
+        for name in ("lock_timeout", "statement_timeout"):
+            database.execute_sql(f"SET {name} = '{1000 * seconds // 3}ms'")
+
+
+def _end(reason: str) -> NoReturn:
+    """Ends this process as the timer would: no worker of it may act any more."""
+    log.error("%s; ends at once", reason)
+    logging.shutdown()
+    while True:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def wait_out(lease: HeldLease, rest_s: float) -> None:
+    """Waits until `rest_s` after the end of another home's lease: what that one has sent may be on its way so long."""
+    if lease.taken is None or not lease.is_anothers:
+        return
+    left_s = rest_s - lease.taken.over_for_ms / 1000
+    if left_s > 0:
+        log.info("waits %.0f s for what the former one has sent", left_s)
+        time.sleep(left_s)

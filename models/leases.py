@@ -1,0 +1,172 @@
+"""Leases: the right to be the one manager of a slot, the one gateway, the one sender of hooks, for some seconds.
+
+A row each, which its holder renews, by the database's clock alone. Whoever finds it run out takes it, with the next
+higher token. An SQLite file is of one machine, where a lock in the data directory says as much: no lease is needed
+there, and there is one slot.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from peewee import SQL, BigIntegerField, CharField
+
+from core.errors import BidkeeperError
+from models import base
+from models.base import Row, database, transaction
+from models.database import Postgresql, Sqlite, is_postgresql
+
+GATEWAY, HOOKS = "gateway", "hooks"
+_NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+
+
+class CannotChangeSlots(BidkeeperError):
+    """A refusal to change the number of slots."""
+
+
+class Lease(Row):
+    """A lease, held until `until_ms` by the database's clock. `address` is where its holder answers other machines."""
+
+    name = CharField(max_length=30, primary_key=True)
+    home = CharField(max_length=100, default="")
+    machine = CharField(max_length=100, default="")
+    address = CharField(max_length=260, default="")
+    token = BigIntegerField(default=0)
+    until_ms = BigIntegerField(default=0)
+
+    class Meta:
+        table_name = "leases"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A program that wants a lease: the place of its files, its machine's name, and where it answers other machines."""
+
+    home: str
+    machine: str
+    address: str = ""
+
+
+class Taken(NamedTuple):
+    """A lease as it was taken: its token, its former home ("" = none), and how long ago that one's ended (ms)."""
+
+    token: int
+    former_home: str
+    over_for_ms: int
+
+
+class Held(NamedTuple):
+    """A lease as others see it: who has it, where, and for how long yet (ms; below 0: nobody has it)."""
+
+    home: str
+    machine: str
+    address: str
+    token: int
+    left_ms: int
+
+
+def slot_name(number: int) -> str:
+    return f"slot {number}"
+
+
+def home_of(run_dir: Path) -> str:
+    """Returns what tells this directory from all others on all machines, for as long as its machine runs.
+
+    Programs there keep one another out by locks, so what its former program held is its next one's at once.
+    """
+    found = run_dir.stat()
+    return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}:{found.st_dev}:{found.st_ino}"
+
+
+def holder_in(run_dir: Path, address: str = "") -> Holder:
+    """Describes a program whose sockets and locks are in this directory."""
+    return Holder(home_of(run_dir), os.uname().nodename, address)
+
+
+def are_used() -> bool:
+    """Tells whether the open database is one that several machines may use."""
+    return not isinstance(database.obj, Sqlite)
+
+
+def slots() -> int:
+    """Returns into how many slots the users are divided, by the open connection."""
+    if not are_used():
+        return 1
+    return Lease.select().where(Lease.name.startswith("slot ")).count() or 1
+
+
+def names_at(url: str) -> list[str]:
+    """Returns the names of all leases of managers and hooks on the database at `url`; none before its first migration.
+
+    Raises DatabaseAway.
+    """
+    if not is_postgresql(url):
+        return []
+    base.connect(url)
+    try:
+        if not Lease.table_exists():
+            return []
+        return [*map(slot_name, range(slots())), HOOKS]
+    finally:
+        base.close()
+
+
+def set_slots(number: int) -> None:
+    """Divides the users into so many slots. Raises CannotChangeSlots, on SQLite and while a manager runs."""
+    if not are_used():
+        if number != 1:
+            raise CannotChangeSlots("several slots need PostgreSQL: an SQLite file is of one machine")
+        return
+    with transaction(durable=True):
+        if slots() == number and Lease.select().exists():
+            return
+        running = Lease.select().where(Lease.name.startswith("slot "), SQL(f"until_ms >= {_NOW}"))
+        if found := running.order_by(Lease.name).first():
+            raise CannotChangeSlots(f"a manager runs on {found.machine} ({found.name}): stop all of them first")
+        Lease.delete().where(Lease.name.startswith("slot ")).execute()
+        Lease.insert_many([{"name": slot_name(each)} for each in range(number)]).execute()
+
+
+def held(name: str, within: Any = None) -> Held | None:
+    """Returns the lease as it is now; None when nobody ever had it. `within`: by this connection, not the open one."""
+    query = f"SELECT home, machine, address, token, until_ms - {_NOW} FROM leases WHERE name = %s AND token > 0"
+    row = (within or database.obj).execute_sql(query, [name]).fetchone()
+    return None if row is None else Held(*row)
+
+
+def take(within: Postgresql, name: str, holder: Holder, seconds: int) -> Taken | None:
+    """Takes the lease for so long, if it has run out, or is this home's; None when another home has it."""
+    with within.atomic():
+        within.execute_sql(
+            "INSERT INTO leases (name, home, machine, address, token, until_ms) VALUES (%s, '', '', '', 0, 0)"
+            " ON CONFLICT (name) DO NOTHING",
+            [name],
+        )
+        former = within.execute_sql(
+            f"SELECT home, until_ms, {_NOW} - until_ms FROM leases WHERE name = %s FOR UPDATE", [name]
+        ).fetchone()
+        row = within.execute_sql(
+            f"UPDATE leases SET home = %s, machine = %s, address = %s, token = token + 1,"
+            f" until_ms = {_NOW} + %s WHERE name = %s AND (until_ms < {_NOW} OR home = %s) RETURNING token",
+            [holder.home, holder.machine, holder.address, 1000 * seconds, name, holder.home],
+        ).fetchone()
+    return None if row is None else Taken(int(row[0]), former[0], int(former[2]))
+
+
+def renew(within: Postgresql, name: str, token: int, seconds: int) -> bool:
+    """Holds the lease for so long from now on; returns False when it is lost."""
+    changed = within.execute_sql(
+        f"UPDATE leases SET until_ms = {_NOW} + %s WHERE name = %s AND token = %s AND until_ms >= {_NOW}",
+        [1000 * seconds, name, token],
+    )
+    return bool(changed.rowcount == 1)
+
+
+def give_back(within: Postgresql, name: str, token: int) -> None:
+    """Ends the lease now, if it is still this one."""
+    within.execute_sql(
+        f"UPDATE leases SET until_ms = LEAST(until_ms, {_NOW} - 1) WHERE name = %s AND token = %s", [name, token]
+    )

@@ -1,0 +1,64 @@
+"""A manager's way to its slot: it waits for the lease, then it ends the rights that the former manager's workers have.
+
+That manager is gone by its lease, but a worker of its may stand still somewhere, with a bid in its hand. Ledger, signer
+and gateway refuse it once they know of a higher token, and not before that anything is started here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from core.errors import BidkeeperError, PeerRefused
+from core.settings import Settings
+from models import leases
+from models.held_lease import HeldLease, claim
+from models.ledger import still_open
+from models.slot import Slot
+from models.tasks import tasks
+from workers.manager.rights import Rights
+
+log = logging.getLogger(__name__)
+
+_AGAIN_S = 1.0
+
+
+def slot_wanted(settings: Settings) -> Slot:
+    """Returns the slot that this manager is to keep, by the open connection. Raises BidkeeperError."""
+    of = leases.slots()
+    if settings.slot is None and of > 1:
+        raise BidkeeperError(f"the users are divided into {of} slots: give --slot, from 0 to {of - 1}")
+    if settings.slot is not None and settings.slot >= of:
+        raise BidkeeperError(f"there is no slot {settings.slot}, but {of}: bidkeeper migrate --slots sets their number")
+    return Slot(settings.slot or 0, of)
+
+
+def hold(settings: Settings, slot: Slot) -> HeldLease:
+    """Takes the slot's lease. Where there are several slots it stands by until it gets it.
+
+    Raises NotTheOne where another one has the only slot, and DatabaseAway.
+    """
+    holder = leases.holder_in(settings.run_dir)
+    name = leases.slot_name(slot.number)
+    waits = settings.slot is not None
+    return claim(settings.database_url, name, holder, settings.lease_seconds, waits=waits, kind="manager")
+
+
+async def end_former_rights(lease: HeldLease, slot: Slot, rights: Rights, asked_to_stop: asyncio.Event) -> None:
+    """Returns once no worker of another machine's manager may place, sign or send; or when this one is to stop."""
+    if not lease.is_anothers:
+        return
+    task_ids = [glance.id for glance in tasks.glances(still_open.tasks_to_end(), slot)]
+    if not task_ids:
+        return
+    tokens = tasks.raise_tokens(task_ids)
+    while not asked_to_stop.is_set():
+        lease.alive()
+        try:
+            await rights.end_all(tokens)
+        except PeerRefused as refusal:
+            log.error("%s: nothing is started before its former workers' rights are ended: %s", slot, refusal.message)
+            await asyncio.sleep(_AGAIN_S)
+        else:
+            log.info("%s: taken over, with %d tasks to look after", slot, len(tokens))
+            return
