@@ -40,7 +40,7 @@ TEST = [
     "types-requests",
 ]
 
-# Only for `make test-ray`: 108 MB of Kubernetes' own schemas, which deploy/kubernetes is held against without a cluster.
+# Only for `make test-ray`: Kubernetes' own schemas, which deploy/kubernetes is held against without a cluster. 108 MB.
 MANIFESTS = ["kubernetes-validate>=1.36,<2"]
 
 # Only for the programs that `make bench` compares with, in an environment of their own.

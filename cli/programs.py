@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
 
 from core.process import PARENT, end_with_parent
-from core.settings import Settings
+from core.settings import MOST_SLOTS, Settings
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds the program's own arguments, besides its settings."""
     if verb == "server":
         parser.add_argument("--index", type=int, default=0, help="which of the server processes this is, from 0")
+    if verb == "manager":
+        parser.add_argument(
+            "--slot",
+            type=int,
+            choices=range(MOST_SLOTS),
+            metavar="N",
+            help="keep the users of this slot alone, from 0; stand by while another manager does",
+        )
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
@@ -38,7 +47,7 @@ def _server(settings: Settings, options: argparse.Namespace) -> None:
 def _manager(settings: Settings, options: argparse.Namespace) -> None:
     from workers.manager.manager import run
 
-    run(settings)
+    run(settings if options.slot is None else replace(settings, slot=options.slot))
 
 
 def _gateway(settings: Settings, options: argparse.Namespace) -> None:

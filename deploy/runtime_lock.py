@@ -1,7 +1,7 @@
 """Prints the part of the locked requirements that is needed to run, without the tools of the tests.
 
-Standard library only: it runs before anything is installed. `python deploy/runtime_lock.py [EXTRA...] > requirements.txt`,
-an extra being `postgres` or `ray`.
+Standard library only: it runs before anything is installed.
+`python deploy/runtime_lock.py [EXTRA...] > requirements.txt`, an extra being `postgres` or `ray`.
 """
 
 from __future__ import annotations

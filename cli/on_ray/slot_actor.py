@@ -1,7 +1,7 @@
 """The actor of one slot: it runs the slot's manager as its child, and the two end together.
 
-Ray starts it again, wherever there is room, when it or its machine is gone. Two of one slot may be there for a while, as
-Ray cannot know what a machine does that it does not reach: the lease in the database is what lets one of them work.
+Ray starts it again, wherever there is room, when it or its machine is gone. Two of one slot may be there for a while,
+as Ray cannot know what a machine does that it does not reach: the lease in the database lets one of them work.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 from core.process import PARENT
 
 _STOP_S = 13.0  # as long as supervisord gives a manager
-# Between the manager's end and ours, or one that ends at once would be started again and again without a pause; also the
-# time in which whoever had it stopped can end us.
+# Between the manager's end and ours: or one that ends at once would be started again and again without a pause. In
+# this time the one who had the manager stopped can end or move us.
 _REST_S = 2.0
 
 

@@ -16,7 +16,10 @@ from tests.deploy.front import DEPLOY
 ROOT = DEPLOY.parent
 PACKAGES = re.search(r"^PACKAGES := (.*)$", (ROOT / "Makefile").read_text(), re.M)
 # What a machine's settings file says of the programs that run there.
-PROGRAMS_HERE = {"BIDKEEPER_SLOTS", *(f"BIDKEEPER_WITH_{name}" for name in "SIMULATOR SERVER GATEWAY SIGNER MANAGER".split())}
+PROGRAMS_HERE = {
+    "BIDKEEPER_SLOTS",
+    *(f"BIDKEEPER_WITH_{name}" for name in "SIMULATOR SERVER GATEWAY SIGNER MANAGER".split()),
+}
 KEPT_APART = {"user", "umask", "directory", "command", "stdout_logfile"}
 
 
