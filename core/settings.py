@@ -322,8 +322,10 @@ OPTIONS = (
     Option("log_level", read.choice("DEBUG", "INFO", "WARNING", "ERROR"), "how much the programs log"),
     Option("spawner", read.choice(*SPAWNERS), "how workers are started: zygote (forked, quick and small) or popen"),
     Option("max_workers", read.whole(1, 100_000), "most tasks that run at once; a start beyond them is 429"),
-    Option("slot", read.whole(0, MOST_SLOTS - 1), "the slot of users that this manager keeps; only with PostgreSQL"),
-    Option("lease_seconds", read.whole(5, 300), "how long a lost manager's, gateway's or hooks' place is kept"),
+    Option(
+        "slot", read.whole(0, MOST_SLOTS - 1), "the slot of users that this manager keeps (docs/several-machines.md)"
+    ),
+    Option("lease_seconds", read.whole(5, 300), "seconds until another one takes the place of a program that is gone"),
     Option("tolerance", read.fraction, "part of its price by which a bid may be off its target before it is replaced"),
     Option(
         "min_age_seconds", read.whole(0, 86_400), "a bid younger than this is not replaced only to follow the market"

@@ -16,10 +16,8 @@ from tests.deploy.front import DEPLOY
 ROOT = DEPLOY.parent
 PACKAGES = re.search(r"^PACKAGES := (.*)$", (ROOT / "Makefile").read_text(), re.M)
 # What a machine's settings file says of the programs that run there.
-PROGRAMS_HERE = {
-    "BIDKEEPER_SLOTS",
-    *(f"BIDKEEPER_WITH_{name}" for name in "SIMULATOR SERVER GATEWAY SIGNER MANAGER".split()),
-}
+_WITH = ("SIMULATOR", "SERVER", "GATEWAY", "SIGNER", "MANAGER")
+PROGRAMS_HERE = {"BIDKEEPER_SLOTS", *(f"BIDKEEPER_WITH_{name}" for name in _WITH)}
 KEPT_APART = {"user", "umask", "directory", "command", "stdout_logfile"}
 
 
@@ -53,7 +51,7 @@ def test_the_service_knows_only_settings_that_there_are() -> None:
 
 def test_an_installation_runs_all_programs_unless_told_otherwise() -> None:
     unit = (DEPLOY / "bidkeeper.service").read_text()
-    given = dict(re.findall(r"(BIDKEEPER_\w+)=(\w+)", "".join(re.findall(r"^Environment=.*", unit, re.M))))
+    given = dict(re.findall(r"(BIDKEEPER_\w+)=(\w+)", "\n".join(re.findall(r"^Environment=.*", unit, re.M))))
     assert given.keys() == PROGRAMS_HERE - {"BIDKEEPER_WITH_SIMULATOR"}
     assert given.pop("BIDKEEPER_SLOTS") == "0"
     assert set(given.values()) == {"true"}

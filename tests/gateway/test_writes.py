@@ -164,6 +164,30 @@ def test_a_fence_waits_for_what_is_on_the_wire(bench: Bench) -> None:
         fence.result(10)
 
 
+def test_many_tasks_are_fenced_at_once_and_all_of_their_writes_waited_for(bench: Bench) -> None:
+    bench.client().fence_all({})
+    bench.venue.closed_gates.add(PLACE)
+    with ThreadPoolExecutor(2) as askers:
+        place = askers.submit(_place, bench, token=1)
+        eventually(lambda: len(bench.venue.of(PLACE)) == 1)
+        fence = askers.submit(bench.client().fence_all, {1: 2, 2: 9})
+        eventually(lambda: bench.gateway.fences._least.get(2) == 9)
+        assert not fence.done()
+        bench.venue.closed_gates.clear()
+        place.result(10)
+        fence.result(10)
+    for task, token in ((1, 1), (2, 8)):
+        with pytest.raises(Refused, match="fenced"):
+            _place(bench, task=task, token=token)
+    _place(bench, task=2, token=9)
+
+
+@pytest.mark.parametrize("tokens", [None, {"1": 2}, [1, 2], [[1]], [[1, -2]], [[1, True]], [["1", 2]]])
+def test_misshapen_fences_are_refused(tokens: object, bench: Bench) -> None:
+    with pytest.raises(Refused, match=r"tokens|task|token"):
+        bench.client()._ask({"verb": "fence_all", "args": {"tokens": tokens}}, lambda answer: None, write=False)
+
+
 def test_a_fence_waits_for_a_place_whose_asker_is_gone(bench: Bench) -> None:
     bench.venue.closed_gates.add(PLACE)
     leaver = bench.client()

@@ -85,6 +85,19 @@ def test_after_revoke_place_only_cancels_go_on_and_after_withdraw_nothing(bench:
     assert signed["signature"]
 
 
+def test_many_tasks_grants_are_withdrawn_at_once_or_none_of_them(bench: Bench) -> None:
+    first, second = bench.grant(), bench.grant(task=18)
+    assert bench.ask("withdraw_all", tokens=[]) == {}
+    assert tag_of(bench.ask, "withdraw_all", tokens=[[17, 6], [18, 2**62]]) == "token-jump"
+    assert bench.sign_bid(first)
+    bench.ask("withdraw_all", tokens=[[17, 6], [18, 6]])
+    bench.restart()
+    assert tag_of(bench.sign_challenge, first) == "grant-live"
+    assert tag_of(bench.sign_challenge, second, task=18) == "grant-live"
+    assert tag_of(bench.grant, token=6) == "stale-token"
+    assert bench.sign_bid(bench.grant(token=7), token=7, intent=intent(2))
+
+
 def test_a_grant_gives_its_user_keys_and_a_secret_that_nobody_guesses(bench: Bench) -> None:
     secret = bench.grant(user=OTHER_USER)
     assert len(bytes.fromhex(secret)) == 32

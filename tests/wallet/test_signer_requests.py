@@ -83,6 +83,21 @@ def test_misshapen_ends_are_refused(op: str, arguments: dict[str, Any], bench: B
     assert tag_of(bench.ask, op, **arguments) == "bad-request"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"tokens": {"17": 5}},
+        {"tokens": [17, 5]},
+        {"tokens": [[17]]},
+        {"tokens": [[17, 0]]},
+        {"tokens": [["17", 5]]},
+    ],
+)
+def test_misshapen_ends_of_many_are_refused(arguments: dict[str, Any], bench: Bench) -> None:
+    assert tag_of(bench.ask, "withdraw_all", **arguments) == "bad-request"
+
+
 @pytest.mark.parametrize("value", [None, [], "text", 1])
 def test_a_grant_or_bid_that_is_no_object_is_refused(value: Any, bench: Bench) -> None:
     assert tag_of(bench.ask, "grant", grant=value) == "bad-request"

@@ -1,0 +1,142 @@
+"""A slot's way from one machine's manager to another's: in time, never two, the former one's rights ended first.
+
+The machines are two data directories on one database, with one signer and one gateway. (`make test-postgresql`)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models import base, leases, users
+from models.tasks import tasks
+from tests import postgresql
+from tests.workers.installation import ROOT, Installation, eventually, lives, now_ms
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql"),
+]
+LEASE_S = 5
+
+
+@contextmanager
+def manager(installation: Installation, home: Path, slot: int | None = None) -> Iterator[subprocess.Popen[str]]:
+    """Runs a manager of this slot with its files in `home`; ends it, and all that it started, afterwards."""
+    home.mkdir(exist_ok=True)
+    environment = installation.environment | {
+        "BIDKEEPER_DATA_DIR": str(home),
+        "BIDKEEPER_SIGNER_RUN_DIR": str(installation.settings.run_dir),
+        "BIDKEEPER_GATEWAY_RUN_DIR": str(installation.settings.run_dir),
+        "BIDKEEPER_LEASE_SECONDS": str(LEASE_S),
+        "BIDKEEPER_SLOT": "" if slot is None else str(slot),
+    }
+    command = [sys.executable, "-m", "tests.workers.run_manager"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def family(pid: int) -> list[int]:
+    """Returns the process and all that descend from it."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(each for child in children for each in family(int(child)))]
+
+
+def wanted_tasks(installation: Installation, count: int) -> list[int]:
+    """Makes tasks that are to run, of users in turn."""
+    made = []
+    for number in range(count):
+        installation.user = users.find_or_create(f"bc1q{number}", dict(installation.settings.plans), now_ms())
+        made.append(installation.task(f"cats-{number}"))
+        installation.want(made[-1])
+    return made
+
+
+def acted_in(home: Path) -> list[int]:
+    path = home / "acts"
+    return [int(line.split()[0]) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+async def all_act(home: Path, task_ids: list[int]) -> None:
+    await eventually(lambda: set(task_ids) <= set(acted_in(home)), f"that all tasks act in {home.name}")
+
+
+async def test_without_slots_a_second_machines_manager_refuses_to_start(
+    installation: Installation, tmp_path: Path
+) -> None:
+    [task] = wanted_tasks(installation, 1)
+    async with installation.peers():
+        with manager(installation, tmp_path / "a"):
+            await all_act(tmp_path / "a", [task])
+            with manager(installation, tmp_path / "b") as second:
+                _, said = second.communicate(timeout=60)
+            assert second.returncode == 1
+            assert "another manager runs on the database postgresql://" in said and os.uname().nodename in said
+            assert installation.row(task).observed == "running"
+
+
+@pytest.mark.parametrize("end", ["killed", "stopped", "asked to end"])
+async def test_another_machines_manager_takes_a_slot_over(installation: Installation, tmp_path: Path, end: str) -> None:
+    leases.set_slots(2)
+    mine = wanted_tasks(installation, 4)
+    of_slot = [task for task in mine if installation.row(task).user_id % 2 == 1]
+    a, b = tmp_path / "a", tmp_path / "b"
+    async with installation.peers():
+        with ExitStack() as second, manager(installation, a, 1) as first:
+            await all_act(a, of_slot)
+            second.enter_context(manager(installation, b, 1))
+            assert not acted_in(b) and set(acted_in(a)) == set(of_slot), "another slot's tasks are nobody's here"
+            tokens = {task: tasks.least_token(task) for task in of_slot}
+            former = family(first.pid)
+            assert len(former) >= 2 + len(of_slot)
+            asked_before = len(installation.signer.asked)
+            began = time.monotonic()
+            if end == "asked to end":
+                first.send_signal(signal.SIGTERM)
+            else:
+                for pid in former:
+                    os.kill(pid, signal.SIGKILL if end == "killed" else signal.SIGSTOP)
+            await all_act(b, of_slot)
+            took_s = time.monotonic() - began
+            assert not any(lives(pid) for pid in former), "the former ones still live, though stopped"
+            assert took_s < 60
+            assert all(tasks.least_token(task) >= tokens[task] + 2 for task in of_slot)
+            asked: list[dict[str, Any]] = installation.signer.asked[asked_before:]
+            ops = [each["op"] for each in asked if each["op"] in ("withdraw_all", "grant")]
+            assert ops == ["withdraw_all", *["grant"] * len(of_slot)], "rights are ended before any is given"
+            fences = [each for each in installation.gateway.asked if each["verb"] == "fence_all"]
+            assert {task for task, _ in fences[-1]["args"]["tokens"]} == set(of_slot)
+
+
+async def test_nothing_is_started_before_the_former_workers_rights_are_ended(
+    installation: Installation, tmp_path: Path
+) -> None:
+    leases.set_slots(2)
+    task = next(task for task in wanted_tasks(installation, 2) if installation.row(task).user_id % 2 == 1)
+    former = leases.take(base.database.obj, "slot 1", leases.Holder("elsewhere", "another"), LEASE_S)
+    assert former is not None
+    leases.give_back(base.database.obj, "slot 1", former.token)
+    async with installation.peers():
+        installation.signer.refusal = "locked"
+        with manager(installation, tmp_path / "b", 1) as second:
+            await eventually(lambda: "withdraw_all" in installation.signer.ops())
+            await asyncio.sleep(1.5)
+            assert set(installation.signer.ops()) == {"withdraw_all"} and not acted_in(tmp_path / "b")
+            installation.signer.refusal = None
+            await all_act(tmp_path / "b", [task])
+            second.kill()
+            _, said = second.communicate(timeout=60)
+        assert "nothing is started before its former workers' rights are ended" in said
