@@ -102,6 +102,7 @@ class Installation:
             "BIDKEEPER_COMMAND": f"{sys.executable} -m cli.main",
             "BIDKEEPER_WITH_SIMULATOR": "true" if settings.market == "simulator" else "false",
             "BIDKEEPER_SERVER_PROCESSES": str(settings.server_processes),
+            "BIDKEEPER_WITH_RELAY": "false",
             "BIDKEEPER_WITH_SERVER": "true",
             "BIDKEEPER_WITH_GATEWAY": "true",
             "BIDKEEPER_WITH_SIGNER": "true",

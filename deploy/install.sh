@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# Installs Bidkeeper from this checkout as a service with three users, or brings an installed one to this version.
+# Installs Bidkeeper from this checkout as a service with users of its own, or brings an installed one to this version.
 # As root: deploy/install.sh [users] [directories] [program] [settings] [service]; without words all of them, in this
 # order. Each may be done again at any time; settings that are there are kept.
 #
 # BIDKEEPER_INSTALL_EXTRAS="postgres ray" installs the driver of PostgreSQL, or Ray, too: name them at every update.
 #
 # For images and tests: BIDKEEPER_INSTALL_ROOT is put before every path, BIDKEEPER_INSTALL_OWNERS ("REST GATEWAY SIGNER
-# GROUP", names or numbers) replaces the owners of directories, PYTHON names the interpreter.
+# GROUP RELAY", names or numbers) replaces the owners of directories, PYTHON names the interpreter.
 set -euo pipefail
 umask 022
 
 checkout="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 root="${BIDKEEPER_INSTALL_ROOT:-}"
-read -r rest gateway signer group <<<"${BIDKEEPER_INSTALL_OWNERS:-bidkeeper bidkeeper-gateway bidkeeper-signer bidkeeper}"
+owners="bidkeeper bidkeeper-gateway bidkeeper-signer bidkeeper bidkeeper-relay"
+read -r rest gateway signer group relay <<<"${BIDKEEPER_INSTALL_OWNERS:-$owners}"
 opt="$root/opt/bidkeeper"
 sources=(cli core gateway hooks markets models server simulator strategy wallet workers deploy docs web
   setup.py pyproject.toml requirements.lock requirements-postgresql.lock requirements-ray.lock supervisord.conf README.md
@@ -21,7 +22,7 @@ read -r -a extras <<<"${BIDKEEPER_INSTALL_EXTRAS:-}"
 
 users() {
   getent group bidkeeper >/dev/null || groupadd --system bidkeeper
-  for name in bidkeeper bidkeeper-gateway bidkeeper-signer; do
+  for name in bidkeeper bidkeeper-gateway bidkeeper-signer bidkeeper-relay; do
     getent passwd "$name" >/dev/null ||
       useradd --system --gid bidkeeper --home-dir "/var/lib/$name" --no-create-home --shell /usr/sbin/nologin "$name"
   done
@@ -41,6 +42,7 @@ directories() {
   directory 0750 "$rest" /var/lib/bidkeeper/logs
   directory 0750 "$gateway" /var/lib/bidkeeper-gateway
   directory 0750 "$gateway" /var/lib/bidkeeper-gateway/run
+  directory 0710 "$relay" /var/lib/bidkeeper-relay
   # The signer's own directory is root's: nobody can replace its contents, not even the signer.
   directory 0750 root /var/lib/bidkeeper-signer
   directory 0750 "$signer" /var/lib/bidkeeper-signer/run

@@ -1,10 +1,11 @@
-# Bidkeeper's managers, gateways and servers on Nomad 1.8 or newer; docs/several-machines.md has the steps. Never run by us.
-# The signer is on a machine of its own, outside of Nomad: whoever may submit jobs could read its keys.
+# Bidkeeper's managers and gateways on Nomad 1.8 or newer; docs/several-machines.md has the steps. Never run by us.
+# The signer is on a machine of its own, outside of Nomad: whoever may submit jobs could read its keys. Servers and hooks are on
+# machines of their own, too, since the addresses of hooks' receivers are files.
 #   nomad job run -var image=registry.example/bidkeeper:0.1.0 deploy/nomad/bidkeeper.nomad.hcl
 
 variable "image" {
   type        = string
-  description = "made by docker build -f deploy/Dockerfile --build-arg EXTRAS=postgres"
+  description = "docker build -f deploy/Dockerfile --build-arg EXTRAS=postgres --build-arg RELAY=true"
 }
 
 variable "slots" {
@@ -16,41 +17,41 @@ variable "slots" {
 variable "secrets" {
   type        = string
   default     = "/etc/bidkeeper/secrets"
-  description = "on each client, user 10001's, mode 0700: database-url, satflow.key, ca.pem, cert.pem, key.pem, each 0600"
+  description = "on each client, user 10001's, 0700: database-url, satflow.key, ca.pem, cert.pem, key.pem, 0600"
 }
 
-variable "settings" {
-  type = map(string)
-  default = {
-    BIDKEEPER_PUBLIC_NAME          = "bidkeeper.example"
-    BIDKEEPER_WHITELIST            = ""
-    BIDKEEPER_MARKET               = "satflow"
-    BIDKEEPER_SATFLOW_API_KEY_FILE = "/secrets/satflow.key"
-    BIDKEEPER_MEMPOOL_URL          = "https://mempool.space"
-    BIDKEEPER_ORD_URL              = "http://ord.example:8080"
-    BIDKEEPER_DATABASE_URL_FILE    = "/secrets/database-url"
-    BIDKEEPER_DATA_DIR             = "/data"
-    BIDKEEPER_TLS_DIR              = "/secrets"
-    # The clients of the meta bidkeeper_gateway: their addresses stay.
-    BIDKEEPER_GATEWAY_HOSTS = "10.0.0.11:9701,10.0.0.12:9701"
-    BIDKEEPER_FACTS_HOSTS   = "10.0.0.11:9702,10.0.0.12:9702"
-    BIDKEEPER_SIGNER_HOST   = "10.0.0.9:9703"
-  }
+locals {
+  # Bidkeeper's settings, the same for every task. The data directory is the allocation's, which its tasks share; gateways are
+  # on the clients with the meta bidkeeper_gateway = "true".
+  settings = <<-END
+    BIDKEEPER_PUBLIC_NAME=bidkeeper.example
+    BIDKEEPER_WHITELIST=
+    BIDKEEPER_MARKET=satflow
+    BIDKEEPER_SATFLOW_API_KEY_FILE=/secrets/satflow.key
+    BIDKEEPER_MEMPOOL_URL=https://mempool.space
+    BIDKEEPER_ORD_URL=http://ord.example:8080
+    BIDKEEPER_DATABASE_URL_FILE=/secrets/database-url
+    BIDKEEPER_DATA_DIR=/alloc/data
+    BIDKEEPER_TLS_DIR=/secrets
+    BIDKEEPER_GATEWAY_HOSTS=10.0.0.11:9701,10.0.0.12:9701
+    BIDKEEPER_FACTS_HOSTS=10.0.0.11:9702,10.0.0.12:9702
+    BIDKEEPER_SIGNER_HOST=10.0.0.9:9703
+  END
 }
 
 job "bidkeeper" {
   datacenters = ["*"]
   type        = "service"
 
-  # A manager for each slot, whose number is the allocation's.
+  # A client that does not answer: its programs are started elsewhere at once. The leases keep that safe.
   group "managers" {
+    # A manager for each slot, whose number is the allocation's.
     count = var.slots
 
     spread {
       attribute = "${node.unique.id}"
     }
 
-    # A client that does not answer: its managers are started elsewhere at once. The leases keep that safe.
     disconnect {
       lost_after = "5s"
       replace    = true
@@ -70,12 +71,40 @@ job "bidkeeper" {
       unlimited      = true
     }
 
-    network {
-      mode = "host"
-    }
+    # Takes requests to the gateway, facts and the signer, over TLS, from sockets in /alloc/data/relay.
+    task "relay" {
+      driver = "docker"
+      user   = "10001"
 
-    ephemeral_disk {
-      size = 1000
+      lifecycle {
+        hook    = "prestart"
+        sidecar = true
+      }
+
+      config {
+        image           = var.image
+        args            = ["relay"]
+        network_mode    = "host"
+        readonly_rootfs = true
+        cap_drop        = ["all"]
+        security_opt    = ["no-new-privileges"]
+        volumes         = ["${var.secrets}:/secrets:ro"]
+        mount {
+          type   = "tmpfs"
+          target = "/tmp"
+        }
+      }
+
+      template {
+        data        = local.settings
+        destination = "local/settings.env"
+        env         = true
+      }
+
+      resources {
+        cpu    = 100
+        memory = 128
+      }
     }
 
     task "manager" {
@@ -95,26 +124,116 @@ job "bidkeeper" {
         volumes         = ["${var.secrets}:/secrets:ro"]
         mount {
           type   = "tmpfs"
-          target = "/data"
-          tmpfs_options {
-            mode = 448 # 0700
-            size = 1000000000
-          }
+          target = "/tmp"
         }
+      }
+
+      template {
+        data        = local.settings
+        destination = "local/settings.env"
+        env         = true
+      }
+
+      env {
+        BIDKEEPER_MANAGER_LISTEN = "${attr.unique.network.ip-address}:9704"
+      }
+
+      resources {
+        cpu        = 500
+        memory     = 512
+        memory_max = 2048
+      }
+    }
+  }
+
+  # Two gateways, of which one has the lease and talks to the marketplaces; the other one waits for it.
+  group "gateways" {
+    count = 2
+
+    constraint {
+      attribute = "${meta.bidkeeper_gateway}"
+      value     = "true"
+    }
+
+    constraint {
+      operator = "distinct_hosts"
+      value    = "true"
+    }
+
+    restart {
+      attempts = 3
+      interval = "1m"
+      delay    = "2s"
+      mode     = "delay"
+    }
+
+    task "gateway" {
+      driver       = "docker"
+      user         = "10001"
+      kill_timeout = "10s"
+
+      config {
+        image           = var.image
+        args            = ["gateway"]
+        network_mode    = "host"
+        init            = true # for the reason above
+        readonly_rootfs = true
+        cap_drop        = ["all"]
+        security_opt    = ["no-new-privileges"]
+        volumes         = ["${var.secrets}:/secrets:ro"]
         mount {
           type   = "tmpfs"
           target = "/tmp"
         }
       }
 
-      env = merge(var.settings, {
-        BIDKEEPER_MANAGER_LISTEN = "${attr.unique.network.ip-address}:9704"
-      })
+      template {
+        data        = local.settings
+        destination = "local/settings.env"
+        env         = true
+      }
+
+      env {
+        BIDKEEPER_GATEWAY_LISTEN = "${attr.unique.network.ip-address}:9701"
+      }
 
       resources {
-        cpu        = 500
-        memory     = 512
-        memory_max = 2048
+        cpu    = 500
+        memory = 512
+      }
+    }
+
+    task "facts" {
+      driver = "docker"
+      user   = "10001"
+
+      config {
+        image           = var.image
+        args            = ["facts"]
+        network_mode    = "host"
+        readonly_rootfs = true
+        cap_drop        = ["all"]
+        security_opt    = ["no-new-privileges"]
+        volumes         = ["${var.secrets}:/secrets:ro"]
+        mount {
+          type   = "tmpfs"
+          target = "/tmp"
+        }
+      }
+
+      template {
+        data        = local.settings
+        destination = "local/settings.env"
+        env         = true
+      }
+
+      env {
+        BIDKEEPER_FACTS_LISTEN = "${attr.unique.network.ip-address}:9702"
+      }
+
+      resources {
+        cpu    = 200
+        memory = 256
       }
     }
   }
