@@ -5,7 +5,7 @@ from __future__ import annotations
 from core import local
 from core.errors import PeerError
 from core.settings import Settings
-from models.manager_places import places, socket_at
+from models.manager_places import address_at, places
 
 _PATIENCE_S = 60.0
 
@@ -17,7 +17,7 @@ def enforce(settings: Settings) -> None:
     """
     try:
         answers = [
-            local.ask(socket_at(place), "manager", {"op": "entitlements"}, timeout=_PATIENCE_S)
+            local.ask(address_at(settings, place), "manager", {"op": "entitlements"}, timeout=_PATIENCE_S)
             for place in places(settings)
         ]
     except PeerError as error:

@@ -20,6 +20,7 @@ VERBS = {
     "gateway": ("cli.programs", "one program: the way to the marketplaces"),
     "facts": ("cli.programs", "one program: what the signer asks about outputs and inscriptions"),
     "signer": ("cli.programs", "one program: keys and the policy on what may be signed"),
+    "relay": ("cli.relay", "one program: the way to programs on other hosts, an nginx"),
     "hooks": ("cli.programs", "one program: sends what users want to be told to where they want it"),
     "simulator": ("cli.programs", "one program: the practice marketplace"),
     "ray": ("cli.on_ray.on_ray", "the managers of several machines, kept running by a Ray cluster"),

@@ -62,7 +62,7 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
         with base.reading(settings.database_url):
             return tasks.least_token(task_id)
 
-    holder = leases.holder_in(settings.gateway_socket.parent)
+    holder = leases.holder_in(settings.own_gateway_socket.parent)
     lease = claim(settings.database_url, leases.GATEWAY, holder, settings.lease_seconds, waits=True, kind="gateway")
     wait_out(lease, AFTERMATH_S)
     run(settings, least_token, alive=lease.alive)
@@ -87,7 +87,7 @@ def _signer(settings: Settings, options: argparse.Namespace) -> None:
 
     run(
         settings.signer_files,
-        settings.signer_socket,
+        settings.own_signer_socket,
         market=settings.market,
         ceilings=ceilings_of(settings),
         facts_socket=settings.facts_socket,

@@ -1,6 +1,7 @@
-"""One JSON line each way over a Unix socket, by which processes of one installation ask manager and signer.
+"""One JSON line each way, by which processes of one installation ask manager and signer.
 
-The asking side; the answering side is `core/local_server.py`, apart so that a worker never imports asyncio.
+Over a Unix socket, or over TLS at a `core.tls.FarAddress`. The asking side; the answering side is
+`core/local_server.py`, apart so that a worker never imports asyncio.
 """
 
 from __future__ import annotations
@@ -9,13 +10,23 @@ import json
 import os
 import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from core.errors import PeerRefused, PeerUnavailable
 
 MAX_LINE = 1 << 20
 # The kernel's sun_path holds 108 bytes with its final NUL.
 MAX_SOCKET_PATH = 107
+
+
+class Far(Protocol):
+    """An address on another host; its text is what people call it."""
+
+    def connect(self, timeout: float) -> socket.socket:
+        """Opens a connection, each of whose steps takes at most `timeout` seconds. Raises OSError."""
+
+
+Address = Path | Far
 
 
 def socket_path_problem(path: Path) -> str | None:
@@ -28,22 +39,34 @@ def socket_path_problem(path: Path) -> str | None:
     return None
 
 
-def ask(path: Path, peer: str, request: dict[str, Any], *, timeout: float) -> dict[str, Any]:
-    """Sends one request and returns the answer's `ok` object.
+def ask(address: Address, peer: str, request: dict[str, Any], *, timeout: float) -> dict[str, Any]:
+    """Sends one request to the `peer` at `address` and returns the answer's `ok` object.
 
     `timeout` (seconds) bounds each step of the exchange. Raises PeerUnavailable when the peer cannot be reached
     or its answer is lost or unreadable, PeerRefused when it says no.
     """
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(timeout)
-            connection.connect(os.fspath(path))
+        with _connected(address, timeout) as connection:
             connection.sendall(json.dumps(request).encode() + b"\n")
             with connection.makefile("rb") as answers:
                 line = answers.readline(MAX_LINE)
     except OSError as error:
-        raise PeerUnavailable(peer, f"cannot be asked over {path.name}: {error.strerror or error}") from error
+        where = f"over {address.name}" if isinstance(address, Path) else f"at {address}"
+        raise PeerUnavailable(peer, f"cannot be asked {where}: {error.strerror or error}") from error
     return _answer(peer, line)
+
+
+def _connected(address: Address, timeout: float) -> socket.socket:
+    if not isinstance(address, Path):
+        return address.connect(timeout)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(timeout)
+        connection.connect(os.fspath(address))
+    except OSError:
+        connection.close()
+        raise
+    return connection
 
 
 def _answer(peer: str, line: bytes) -> dict[str, Any]:

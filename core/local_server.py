@@ -1,4 +1,4 @@
-"""The answering side of `core/local.py`: one JSON line each way over a Unix socket."""
+"""The answering side of `core/local.py`: one JSON line each way, over a Unix socket or over TLS."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ import os
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
+from ssl import SSLContext
 from typing import Any
 
-from core.errors import PeerRefused
+from core import tls
+from core.errors import BidkeeperError, PeerRefused
 from core.local import MAX_LINE
+from core.setting_values import HostPort
 
 log = logging.getLogger(__name__)
 
@@ -59,24 +63,59 @@ async def serve(path: Path, handle: Handle, *, allowed_uids: frozenset[int] | No
     """
     allowed = allowed_uids or frozenset({os.getuid()})
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            peer = writer.get_extra_info("socket")
-            if peer_uid(peer._sock if hasattr(peer, "_sock") else peer) not in allowed:
-                log.warning("refused a connection of another user at %s", path.name)
-                return
-            while line := await reader.readline():
-                writer.write(json.dumps(await _answer(handle, line)).encode() + b"\n")
-                await writer.drain()
-        except (ConnectionError, ValueError, asyncio.CancelledError):
-            # Cancelled means that this process is ending; re-raising would only fill the log (Python 3.11).
-            log.debug("connection at %s ended early", path.name)
-        finally:
-            writer.close()
-            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
-                await writer.wait_closed()
+    def may_ask(writer: asyncio.StreamWriter) -> bool:
+        peer = writer.get_extra_info("socket")
+        return peer_uid(peer._sock if hasattr(peer, "_sock") else peer) in allowed
 
+    connected = partial(_converse, handle, path.name, may_ask)
     return await asyncio.start_unix_server(connected, sock=bind(path, allowed), limit=MAX_LINE)
+
+
+async def serve_far(
+    at: HostPort, handle: Handle, *, context: SSLContext, roles: frozenset[str] = frozenset({tls.TRADER})
+) -> asyncio.Server:
+    """Answers as `serve` does, but other hosts, over TLS (`core.tls.server_context`) at `at`.
+
+    Connections whose certificates are of other `roles` are closed unread. Raises BidkeeperError when the address cannot
+    be used.
+    """
+
+    def may_ask(writer: asyncio.StreamWriter) -> bool:
+        return tls.role_of(writer.get_extra_info("peercert")) in roles
+
+    connected = partial(_converse, handle, str(at), may_ask)
+    try:
+        server = await asyncio.start_server(
+            connected, at.host, at.port, ssl=context, ssl_handshake_timeout=tls.HANDSHAKE_S, limit=MAX_LINE
+        )
+    except OSError as error:
+        raise BidkeeperError(f"failed to listen at {at}: {error.strerror or error}") from error
+    for listener in server.sockets:
+        tls.keep_alive(listener._sock)  # type: ignore[attr-defined]
+    return server
+
+
+async def _converse(
+    handle: Handle,
+    where: str,
+    may_ask: Callable[[asyncio.StreamWriter], bool],
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+) -> None:
+    try:
+        if not may_ask(writer):
+            log.warning("refused a connection of another user or role at %s", where)
+            return
+        while line := await reader.readline():
+            writer.write(json.dumps(await _answer(handle, line)).encode() + b"\n")
+            await writer.drain()
+    except (OSError, ValueError, asyncio.CancelledError):
+        # Cancelled means that this process is ending; re-raising would only fill the log (Python 3.11).
+        log.debug("connection at %s ended early", where)
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError, asyncio.CancelledError):
+            await writer.wait_closed()
 
 
 async def _answer(handle: Handle, line: bytes) -> dict[str, Any]:

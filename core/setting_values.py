@@ -6,10 +6,36 @@ import ipaddress
 import pwd
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting: its field in Settings, the reader of its text, and one line of help."""
+
+    name: str
+    read: Callable[[str], Any]
+    help: str
+
+    @property
+    def variable(self) -> str:
+        return f"BIDKEEPER_{self.name.upper()}"
+
+
+class HostPort(NamedTuple):
+    """A program's address in the network."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """Writes HOST:PORT, with an IPv6 address in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def text(value: str) -> str:
@@ -92,6 +118,19 @@ def networks(value: str) -> tuple[Network, ...]:
             raise ValueError(f"must not be every address ({part})")
         found.append(network)
     return tuple(found)
+
+
+def host_port(value: str) -> HostPort:
+    """Reads HOST:PORT; an IPv6 address stands in brackets."""
+    found = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})", value.strip())
+    if found is None or not 1 <= int(found[3]) <= 65535:
+        raise ValueError(f"must be HOST:PORT, an IPv6 address in brackets, not {value!r}")
+    return HostPort(found[1] or found[2], int(found[3]))
+
+
+def host_ports(value: str) -> tuple[HostPort, ...]:
+    """Reads HOST:PORT, comma-separated."""
+    return tuple(host_port(part) for part in filter(None, map(str.strip, value.split(","))))
 
 
 def co_signers(value: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 
 from core import setting_values as read
 from core.errors import SettingsError
-from core.local import socket_path_problem
+from core.layout import DIRECTORIES, HOST_OPTIONS, Layout, layout_problems
 from core.setting_texts import add_database, add_secrets, read_table, read_texts
-from core.setting_values import is_loopback
+from core.setting_values import Option, is_loopback
 from core.subscription_plans import DEFAULT_PLANS, SubscriptionPlan, read_plans
 
 PLAY_MARKET = "simulator"
@@ -30,30 +30,15 @@ VENUES = (*DIALECTS, *_PLAY_VENUES)  # every name of a venue, here or elsewhere
 _MONTHLY_CALLS = {"satflow": 100_000, "unisat": 60_000}  # Satflow's partners' keys, UniSat's free plan
 MOST_SLOTS = 100
 SPAWNERS = ("zygote", "popen")
-OPERATORS_SOCKET = "ops.sock"  # in the signer's own directory, which nobody else may enter
 MOST_SELLER_FEE_PPM = 100_000  # a tenth of the price
 # The practice market keeps of a sale, in the dialects whose documents say that the venue does.
 _PRACTICE_SELLER_FEES_PPM = {"ordnet": 10_000}
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """One setting: its field in Settings, the reader of its text, and one line of help."""
-
-    name: str
-    read: Callable[[str], Any]
-    help: str
-
-    @property
-    def variable(self) -> str:
-        return f"BIDKEEPER_{self.name.upper()}"
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Layout):
     """The settings of this installation. Times are seconds, money is sats."""
 
-    data_dir: Path = Path("data")
     host: str = "127.0.0.1"
     port: int = 8888
     server_processes: int = 1
@@ -93,10 +78,7 @@ class Settings:
     smtp_password_file: Path | None = None
     mail_from: str = ""
     keystore_passphrase_file: Path | None = None
-    signer_dir: Path | None = None
-    signer_run_dir: Path | None = None
     signer_clients: frozenset[int] = frozenset()
-    gateway_run_dir: Path | None = None
     gateway_clients: frozenset[int] = frozenset()
     facts_clients: frozenset[int] = frozenset()
     challenge_seconds: int = 300
@@ -114,49 +96,6 @@ class Settings:
     min_listing_sats: int = 0
     max_withdrawal_sats_per_day: int = 0
     plans: Mapping[str, SubscriptionPlan] = field(default_factory=lambda: dict(DEFAULT_PLANS))
-
-    @property
-    def run_dir(self) -> Path:
-        return self.data_dir / "run"
-
-    @property
-    def log_dir(self) -> Path:
-        return self.data_dir / "logs"
-
-    @property
-    def manager_socket(self) -> Path:
-        return self.manager_file("sock", None)
-
-    def manager_file(self, kind: str, slot: int | None) -> Path:
-        """Returns the socket or the lock of the manager of one slot, or of the only manager (None)."""
-        return self.run_dir / (f"manager.{kind}" if slot is None else f"manager-{slot}.{kind}")
-
-    @property
-    def gateway_socket(self) -> Path:
-        return (self.gateway_run_dir or self.run_dir) / "gateway.sock"
-
-    @property
-    def facts_socket(self) -> Path:
-        return self.gateway_socket.with_name("facts.sock")
-
-    @property
-    def hooks_socket(self) -> Path:
-        return self.run_dir / "hooks.sock"
-
-    @property
-    def hooks_dir(self) -> Path:
-        """The directory of the hooks' receivers and their secrets, closed to other users."""
-        return self.data_dir / "hooks"
-
-    @property
-    def pictures_dir(self) -> Path:
-        """The directory of pictures that the gateway has fetched: beside its count of the month's calls."""
-        return self.quota_file.with_name("pictures")
-
-    @property
-    def quota_file(self) -> Path:
-        """The gateway's count of the month's calls: beside the data, or in the directory of its own user."""
-        return (self.gateway_run_dir or self.data_dir) / "quota.json"
 
     def monthly_calls(self, dialect: str) -> int:
         """Returns the month's calls of the key at a marketplace, 0 without a quota: as set, else as usually sold."""
@@ -197,20 +136,6 @@ class Settings:
         if dialect is None or (name == dialect) == (self.market == PLAY_MARKET):
             return f"there is no venue {name[:40]!r} here, but {', '.join(self.venues)}"
         return f"not set up here: BIDKEEPER_{dialect.upper()}_URL is not set"
-
-    @property
-    def signer_socket(self) -> Path:
-        return (self.signer_run_dir or self.run_dir) / "signer.sock"
-
-    @property
-    def signer_files(self) -> Path:
-        """The directory of the signer's keys and records, closed to other users."""
-        return self.signer_dir or self.data_dir / "signer"
-
-    @property
-    def operators_socket(self) -> Path:
-        """The signer's socket for its own user and root."""
-        return self.signer_files / OPERATORS_SOCKET
 
     @property
     def has_play_wallet(self) -> bool:
@@ -312,6 +237,7 @@ OPTIONS = (
     Option("gateway_run_dir", Path, "directory of the gateway's socket; run in the data directory when unset"),
     Option("gateway_clients", read.users, "users whose processes may ask the gateway; its own user when unset"),
     Option("facts_clients", read.users, "users whose processes may ask facts (the signer's); its own user when unset"),
+    *HOST_OPTIONS,
     Option("challenge_seconds", read.whole(1, 3600), "lifetime of a sign-in challenge"),
     Option("sign_in_per_minute", read.whole(1, 1_000_000), "sign-in calls a minute from one client IP"),
     Option(
@@ -384,28 +310,14 @@ def load(environment: Mapping[str, str] | None = None, *, with_secrets: bool = T
 
 
 def _absolute(settings: Settings) -> Settings:
-    data_dir = settings.data_dir.expanduser().resolve()
-    database = settings.database_url or f"sqlite:///{data_dir / 'bidkeeper.db'}"
-    directories = {
-        name: path.expanduser().resolve()
-        for name in ("signer_dir", "signer_run_dir", "gateway_run_dir")
-        if (path := getattr(settings, name)) is not None
-    }
-    return replace(settings, data_dir=data_dir, database_url=database, **directories)
+    given = {name: path for name in DIRECTORIES if (path := getattr(settings, name)) is not None}
+    settings = replace(settings, **{name: path.expanduser().resolve() for name, path in given.items()})
+    return replace(settings, database_url=settings.database_url or f"sqlite:///{settings.data_dir / 'bidkeeper.db'}")
 
 
 def _problems(settings: Settings) -> list[str]:
     """Returns faults that only show when settings are seen together."""
-    problems = []
-    too_long = socket_path_problem(settings.manager_socket)
-    if too_long:
-        problems.append(f"BIDKEEPER_DATA_DIR: {too_long}")
-    for program in ("signer", "gateway"):
-        is_own = getattr(settings, f"{program}_run_dir") is not None
-        if is_own and (too_long := socket_path_problem(getattr(settings, f"{program}_socket"))):
-            problems.append(f"BIDKEEPER_{program.upper()}_RUN_DIR: {too_long}")
-    if settings.signer_dir is not None and (too_long := socket_path_problem(settings.operators_socket)):
-        problems.append(f"BIDKEEPER_SIGNER_DIR: {too_long}")
+    problems = layout_problems(settings)
     last_port = settings.port + settings.server_processes - 1
     if settings.market == "simulator" and settings.port <= settings.simulator_port <= last_port:
         problems.append("BIDKEEPER_SIMULATOR_PORT must differ from BIDKEEPER_PORT")

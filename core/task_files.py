@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
+from core.logs import mask
+
+MOST_LOG_BYTES = 256 * 1024  # that are shown of a log
 KEPT = 3  # files of a log: the newest and two older ones
 
 log = logging.getLogger(__name__)
@@ -33,3 +37,24 @@ def remove(data_dir: Path, task_id: int) -> None:
                 older(path, number).unlink(missing_ok=True)
             except OSError as error:
                 log.warning("failed to remove %s: %s", older(path, number).name, error.strerror)
+
+
+def end_of_log(path: Path, most: int) -> list[str]:
+    """Returns the last `most` lines within the last MOST_LOG_BYTES of the file, without secrets; none without a file.
+
+    Raises OSError.
+    """
+    try:
+        with path.open("rb") as file:
+            start = max(0, os.fstat(file.fileno()).st_size - MOST_LOG_BYTES)
+            file.seek(start)
+            found = file.read(MOST_LOG_BYTES)
+    except FileNotFoundError:
+        return []
+    if start:
+        # The first line may be cut, in the middle of a secret that then does not look like one.
+        found = found.partition(b"\n")[2]
+    lines = found.decode("utf-8", "replace").removesuffix("\n").split("\n")
+    # One line more is masked than shown: a secret that begins there may end on the next.
+    shown = mask("\n".join(lines[-most - 1 :])).split("\n")[-most:]
+    return shown if found else []

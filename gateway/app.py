@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from core.settings import PLAY_MARKET, Settings, dialect_of
+from core.tls import SIGNER
 from gateway.adapters import Adapters
+from gateway.admission import OWN_USER, Admission
 from gateway.facts_program import sources
 from gateway.limits.fence import Fences
 from gateway.limits.lookup_budget import LookupBudget
@@ -41,10 +44,10 @@ class Gateway(Program):
     def __init__(self, settings: Settings, least_token: Callable[[int], int]) -> None:
         self._quotas = quotas(settings)
         self._lookups = LookupBudget(settings.lookups_per_minute, time.monotonic)
-        super().__init__(settings, settings.gateway_clients, self._quotas.get("unisat"), self._lookups)
-        if settings.signer_clients:
-            # The signer's user, where those who trade are another one.
-            self.drafting_uids = settings.facts_clients - settings.signer_clients
+        # The signer's user, where those who trade are another one.
+        drafting = settings.facts_clients - settings.signer_clients if settings.signer_clients else frozenset()
+        admission = Admission(settings.gateway_clients or OWN_USER, drafting, drafting_roles=frozenset({SIGNER}))
+        super().__init__(settings, admission, self._quotas.get("unisat"), self._lookups)
         self.fences = Fences(least_token)
         found = make_adapters(settings)
         venues = {name: self._venue(adapter) for name, adapter in found.markets.items()}
@@ -113,4 +116,5 @@ def run(
     alive: Callable[[], object] = lambda: None,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then ends within a second; see `serve`. Call it in the main thread."""
-    serve(lambda: Gateway(settings, least_token), settings.gateway_socket, ready=ready, alive=alive)
+    make = partial(Gateway, settings, least_token)
+    serve(make, settings.own_gateway_socket, settings.gateway_listen, ready=ready, alive=alive)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from core.settings import Settings
 from gateway.adapters import Adapters
+from gateway.admission import OWN_USER, Admission
 from gateway.reads.chain_facts import ChainFacts
 from gateway.reads.snapshots import Snapshots
 from gateway.verb_server import Program, now_ms, serve
@@ -23,7 +25,7 @@ class FactsProgram(Program):
     """The parts of one facts process, wired together."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings, settings.facts_clients)
+        super().__init__(settings, Admission(settings.facts_clients or OWN_USER))
         facts = ChainFacts(sources(settings), self.venues, Snapshots(time.monotonic, now_ms))
         self.verbs = FactsVerbs(settings.market, facts, (self.venues.mempool, self.venues.ord, self.venues.unisat))
 
@@ -42,4 +44,5 @@ def sources(settings: Settings) -> Adapters:
 
 def run(settings: Settings, *, ready: Callable[[], object] = lambda: None) -> None:
     """Serves until SIGTERM or SIGINT, then ends within a second. Call it in the main thread."""
-    serve(lambda: FactsProgram(settings), settings.facts_socket, ready=ready)
+    make = partial(FactsProgram, settings)
+    serve(make, settings.own_facts_socket, settings.facts_listen, ready=ready)

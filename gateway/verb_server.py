@@ -1,4 +1,4 @@
-"""One process that answers verbs: HTTP on a Unix socket, one route, `POST /`."""
+"""One process that answers verbs: HTTP on a Unix socket, and over TLS to other hosts, one route, `POST /`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from ssl import SSLContext
 from typing import Any
 from urllib.parse import urlsplit
 
 from tornado.httpserver import HTTPServer
-from tornado.iostream import IOStream
+from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
+from core import tls
 from core.errors import BidkeeperError
-from core.local_server import bind, peer_uid
-from core.setting_values import is_loopback
+from core.local_server import bind
+from core.setting_values import HostPort, is_loopback
 from core.settings import Settings
 from gateway import arguments as read
 from gateway.adapters import Venues
+from gateway.admission import Admission, AdmittingServer
 from gateway.limits import errand
 from gateway.limits.call_budget import CallBudget
 from gateway.limits.lookup_budget import LookupBudget
@@ -46,25 +49,21 @@ _LAST_ANSWERS_S = 0.7  # how long the end waits for calls on the wire
 
 
 class Program:
-    """A process that answers verbs; a subclass has `verbs`.
-
-    Only processes of the users `allowed_uids` may ask; empty means our own user. Those of `drafting_uids` may ask for
-    drafts alone.
-    """
+    """A process that answers verbs; a subclass has `verbs`. `admission` says who may ask."""
 
     verbs: VerbTable
-    drafting_uids: frozenset[int] = frozenset()
 
     def __init__(
         self,
         settings: Settings,
-        allowed_uids: frozenset[int],
+        admission: Admission,
         unisat: Quota | None = None,
         lookups: LookupBudget | None = None,
     ) -> None:
         """Wires the process. `unisat` is the month's quota of its key, `lookups` the budget of looks; None = none."""
         self.cut_off = False
-        self.allowed_uids = allowed_uids or frozenset({os.getuid()})
+        self.admission = admission
+        self._tls_dir = settings.tls_dir
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="venue")
         self.venues = Venues(
             {},
@@ -90,29 +89,42 @@ class Program:
         for venue in self.venues.all():
             venue.close()
 
-    def listen(self, listener: socket.socket) -> HTTPServer:
-        """Answers at `listener`, a listening Unix socket, on the running loop."""
+    def listen(self, listener: socket.socket, context: SSLContext | None = None) -> HTTPServer:
+        """Answers at `listener` on the running loop: a Unix socket, or, with a `context`, TCP over TLS."""
         application = Application(
-            [("/", AskHandler, {"verbs": self.verbs, "drafting_uids": self.drafting_uids})],
+            [("/", AskHandler, {"verbs": self.verbs, "admission": self.admission})],
             log_function=lambda handler: None,
         )
-        server = _AllowedUsersServer(application, max_body_size=MAX_REQUEST, max_header_size=8192)
-        server.allowed_uids = self.allowed_uids
+        server = AdmittingServer(application, max_body_size=MAX_REQUEST, max_header_size=8192, ssl_options=context)
+        server.admission = self.admission
         server.add_socket(listener)
         return server
+
+    def listen_far(self, at: HostPort) -> list[HTTPServer]:
+        """Answers other hosts at `at`. Raises BidkeeperError when the certificates or the address cannot be used."""
+        context = tls.server_context(self._tls_dir)
+        try:
+            listeners = bind_sockets(at.port, at.host)
+        except OSError as error:
+            raise BidkeeperError(f"failed to listen at {at}: {error.strerror}") from error
+        for listener in listeners:
+            tls.keep_alive(listener)
+        return [self.listen(listener, context) for listener in listeners]
 
 
 def serve(
     make: Callable[[], Program],
     path: Path,
+    far: HostPort | None,
     *,
     ready: Callable[[], object],
     alive: Callable[[], object] = lambda: None,
 ) -> None:
     """Serves the program that `make` returns at the socket `path` until SIGTERM or SIGINT, then ends within a second.
 
-    Call it in the main thread. `ready` is called when the socket listens, and `alive` each second
-    then. A call still on the wire after the grace is cut off: its client takes it for Unknown, as it must.
+    `far` is where it answers other hosts, too, if at all. Call it in the main thread. `ready` is called when the socket
+    listens, and `alive` each second then. A call still on the wire after the grace is cut off: its client takes it for
+    Unknown, as it must.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("a") as lock:
@@ -120,27 +132,33 @@ def serve(
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BidkeeperError(f"another {path.stem} of this installation is running") from error
-        program = asyncio.run(_serve(make, path, ready, alive))
+        program = asyncio.run(_serve(make, path, far, ready, alive))
     if program.cut_off:
         logging.shutdown()
         os._exit(0)  # else the interpreter would wait for the threads' answers
 
 
 async def _serve(
-    make: Callable[[], Program], path: Path, ready: Callable[[], object], alive: Callable[[], object]
+    make: Callable[[], Program],
+    path: Path,
+    far: HostPort | None,
+    ready: Callable[[], object],
+    alive: Callable[[], object],
 ) -> Program:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     program = make()
-    server = program.listen(bind(path, program.allowed_uids))
-    log.info("listening at %s", path)
+    servers = [program.listen(bind(path, program.admission.uids))]
+    servers += program.listen_far(far) if far else []
+    log.info("listening at %s%s", path, f" and, for other hosts, at {far}" if far else "")
     ready()
     while not stop.is_set():
         alive()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), _ALIVE_S)
-    server.stop()
+    for server in servers:
+        server.stop()
     await program.stop()
     log.info("stopped")
     return program
@@ -153,39 +171,22 @@ def _source_budget(url: str | None) -> CallBudget:
     return CallBudget(rate=2, burst=5, slots=2, clock=time.monotonic)
 
 
-class _AllowedUsersServer(HTTPServer):
-    """A server that takes connections of the allowed users only."""
-
-    allowed_uids: frozenset[int] = frozenset()
-    refused_uids: frozenset[int] = frozenset()
-
-    def handle_stream(self, stream: IOStream, address: Any) -> None:
-        uid = peer_uid(stream.socket)
-        if uid not in self.allowed_uids:
-            if uid not in self.refused_uids:  # logged once: a process that checks whether we live asks again and again
-                log.warning("refused a connection of user %s", uid)
-                self.refused_uids |= {uid}
-            stream.close()
-            return
-        super().handle_stream(stream, address)
-
-
 class AskHandler(RequestHandler):
     """One request of a worker or the server."""
 
-    def initialize(self, verbs: VerbTable, drafting_uids: frozenset[int]) -> None:
+    def initialize(self, verbs: VerbTable, admission: Admission) -> None:
         self._verbs = verbs
         stream = getattr(self.request.connection, "stream", None)
         connection = getattr(stream, "socket", None)
         self._asker = Asker(connection)
-        self._drafts_only = bool(drafting_uids) and (connection is None or peer_uid(connection) in drafting_uids)
+        self._drafts_only = connection is None or admission.rights(connection) != "all"
 
     async def post(self) -> None:
         self.set_header("Content-Type", "application/json")
         try:
             request = _request(self.request.body)
             if self._drafts_only and request.get("verb") not in OF_DRAFTS:
-                raise Refused("not_allowed", "this user's processes may ask for drafts alone")
+                raise Refused("not_allowed", "this user or host may ask for drafts alone")
             errand.begin(read.errand(request))  # here, so that the remark is the user's, too
             self._asker.work = asyncio.ensure_future(self._answer(request))
             self.finish('{"ok":' + await self._asker.work + self._verbs.remark(request) + "}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,11 +42,11 @@ class Asker:
         """Tells whether the client has left. Safe in any thread; looks at the socket itself."""
         if self._left or self._connection is None:
             return self._left
+        seen = select.poll()
         try:
-            return self._connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-        except BlockingIOError:
-            return False
-        except OSError:
+            seen.register(self._connection, select.POLLRDHUP)
+            return bool(seen.poll(0))
+        except (OSError, ValueError):  # it is closed
             return True
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.errors import PeerUnavailable
+from core import tls
+from core.errors import BidkeeperError, PeerUnavailable
+from core.local import Address
+from core.setting_values import host_port
 from core.settings import Settings
 from models import leases
 from models.slot import slot_of
@@ -20,6 +23,13 @@ def place_for(settings: Settings, user_id: int) -> Place:
     return _place(settings, slot_of(user_id, of), of)
 
 
+def machine_elsewhere(settings: Settings, user_id: int) -> str | None:
+    """Returns the other machine that keeps the user's tasks, with their journals; None where they are here."""
+    of = leases.slots()
+    held = leases.held(leases.slot_name(slot_of(user_id, of))) if leases.are_used() else None
+    return None if held is None or held.home == leases.home_of(settings.run_dir) else held.machine
+
+
 def places(settings: Settings) -> list[Place | PeerUnavailable]:
     """Returns where each manager answers, by slot; for a slot without one, what is to be said of it."""
     of = leases.slots()
@@ -32,13 +42,19 @@ def places(settings: Settings) -> list[Place | PeerUnavailable]:
     return found
 
 
-def socket_at(place: Place | PeerUnavailable) -> Path:
-    """Returns the socket of this place. Raises PeerUnavailable for one on another machine, and for none."""
+def address_at(settings: Settings, place: Place | PeerUnavailable) -> Address:
+    """Returns the address by which to ask a manager. Raises PeerUnavailable for none, or without certificates for it.
+
+    They are read each time, so that renewed ones are used.
+    """
     if isinstance(place, PeerUnavailable):
         raise place
-    if not isinstance(place, Path):
-        raise PeerUnavailable(ME, f"cannot be asked at {place}: there is no way to other machines yet")
-    return place
+    if isinstance(place, Path):
+        return place
+    try:
+        return tls.FarAddress(host_port(place), tls.client_context(settings.tls_dir))
+    except BidkeeperError as error:
+        raise PeerUnavailable(ME, f"cannot be asked at {place}: {error}") from error
 
 
 def _place(settings: Settings, number: int, of: int) -> Place:

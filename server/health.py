@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from peewee import PeeweeException
 
 from core import local
 from core.errors import BidkeeperError
+from markets.market_client import MarketClient
 from models import schema
 from server.http.base import Handler
 from server.http.services import Services
@@ -88,10 +90,19 @@ async def _gateway(services: Services) -> str:
 
 
 async def _facts(services: Services) -> str:
+    if services.settings.facts_hosts:
+        # The relay listens in any case, and a host of the servers' role is answered.
+        await asyncio.to_thread(_facts_status, services.settings.facts_socket)
+        return ""
     # It answers the signer only: from here only its listening can be seen.
     _, writer = await asyncio.open_unix_connection(services.settings.facts_socket)
     writer.close()
     return ""
+
+
+def _facts_status(socket: Path) -> None:
+    with MarketClient(socket, PATIENCE_S) as facts:
+        facts.status()
 
 
 async def _hooks(services: Services) -> str:

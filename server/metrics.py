@@ -12,7 +12,7 @@ from core.setting_values import is_loopback
 from core.settings import Settings
 from markets.market_client import MarketClient
 from models import totals
-from models.manager_places import Place, places, socket_at
+from models.manager_places import Place, address_at, places
 from models.tasks.table import BIDDING, LISTING
 from server.http.api_errors import not_found
 from server.http.base import Handler
@@ -55,7 +55,7 @@ async def collect(settings: Settings, now_ms: int) -> list[Metric]:
     """Collects every metric. A peer's are left out while it is away."""
     known = places(settings)
     manager, gateway, signer = await asyncio.gather(
-        _asked(lambda: _managers(known)),
+        _asked(lambda: _managers(settings, known)),
         _asked(lambda: _gateway(settings)),
         _asked(lambda: SignerClient(settings.signer_socket, PATIENCE_S).status()),
     )
@@ -64,9 +64,10 @@ async def collect(settings: Settings, now_ms: int) -> list[Metric]:
     return [*_of_tables(now_ms), _up(up), *_of_manager(manager or {}), *_of_venues((gateway or {}).get("venues", {}))]
 
 
-def _managers(known: Sequence[Place | PeerUnavailable]) -> dict[str, int]:
+def _managers(settings: Settings, known: Sequence[Place | PeerUnavailable]) -> dict[str, int]:
     """Adds up the managers' own numbers. Raises PeerError when one is away."""
-    each = [local.ask(socket_at(place), "manager", {"op": "status"}, timeout=PATIENCE_S) for place in known]
+    addresses = [address_at(settings, place) for place in known]
+    each = [local.ask(address, "manager", {"op": "status"}, timeout=PATIENCE_S) for address in addresses]
     return {"workers": sum(int(status.get("workers", 0)) for status in each)}
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
-from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
-from core.logs import mask
-from core.task_files import log_path
+from core.errors import PeerError
 from models.tasks.cycles import KEPT, Cycle, cycles_of
 from models.tasks.table import BIDDING
 from server.http import json_out
@@ -21,7 +18,6 @@ from server.task_handler import TaskHandler
 
 MOST_LINES = 1000
 DEFAULT_LINES = 200
-MOST_BYTES = 256 * 1024
 DEFAULT_CYCLES = 50
 
 # A key with an underscore. A quote after a backslash is part of a text, and only a key is followed by a colon.
@@ -35,16 +31,18 @@ class TaskLogHandler(TaskHandler):
 
     kind = BIDDING
 
-    def get(self, task_id: str) -> None:
+    async def get(self, task_id: str) -> None:
         """Answers the end of the task's log. Raises ApiError: 404, 400, or 503 when it cannot be read."""
         task = self.task(task_id)
         most = count_in(self, "lines", DEFAULT_LINES, MOST_LINES)
-        path = log_path(self.services.settings.data_dir, task.id)
         try:
-            lines = end_of(path, most)
+            lines = await self.services.manager.log(self.user.id, task.id, most)
         except OSError as error:
-            log.error("failed to read %s: %s", path.name, error.strerror)
+            log.error("failed to read the log of task %d: %s", task.id, error.strerror)
             raise ApiError(503, "The log cannot be read") from error
+        except PeerError as error:
+            raise ApiError(503, "The log cannot be read", message=error.message) from error
+        self.require_signed_in()
         self.answer({"lines": lines})
 
 
@@ -66,27 +64,6 @@ def count_in(handler: SignedIn, name: str, default: int, most: int) -> int:
     if text.isascii() and text.isdigit() and len(text) <= len(str(most)) and 1 <= int(text) <= most:
         return int(text)
     raise invalid([f"{name}: must be a whole number from 1 to {most}"])
-
-
-def end_of(path: Path, most: int) -> list[str]:
-    """Returns the last `most` lines within the last MOST_BYTES of the file, without secrets; none without a file.
-
-    Raises OSError.
-    """
-    try:
-        with path.open("rb") as file:
-            start = max(0, os.fstat(file.fileno()).st_size - MOST_BYTES)
-            file.seek(start)
-            found = file.read(MOST_BYTES)
-    except FileNotFoundError:
-        return []
-    if start:
-        # The first line may be cut, in the middle of a secret that then does not look like one.
-        found = found.partition(b"\n")[2]
-    lines = found.decode("utf-8", "replace").removesuffix("\n").split("\n")
-    # One line more is masked than shown: a secret that begins there may end on the next.
-    shown = mask("\n".join(lines[-most - 1 :])).split("\n")[-most:]
-    return shown if found else []
 
 
 def _as_json(cycle: Cycle) -> dict[str, object]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from cli.doctor import (
     data_check,
     database_check,
+    hosts_check,
     live_check,
     machine_check,
     month_check,
@@ -90,6 +91,7 @@ def _with(
         manager = program_check.manager_of(own)
         yield from _safely("machine", machine_check.examine_for(settings, seen.tasks, manager))
     if "programs" in parts:
+        yield from _safely("hosts", hosts_check.examine(settings, clock_ms))
         yield from _safely("programs", program_check.examine(settings, own))
         yield from _safely("month", month_check.examine(settings, seen.running))
     if "venues" in parts:

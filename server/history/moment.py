@@ -10,11 +10,12 @@ from markets.base import AskBook, BidBook
 from markets.look import BidderWallet
 from models.ledger import order_history
 from models.ledger.order_table import Order
+from models.manager_places import machine_elsewhere
 from models.tasks.samples import HOUR, MINUTE, Sample, samples_between
 from server.bidding.book import PREVIEWED_LEVELS, book_as_json
 from server.bidding.preview_answer import rungs_as_json
 from server.bidding.tasks import BiddingTaskHandler
-from server.history.journal import moment_of
+from server.history.journal import JournalMoment, moment_of
 from server.history.orders import order_as_json
 from server.history.series import BID_COLUMNS
 from server.http import json_out
@@ -44,8 +45,14 @@ class TaskMomentHandler(BiddingTaskHandler):
             raise invalid(["time: is required"])
         if time_ms > self.now_ms:
             raise invalid(["time: must not be in the future"])
-        data_dir = self.services.settings.data_dir
-        found = await asyncio.get_running_loop().run_in_executor(_READER, moment_of, data_dir, task.id, time_ms)
+        settings = self.services.settings
+        if elsewhere := machine_elsewhere(settings, self.user.id):
+            found = JournalMoment(None, None, f"the journal is on the machine that keeps the task, {elsewhere}")
+        else:
+            reading = asyncio.get_running_loop().run_in_executor(
+                _READER, moment_of, settings.data_dir, task.id, time_ms
+            )
+            found = await reading
         self.require_signed_in()
         reasons = {} if found.entry is None else _reasons(found.entry)
         standing = order_history.standing(self.user.id, self.task(task_id).id, time_ms)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from core import local
 from core.errors import PeerError, PeerRefused, PeerUnavailable
 from core.settings import Settings
-from models.manager_places import Place, place_for, places, socket_at
+from core.task_files import end_of_log, log_path
+from models.manager_places import Place, address_at, place_for, places
 from server.http.api_errors import ApiError, too_many
 
 WAIT_S = 10.0
@@ -82,6 +84,17 @@ class ManagerClient:
         except (KeyError, TypeError, ValueError):
             raise PeerUnavailable("manager", "gave an answer that is not understood") from None
 
+    async def log(self, user_id: int, task_id: int, most: int) -> list[str]:
+        """Returns the end of the log of the user's task: at most so many lines. Raises OSError and PeerError."""
+        place = place_for(self._settings, user_id)
+        if isinstance(place, Path):
+            return end_of_log(log_path(self._settings.data_dir, task_id), most)
+        answer = await self._ask_at(place, {"op": "log", "task": task_id, "lines": most}, _PING_S)
+        lines = answer.get("lines")
+        if not isinstance(lines, list):
+            raise PeerUnavailable("manager", "gave an answer that is not understood")
+        return [str(line) for line in lines]
+
     async def enforce(self) -> int:
         """Has all stop the tasks that are not allowed any more; returns how many, once they have. Raises PeerError."""
         answers = await self._ask_all({"op": "entitlements"}, _SETTLE_S)
@@ -101,7 +114,7 @@ class ManagerClient:
         self, place: Place | PeerUnavailable, request: dict[str, Any], timeout_s: float
     ) -> dict[str, Any]:
         def ask() -> dict[str, Any]:
-            return local.ask(socket_at(place), "manager", request, timeout=timeout_s)
+            return local.ask(address_at(self._settings, place), "manager", request, timeout=timeout_s)
 
         return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
 

@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from core.process import hold_lock
 from core.task_files import journal_path, older
+from models.manager_places import machine_elsewhere
 from models.own_ceilings import own_ceilings
 from models.tasks.table import Task
 from server import task_venues
@@ -69,6 +70,8 @@ class TaskReplayHandler(BiddingTaskHandler):
     ) -> dict[str, Any]:
         """Returns the result of both configs, as a worker would see them. Raises ApiError: 409, 429, 503."""
         path, ceilings = journal_path(self.services.settings.data_dir, task.id), own_ceilings(self.user)
+        if elsewhere := machine_elsewhere(self.services.settings, self.user.id):
+            raise ApiError(503, "The journal is on another machine", message=f"{elsewhere} keeps the task.")
         if not path.exists() and not older(path).exists():
             raise _nothing_recorded(None, 0)
         request = {

@@ -117,9 +117,12 @@ class Installation:
         if postgresql.is_wanted():
             postgresql.drop(self.database_url)
 
+    def data_dirs(self) -> list[Path]:
+        return [self.data_dir]
+
     def processes(self, *words: str) -> list[int]:
         """Pids of the living processes of this installation whose command line holds all of `words`."""
-        mark = f"BIDKEEPER_DATA_DIR={self.data_dir}".encode()
+        marks = {f"BIDKEEPER_DATA_DIR={directory}".encode() for directory in self.data_dirs()}
         found = []
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -130,7 +133,7 @@ class Installation:
             except OSError:
                 continue
             line = command.decode(errors="replace").replace("\0", " ")
-            if mark in environment.split(b"\0") and state != "Z" and all(word in line for word in words):
+            if not marks.isdisjoint(environment.split(b"\0")) and state != "Z" and all(word in line for word in words):
                 found.append(int(entry.name))
         return sorted(found)
 

@@ -66,7 +66,7 @@ class Bench:
             settings = dataclasses.replace(settings, ord_url=base)
         self.settings = dataclasses.replace(settings, **self._changed)
         self.gateway = self.make()
-        self._gateway_server = self.gateway.listen(bind(self.settings.gateway_socket, self.gateway.allowed_uids))
+        self._gateway_server = self.gateway.listen(bind(self.settings.gateway_socket, self.gateway.admission.uids))
 
     def make(self) -> Program:
         """Makes the program under test."""

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.task_files import MOST_LOG_BYTES, end_of_log
 from models.tasks import cycles
 from models.tasks.table import Task
-from server.task_log import MOST_BYTES, camel_keys, end_of
+from server.task_log import camel_keys
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.driver import check
@@ -92,9 +93,9 @@ def test_a_secret_that_the_cut_went_through_is_not_shown(tmp_path: Path) -> None
     path = tmp_path / "log"
     rest = "\n" + "x" * 99
     # The file begins a few bytes before what is read, so that the cut goes through the key.
-    path.write_text(f"leading {KEY}" + rest * ((MOST_BYTES - 40) // len(rest)) + "\n")
+    path.write_text(f"leading {KEY}" + rest * ((MOST_LOG_BYTES - 40) // len(rest)) + "\n")
 
-    lines = end_of(path, 10_000)
+    lines = end_of_log(path, 10_000)
 
     assert not any("444" in line for line in lines)
     assert lines[-1] == "x" * 99
@@ -103,16 +104,16 @@ def test_a_secret_that_the_cut_went_through_is_not_shown(tmp_path: Path) -> None
 def test_no_more_is_read_than_a_quarter_of_a_mebibyte(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(("y" * 1023 + "\n") * 1000)
-    assert len(end_of(path, 1000)) == MOST_BYTES // 1024 - 1
-    path.write_text("z" * (MOST_BYTES + 1))
-    assert end_of(path, 1000) == []
+    assert len(end_of_log(path, 1000)) == MOST_LOG_BYTES // 1024 - 1
+    path.write_text("z" * (MOST_LOG_BYTES + 1))
+    assert end_of_log(path, 1000) == []
 
 
 def test_a_secret_over_two_lines_is_masked_where_the_lines_are_cut(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("bearer\nabcdefghijklmnop\nlast\n")
 
-    assert "abcdefgh" not in "".join(end_of(path, 2))
+    assert "abcdefgh" not in "".join(end_of_log(path, 2))
 
 
 @pytest.mark.gen_test

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from core import local_server
 from core.errors import PeerRefused
-from core.settings import OPERATORS_SOCKET
+from core.layout import OPERATORS_SOCKET
 from wallet import policy, protocol
 from wallet.bip322 import self_test
 from wallet.ceilings import Ceilings

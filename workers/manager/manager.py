@@ -1,9 +1,12 @@
-"""The manager: parent of all workers. It makes the kernel agree with the database, and answers on a Unix socket.
+"""The manager: parent of all workers. It makes the kernel agree with the database, and answers one JSON line each way.
 
     {"op": "ping"}                               {"state": "ready"}, or why it starts no workers
     {"op": "settle", "task": 17, "drain_s": 10}  {"observed": "running" | "stopped", "open_orders": 0}
+    {"op": "log", "task": 17, "lines": 200}      {"lines": ["...", ...]}
     {"op": "status"}                             {"observed": {"running": 3, ...}, "workers": 3}
     {"op": "entitlements"}                       {"stopped": 2}
+
+`log` gives the end of a task's log, for a server of another machine.
 
 `entitlements` follows a change of a plan or the whitelist: it answers when the tasks that are no longer allowed have
 lost their right to place, and their workers. The manager finds out by itself, too, within some seconds.
@@ -36,10 +39,12 @@ from typing import Any
 
 from peewee import OperationalError
 
+from core import tls
 from core.errors import BidkeeperError, PeerRefused
-from core.local_server import serve
+from core.local_server import serve, serve_far
 from core.process import hold_lock
 from core.settings import Settings
+from core.task_files import end_of_log, log_path
 from models import base, schema, sessions
 from models.held_lease import HeldLease
 from models.ledger import still_open
@@ -66,6 +71,7 @@ _PREDECESSOR_S = 3.0
 _END_TERM_S = 5.0
 _END_KILL_S = 2.0  # with the above and the rest, well within 10 s
 _LONGEST_DRAIN_S = 60.0
+_MOST_LINES = 1000
 
 
 def now_ms() -> int:
@@ -104,6 +110,7 @@ class Manager:
         self._settings = settings
         self._slot = slot
         self._socket = settings.manager_file("sock", slot.number if slot.of > 1 else None)
+        self._context = tls.server_context(settings.tls_dir) if settings.manager_listen else None
         self._timing = timing
         self._background = Background()
         self._keepers: dict[int, Keeper] = {}
@@ -149,7 +156,9 @@ class Manager:
         tasks.forget_workers(self._slot)
         await self._full_sweep()
         await self._sweep()
-        self._server = await serve(self._socket, self.answer)
+        self._servers = [await serve(self._socket, self.answer)]
+        if (at := self._settings.manager_at(self._slot.number)) and self._context:
+            self._servers.append(await serve_far(at, self.answer, context=self._context))
         self._background.run(self._every(self._timing.sweep_s, self._sweep))
         self._background.run(self._every(self._timing.full_sweep_s, self._full_sweep))
         self._background.run(self._every(self._timing.fill_look_s, self._fills.look))
@@ -157,7 +166,8 @@ class Manager:
     async def stop(self) -> None:
         """Ends every worker. Their bids stay, and wanted tasks stay wanted."""
         self._stopping = True
-        self._server.close()
+        for server in self._servers:
+            server.close()
         self._socket.unlink(missing_ok=True)
         for keeper in self._keepers.values():
             keeper.close()
@@ -182,6 +192,8 @@ class Manager:
         if op == "status":
             workers = sum(1 for keeper in self._keepers.values() if keeper.child is not None)
             return {"observed": tasks.count_by_observed(self._slot), "workers": workers}
+        if op == "log":
+            return {"lines": self._log(request.get("task"), request.get("lines"))}
         if op == "settle":
             task_id, drain_s = request.get("task"), request.get("drain_s", 0)
             if type(task_id) is not int or type(drain_s) not in (int, float) or not 0 <= drain_s <= _LONGEST_DRAIN_S:
@@ -193,6 +205,15 @@ class Manager:
             await asyncio.gather(*(self._keeper(task_id).settle(0) for task_id in stopped))
             return {"stopped": len(stopped)}
         raise PeerRefused(ME, "unknown_op", f"there is no operation {op!r}")
+
+    def _log(self, task_id: Any, most: Any) -> list[str]:
+        if type(task_id) is not int or type(most) is not int or not 1 <= most <= _MOST_LINES:
+            raise PeerRefused(ME, "unreadable", f"log takes a task and lines from 1 to {_MOST_LINES}")
+        self._refuse_others(task_id)
+        try:
+            return end_of_log(log_path(self._settings.data_dir, task_id), most)
+        except OSError as error:
+            raise PeerRefused(ME, "unreadable", f"the log cannot be read: {error.strerror}") from error
 
     def _refuse_others(self, task_id: int) -> None:
         found = tasks.outline(task_id) if self._slot.of > 1 else None

@@ -38,7 +38,7 @@ def hold(settings: Settings, slot: Slot) -> HeldLease:
 
     Raises NotTheOne where another one has the only slot, and DatabaseAway.
     """
-    holder = leases.holder_in(settings.run_dir)
+    holder = leases.holder_in(settings.run_dir, str(settings.manager_at(slot.number) or ""))
     name = leases.slot_name(slot.number)
     waits = settings.slot is not None
     return claim(settings.database_url, name, holder, settings.lease_seconds, waits=waits, kind="manager")

@@ -222,3 +222,15 @@ async def test_requests_are_read_strictly(installation: Installation) -> None:
             with pytest.raises(PeerRefused) as refused:
                 await installation.ask(request)
             assert refused.value.code == code
+
+
+async def test_the_end_of_a_tasks_log_is_given_to_other_machines(installation: Installation) -> None:
+    async with installation.running():
+        task = installation.task()
+        log_path(installation.settings.data_dir, task).parent.mkdir(exist_ok=True)
+        log_path(installation.settings.data_dir, task).write_text("one\ntwo\nBearer abcdefghijklmnop\n")
+        answer = await installation.ask({"op": "log", "task": task, "lines": 2})
+        assert answer["lines"][0] == "two" and "abcdefgh" not in answer["lines"][1]
+        for lines in (0, 1001, True, "2"):
+            with pytest.raises(PeerRefused, match="log takes a task and lines"):
+                await installation.ask({"op": "log", "task": task, "lines": lines})

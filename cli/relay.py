@@ -1,0 +1,165 @@
+"""`bidkeeper relay`: an nginx that takes this host's requests to gateway, facts and signer on other hosts, over TLS.
+
+Programs ask at its Unix sockets, so that no worker has TLS in it. On the signer's host it ends the others' TLS, so that
+none is in the process with the keys, and hands on to the signer's socket what has the certificate for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from core import tls
+from core.errors import BidkeeperError
+from core.process import end_with_parent, hold_lock
+from core.setting_values import HostPort
+from core.settings import Settings
+
+_CONNECTIONS = 8192  # a question takes two, and each of a thousand workers keeps one to the gateway
+# Where packages put the module; without any of them nginx has it built in.
+MODULES = [Path(f"/usr/{lib}/nginx/modules/ngx_stream_module.so") for lib in ("lib", "lib64")]
+_HEAD = """\
+# Bidkeeper's relay on this host; `bidkeeper relay` writes it anew at each start.
+{module}{user}daemon off;
+worker_processes 1;
+worker_shutdown_timeout 60s;
+pid {directory}/relay.pid;
+error_log stderr warn;
+
+events {{
+    worker_connections {connections};
+}}
+
+stream {{
+    # A host that is down or only stands by is passed over, and tried again by one connection every two seconds.
+    proxy_connect_timeout 1s;
+    proxy_ssl_protocols TLSv1.3;
+    proxy_ssl_certificate {tls}/cert.pem;
+    proxy_ssl_certificate_key {tls}/key.pem;
+    proxy_ssl_trusted_certificate {tls}/ca.pem;
+    proxy_ssl_verify on;
+    proxy_ssl_session_reuse off;
+"""
+_AWAY = """
+    upstream {program} {{
+{hosts}
+    }}
+    server {{
+        listen unix:{directory}/{program}.sock;
+        proxy_pass {program};
+        proxy_ssl on;
+        proxy_ssl_name {role};
+    }}
+"""
+_SIGNER = """
+    # Only this certificate leads to the signer; a connection with another ends here.
+    map $ssl_client_s_dn $signer {{
+        CN={trader} unix:{socket};
+    }}
+    server {{
+        listen {at} ssl so_keepalive=30s:10s:3;
+        ssl_protocols TLSv1.3;
+        ssl_certificate {tls}/cert.pem;
+        ssl_certificate_key {tls}/key.pem;
+        ssl_client_certificate {tls}/ca.pem;
+        ssl_verify_client on;
+        ssl_handshake_timeout {handshake_s:.0f}s;
+        ssl_session_cache none;
+        ssl_session_tickets off;
+        proxy_pass $signer;
+    }}
+"""
+
+
+def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
+    """Adds [--print]."""
+    parser.add_argument("--print", action="store_true", help="print nginx's configuration and start nothing")
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Becomes nginx, until SIGTERM or SIGINT; at SIGHUP it reads the certificates anew. Raises BidkeeperError."""
+    text = configuration(settings)
+    if not options.print:
+        _become_nginx(settings, text)
+    print(text, end="")
+    return 0
+
+
+def configuration(settings: Settings) -> str:
+    """Writes nginx's configuration for this host. Raises BidkeeperError when there is nothing to relay."""
+    directory, certificates = settings.relay_files, settings.tls_dir
+    signer_hosts = (settings.signer_host,) if settings.signer_host else ()
+    away = {
+        "gateway": (settings.gateway_hosts, tls.TRADER),
+        "facts": (settings.facts_hosts, tls.TRADER),
+        "signer": (signer_hosts, tls.SIGNER),
+    }
+    parts = [
+        _AWAY.format(program=program, hosts="\n".join(_hosts(hosts)), directory=directory, role=role)
+        for program, (hosts, role) in away.items()
+        if hosts
+    ]
+    if settings.signer_listen:
+        parts.append(
+            _SIGNER.format(
+                trader=tls.TRADER,
+                socket=settings.own_signer_socket,
+                at=settings.signer_listen,
+                tls=certificates,
+                handshake_s=tls.HANDSHAKE_S,
+            )
+        )
+    if not parts:
+        raise BidkeeperError("there is nothing to relay: every program is on this host (docs/several-machines.md)")
+    for path in (directory, certificates, settings.own_signer_socket):
+        if not str(path).isprintable() or set(str(path)) & set(" ;{}$\"'\\#"):
+            raise BidkeeperError(f"nginx cannot be told of {path}: use a path without spaces and signs")
+    module = "".join(f"load_module {path};\n" for path in MODULES if path.exists())
+    # Workers of root's nginx would be nobody's, who may enter nothing here.
+    user = "user root;\n" if os.getuid() == 0 else ""
+    head = _HEAD.format(module=module, user=user, directory=directory, connections=_CONNECTIONS, tls=certificates)
+    return head + "".join(parts) + "}\n"
+
+
+def _hosts(hosts: tuple[HostPort, ...]) -> Iterator[str]:
+    for host in hosts:
+        yield f"        server {host} max_fails=1 fail_timeout=2s;"
+
+
+def _become_nginx(settings: Settings, text: str) -> NoReturn:
+    if "SUPERVISOR_ENABLED" in os.environ:
+        end_with_parent()
+    program = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
+    if program is None:
+        raise BidkeeperError("nginx is not installed (Debian: nginx-light libnginx-mod-stream)")
+    tls.client_context(settings.tls_dir)  # says what is wrong with the certificates
+    directory = settings.relay_files
+    _prepare(directory)
+    (directory / "relay.conf").write_text(text)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    os.execv(program, ["nginx", "-e", "stderr", "-p", str(directory), "-c", str(directory / "relay.conf")])
+
+
+def _prepare(directory: Path) -> None:
+    """Makes the directory, closed to strangers, and takes away a dead relay's sockets, over which nginx would stumble.
+
+    nginx makes its sockets open to everybody, so the directory alone says who may ask.
+    """
+    if not directory.exists():
+        directory.mkdir(parents=True)
+        directory.chmod(0o710)
+    if stat.S_IMODE(directory.stat().st_mode) & 0o007:
+        raise BidkeeperError(f"{directory} is open to everybody, and so would the relay's sockets be: chmod 710 it")
+    held = hold_lock(directory / "relay.lock")
+    if held is None:
+        raise BidkeeperError(f"another relay runs in {directory}, or a worker process of one that was killed")
+    os.set_inheritable(held, True)  # nginx holds it from now on
+    for socket in directory.glob("*.sock"):
+        socket.unlink()

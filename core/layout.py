@@ -1,0 +1,146 @@
+"""The directories and sockets of an installation on this host, and its programs on other hosts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from core import setting_values as read
+from core.local import socket_path_problem
+from core.setting_values import HostPort, Option
+
+OPERATORS_SOCKET = "ops.sock"  # in the signer's own directory, which nobody else may enter
+DIRECTORIES = ("data_dir", "signer_dir", "signer_run_dir", "gateway_run_dir", "tls_dir", "relay_dir")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The part of the settings that says where everything is.
+
+    A program that others ask has a socket of its own here (`own_...`). It is asked at that one, or, where `..._hosts`
+    names it on other hosts, at the socket of this host's relay.
+    """
+
+    data_dir: Path = Path("data")
+    signer_dir: Path | None = None
+    signer_run_dir: Path | None = None
+    gateway_run_dir: Path | None = None
+    tls_dir: Path | None = None
+    relay_dir: Path | None = None
+    gateway_hosts: tuple[HostPort, ...] = ()
+    facts_hosts: tuple[HostPort, ...] = ()
+    signer_host: HostPort | None = None
+    gateway_listen: HostPort | None = None
+    facts_listen: HostPort | None = None
+    manager_listen: HostPort | None = None
+    signer_listen: HostPort | None = None
+
+    @property
+    def run_dir(self) -> Path:
+        return self.data_dir / "run"
+
+    @property
+    def log_dir(self) -> Path:
+        return self.data_dir / "logs"
+
+    @property
+    def manager_socket(self) -> Path:
+        return self.manager_file("sock", None)
+
+    def manager_file(self, kind: str, slot: int | None) -> Path:
+        """Returns the socket or the lock of the manager of one slot, or of the only manager (None)."""
+        return self.run_dir / (f"manager.{kind}" if slot is None else f"manager-{slot}.{kind}")
+
+    def manager_at(self, slot: int) -> HostPort | None:
+        """Returns where this host's manager of the slot answers other hosts, if at all."""
+        at = self.manager_listen
+        return HostPort(at.host, at.port + slot) if at else None
+
+    @property
+    def own_gateway_socket(self) -> Path:
+        return (self.gateway_run_dir or self.run_dir) / "gateway.sock"
+
+    @property
+    def own_facts_socket(self) -> Path:
+        return self.own_gateway_socket.with_name("facts.sock")
+
+    @property
+    def own_signer_socket(self) -> Path:
+        return (self.signer_run_dir or self.run_dir) / "signer.sock"
+
+    @property
+    def relay_files(self) -> Path:
+        """The directory of the relay's sockets: who may enter it may ask."""
+        return self.relay_dir or self.data_dir / "relay"
+
+    @property
+    def gateway_socket(self) -> Path:
+        return self.relay_files / "gateway.sock" if self.gateway_hosts else self.own_gateway_socket
+
+    @property
+    def facts_socket(self) -> Path:
+        return self.relay_files / "facts.sock" if self.facts_hosts else self.own_facts_socket
+
+    @property
+    def signer_socket(self) -> Path:
+        return self.relay_files / "signer.sock" if self.signer_host else self.own_signer_socket
+
+    @property
+    def hooks_socket(self) -> Path:
+        return self.run_dir / "hooks.sock"
+
+    @property
+    def hooks_dir(self) -> Path:
+        """The directory of the hooks' receivers and their secrets, closed to other users."""
+        return self.data_dir / "hooks"
+
+    @property
+    def pictures_dir(self) -> Path:
+        """The directory of pictures that the gateway has fetched: beside its count of the month's calls."""
+        return self.quota_file.with_name("pictures")
+
+    @property
+    def quota_file(self) -> Path:
+        """The gateway's count of the month's calls: beside the data, or in the directory of its own user."""
+        return (self.gateway_run_dir or self.data_dir) / "quota.json"
+
+    @property
+    def signer_files(self) -> Path:
+        """The directory of the signer's keys and records, closed to other users."""
+        return self.signer_dir or self.data_dir / "signer"
+
+    @property
+    def operators_socket(self) -> Path:
+        """The signer's socket for its own user and root."""
+        return self.signer_files / OPERATORS_SOCKET
+
+
+HOST_OPTIONS = (
+    Option("tls_dir", Path, "directory of ca.pem, cert.pem and key.pem (mode 0600), for talking to other hosts"),
+    Option("relay_dir", Path, "directory of the relay's sockets; relay in the data directory when unset"),
+    Option("gateway_hosts", read.host_ports, "HOST:PORT of each host that may have the gateway, comma-separated"),
+    Option("facts_hosts", read.host_ports, "HOST:PORT of each host with the process facts, comma-separated"),
+    Option("signer_host", read.host_port, "HOST:PORT of the signer's host"),
+    Option("gateway_listen", read.host_port, "HOST:PORT at which this host's gateway answers other hosts"),
+    Option("facts_listen", read.host_port, "HOST:PORT at which this host's process facts answers other hosts"),
+    Option("manager_listen", read.host_port, "HOST:PORT at which this host's managers answer other hosts"),
+    Option("signer_listen", read.host_port, "HOST:PORT at which this host's relay answers for its signer"),
+)
+_BETWEEN_HOSTS = [option.name for option in HOST_OPTIONS if option.name.endswith(("_hosts", "_host", "_listen"))]
+
+
+def layout_problems(layout: Layout) -> list[str]:
+    """Returns faults of the layout, a line each."""
+    sockets = {"data_dir": layout.manager_socket}
+    sockets |= {"signer_run_dir": layout.own_signer_socket} if layout.signer_run_dir else {}
+    sockets |= {"gateway_run_dir": layout.own_gateway_socket} if layout.gateway_run_dir else {}
+    sockets |= {"signer_dir": layout.operators_socket} if layout.signer_dir else {}
+    sockets |= {"relay_dir": layout.relay_files / "gateway.sock"} if layout.relay_dir else {}
+    found = {name: socket_path_problem(path) for name, path in sockets.items()}
+    problems = [f"BIDKEEPER_{name.upper()}: {too_long}" for name, too_long in found.items() if too_long]
+    far = [name for name in _BETWEEN_HOSTS if getattr(layout, name)]
+    if far and layout.tls_dir is None:
+        problems.append(f"BIDKEEPER_TLS_DIR is needed with BIDKEEPER_{far[0].upper()}: nothing goes between hosts bare")
+    if layout.manager_listen and layout.manager_listen.host in ("0.0.0.0", "::"):
+        problems.append("BIDKEEPER_MANAGER_LISTEN must name this host as the others reach it, not every address")
+    return problems

@@ -1,0 +1,134 @@
+"""A task's whole life where gateway and signer are on other hosts, reached over TLS by the relays alone."""
+
+from __future__ import annotations
+
+import signal
+import ssl
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from core import tls
+from core.setting_values import host_port
+from tests.authority import Authority
+from tests.e2e.hosts import Host, Hosts, hosts
+from tests.e2e.installation import PATIENCE, Trader, until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Hosts]:
+    with hosts() as made:
+        yield made
+
+
+def test_a_task_places_outbids_and_cancels(service: Hosts, trader: Trader) -> None:
+    slug = "over-tls"
+    service.sim("PUT", f"/sim/collections/{slug}", {"asks": [{"price": 100_000}], "bids": [{"price": 62_000}]})
+    bids = {"bidMode": "fixed", "bidFixedLow": 50_000, "bidFixedHigh": 80_000, "bidCount": 2, "loopSeconds": 5}
+    task = trader.task(slug=slug, **bids, outbidEnabled=True, outbidAmount=1_000)
+    trader.start(task)
+    until(lambda: 63_000 in trader.bids(task), "a bid above the rival's")
+    assert trader.stop(task)["openBids"] == 0
+    assert trader.bids(task) == []
+    for host in service.hosts:
+        for program in host.processes:
+            assert "Traceback" not in host.said(program), program
+
+
+def test_no_worker_has_tls_in_it(service: Hosts, trader: Trader) -> None:
+    task = trader.task(slug="no-tls", bidCount=1, hardcapSats=900_000, loopSeconds=5)
+    trader.start(task)
+    trader.next_cycle(task)
+    (worker,) = service.workers(task)
+    maps = Path(f"/proc/{worker}/maps").read_text()
+    assert "libc." in maps and "libssl" not in maps and "_ssl." not in maps
+    trader.stop(task)
+
+
+def test_readiness_sees_through_the_relay(service: Hosts) -> None:
+    """The relay's socket takes connections whether or not there is a program behind it."""
+    for program in ("facts", "gateway"):
+        service.away.end(program)
+        until(lambda program=program: _missing(service) == [program], f"{program} is missed")
+        service.away.start(program)
+        until(service.everything_answers, "everything answers again")
+
+
+def _missing(service: Hosts) -> list[str]:
+    answer = requests.get(service.url + "/readyz", timeout=30)
+    return list(answer.json().get("missing", []))
+
+
+def test_a_task_outlives_the_death_of_gateway_signer_and_relays(service: Hosts, trader: Trader) -> None:
+    slug = "deaths"
+    service.sim("PUT", f"/sim/collections/{slug}", {"asks": [{"price": 1_000_000}], "bids": []})
+    task = trader.task(slug=slug, bidCount=3, hardcapSats=900_000, loopSeconds=5)
+    trader.start(task)
+    until(lambda: len(trader.bids(task)) == 3, "three bids")
+    for host, program in (
+        (service.here, "relay"),
+        (service.away, "gateway"),
+        (service.vault, "relay"),
+        (service.vault, "signer"),
+    ):
+        host.end(program, signal.SIGKILL)
+        service.sim("PUT", f"/sim/collections/{slug}", {"asks": [{"price": 800_000}], "bids": []})
+        host.start(program)
+        until(service.everything_answers, f"everything answers after the death of the {program}")
+        trader.next_cycle(task)
+    assert len(trader.bids(task)) == 3
+    assert trader.stop(task)["openBids"] == 0
+    assert service.live_prices(slug) == []
+
+
+@pytest.mark.parametrize("program", ["gateway", "facts"])
+def test_a_program_with_a_loose_key_does_not_listen(service: Hosts, program: str) -> None:
+    loose = service.authority.certificate("trader", f"loose-{program}")
+    (loose / "key.pem").chmod(0o644)
+    with tempfile.TemporaryDirectory(prefix="bk-") as directory:
+        other = Host(Path(directory), service.away.environment)
+        assert other.start(program, BIDKEEPER_TLS_DIR=str(loose)).wait(PATIENCE) == 1
+        assert "chmod 600" in other.said(program)
+
+
+def test_every_certificate_but_the_right_one_is_refused_everywhere(service: Hosts, tmp_path: Path) -> None:
+    ours = service.authority.directory / "trader" / "ca.pem"
+    none = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    contexts = {
+        "of another authority": tls.client_context(Authority(tmp_path / "theirs").certificate("trader", "trader")),
+        "none": none,
+        "expired": tls.client_context(service.authority.certificate("trader", "expired", days=-1)),
+        "of an unknown role": tls.client_context(service.authority.certificate("other", "other")),
+    }
+    roles = {"gateway": tls.TRADER, "facts": tls.TRADER, "signer": tls.SIGNER, "manager": tls.TRADER}
+    for program, address in service.listens.items():
+        for what, context in contexts.items():
+            context.load_verify_locations(ours)
+            assert _heard(program, address, context, roles[program]) == b"", f"{program}: {what}"
+        good = tls.client_context(service.authority.directory / "trader")
+        assert b'"ok"' in _heard(program, address, good, roles[program])
+    signers = tls.client_context(service.authority.directory / "signer")
+    for program in ("signer", "manager"):
+        assert _heard(program, service.listens[program], signers, roles[program]) == b"", program
+
+
+def _heard(program: str, address: str, context: ssl.SSLContext, role: str) -> bytes:
+    """Returns the answer to a question for the status; empty where the connection is closed."""
+    question = b'{"op": "status"}\n'
+    if program in ("gateway", "facts"):
+        body = b'{"verb": "status", "args": {}}'
+        question = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    try:
+        with tls.FarAddress(host_port(address), context, role).connect(30) as connection:
+            connection.sendall(question)
+            received = b""
+            while b"}" not in received and (more := connection.recv(65536)):
+                received += more
+            return received
+    except OSError:
+        return b""
