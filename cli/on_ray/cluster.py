@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from cli.on_ray.slot_actor import SlotActor
@@ -15,6 +15,7 @@ RESOURCE = "bidkeeper_slot"  # what `ray start --resources` gives each machine t
 _NAMESPACE = "bidkeeper"
 _ANSWER_S = 10.0
 _STOP_S = 20.0
+_BACK_S = 60.0
 _LOOK_S = 0.5
 
 
@@ -77,12 +78,13 @@ class Cluster:
                 found[slot] = Place(**self._ray.get(answer, timeout=0))
         return found
 
-    def wait_for(self, slots: Iterable[int], seconds: float) -> None:
-        """Returns when the slots' managers run, and after so many seconds."""
+    def wait_for(self, slots: Iterable[int], former: Container[Place] = ()) -> None:
+        """Returns when the slots' managers run, and not at `former` places any more; after a minute in any case."""
         waited_for = set(slots)
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + _BACK_S
         while waited_for and time.monotonic() < deadline:
-            waited_for -= self.places(waited_for, _LOOK_S).keys()
+            found = self.places(waited_for, _LOOK_S)
+            waited_for -= {slot for slot, place in found.items() if place not in former}
             time.sleep(_LOOK_S)
 
     def stop(self, slots: Iterable[int]) -> None:

@@ -12,8 +12,6 @@ from core.errors import BidkeeperError
 from core.settings import Settings
 from models import base, leases
 
-_BACK_S = 60.0
-
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds start | show | rebalance | stop."""
@@ -36,7 +34,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
             raise BidkeeperError(f"no machine has room: ray start --resources='{{\"{RESOURCE}\": {slots}}}' on each")
         if options.action == "start":
             cluster.start(range(slots))
-            cluster.wait_for(range(slots), _BACK_S)
+            cluster.wait_for(range(slots))
         if options.action == "rebalance":
             _rebalance(cluster, slots)
         return _show(cluster, slots)
@@ -58,12 +56,14 @@ def _rebalance(cluster: Cluster, slots: int) -> None:
     """Moves one manager at a time; each one's tasks rest for some seconds. Ray chooses where it goes."""
     for _ in range(2 * slots):
         places = cluster.places(range(slots))
+        if len(places) < slots:
+            return  # where the others are cannot be known
         nodes = [machine.node for machine in cluster.machines()]
         slot = slot_to_move(nodes, {slot: place.node for slot, place in places.items()})
         if slot is None:
             return
         cluster.move(slot)
-        cluster.wait_for([slot], _BACK_S)
+        cluster.wait_for([slot], [places[slot]])
         print(f"slot {slot} was moved away from {places[slot].machine}", flush=True)
 
 

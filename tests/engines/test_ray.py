@@ -84,7 +84,8 @@ def test_a_manager_that_dies_is_started_again(cluster: list[RayMachine], watch: 
 
 def test_managers_go_on_without_the_one_that_leads(service: Middle, cluster: list[RayMachine], watch: Watch) -> None:
     head, one, two = cluster
-    assert one.bidkeeper("rebalance")[0] == 0
+    code, said = one.bidkeeper("rebalance")
+    assert code == 0, said
     until(lambda: len(holders(service)) == SLOTS, "the leases")
     before = holders(service)
     head.kill()
