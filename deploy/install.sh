@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs Bidkeeper from this checkout as a service with users of its own, or brings an installed one to this version.
-# As root: deploy/install.sh [users] [directories] [program] [settings] [service]; without words all of them, in this
-# order. Each may be done again at any time; settings that are there are kept.
+# As root: deploy/install.sh [--postgresql] [--ray] [users] [directories] [program] [settings] [service]; without words
+# all of them, in this order. Each may be done again at any time; settings that are there are kept.
 #
-# BIDKEEPER_INSTALL_EXTRAS="postgres ray" installs the driver of PostgreSQL, or Ray, too: name them at every update.
+# --postgresql: the program gets PostgreSQL's driver, too, and keeps it from then on; --ray: Ray likewise.
 #
 # For images and tests: BIDKEEPER_INSTALL_ROOT is put before every path, BIDKEEPER_INSTALL_OWNERS ("REST GATEWAY SIGNER
 # GROUP RELAY", names or numbers) replaces the owners of directories, PYTHON names the interpreter.
@@ -18,7 +18,6 @@ opt="$root/opt/bidkeeper"
 sources=(cli core gateway hooks markets models server simulator strategy wallet workers deploy docs web
   setup.py pyproject.toml requirements.lock requirements-postgresql.lock requirements-ray.lock supervisord.conf README.md
   CHANGELOG.md LICENSE)
-read -r -a extras <<<"${BIDKEEPER_INSTALL_EXTRAS:-}"
 
 users() {
   getent group bidkeeper >/dev/null || groupadd --system bidkeeper
@@ -64,7 +63,9 @@ program() {
   mv "$opt/program.new" "$opt/program"
 
   [ -x "$opt/venv/bin/python" ] || "${PYTHON:-python3}" -m venv "$opt/venv"
-  "$opt/venv/bin/python" "$opt/program/deploy/runtime_lock.py" ${extras[@]+"${extras[@]}"} >"$opt/requirements.txt"
+  if "$opt/venv/bin/python" -c 'import psycopg' 2>/dev/null; then extras+=(postgresql); fi
+  if "$opt/venv/bin/python" -c 'import ray' 2>/dev/null; then extras+=(ray); fi
+  "$opt/venv/bin/python" "$opt/program/deploy/runtime_lock.py" "${extras[@]}" >"$opt/requirements.txt"
   local pip=("$opt/venv/bin/python" -m pip install -q --disable-pip-version-check)
   "${pip[@]}" --require-hashes --only-binary :all: --no-binary embit -r "$opt/requirements.txt"
   "${pip[@]}" --no-deps --no-build-isolation -e "$opt/program"
@@ -90,6 +91,11 @@ if [ "$(id -u)" != 0 ]; then
   echo "install.sh creates users and directories: run it as root" >&2
   exit 1
 fi
+extras=()
+while [ "${1:-}" = --postgresql ] || [ "${1:-}" = --ray ]; do
+  extras+=("${1#--}")
+  shift
+done
 steps=("$@")
 if [ "$#" = 0 ]; then steps=(users directories program settings service); fi
 for step in "${steps[@]}"; do

@@ -1,7 +1,7 @@
-"""Prints the part of the locked requirements that is needed to run, without the tools of the tests.
+"""Prints the part of the lock that is needed to run, without the tools of the tests.
 
-Standard library only: it runs before anything is installed.
-`python deploy/runtime_lock.py [EXTRA...] > requirements.txt`, an extra being `postgres` or `ray`.
+Standard library only: it runs before anything is installed. `python deploy/runtime_lock.py > requirements.txt`; with
+the word `postgresql` PostgreSQL's driver is among them, with `ray` Ray.
 """
 
 from __future__ import annotations
@@ -9,36 +9,20 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILDS = "setuptools"  # builds embit, which has no wheels, and Bidkeeper itself
-LOCKS = {"ray": "requirements-ray.lock", "postgres": "requirements-postgresql.lock"}  # the first one holds the second
+# What each word adds, and the lock that has it; the first lock has all that the second one has.
+WORDS = {"ray": ("ray", "requirements-ray.lock"), "postgresql": ("psycopg", "requirements-postgresql.lock")}
 
 
-def runtime_names(setup: str, extras: Sequence[str] = ()) -> set[str]:
-    """Returns the names in `install_requires` of a setup.py, and in these of its extras."""
-    found = {node.arg: node.value for node in ast.walk(ast.parse(setup)) if isinstance(node, ast.keyword)}
-    if "install_requires" not in found:
-        raise ValueError("setup.py has no install_requires")
-    texts = ast.literal_eval(found["install_requires"])
-    for extra in extras:
-        texts += _texts_of(found["extras_require"], extra)
-    return {re.split(r"[^\w.-]", text)[0].lower() for text in texts}
-
-
-def _texts_of(extras: ast.expr, extra: str) -> list[str]:
-    if isinstance(extras, ast.Dict) and extra in LOCKS:
-        for key, value in zip(extras.keys, extras.values, strict=True):
-            if isinstance(key, ast.Constant) and key.value == extra:
-                return list(ast.literal_eval(value))
-    raise ValueError(f"there is no extra {extra}, only {' and '.join(sorted(LOCKS))}")
-
-
-def lock_of(extras: Sequence[str]) -> Path:
-    """Returns the lock file that has all of these extras."""
-    return ROOT / next((LOCKS[extra] for extra in LOCKS if extra in extras), "requirements.lock")
+def runtime_names(setup: str) -> set[str]:
+    """Returns the names in `install_requires` of a setup.py."""
+    for node in ast.walk(ast.parse(setup)):
+        if isinstance(node, ast.keyword) and node.arg == "install_requires":
+            return {re.split(r"[^\w.-]", text)[0].lower() for text in ast.literal_eval(node.value)}
+    raise ValueError("setup.py has no install_requires")
 
 
 def subset(lock: str, names: set[str]) -> str:
@@ -54,6 +38,9 @@ def subset(lock: str, names: set[str]) -> str:
 
 
 if __name__ == "__main__":
-    extras = sys.argv[1:]
-    names = runtime_names((ROOT / "setup.py").read_text(), extras) | {BUILDS}
-    print(subset(lock_of(extras).read_text(), names), end="")
+    words = set(sys.argv[1:])
+    if not words <= WORDS.keys():
+        sys.exit(f"usage: {sys.argv[0]} [{'] ['.join(sorted(WORDS))}]")
+    names = runtime_names((ROOT / "setup.py").read_text()) | {BUILDS} | {WORDS[word][0] for word in words}
+    lock = next((file for word, (_, file) in WORDS.items() if word in words), "requirements.lock")
+    print(subset((ROOT / lock).read_text(), names), end="")

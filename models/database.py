@@ -110,6 +110,9 @@ class Sqlite(SqliteDatabase):
             if durable and not self.is_closed():
                 self.execute_sql("PRAGMA synchronous=NORMAL")
 
+    def rest(self) -> None:
+        """Does nothing: an open file costs nobody anything."""
+
     def lock_name(self, name: str) -> None:
         """Does nothing: the transaction has the file's only lock."""
 
@@ -192,7 +195,9 @@ class Postgresql(PostgresqlDatabase):
     def at(cls, url: str, *, read_only: bool = False) -> Postgresql:
         """Makes the database at `url`. Raises DatabaseAway without the driver."""
         if find_spec("psycopg") is None:
-            raise Unfit("PostgreSQL needs the driver psycopg: pip install 'psycopg[binary]>=3.2'")
+            raise Unfit(
+                "PostgreSQL's driver is missing: deploy/install.sh --postgresql, or pip install 'psycopg[binary]>=3.2'"
+            )
         return cls(url, prefer_psycopg3=True, autoconnect=False, read_only=read_only)
 
     def init(self, database: str | None, *args: Any, **kwargs: Any) -> None:
@@ -201,6 +206,7 @@ class Postgresql(PostgresqlDatabase):
         self._opened: Any = None
         self._is_alone = True
         self._was_warned = False
+        self._is_resting = False
         super().init(database, *args, **kwargs)
 
     def _connect(self) -> Any:
@@ -214,7 +220,7 @@ class Postgresql(PostgresqlDatabase):
         chosen = usual | given | {"options": " ".join(filter(None, options)), "client_encoding": "UTF8"}
         connection = servers.open_newest(chosen, _refuse_unfit)
         connection.add_notice_handler(self._note)
-        self._opened = connection
+        self._opened, self._is_resting = connection, False
         number, text = _readers()
         connection.adapters.register_loader("numeric", number)
         connection.adapters.register_dumper(str, text)
@@ -363,12 +369,10 @@ class Postgresql(PostgresqlDatabase):
         if not self._is_lost():
             super().rollback()
 
-    def is_alive(self) -> bool:
-        """Tells whether the connection is still the one that was opened; never connects anew."""
-        if self.is_closed() or self._opened.closed:
-            return False
-        super().execute_sql("SELECT 1")
-        return True
+    def rest(self) -> None:
+        """Closes the connection until the next statement: a process of the server's is there for each."""
+        self._is_resting = True
+        super().close()
 
     def close(self) -> bool:
         """Closes the connection for good."""
@@ -394,7 +398,8 @@ class Postgresql(PostgresqlDatabase):
         self._was_warned = self._was_warned or notice.severity_nonlocalized == "WARNING"
 
     def _renew(self) -> None:
-        log.warning("the connection to the database was lost; connects anew")
+        if not self._is_resting:
+            log.warning("the connection to the database was lost; connects anew")
         super().close()
         self.connect()
 

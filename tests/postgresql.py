@@ -1,4 +1,4 @@
-"""The tests on PostgreSQL: `python -m tests.postgresql PYTEST_ARGUMENTS`.
+"""The tests on PostgreSQL: `python -m tests.postgresql all|part|PATH... PYTEST_OPTIONS`.
 
 They run on a cluster of their own, in a directory of its own, which ends with them. A test gets a database of its own,
 made from a template.
@@ -20,8 +20,55 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 _DIRECTORY = "TEST_POSTGRESQL"  # names the variable with the directory of the cluster's socket
 _TEMPLATE = "template_bidkeeper"
+# What touches the database; and of that, what CI has time for: locks and races, the order of events, lists, a manager
+# with its workers, and a whole installation.
+CHOICES = {
+    "all": [
+        "models",
+        "hooks",
+        "server",
+        "workers",
+        "gateway/test_gateway_lease.py",
+        "gateway/test_quota_table.py",
+        "cli",
+        "deploy/test_nginx_in_front.py",
+        "e2e",
+        "faults",
+    ],
+    "part": [
+        "models",
+        "hooks",
+        "server/test_admin.py",
+        "server/test_api_tokens.py",
+        "server/test_autolist_shown.py",
+        "server/test_book.py",
+        "server/test_budgets.py",
+        "server/test_events.py",
+        "server/test_history.py",
+        "server/test_hooks.py",
+        "server/test_live_bids.py",
+        "server/test_process.py",
+        "server/test_profit.py",
+        "server/test_running.py",
+        "server/test_sessions.py",
+        "server/test_task_list.py",
+        "workers/bidding/test_crashes.py",
+        "workers/bidding/test_shared_budget.py",
+        "workers/listing/test_listing_crashes.py",
+        "workers/manager",
+        "gateway/test_gateway_lease.py",
+        "gateway/test_quota_table.py",
+        "cli/test_database_copy.py",
+        "cli/test_doctor_postgresql.py",
+        "e2e/test_connections.py",
+        "e2e/test_running.py",
+        "e2e/test_preview_and_control.py",
+    ],
+}
 _QUICK = ("fsync=off", "full_page_writes=off", "max_connections=400", "listen_addresses=''", "max_wal_size=4GB")
 _numbers = itertools.count()
 
@@ -29,6 +76,14 @@ _numbers = itertools.count()
 def is_wanted() -> bool:
     """Tells whether this run is on PostgreSQL."""
     return _DIRECTORY in os.environ
+
+
+only = pytest.mark.skipif(not is_wanted(), reason="is about PostgreSQL: make test-postgresql")
+
+
+def left_out(reason: str) -> pytest.MarkDecorator:
+    """Makes the mark of a test that means nothing on PostgreSQL, and says why."""
+    return pytest.mark.skipif(is_wanted(), reason=f"not on PostgreSQL: {reason}")
 
 
 @cache
@@ -176,6 +231,11 @@ def drop(url: str) -> None:
     command(_address("postgres"), f"DROP DATABASE {_name(url)} WITH (FORCE)")
 
 
+def _paths(words: Sequence[str]) -> list[str]:
+    """Returns the words, and for one that names a choice its paths."""
+    return [path for word in words for path in ([f"tests/{each}" for each in CHOICES.get(word, [])] or [word])]
+
+
 def main(arguments: Sequence[str]) -> int:
     """Runs pytest on a cluster of its own; skips everything, and says so, where PostgreSQL is not installed."""
     if programs() is None:
@@ -193,7 +253,7 @@ def main(arguments: Sequence[str]) -> int:
         schema.migrate()
         base.close()
         environment = os.environ | {_DIRECTORY: str(made.directory)}
-        return subprocess.run([sys.executable, "-m", "pytest", *arguments], env=environment).returncode
+        return subprocess.run([sys.executable, "-m", "pytest", *_paths(arguments)], env=environment).returncode
 
 
 if __name__ == "__main__":

@@ -85,6 +85,6 @@ def _connections(tasks: int) -> Check:
     reserved = int(_setting("superuser_reserved_connections"))
     room, needed = int(_setting("max_connections")) - reserved, tasks + _OTHERS
     if room < needed:
-        text = f"max_connections leaves {room}, {tasks} tasks need {needed} (one each, and {_OTHERS})"
+        text = f"max_connections leaves {room}, {tasks} tasks need {needed} (one each in a cycle, and {_OTHERS})"
         return fail("connections", text, f"set max_connections to {needed + reserved} at least")
     return ok("connections", f"room for {room}, {needed} are needed")

@@ -5,7 +5,7 @@
 
 variable "image" {
   type        = string
-  description = "docker build -f deploy/Dockerfile --build-arg EXTRAS=postgres --build-arg RELAY=true"
+  description = "docker build -f deploy/Dockerfile --build-arg DRIVER=postgresql --build-arg RELAY=true"
 }
 
 variable "slots" {

@@ -9,14 +9,13 @@ import pytest
 
 from cli.doctor import postgresql_check
 from models import base, leases
+from models import database as kinds
 from models.servers import Seen
 from tests import postgresql
 from tests.cli.conftest import Examine
 
-on_postgresql = pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
 
-
-@on_postgresql
+@postgresql.only
 def test_a_server_that_would_lose_commits_fails(database: str, environment: dict[str, str], examine: Examine) -> None:
     base.close()
     environment["BIDKEEPER_DATABASE_URL"] = database
@@ -27,7 +26,7 @@ def test_a_server_that_would_lose_commits_fails(database: str, environment: dict
     assert found["connections"].status == "ok"
 
 
-@on_postgresql
+@postgresql.only
 def test_a_server_without_room_for_all_workers_fails(
     database: str, environment: dict[str, str], examine: Examine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -38,7 +37,7 @@ def test_a_server_without_room_for_all_workers_fails(
     assert (check.status, check.remedy) == ("FAIL", "set max_connections to 10003 at least")
 
 
-@on_postgresql
+@postgresql.only
 def test_a_server_that_is_not_there_fails_and_its_password_is_not_said(
     environment: dict[str, str], examine: Examine
 ) -> None:
@@ -46,6 +45,16 @@ def test_a_server_that_is_not_there_fails_and_its_password_is_not_said(
     check = examine("data")["database"]
     assert check.status == "FAIL"
     assert "postgresql://127.0.0.1:1/bk cannot be used" in check.text and "hunter2" not in check.line()
+
+
+def test_a_driver_that_is_missing_is_named(
+    environment: dict[str, str], examine: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kinds, "find_spec", lambda name: None)
+    environment["BIDKEEPER_DATABASE_URL"] = "postgresql:///bk?host=/run/postgresql"
+    check = examine("data")["database"]
+    assert check.status == "FAIL" and "install.sh --postgresql" in check.text
+    assert check.remedy == "docs/operations.md#postgresql has what it takes"
 
 
 class Server:

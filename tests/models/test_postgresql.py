@@ -20,11 +20,12 @@ from models.ledger import orders
 from models.ledger.orders import ExposureLimits
 from models.users import User
 from tests import postgresql
-from tests.databases import another
+from tests.databases import another, rows
+from tests.e2e.installation import until
 from tests.models.test_migrations import MODELS
 from tests.models.test_orders import new, running_task
 
-pytestmark = pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
+pytestmark = postgresql.only
 
 # By a column's type and model in SQLite's words.
 TYPES = {"INTEGER": {"bigint", "boolean"}, "TEXT": {"text"}, "VARCHAR": {"text"}}
@@ -134,6 +135,30 @@ def test_what_a_lost_transaction_had_written_is_gone_and_the_next_one_works(data
     assert User.select().count() == 0
     assert not base.database.in_transaction()
     assert new_user().id
+
+
+def connections(url: str) -> int:
+    """Counts those of the database but the one that asks."""
+    [(count,)] = rows(url, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()")
+    return int(count) - 1
+
+
+@pytest.mark.parametrize("ask", [new_user, lambda: User.select().count()], ids=["a transaction", "a read"])
+def test_one_that_rests_holds_no_connection_and_the_next_query_opens_one(
+    database: str, ask: Callable[[], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        ask()
+        assert connections(database) == 1
+        base.rest()
+        until(lambda: connections(database) == 0, "the end of the server's process")
+    assert caplog.records == []
+    end_our_connection(database)
+    ask()
+    base.rest()
+    base.close()
+    with pytest.raises(InterfaceError, match="not open"):
+        ask()
 
 
 def test_another_thread_still_gets_no_connection(database: str) -> None:

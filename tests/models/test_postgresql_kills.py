@@ -15,7 +15,7 @@ from tests.models.server_storm import laid_out, outcome, storm
 
 pytestmark = [
     pytest.mark.faults,
-    pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql"),
+    postgresql.only,
 ]
 
 KILLS, PROCESSES = 20, 8

@@ -25,7 +25,7 @@ from tests.workers.installation import ROOT, Installation, eventually, lives, no
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql"),
+    postgresql.only,
 ]
 LEASE_S = 5
 
