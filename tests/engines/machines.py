@@ -12,14 +12,12 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import pytest
 import requests
 
 from cli.up import CONFIGURATION
 from models import base
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
-from tests import postgresql
 from tests.databases import rows
 from tests.e2e.installation import Installation, Trader, until
 
@@ -27,12 +25,6 @@ LEASE_S = 15  # as usual: a busy machine may not keep a shorter one
 NOTHING = {
     f"BIDKEEPER_WITH_{name}": "false" for name in ("SIMULATOR", "SERVER", "GATEWAY", "SIGNER", "MANAGER", "RELAY")
 }
-
-
-def need_postgresql() -> None:
-    """Skips the test where the database is an SQLite file, which is of one machine."""
-    if not postgresql.is_wanted():
-        pytest.skip("several machines need PostgreSQL: make test-postgresql ARGS=tests/engines")
 
 
 class Machine(Installation):

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import postgresql
 from tests.e2e.installation import until
-from tests.engines.machines import LEASE_S, Middle, Watch, holders, middle, need_postgresql
+from tests.engines.machines import LEASE_S, Middle, Watch, holders, middle
 from tests.engines.rays import RayCluster, RayMachine, need_ray
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, postgresql.only]
 
 SLOTS, TRADERS = 2, 4
 
@@ -21,7 +22,6 @@ SLOTS, TRADERS = 2, 4
 @pytest.fixture(scope="module")
 def service() -> Iterator[Middle]:
     need_ray()
-    need_postgresql()
     with middle(SLOTS) as made:
         yield made
 

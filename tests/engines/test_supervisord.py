@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import postgresql
 from tests.e2e.installation import until
-from tests.engines.machines import LEASE_S, Middle, Trading, Watch, holders, middle, need_postgresql
+from tests.engines.machines import LEASE_S, Middle, Trading, Watch, holders, middle
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, postgresql.only]
 
 SLOTS, TRADERS = 2, 4
 
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[Middle]:
-    need_postgresql()
     with middle(SLOTS) as made:
         yield made
 
