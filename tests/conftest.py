@@ -116,13 +116,6 @@ def database(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPat
         postgresql.drop(url)
 
 
-@pytest.fixture
-def only_sqlite() -> None:
-    """Leaves a test out on PostgreSQL, which has nothing like it."""
-    if postgresql.is_wanted():
-        pytest.skip("is about SQLite's file")
-
-
 def need(program: str, found: object) -> None:
     """Skips a test for want of a program, but fails it in CI, where everything is to be there."""
     if found:

@@ -43,11 +43,17 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         yield warn("programs", "the service is not running, so none was asked", "bidkeeper up")
         yield from _kept_quota(settings)
         return
-    yield from _asked("signer", settings, lambda: _signer(settings))
-    yield from _asked("gateway", settings, lambda: _gateway(settings))
-    yield from _asked("facts", settings, lambda: _facts(settings))
-    # On PostgreSQL they may be on another machine: their leases tell.
-    may_be_elsewhere = is_postgresql(settings.database_url)
+    for name, (at, look) in {
+        "signer": (settings.signer_socket, _signer),
+        "gateway": (settings.gateway_socket, _gateway),
+        "facts": (settings.facts_socket, _facts),
+    }.items():
+        if settings.tls_dir and at.parent != settings.relay_files and _is_missing(at):
+            yield warn(name, "does not run on this host", "start it, unless another host is to have it")
+        else:
+            yield from _asked(name, settings, lambda look=look: look(settings))  # type: ignore[misc]
+    # They may be on another machine: their leases tell.
+    may_be_elsewhere = is_postgresql(settings.database_url) or settings.tls_dir is not None
     if not may_be_elsewhere or list(settings.run_dir.glob("manager*.sock")):
         yield from _asked("manager", settings, lambda: _managers(settings))
     if not may_be_elsewhere or settings.hooks_socket.exists():
@@ -93,8 +99,19 @@ def _kept_quota(settings: Settings) -> Iterator[Check]:
 
 
 def _runs(settings: Settings, own: dict[int, str]) -> bool:
-    sockets = (settings.manager_socket, settings.signer_socket, settings.gateway_socket, settings.facts_socket)
+    sockets = [settings.manager_socket, settings.signer_socket, settings.gateway_socket, settings.facts_socket]
+    sockets.append(settings.hooks_socket)
     return any(map(_listens, sockets)) or any("cli.main up" in line or "bidkeeper up" in line for line in own.values())
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:  # this user may not see it
+        pass
+    return False
 
 
 def _listens(path: Path) -> bool:

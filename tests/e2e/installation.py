@@ -59,8 +59,9 @@ class Installation:
             "PYTHONUNBUFFERED": "1",
             **settings,
         }
-        if postgresql.is_wanted():
-            self.environment.setdefault("BIDKEEPER_DATABASE_URL", postgresql.fresh())
+        self._own_database = ""
+        if postgresql.is_wanted() and "BIDKEEPER_DATABASE_URL" not in self.environment:
+            self._own_database = self.environment["BIDKEEPER_DATABASE_URL"] = postgresql.fresh()
         self.process: subprocess.Popen[str] | None = None
         self.alive.append(self)
 
@@ -118,8 +119,8 @@ class Installation:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.data_dir, ignore_errors=True)
-        if postgresql.is_wanted():
-            postgresql.drop(self.database_url)
+        if self._own_database:
+            postgresql.drop(self._own_database)
 
     def data_dirs(self) -> list[Path]:
         return [self.data_dir]

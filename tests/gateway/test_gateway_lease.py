@@ -21,7 +21,7 @@ from tests.databases import another
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql"),
+    postgresql.only,
 ]
 ROOT = Path(__file__).parents[2]
 LEASE_S = 5
