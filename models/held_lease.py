@@ -18,8 +18,10 @@ from peewee import InterfaceError, OperationalError
 from core.death_timer import DeathTimer, check_mortal, now_s
 from core.errors import BidkeeperError
 from models import leases
-from models.database import DatabaseAway, Postgresql, is_postgresql, opened, place
+from models.database import is_postgresql, opened, place
+from models.database_errors import DatabaseAway
 from models.leases import Holder, Taken
+from models.postgresql import Postgresql
 
 log = logging.getLogger(__name__)
 
