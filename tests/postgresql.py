@@ -51,7 +51,6 @@ CHOICES = {
         "server/test_history.py",
         "server/test_hooks.py",
         "server/test_live_bids.py",
-        "server/test_process.py",
         "server/test_profit.py",
         "server/test_running.py",
         "server/test_sessions.py",
