@@ -121,7 +121,7 @@ def test_of_several_servers_one_is_the_primary(seen: list[Seen], status: str, wo
     assert check.status == status and words in check.text
 
 
-@on_postgresql
+@postgresql.only
 def test_each_slot_is_said_to_be_kept_where_it_is(
     database: str, environment: dict[str, str], examine: Examine, tmp_path: Path
 ) -> None:

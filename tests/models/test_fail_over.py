@@ -26,7 +26,7 @@ from tests.models.racing import race
 from tests.models.server_storm import Field, laid_out, outcome, storm
 from tests.standbys import PATIENCE_S, Pair, pair, until
 
-pytestmark = pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
+pytestmark = postgresql.only
 
 PROCESSES = 6
 
