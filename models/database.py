@@ -62,7 +62,29 @@ LEAST_POSTGRESQL = 14
 # The lock that every writing transaction takes first: by those that are alone in the database exclusively.
 _GATE = 0x42_69_64_4B_65_65_70_01
 _SCHEMA_LOCK = _GATE + 1  # that of migrations
-_NAMES = {"installation": _GATE + 2, "events": _GATE + 3}
+_INSTALLATION, _HOUSEKEEPING = _GATE + 2, _GATE + 3
+# The locks of those who are about to write events: this number, and the newest event's when they took it.
+_EVENTS = 0x45 << 56
+_HOLD_BACK = (
+    f"SELECT pg_advisory_xact_lock_shared({_EVENTS} + last_value - CASE WHEN is_called THEN 0 ELSE 1 END)"
+    " FROM events_id_seq"
+)
+# One snapshot has the newest event, and it is taken before the locks are looked at: who drew a lesser number before has
+# let go of its lock meanwhile, and then its event is there for the next statement, or still stands among the locks.
+_SETTLED = f"""
+    SELECT LEAST(
+        GREATEST(
+            (SELECT COALESCE(MAX(id), 0) FROM events),
+            (SELECT COALESCE(MAX(GREATEST(lasting_id, passing_id)), 0) FROM forgotten_events)
+        ),
+        (
+            SELECT MIN((classid::bigint << 32 | objid::bigint) - {_EVENTS}) FROM pg_locks
+            WHERE locktype = 'advisory' AND objsubid = 1
+            AND classid::bigint BETWEEN {_EVENTS >> 32} AND {(_EVENTS >> 32) + 0xFF_FF_FF}
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        )
+    )
+"""
 
 
 class DatabaseAway(BidkeeperError):
@@ -83,6 +105,7 @@ class Sqlite(SqliteDatabase):
     name = "SQLite"
     has_rowid = True
     truths = ("0", "1")
+    mark_column = "NULL"
     larger = "MAX"
     joined = "group_concat(COALESCE({value}, 'null'))"
 
@@ -113,11 +136,22 @@ class Sqlite(SqliteDatabase):
     def rest(self) -> None:
         """Does nothing: an open file costs nobody anything."""
 
-    def lock_name(self, name: str) -> None:
+    def lock_installation(self) -> None:
         """Does nothing: the transaction has the file's only lock."""
 
     def lock_row(self, table: str, row_id: int, strength: str) -> None:
-        """Does nothing, as `lock_name`."""
+        """Does nothing, as `lock_installation`."""
+
+    def hold_back_events(self) -> None:
+        """Does nothing: nobody else writes events before the commit."""
+
+    def settled_event(self) -> int:
+        """Returns the number of an event up to which no more will come: of any, since they come in their order."""
+        return 2**63 - 1
+
+    def may_tidy(self) -> bool:
+        """Tells whether nobody else tidies up: so it is."""
+        return True
 
     @contextmanager
     def without_waiting(self) -> Iterator[None]:
@@ -135,6 +169,10 @@ class Sqlite(SqliteDatabase):
         """
         connection = self.connection()
         return connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()
+
+    def mark_of(self, column: str | None) -> Any:
+        """Returns None: no query brings a mark along."""
+        return None
 
     @contextmanager
     def migrating(self) -> Iterator[None]:
@@ -186,6 +224,7 @@ class Postgresql(PostgresqlDatabase):
     name = "PostgreSQL"
     has_rowid = False
     truths = ("FALSE", "TRUE")
+    mark_column = "pg_current_snapshot()::text"
     larger = "GREATEST"
     joined = "string_agg(COALESCE(({value})::text, 'null'), ',' ORDER BY {by})"
     # A number of ours may be larger than its INTEGER, and a text longer than we thought, which SQLite takes.
@@ -204,7 +243,10 @@ class Postgresql(PostgresqlDatabase):
         self._read_only = kwargs.pop("read_only", False)
         self._thread: int | None = None
         self._opened: Any = None
+        self._opening: list[str] = []  # what begins the transaction, until it is sent with the locks
         self._is_alone = True
+        self._holds_back = False
+        self._settled = 0
         self._was_warned = False
         self._is_resting = False
         super().init(database, *args, **kwargs)
@@ -229,22 +271,67 @@ class Postgresql(PostgresqlDatabase):
     @contextmanager
     def writing(self, *, durable: bool, alone: bool) -> Iterator[None]:
         """Holds a writing transaction. One that is not `alone` goes on beside others of its kind."""
-        lock = "pg_advisory_xact_lock" if alone else "pg_advisory_xact_lock_shared"
         begin = "BEGIN" if durable else "BEGIN; SET LOCAL synchronous_commit TO off"
-        # A statement of its own, so that all that follow see what was committed while it waited.
-        with self.atomic(f"{begin}; SELECT {lock}({_GATE})"):
-            self._is_alone = alone
+        with self.atomic(begin):
+            self._is_alone, self._holds_back = alone, False
+            # A statement of its own, so that all that follow see what was committed while it waited.
+            self._take("SELECT pg_advisory_xact_lock%s(%s)", "" if alone else "_shared", _GATE)
+            if alone:
+                self._open()
             yield
 
-    def lock_name(self, name: str) -> None:
-        """Takes the lock of this name until the transaction's end."""
+    def lock_installation(self) -> None:
+        """Takes the lock of all users' sums until the transaction's end."""
         if not self._is_alone:
-            self.execute_sql("SELECT pg_advisory_xact_lock(%s)", [_NAMES[name]])
+            self._take("SELECT pg_advisory_xact_lock(%s)", _INSTALLATION)
 
     def lock_row(self, table: str, row_id: int, strength: str) -> None:
         """Locks the row of this id, if there is one, until the transaction's end."""
         if not self._is_alone:
-            self.execute_sql(f"SELECT 1 FROM {table} WHERE id = %s FOR {strength}", [row_id])
+            self._take("SELECT 1 FROM %s WHERE id = %d FOR %s", table, row_id, strength)
+
+    def hold_back_events(self) -> None:
+        """Has `settled_event` stop before the events that this transaction is going to write, until its end."""
+        if not self._is_alone and not self._holds_back:
+            self._holds_back = True
+            self._take(_HOLD_BACK)
+
+    def settled_event(self) -> int:
+        """Returns the number of an event up to which no more will come; what is read next has all that came.
+
+        It never goes back, although a lock that was taken late may name an older one.
+        """
+        [(found,)] = self.execute_sql(_SETTLED).fetchall()
+        self._settled = max(self._settled, int(found))
+        return self._settled
+
+    def may_tidy(self) -> bool:
+        """Tells whether no other transaction tidies up now; keeps them from it until this one's end."""
+        if self._is_alone:
+            return True
+        [(is_first,)] = self.execute_sql("SELECT pg_try_advisory_xact_lock(%s)", [_HOUSEKEEPING]).fetchall()
+        return bool(is_first)
+
+    def _take(self, statement: str, *words: str | int) -> None:
+        """Sends a statement that takes a lock; before the first query it goes there together with the others.
+
+        Each statement of a message sees what was committed until it began, as if it had been sent alone.
+        """
+        if self._opening:
+            self._opening.append(statement % words)
+        else:
+            self.execute_sql(statement % words)
+
+    def _open(self) -> None:
+        """Sends what begins the transaction; on a new connection if the old one was lost meanwhile."""
+        opening, self._opening = "; ".join(self._opening), []
+        try:
+            super().execute_sql(opening)
+        except (OperationalError, InterfaceError):
+            if not self._is_lost():
+                raise
+            self._renew()
+            super().execute_sql(opening)
 
     @contextmanager
     def without_waiting(self) -> Iterator[None]:
@@ -258,8 +345,11 @@ class Postgresql(PostgresqlDatabase):
         Other databases of the same server change it, too, which costs a look in vain. The connection is part of it,
         since a server that took another's place may count its transactions anew.
         """
-        row = self.execute_sql("SELECT pg_current_snapshot()::text").fetchone()
-        return self.connection(), row[0]
+        return self.mark_of(self.execute_sql(f"SELECT {self.mark_column}").fetchone()[0])
+
+    def mark_of(self, column: str | None) -> Any:
+        """Returns the mark that a query has brought along in this column: that of the rows that it has read."""
+        return self.connection(), column
 
     @contextmanager
     def migrating(self) -> Iterator[None]:
@@ -328,6 +418,8 @@ class Postgresql(PostgresqlDatabase):
         """
         if not self.in_transaction():
             self._revive()
+        elif self._opening:
+            self._open()
         try:
             return super().execute_sql(sql, params)
         except (OperationalError, InterfaceError):
@@ -337,23 +429,18 @@ class Postgresql(PostgresqlDatabase):
         return super().execute_sql(sql, params)
 
     def begin(self, isolation_level: str | None = None) -> None:
-        """Begins a transaction, by this statement if one is given; on a new connection if the old one was lost."""
-        statement = isolation_level or "BEGIN"
+        """Has a transaction begin, by this statement if one is given, together with its first query."""
         self._revive()
-        try:
-            super().execute_sql(statement)
-        except (OperationalError, InterfaceError):
-            if not self._is_lost():
-                self.rollback()  # a lock may have been waited for in vain
-                raise
-            self._renew()
-            super().execute_sql(statement)
+        self._opening = [isolation_level or "BEGIN"]
 
     def commit(self) -> None:
         """Commits. Raises CommitUnknown when the answer does not come, or with a warning.
 
         The server warns when somebody has it wait no longer for the standby that a durable commit must have reached.
         """
+        if self._opening:  # nothing was asked
+            self._opening = []
+            return
         self._was_warned = False
         try:
             super().commit()
@@ -366,7 +453,9 @@ class Postgresql(PostgresqlDatabase):
 
     def rollback(self) -> None:
         """Takes the transaction back; where the connection was lost, the server has done so, or will."""
-        if not self._is_lost():
+        if self._opening:
+            self._opening = []
+        elif not self._is_lost():
             super().rollback()
 
     def rest(self) -> None:
@@ -400,8 +489,11 @@ class Postgresql(PostgresqlDatabase):
     def _renew(self) -> None:
         if not self._is_resting:
             log.warning("the connection to the database was lost; connects anew")
+        begun = self.pop_transaction() if self.in_transaction() else None  # nothing of it has been sent
         super().close()
         self.connect()
+        if begun is not None:
+            self.push_transaction(begun)
 
 
 def _escaped(value: str) -> str:
