@@ -20,7 +20,7 @@ from peewee import IntegrityError
 
 from models import locks
 from models.base import transaction
-from models.database import CommitUnknown
+from models.database_errors import CommitUnknown
 from models.ledger import budget_room, to_list
 from models.ledger import order_statements as statements
 from models.ledger.order_statements import Facts

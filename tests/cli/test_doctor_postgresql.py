@@ -9,7 +9,7 @@ import pytest
 
 from cli.doctor import postgresql_check
 from models import base, leases
-from models import database as kinds
+from models import postgresql as kinds
 from models.servers import Seen
 from tests import postgresql
 from tests.cli.conftest import Examine

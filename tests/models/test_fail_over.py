@@ -17,7 +17,7 @@ from peewee import OperationalError
 import models.servers
 from cli.doctor import postgresql_check
 from models import base
-from models.database import DatabaseAway
+from models.database_errors import DatabaseAway
 from models.servers import look_at_each
 from models.tasks import tasks
 from tests import postgresql

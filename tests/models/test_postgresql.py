@@ -13,12 +13,15 @@ from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
 from core.subscription_plans import DEFAULT_PLANS
 from models import base, commits, copying, locks, schema, sessions, users
-from models import database as kinds
-from models.database import CommitUnknown, Postgresql, Sqlite
+from models import postgresql as kinds
+from models.database import place
+from models.database_errors import CommitUnknown, DatabaseAway, Unfit
 from models.events import outbox, reading
 from models.events.table import FILL
 from models.ledger import orders
 from models.ledger.orders import ExposureLimits
+from models.postgresql import Postgresql
+from models.sqlite import Sqlite
 from models.users import User
 from tests import postgresql
 from tests.databases import another, rows
@@ -286,7 +289,7 @@ def test_a_way_to_the_server_that_loses_our_settings_is_refused(database: str, m
     monkeypatch.setattr(
         kinds, "_escaped", lambda value: "postgres" if value == "iso_8601" else value.replace(" ", "\\ ")
     )
-    with pytest.raises(kinds.Unfit, match="pooler"):
+    with pytest.raises(Unfit, match="pooler"):
         base.connect(database)
 
 
@@ -318,11 +321,11 @@ def test_an_address_of_several_servers_leads_to_the_one_that_is_there(database: 
     assert User.select().count() == 0
     with base.reading(url):
         assert User.select().count() == 0
-    assert kinds.place(url) == f"postgresql://{shown.format(directory)}/{name}"
+    assert place(url) == f"postgresql://{shown.format(directory)}/{name}"
 
 
 def test_when_none_of_several_servers_is_there_the_fault_of_each_is_said() -> None:
-    with pytest.raises(kinds.DatabaseAway, match=r"/nowhere/.*/nothing/"):
+    with pytest.raises(DatabaseAway, match=r"/nowhere/.*/nothing/"):
         base.connect("postgresql:///x?host=/nowhere,/nothing&user=bidkeeper")
 
 
