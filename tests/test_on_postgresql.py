@@ -29,7 +29,9 @@ def test_every_test_that_knows_postgresql_is_run_there() -> None:
     )
     assert len(knows) > 8
     assert sorted(map(str, knows - files("all"))) == []
-    assert sorted(map(str, {path for path in knows if "postgresql.only" in path.read_text()} - files("part"))) == []
+    # CI has no time for every whole installation.
+    in_ci = {path for path in knows if "postgresql.only" in path.read_text() and path.parent.name != "e2e"}
+    assert sorted(map(str, in_ci - files("part"))) == []
 
 
 def test_the_part_is_one_of_all() -> None:
