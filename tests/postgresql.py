@@ -68,6 +68,7 @@ CHOICES = {
         "e2e/test_connections.py",
         "e2e/test_fail_over.py",
         "e2e/test_running.py",
+        "engines/test_supervisord.py",
     ],
 }
 _QUICK = ("fsync=off", "full_page_writes=off", "max_connections=400", "listen_addresses=''", "max_wal_size=4GB")

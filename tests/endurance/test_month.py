@@ -1,7 +1,7 @@
 """Tasks that go on for hours and weeks of simulated time keep their ladders, and nothing but what is a record grows.
 
-`make test` has an hour of two courses, `make faults` of every one, and the month; `python -m tests.endurance.month` what
-its options say.
+`make test` has an hour of two courses, `make faults` of every one, and the month; `python -m tests.endurance.month`
+what its options say.
 """
 
 from __future__ import annotations
