@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import time
+
+from core.errors import BidkeeperError
 
 _CLOCK_BOOTTIME = 7  # counts a machine's sleep, too
 _TIMER_ABSTIME = 1
@@ -32,10 +35,16 @@ def now_s() -> float:
 class DeathTimer:
     """A timer of this process, not of those that it starts; it ends with the program, or by `disarm`.
 
-    SIGKILL cannot be caught or held back, and reaches a process that SIGSTOP has stopped.
+    SIGKILL cannot be caught or held back, and reaches a process that SIGSTOP has stopped. Only the first process of a
+    container is spared by the kernel, so that one may have none: BidkeeperError.
     """
 
     def __init__(self) -> None:
+        if os.getpid() == 1:
+            raise BidkeeperError(
+                "this is the first process of its container, which the kernel does not let its own timer kill:"
+                " start it with an init (docker run --init; shareProcessNamespace in Kubernetes)"
+            )
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._timer = ctypes.c_void_p()
         event = _Event(signal=signal.SIGKILL, notify=_SIGEV_SIGNAL)

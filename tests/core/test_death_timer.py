@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,3 +47,16 @@ def test_it_is_of_its_own_process_alone() -> None:
     command = [sys.executable, "-c", _BEGIN + program]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], timeout=60, stdout=subprocess.PIPE, text=True)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, "lives\n")
+
+
+def test_the_first_process_of_a_container_whom_the_kernel_would_spare_may_have_none() -> None:
+    unshare = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*unshare, "true"], capture_output=True, timeout=60).returncode
+    ):
+        pytest.skip("no process may have a name space of its own here")
+    command = [*unshare, sys.executable, "-c", _BEGIN + "timer.arm(now_s() + 0.1)\ntime.sleep(1)\nprint('lives')"]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], timeout=60, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the first process of its container" in done.stderr
