@@ -32,19 +32,22 @@ def now_s() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def check_mortal() -> None:
+    """Raises BidkeeperError in process 1 of a container: the kernel keeps our alarm's signal from that one."""
+    if os.getpid() == 1:
+        raise BidkeeperError(
+            "as process 1 of its container this program would outlive its lease: start it under an init"
+            " (docker run --init; shareProcessNamespace in Kubernetes)"
+        )
+
+
 class DeathTimer:
     """A timer of this process, not of those that it starts; it ends with the program, or by `disarm`.
 
-    SIGKILL cannot be caught or held back, and reaches a process that SIGSTOP has stopped. Only the first process of a
-    container is spared by the kernel, so that one may have none: BidkeeperError.
+    SIGKILL cannot be caught or held back, and reaches a process that SIGSTOP has stopped.
     """
 
     def __init__(self) -> None:
-        if os.getpid() == 1:
-            raise BidkeeperError(
-                "this is the first process of its container, which the kernel does not let its own timer kill:"
-                " start it with an init (docker run --init; shareProcessNamespace in Kubernetes)"
-            )
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._timer = ctypes.c_void_p()
         event = _Event(signal=signal.SIGKILL, notify=_SIGEV_SIGNAL)

@@ -15,11 +15,13 @@ from typing import Any, NoReturn
 
 from peewee import InterfaceError, OperationalError
 
-from core.death_timer import DeathTimer, now_s
+from core.death_timer import DeathTimer, check_mortal, now_s
 from core.errors import BidkeeperError
 from models import leases
-from models.database import DatabaseAway, Postgresql, is_postgresql, opened, place
+from models.database import is_postgresql, opened, place
+from models.database_errors import DatabaseAway
 from models.leases import Holder, Taken
+from models.postgresql import Postgresql
 
 log = logging.getLogger(__name__)
 
@@ -48,13 +50,13 @@ class HeldLease:
         self._timer: DeathTimer | None = None
         self._thread: threading.Thread | None = None
 
-    def keep(self, timer: DeathTimer, since_s: float, silent_s: float = SILENT_S) -> HeldLease:
+    def keep(self, since_s: float, silent_s: float = SILENT_S) -> HeldLease:
         """Begins to renew it; `since_s` is the moment before it was taken. Returns itself.
 
         After `silent_s` without a sign of life it is not renewed any more.
         """
         self._silent_s = silent_s
-        self._timer = timer
+        self._timer = DeathTimer()
         self._timer.arm(since_s + self._seconds - SPARE_S)
         self._thread = threading.Thread(target=self._renew_always, name="lease", daemon=True)
         self._thread.start()
@@ -114,11 +116,11 @@ def claim(
     """Takes the lease `name` on the database at `url`, and keeps it; one that needs no keeping where that is SQLite.
 
     With `waits` it waits for as long as another home has it; else only to see whether that one lives, and raises
-    NotTheOne (`kind` says what it is in words). Raises DatabaseAway, and BidkeeperError where it cannot be had at all.
+    NotTheOne (`kind` says what it is in words). Raises DatabaseAway, and BidkeeperError in process 1 of a container.
     """
     if not is_postgresql(url):
         return HeldLease()
-    timer = DeathTimer()
+    check_mortal()
     database: Any = opened(url)
     seen_left_ms: int | None = None
     while True:
@@ -136,7 +138,7 @@ def claim(
             continue
         if taken is not None:
             database.close()
-            return HeldLease(url, name, seconds, taken).keep(timer, since_s, silent_s)
+            return HeldLease(url, name, seconds, taken).keep(since_s, silent_s)
         if found is not None:
             if seen_left_ms is None and waits:
                 log.info("%s: on %s; this one stands by", name, found.machine)

@@ -37,6 +37,7 @@ CHOICES = {
         "cli",
         "deploy/test_nginx_in_front.py",
         "e2e",
+        "engines/test_supervisord.py",
         "faults",
     ],
     "part": [
