@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from tests import postgresql
-from tests.e2e.installation import until
+from tests.e2e.installation import Installation, Trader, until
 from tests.engines.machines import LEASE_S, Middle, Trading, Watch, holders, middle
 
 pytestmark = [pytest.mark.faults, postgresql.only]
@@ -51,3 +53,21 @@ def test_a_lost_machine_and_its_return(service: Middle, pair: tuple[Trading, Tra
     print("shut down in order:", watch.wait_for(first))
     assert watch.live_bids() == [1] * TRADERS
     assert len(service.live_prices("lost")) == TRADERS
+
+
+def test_up_runs_a_manager_for_each_slot() -> None:
+    made = Installation()
+    try:
+        command = [sys.executable, "-m", "cli.main", "migrate", "--slots", str(SLOTS)]
+        subprocess.run(command, env=made.environment, check=True, capture_output=True)
+        made.up()
+        names = sorted(socket.name for socket in (made.data_dir / "run").glob("manager*.sock"))
+        assert names == [f"manager-{slot}.sock" for slot in range(SLOTS)]
+        trader = Trader(made).sign_in()
+        made.put_collection("slots", [1_000_000])
+        task = trader.task(slug="slots", bidCount=1, hardcapSats=900_000, loopSeconds=5)
+        trader.start(task)
+        until(lambda: trader.bids(task) == [750_000], "the bid")
+        made.down()
+    finally:
+        made.destroy()

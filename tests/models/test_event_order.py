@@ -18,7 +18,6 @@ from tests.models.racing import START_S, race
 
 PROCESSES, TRIES = 7, 150
 READER = 0  # the number of the process that reads
-only_postgresql = pytest.mark.skipif(not postgresql.is_wanted(), reason="SQLite has one lock for all")
 
 
 def read_or_tell(url: str, what: None, number: int, tries: int, started: Barrier, said: Any) -> None:
@@ -66,7 +65,7 @@ def test_a_reader_misses_no_event(database: str) -> None:
 
 
 @pytest.mark.slow
-@only_postgresql
+@postgresql.only
 def test_without_the_lock_a_reader_misses_some_and_the_test_sees_it(database: str) -> None:
     found = race(read_or_tell_without_locks, database, None, PROCESSES, TRIES)
     assert found["read"] < found["told"]
