@@ -40,6 +40,7 @@ def _manager(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def _gateway(settings: Settings, options: argparse.Namespace) -> None:
+    from core import tls
     from gateway.app import run
     from markets.http import AFTERMATH_S
     from models import base, leases
@@ -51,6 +52,8 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
         with base.reading(settings.database_url):
             return tasks.least_token(task_id)
 
+    if settings.gateway_listen:
+        tls.server_context(settings.tls_dir)  # a fault shows now, and not when this one is needed
     holder = leases.holder_in(settings.own_gateway_socket.parent)
     lease = claim(settings.database_url, leases.GATEWAY, holder, settings.lease_seconds, waits=True, kind="gateway")
     wait_out(lease, AFTERMATH_S)

@@ -35,14 +35,15 @@ class Host:
         self.environment = {**environment, "BIDKEEPER_DATA_DIR": str(data_dir)}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, program: str, **settings: str) -> subprocess.Popen[bytes]:
+    def start(self, program: str, called: str = "", **settings: str) -> subprocess.Popen[bytes]:
+        name = called or program
         (self.data_dir / "logs").mkdir(exist_ok=True)
-        with (self.data_dir / "logs" / f"{program}.log").open("ab") as log:
-            command = [sys.executable, "-m", "cli.main", *program.split()]
+        with (self.data_dir / "logs" / f"{name}.log").open("ab") as log:
+            command = [sys.executable, "-m", "cli.main", program]
             environment = self.environment | settings
             # A session of its own, so that its children can be ended with it.
             started = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
-        self.processes[program] = started
+        self.processes[name] = started
         return started
 
     def said(self, program: str) -> str:
@@ -111,11 +112,13 @@ class Hosts(Installation):
             (self.here, ("simulator", "relay")),
             (self.vault, ("relay", "signer")),
             (self.away, ("facts", "gateway")),
-            (self.trading, ("relay", "manager --slot 0", "manager --slot 1") if several else ("manager",)),
+            (self.trading, ("relay",) if several else ("manager",)),
             (self.here, ("hooks", "server")),
         ):
             for program in programs:
                 host.start(program)
+        for slot in "01" if several else "":
+            self.trading.start("manager", called=f"manager-{slot}", BIDKEEPER_SLOT=slot)
         until(self.everything_answers, "everything answers")
 
     def everything_answers(self) -> bool:

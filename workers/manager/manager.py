@@ -90,6 +90,8 @@ def run(settings: Settings, *, spawner: Spawner | None = None, timing: Timing | 
         schema.check()
         slot = slot_wanted(settings)
         base.close()  # one that stands by needs none
+        if settings.manager_listen:
+            tls.server_context(settings.tls_dir)  # a fault shows now, and not when this one is needed
         held = _instance_lock(settings, slot)
         try:
             lease = hold(settings, slot)
