@@ -55,8 +55,9 @@ class Installation:
             "PYTHONUNBUFFERED": "1",
             **settings,
         }
-        if postgresql.is_wanted():
-            self.environment.setdefault("BIDKEEPER_DATABASE_URL", postgresql.fresh())
+        self._has_own_database = postgresql.is_wanted() and "BIDKEEPER_DATABASE_URL" not in self.environment
+        if self._has_own_database:
+            self.environment["BIDKEEPER_DATABASE_URL"] = postgresql.fresh()
         self.process: subprocess.Popen[str] | None = None
         self.alive.append(self)
 
@@ -114,7 +115,7 @@ class Installation:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.data_dir, ignore_errors=True)
-        if postgresql.is_wanted():
+        if self._has_own_database:
             postgresql.drop(self.database_url)
 
     def data_dirs(self) -> list[Path]:
