@@ -7,6 +7,9 @@ import os
 
 from core.process import end_with_parent
 from core.settings import Settings
+from models import servers
+
+_OF_DATABASE = ("server", "manager", "hooks")  # of one user, who may write in the data directory
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
@@ -23,6 +26,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     os.environ["BIDKEEPER_DATA_DIR"] = str(settings.data_dir)
     for directory in (settings.data_dir, settings.run_dir, settings.log_dir):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if options.verb in _OF_DATABASE:
+        servers.keep_in(settings.data_dir / "timelines.json")
     _PROGRAMS[options.verb](settings, options)
     return 0
 

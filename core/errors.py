@@ -39,8 +39,12 @@ class PeerUnavailable(PeerError):
 
 
 class PeerRefused(PeerError):
-    """The peer understood and refused; `code` says why in one word."""
+    """The peer understood and refused; `code` says why in one word.
 
-    def __init__(self, peer: str, code: str, message: str) -> None:
+    `highest` is the highest token that it has seen of a task, where it refused one for not being above that.
+    """
+
+    def __init__(self, peer: str, code: str, message: str, highest: int | None = None) -> None:
         super().__init__(peer, message)
         self.code = code
+        self.highest = highest

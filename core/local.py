@@ -81,4 +81,10 @@ def _answer(peer: str, line: bytes) -> dict[str, Any]:
     ok = answer.get("ok")
     if isinstance(ok, dict):
         return ok
-    raise PeerRefused(peer, str(answer.get("error", "unreadable")), str(answer.get("message", "")))
+    highest = answer.get("highest")
+    raise PeerRefused(
+        peer,
+        str(answer.get("error", "unreadable")),
+        str(answer.get("message", "")),
+        highest if type(highest) is int else None,
+    )

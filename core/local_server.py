@@ -129,7 +129,8 @@ async def _answer(handle: Handle, line: bytes) -> dict[str, Any]:
         result = handle(request)
         return {"ok": await result if inspect.isawaitable(result) else result}
     except PeerRefused as refusal:
-        return {"error": refusal.code, "message": refusal.message}
+        told = {"error": refusal.code, "message": refusal.message}
+        return told if refusal.highest is None else told | {"highest": refusal.highest}
     except Exception:
         log.exception("failed to answer %s", request.get("op"))
         return {"error": "internal", "message": "failed; the log has the reason"}

@@ -165,14 +165,26 @@ def _postgresql(value: str) -> str:
         raise ValueError("cannot be read as an address") from None
     if "service" in named or not (parts.path.strip("/") or "dbname" in named):
         raise ValueError("must name the database itself: postgresql://HOST/NAME")
-    hosts = [host for name in ("host", "hostaddr") for text in named.get(name, ()) for host in text.split(",")]
-    hosts += [unquote(_without_port(host)) for host in parts.netloc.rpartition("@")[2].split(",") if host]
+    hosts = database_hosts(value)
     if not hosts or not all(hosts):
         raise ValueError("must name a host, or a socket's directory: postgresql:///NAME?host=/run/postgresql")
-    is_far = not all(host.startswith("/") or is_loopback(host) for host in hosts)
-    if is_far and named.get("sslmode") != ["verify-full"]:
+    if not all(map(_is_here, hosts)) and named.get("sslmode") != ["verify-full"]:
         raise ValueError("must have sslmode=verify-full, since the database is not on this machine")
+    if not {"read-write", "primary"}.issuperset(named.get("target_session_attrs", ())):
+        raise ValueError("must have no target_session_attrs but read-write: a standby may not know the newest commits")
     return value
+
+
+def database_hosts(url: str) -> list[str]:
+    """Returns the hosts that PostgreSQL's database may be at, and the directories of Unix sockets."""
+    parts = urlsplit(url)
+    named = parse_qs(parts.query)
+    hosts = [host for name in ("host", "hostaddr") for text in named.get(name, ()) for host in text.split(",")]
+    return hosts + [unquote(_without_port(host)) for host in parts.netloc.rpartition("@")[2].split(",") if host]
+
+
+def _is_here(host: str) -> bool:
+    return host.startswith("/") or is_loopback(host)
 
 
 def _without_port(host: str) -> str:

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Installs Bidkeeper from this checkout as a service with three users, or brings an installed one to this version.
-# As root: deploy/install.sh [users] [directories] [program] [settings] [service]; without words all of them, in this
-# order. Each may be done again at any time; settings that are there are kept.
+# As root: deploy/install.sh [--postgresql] [users] [directories] [program] [settings] [service]; without words all of
+# them, in this order. Each may be done again at any time; settings that are there are kept.
+#
+# --postgresql: the program gets PostgreSQL's driver, too, and keeps it from then on.
 #
 # For images and tests: BIDKEEPER_INSTALL_ROOT is put before every path, BIDKEEPER_INSTALL_OWNERS ("REST GATEWAY SIGNER
 # GROUP", names or numbers) replaces the owners of directories, PYTHON names the interpreter.
@@ -13,7 +15,7 @@ root="${BIDKEEPER_INSTALL_ROOT:-}"
 read -r rest gateway signer group <<<"${BIDKEEPER_INSTALL_OWNERS:-bidkeeper bidkeeper-gateway bidkeeper-signer bidkeeper}"
 opt="$root/opt/bidkeeper"
 sources=(cli core gateway hooks markets models server simulator strategy wallet workers deploy docs web
-  setup.py pyproject.toml requirements.lock supervisord.conf README.md CHANGELOG.md LICENSE)
+  setup.py pyproject.toml requirements.lock requirements-postgresql.lock supervisord.conf README.md CHANGELOG.md LICENSE)
 
 users() {
   getent group bidkeeper >/dev/null || groupadd --system bidkeeper
@@ -58,7 +60,8 @@ program() {
   mv "$opt/program.new" "$opt/program"
 
   [ -x "$opt/venv/bin/python" ] || "${PYTHON:-python3}" -m venv "$opt/venv"
-  "$opt/venv/bin/python" "$opt/program/deploy/runtime_lock.py" >"$opt/requirements.txt"
+  if "$opt/venv/bin/python" -c 'import psycopg' 2>/dev/null; then driver=(postgresql); fi
+  "$opt/venv/bin/python" "$opt/program/deploy/runtime_lock.py" "${driver[@]}" >"$opt/requirements.txt"
   local pip=("$opt/venv/bin/python" -m pip install -q --disable-pip-version-check)
   "${pip[@]}" --require-hashes --only-binary :all: --no-binary embit -r "$opt/requirements.txt"
   "${pip[@]}" --no-deps --no-build-isolation -e "$opt/program"
@@ -83,6 +86,11 @@ service() {
 if [ "$(id -u)" != 0 ]; then
   echo "install.sh creates users and directories: run it as root" >&2
   exit 1
+fi
+driver=()
+if [ "${1:-}" = --postgresql ]; then
+  driver=(postgresql)
+  shift
 fi
 steps=("$@")
 if [ "$#" = 0 ]; then steps=(users directories program settings service); fi

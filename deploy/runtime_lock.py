@@ -1,16 +1,19 @@
-"""Prints the part of requirements.lock that is needed to run, without the tools of the tests.
+"""Prints the part of the lock that is needed to run, without the tools of the tests.
 
-Standard library only: it runs before anything is installed. `python deploy/runtime_lock.py > requirements.txt`
+Standard library only: it runs before anything is installed. `python deploy/runtime_lock.py > requirements.txt`; with
+the word `postgresql` PostgreSQL's driver is among them.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILDS = "setuptools"  # builds embit, which has no wheels, and Bidkeeper itself
+DRIVER = "psycopg"
 
 
 def runtime_names(setup: str) -> set[str]:
@@ -34,5 +37,9 @@ def subset(lock: str, names: set[str]) -> str:
 
 
 if __name__ == "__main__":
-    names = runtime_names((ROOT / "setup.py").read_text()) | {BUILDS}
-    print(subset((ROOT / "requirements.lock").read_text(), names), end="")
+    names, lock = runtime_names((ROOT / "setup.py").read_text()) | {BUILDS}, "requirements.lock"
+    if sys.argv[1:] == ["postgresql"]:
+        names, lock = names | {DRIVER}, "requirements-postgresql.lock"
+    elif sys.argv[1:]:
+        sys.exit(f"usage: {sys.argv[0]} [postgresql]")
+    print(subset((ROOT / lock).read_text(), names), end="")

@@ -255,13 +255,13 @@ class Verbs(FactsVerbs):
         return json.dumps(found)
 
     async def _fence(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        await self._fences.raise_to(read.whole(request, "task"), read.whole(request, "token"))
-        return "null"
+        return json.dumps(await self._fences.raise_to(read.whole(request, "task"), read.whole(request, "token")))
 
     async def _fence_all(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         tokens = read.tokens(args.get("tokens"))
-        await asyncio.gather(*(self._fences.raise_to(task, token) for task, token in tokens))
-        return "null"
+        least = await asyncio.gather(*(self._fences.raise_to(task, token) for task, token in tokens))
+        higher = [(task, seen) for (task, token), seen in zip(tokens, least, strict=True) if seen > token]
+        return json.dumps(higher)
 
     async def _status(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         status = json.loads(await super()._status(request, args, asker))

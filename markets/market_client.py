@@ -256,14 +256,17 @@ class MarketClient(GatewayClient):
         """Returns the play wallet's BIP-322 signature (base64) of `message`."""
         return self._read("play_signature", {"message": message}, None, _text)
 
-    def fence(self, task: int, token: int) -> None:
-        """Refuses writes of `task` under a lower token from now on; returns when none of them is on the wire."""
-        self._ask({"verb": "fence", "args": {}, "task": task, "token": token}, _nothing, write=False)
+    def fence(self, task: int, token: int) -> int:
+        """Refuses writes of `task` under a lower token from now on; returns when none of them is on the wire.
 
-    def fence_all(self, tokens: Mapping[int, int]) -> None:
-        """Does `fence` for many tasks at once, given by task."""
+        Returns the least token that is not refused: a higher one than `token` where that was seen before.
+        """
+        return self._ask({"verb": "fence", "args": {}, "task": task, "token": token}, _token, write=False)
+
+    def fence_all(self, tokens: Mapping[int, int]) -> dict[int, int]:
+        """Does `fence` for many tasks at once, given by task; returns the least tokens that are above theirs."""
         args = {"tokens": [[task, token] for task, token in tokens.items()]}
-        self._ask({"verb": "fence_all", "args": args}, _nothing, write=False)
+        return self._ask({"verb": "fence_all", "args": args}, _tokens, write=False)
 
     def status(self) -> dict[str, Any]:
         """Returns each venue's calls by outcome, budget left and pauses."""
@@ -276,6 +279,16 @@ def _trait(trait: tuple[str, str] | None) -> dict[str, Any]:
 
 def _nothing(_: Any) -> None:
     return None
+
+
+def _token(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError("not a whole number")
+    return value
+
+
+def _tokens(value: Any) -> dict[int, int]:
+    return {_token(task): _token(token) for task, token in value}
 
 
 def _text(value: Any) -> str:

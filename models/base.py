@@ -76,9 +76,14 @@ def _use(made: Sqlite | Postgresql) -> None:
     database.initialize(made)
 
 
+def rest() -> None:
+    """Gives a server's connection up until the next query, for a process that asks nothing for seconds."""
+    database.obj.rest()
+
+
 def close() -> None:
     """Closes this process's connection, if it has one."""
-    if database.obj is not None and not database.is_closed():
+    if database.obj is not None:
         database.close()
 
 

@@ -15,11 +15,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import get_ident
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase, SqliteDatabase
 
 from core.errors import BidkeeperError
+from models import servers
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +110,9 @@ class Sqlite(SqliteDatabase):
             if durable and not self.is_closed():
                 self.execute_sql("PRAGMA synchronous=NORMAL")
 
+    def rest(self) -> None:
+        """Does nothing: an open file costs nobody anything."""
+
     def lock_name(self, name: str) -> None:
         """Does nothing: the transaction has the file's only lock."""
 
@@ -191,7 +195,9 @@ class Postgresql(PostgresqlDatabase):
     def at(cls, url: str, *, read_only: bool = False) -> Postgresql:
         """Makes the database at `url`. Raises DatabaseAway without the driver."""
         if find_spec("psycopg") is None:
-            raise Unfit("PostgreSQL needs the driver psycopg: pip install 'psycopg[binary]>=3.2'")
+            raise Unfit(
+                "PostgreSQL's driver is missing: deploy/install.sh --postgresql, or pip install 'psycopg[binary]>=3.2'"
+            )
         return cls(url, prefer_psycopg3=True, autoconnect=False, read_only=read_only)
 
     def init(self, database: str | None, *args: Any, **kwargs: Any) -> None:
@@ -199,10 +205,12 @@ class Postgresql(PostgresqlDatabase):
         self._thread: int | None = None
         self._opened: Any = None
         self._is_alone = True
+        self._was_warned = False
+        self._is_resting = False
         super().init(database, *args, **kwargs)
 
     def _connect(self) -> Any:
-        from psycopg import connect, conninfo
+        from psycopg import conninfo
 
         self._thread = get_ident()  # whose later statements may connect anew
         given: dict[str, Any] = conninfo.conninfo_to_dict(self.database)
@@ -210,13 +218,9 @@ class Postgresql(PostgresqlDatabase):
         options = [given.pop("options", ""), *(f"-c {name}={_escaped(value)}" for name, value in session.items())]
         usual = {"application_name": "bidkeeper"} | _POSTGRESQL_PATIENCE
         chosen = usual | given | {"options": " ".join(filter(None, options)), "client_encoding": "UTF8"}
-        connection = connect(**chosen, autocommit=True)
-        try:
-            _refuse_unfit(connection.info)
-        except BaseException:
-            connection.close()
-            raise
-        self._opened = connection
+        connection = servers.open_newest(chosen, _refuse_unfit)
+        connection.add_notice_handler(self._note)
+        self._opened, self._is_resting = connection, False
         number, text = _readers()
         connection.adapters.register_loader("numeric", number)
         connection.adapters.register_dumper(str, text)
@@ -346,25 +350,29 @@ class Postgresql(PostgresqlDatabase):
             super().execute_sql(statement)
 
     def commit(self) -> None:
-        """Commits. Raises CommitUnknown when the answer does not come."""
+        """Commits. Raises CommitUnknown when the answer does not come, or with a warning.
+
+        The server warns when somebody has it wait no longer for the standby that a durable commit must have reached.
+        """
+        self._was_warned = False
         try:
             super().commit()
         except (OperationalError, InterfaceError) as error:
             if self._is_lost():
                 raise CommitUnknown(str(error)) from error
             raise
+        if self._was_warned:
+            raise CommitUnknown("the server did not wait for its standby")
 
     def rollback(self) -> None:
         """Takes the transaction back; where the connection was lost, the server has done so, or will."""
         if not self._is_lost():
             super().rollback()
 
-    def is_alive(self) -> bool:
-        """Tells whether the connection is still the one that was opened; never connects anew."""
-        if self.is_closed() or self._opened.closed:
-            return False
-        super().execute_sql("SELECT 1")
-        return True
+    def rest(self) -> None:
+        """Closes the connection until the next statement: a process of the server's is there for each."""
+        self._is_resting = True
+        super().close()
 
     def close(self) -> bool:
         """Closes the connection for good."""
@@ -386,8 +394,12 @@ class Postgresql(PostgresqlDatabase):
         if self._is_lost():
             self._renew()
 
+    def _note(self, notice: Any) -> None:
+        self._was_warned = self._was_warned or notice.severity_nonlocalized == "WARNING"
+
     def _renew(self) -> None:
-        log.warning("the connection to the database was lost; connects anew")
+        if not self._is_resting:
+            log.warning("the connection to the database was lost; connects anew")
         super().close()
         self.connect()
 
@@ -404,8 +416,6 @@ def _refuse_unfit(info: Any) -> None:
         raise Unfit("the database must be one of encoding UTF8 (CREATE DATABASE ... ENCODING 'UTF8')")
     if info.parameter_status("IntervalStyle") != _POSTGRESQL_SESSION["IntervalStyle"]:
         raise Unfit("our session's settings do not reach the server: a pooler must not stand in between")
-    if info.parameter_status("in_hot_standby") != "off":
-        raise Unfit("the server is a standby: what it knows of tasks' tokens may be old")
 
 
 @cache
@@ -454,5 +464,5 @@ def place(url: str) -> str:
     if not is_postgresql(url):
         return url
     parts = urlsplit(url)
-    hosts = parts.netloc.rpartition("@")[2]
+    hosts = parts.netloc.rpartition("@")[2] or ",".join(parse_qs(parts.query).get("host", ()))
     return f"postgresql://{hosts}{parts.path}"

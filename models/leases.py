@@ -137,6 +137,12 @@ def held(name: str, within: Any = None) -> Held | None:
     return None if row is None else Held(*row)
 
 
+def kept_elsewhere(name: str, run_dir: Path) -> Held | None:
+    """Returns the lease, if a program of another machine or directory has it now."""
+    found = held(name) if are_used() else None
+    return found if found is not None and found.left_ms >= 0 and found.home != home_of(run_dir) else None
+
+
 def take(within: Postgresql, name: str, holder: Holder, seconds: int) -> Taken | None:
     """Takes the lease for so long, if it has run out, or is this home's; None when another home has it."""
     with within.atomic():

@@ -12,7 +12,7 @@ from peewee import PeeweeException
 from core import local
 from core.errors import BidkeeperError
 from markets.market_client import MarketClient
-from models import schema
+from models import leases, schema
 from server.http.base import Handler
 from server.http.services import Services
 
@@ -107,6 +107,8 @@ def _facts_status(socket: Path) -> None:
 
 async def _hooks(services: Services) -> str:
     path = services.settings.hooks_socket
+    if leases.kept_elsewhere(leases.HOOKS, path.parent):
+        return ""
     await asyncio.to_thread(local.ask, path, "hooks", {"op": "ping"}, timeout=PATIENCE_S)
     return ""
 

@@ -40,6 +40,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Keeps a file's tests together (--dist loadfile), and tests/web in a few parts."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from tests.scheduling import Rooms
+
+    return Rooms(config, log)
+
+
 def pytest_collection_finish() -> None:
     """Leaves what was collected out of later searches for garbage: it stays, and searching it is a tenth of a run."""
     gc.collect()
@@ -104,13 +114,6 @@ def database(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPat
     base.close()
     if postgresql.is_wanted():
         postgresql.drop(url)
-
-
-@pytest.fixture
-def only_sqlite() -> None:
-    """Leaves a test out on PostgreSQL, which has nothing like it."""
-    if postgresql.is_wanted():
-        pytest.skip("is about SQLite's file")
 
 
 def need(program: str, found: object) -> None:

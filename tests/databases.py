@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
+from models import database as kinds
 from models.database import is_postgresql
 
 
@@ -34,6 +35,12 @@ class Another:
     def rollback(self) -> None:
         self._connection.rollback()
 
+    def table(self, name: str) -> list[dict[str, Any]]:
+        """Returns all rows of a table, by their columns' names."""
+        cursor = self.execute(f'SELECT * FROM "{name}"')
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
 
 @contextmanager
 def another(url: str) -> Iterator[Another]:
@@ -52,6 +59,28 @@ def rows(url: str, text: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...
     """Returns the rows of one query."""
     with another(url) as connection:
         return connection.rows(text, values)
+
+
+def tables(url: str, *names: str) -> dict[str, list[dict[str, Any]]]:
+    """Returns all rows of these tables as of one moment, and disturbs nobody who writes."""
+    if is_postgresql(url):
+        with another(url) as reader:
+            reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            return {name: reader.table(name) for name in names}
+    path = url.partition(":///")[2]
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)) as connection:
+        connection.execute("BEGIN")
+        reader = Another(connection, "?")
+        return {name: reader.table(name) for name in names}
+
+
+@contextmanager
+def kept_from_writing(url: str) -> Iterator[None]:
+    """Keeps everybody from writing to the database for the block, as a transaction that does not end."""
+    with another(url) as holder:
+        holder.execute(f"SELECT pg_advisory_xact_lock({kinds._GATE})" if is_postgresql(url) else "BEGIN IMMEDIATE")
+        yield
+        holder.rollback()
 
 
 def dump(url: str) -> str:

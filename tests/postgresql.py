@@ -1,4 +1,4 @@
-"""The tests on PostgreSQL: `python -m tests.postgresql PYTEST_ARGUMENTS`.
+"""The tests on PostgreSQL: `python -m tests.postgresql all|part|PATH... PYTEST_OPTIONS`.
 
 They run on a cluster of their own, in a directory of its own, which ends with them. A test gets a database of its own,
 made from a template.
@@ -20,8 +20,55 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 _DIRECTORY = "TEST_POSTGRESQL"  # names the variable with the directory of the cluster's socket
 _TEMPLATE = "template_bidkeeper"
+# What touches the database; and of that, what CI has time for: locks and races, the order of events, lists, a manager
+# with its workers, and a whole installation.
+CHOICES = {
+    "all": [
+        "models",
+        "hooks",
+        "server",
+        "workers",
+        "gateway/test_gateway_lease.py",
+        "gateway/test_quota_table.py",
+        "cli",
+        "deploy/test_nginx_in_front.py",
+        "e2e",
+        "faults",
+    ],
+    "part": [
+        "models",
+        "hooks",
+        "server/test_admin.py",
+        "server/test_api_tokens.py",
+        "server/test_autolist_shown.py",
+        "server/test_book.py",
+        "server/test_budgets.py",
+        "server/test_events.py",
+        "server/test_history.py",
+        "server/test_hooks.py",
+        "server/test_live_bids.py",
+        "server/test_process.py",
+        "server/test_profit.py",
+        "server/test_running.py",
+        "server/test_sessions.py",
+        "server/test_task_list.py",
+        "workers/bidding/test_crashes.py",
+        "workers/bidding/test_shared_budget.py",
+        "workers/listing/test_listing_crashes.py",
+        "workers/manager",
+        "gateway/test_gateway_lease.py",
+        "gateway/test_quota_table.py",
+        "cli/test_database_copy.py",
+        "cli/test_doctor_postgresql.py",
+        "e2e/test_connections.py",
+        "e2e/test_running.py",
+        "e2e/test_preview_and_control.py",
+    ],
+}
 _QUICK = ("fsync=off", "full_page_writes=off", "max_connections=400", "listen_addresses=''", "max_wal_size=4GB")
 _numbers = itertools.count()
 
@@ -29,6 +76,14 @@ _numbers = itertools.count()
 def is_wanted() -> bool:
     """Tells whether this run is on PostgreSQL."""
     return _DIRECTORY in os.environ
+
+
+only = pytest.mark.skipif(not is_wanted(), reason="is about PostgreSQL: make test-postgresql")
+
+
+def left_out(reason: str) -> pytest.MarkDecorator:
+    """Makes the mark of a test that means nothing on PostgreSQL, and says why."""
+    return pytest.mark.skipif(is_wanted(), reason=f"not on PostgreSQL: {reason}")
 
 
 @cache
@@ -41,18 +96,41 @@ def programs() -> Path | None:
     return max(found, key=lambda path: int(path.parent.name) if path.parent.name.isdigit() else 0, default=None)
 
 
+def _lives(pid: str) -> bool:
+    """Tells whether this process runs; one that nobody has waited for yet does not."""
+    try:
+        return Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 class Cluster:
     """A PostgreSQL of its own in `directory`, reached by a Unix socket there; not as root, which it refuses."""
 
-    def __init__(self, directory: Path, *settings: str) -> None:
+    def __init__(self, directory: Path, *settings: str, is_empty: bool = False) -> None:
+        """Makes the cluster; one that `is_empty` begins with `follow`."""
         self.directory = directory
         self._settings = settings
         self._as_user: list[str] = []
+        self._killed: list[str] = []  # processes, which the next start waits for
         if os.geteuid() == 0:
             user = pwd.getpwnam("postgres")
             self._as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
             os.chown(directory, user.pw_uid, user.pw_gid)
-        self._program("initdb", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", "bidkeeper", "--no-sync")
+        if not is_empty:
+            self._program("initdb", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", "bidkeeper", "--no-sync")
+
+    def follow(self, primary: Cluster, name: str) -> None:
+        """Becomes a standby of `primary`, known there under this name, in place of whatever was here."""
+        self._settle()
+        shutil.rmtree(self.directory / "data", ignore_errors=True)
+        there = f"host={primary.directory} user=bidkeeper application_name={name}"
+        self._program("pg_basebackup", "-R", "-c", "fast", "--no-sync", "-d", there)
+        self.start()
+
+    def promote(self) -> None:
+        """Makes the standby a primary."""
+        self._program("pg_ctl", "-w", "promote")
 
     def url(self, database: str) -> str:
         return f"postgresql:///{database}?host={self.directory}&user=bidkeeper"
@@ -66,16 +144,31 @@ class Cluster:
     def stop(self) -> None:
         self._program("pg_ctl", "-w", "-m", "immediate", "stop")
 
+    def kill(self) -> None:
+        """Kills the server; its processes end by themselves."""
+        self._killed = [str(self.pid), *Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+        os.kill(self.pid, signal.SIGKILL)
+
+    def _settle(self) -> None:
+        """Waits for the ends of a killed server's processes."""
+        deadline = time.monotonic() + 60
+        while any(Path("/proc", each).exists() for each in self._killed):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
     def crash(self) -> None:
         """Kills the server, and starts it again once its processes are gone; it recovers by itself."""
-        os.kill(self.pid, signal.SIGKILL)
-        deadline = time.monotonic() + 60
-        while True:
-            time.sleep(0.2)
-            try:
-                return self.start()
-            except AssertionError:
-                assert time.monotonic() < deadline, (self.directory / "log").read_text()[-2000:]
+        self.kill()
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Starts a killed server, once its processes are gone."""
+        self._settle()
+        self.start()
+
+    @property
+    def is_running(self) -> bool:
+        return (self.directory / "data" / "postmaster.pid").exists() and _lives(str(self.pid))
 
     @property
     def pid(self) -> int:
@@ -122,10 +215,25 @@ def fresh() -> str:
     return _address(name)
 
 
+def copied(url: str) -> str:
+    """Makes a copy of a database that nobody uses; returns its address. It goes with the cluster."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    command(_address("postgres"), f"CREATE DATABASE {name} TEMPLATE {_name(url)} STRATEGY file_copy")
+    return _address(name)
+
+
+def _name(url: str) -> str:
+    return url.removeprefix("postgresql:///").partition("?")[0]
+
+
 def drop(url: str) -> None:
     """Ends whoever still uses a database that `fresh` made, and drops it."""
-    name = url.removeprefix("postgresql:///").partition("?")[0]
-    command(_address("postgres"), f"DROP DATABASE {name} WITH (FORCE)")
+    command(_address("postgres"), f"DROP DATABASE {_name(url)} WITH (FORCE)")
+
+
+def _paths(words: Sequence[str]) -> list[str]:
+    """Returns the words, and for one that names a choice its paths."""
+    return [path for word in words for path in ([f"tests/{each}" for each in CHOICES.get(word, [])] or [word])]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -145,7 +253,7 @@ def main(arguments: Sequence[str]) -> int:
         schema.migrate()
         base.close()
         environment = os.environ | {_DIRECTORY: str(made.directory)}
-        return subprocess.run([sys.executable, "-m", "pytest", *arguments], env=environment).returncode
+        return subprocess.run([sys.executable, "-m", "pytest", *_paths(arguments)], env=environment).returncode
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from core.settings import PLAY_MARKET, VENUES, Settings
 from wallet.co_signers import PRACTICE_CO_SIGNERS, CoSigners, co_signers_of
 from wallet.escrow_terms import EscrowTerms, escrow_terms_of
+from wallet.protocol import TOKEN_JUMP
 
 DAY_MS = 24 * 3_600_000
 # Every signature counts until its signed expiry, also of bids that were cancelled or replaced since.
@@ -60,7 +61,7 @@ class Ceilings:
     challenges_a_minute: int = 240
     challenges: Rate = Rate(3_000, 36_000)
     loosened: Rate = Rate(600, 12_000)
-    token_jump: int = 1_000_000
+    token_jump: int = TOKEN_JUMP
     users: int = 10_000
     seller_fee_ppm: Mapping[str, int] = field(default_factory=dict)
     secure_listings: frozenset[str] = frozenset()

@@ -23,12 +23,16 @@ _SAID_BY = {"global": "the installation", "user": "the user", "task": "the task"
 
 
 class PolicyRefused(BidkeeperError):
-    """The refusal of a rule; `tag` names the rule."""
+    """The refusal of a rule; `tag` names the rule.
 
-    def __init__(self, tag: str, message: str) -> None:
+    `highest` is the highest token seen for the task, where a new grant's is not above that.
+    """
+
+    def __init__(self, tag: str, message: str, highest: int | None = None) -> None:
         super().__init__(f"{tag}: {message}")
         self.tag = tag
         self.message = message
+        self.highest = highest
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,8 @@ def secret_hash(secret: str) -> str:
 def stale_token(highest: int, token: int) -> None:
     """Refuses a new grant unless its token is above every token seen for its task (0: none was seen)."""
     if token <= highest:
-        raise PolicyRefused("stale-token", f"token {token} is not above {highest}, the highest seen for this task")
+        text = f"token {token} is not above {highest}, the highest seen for this task"
+        raise PolicyRefused("stale-token", text, highest)
 
 
 def token_jump(highest: int, token: int, ceilings: Ceilings) -> None:

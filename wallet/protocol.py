@@ -21,6 +21,8 @@ MAX_SATS = 21_000_000 * 100_000_000
 MAX_MS = 1 << 53
 MAX_ID = (1 << 63) - 1
 MAX_TEXT = 256
+# How far a task's token may rise in one step: starts raise it by one.
+TOKEN_JUMP = 1_000_000
 # A PSBT is read up to 32 KiB, here in base64; and how many a venue may want signed beside the listing's own.
 MAX_PSBT_TEXT = 4 * -(-32 * 1024 // 3)
 MAX_SECURE = 4

@@ -59,12 +59,16 @@ class SignerLocked(SignerError):
 
 
 class SignerRefused(SignerError):
-    """A rule of the signer refuses; `tag` names the rule. Nothing was signed."""
+    """A rule of the signer refuses; `tag` names the rule. Nothing was signed.
 
-    def __init__(self, tag: str, message: str) -> None:
+    `highest` is the highest token that it has seen for the task, where a new grant's is not above that.
+    """
+
+    def __init__(self, tag: str, message: str, highest: int | None = None) -> None:
         super().__init__(f"signer refused ({tag}): {message}")
         self.tag = tag
         self.message = message
+        self.highest = highest
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class SignerClient:
         """Gives a task its rights and returns their secret (64 hex digits), which the worker must show.
 
         A token not above every one seen for the task is refused (`stale-token`), also when the same grant is given
-        again after a lost answer: raise the token then.
+        again after a lost answer: raise the token then. The refusal has the `highest` one.
         """
         return self._ask(lambda answer: _text(answer["secret"]), "grant", grant=asdict(grant))
 
@@ -109,9 +113,12 @@ class SignerClient:
         """Ends all rights of this and all lower tokens."""
         self._ask(_nothing, "withdraw", task=task, token=token)
 
-    def withdraw_all(self, tokens: Mapping[int, int]) -> None:
-        """Ends the rights of many tasks, each with its token, or of none when one is refused."""
-        self._ask(_nothing, "withdraw_all", tokens=[list(pair) for pair in tokens.items()])
+    def withdraw_all(self, tokens: Mapping[int, int]) -> dict[int, int]:
+        """Ends the rights of many tasks, each with its token, or of none when one is refused.
+
+        Returns the highest tokens seen of those tasks that had a higher one than theirs: their rights may stand.
+        """
+        return self._ask(_higher, "withdraw_all", tokens=[list(pair) for pair in tokens.items()])
 
     def set_control(self, scope: Scope, subject: str | int, state: State) -> None:
         """Sets whether bids are signed: subject "" with `global`, a sign-in address with `user`, an id with `task`.
@@ -242,7 +249,7 @@ class SignerClient:
             if error.code in _NO_ANSWER:
                 raise SignerUnavailable(f"the signer failed at {op}: {error.message}") from error
             self.has_lost_grant = self.has_lost_grant or error.code in _NO_GRANT
-            raise SignerRefused(error.code, error.message) from error
+            raise SignerRefused(error.code, error.message, error.highest) from error
         except (KeyError, TypeError) as error:
             raise SignerUnavailable(f"the signer's answer to {op} is unreadable") from error
 
@@ -257,6 +264,10 @@ def _amounts(answer: dict[str, Any]) -> tuple[int, int]:
 
 def _nothing(answer: dict[str, Any]) -> None:
     return None
+
+
+def _higher(answer: dict[str, Any]) -> dict[int, int]:
+    return {int(task): int(token) for task, token in answer["higher"]}
 
 
 def _controls(answer: dict[str, Any]) -> SignerControls:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from peewee import PeeweeException
 
-from cli.doctor import postgresql_check
+from cli.doctor import leases_check, postgresql_check
 from cli.doctor.check import Check, fail, ok, warn
 from core.errors import BidkeeperError
 from core.settings import Settings
-from models import base, schema
-from models.database import is_postgresql, place
+from models import base, schema, servers
+from models.database import Unfit, is_postgresql, place
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import RUNNING, Task
 from models.users import Whitelist
@@ -44,10 +44,14 @@ def _server(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
     try:
         with base.reading(settings.database_url):
             yield from _contents(settings, seen, "on PostgreSQL")
-            yield from postgresql_check.examine(seen.tasks)
+            yield from postgresql_check.examine(seen.tasks, servers.look_at_each(settings.database_url))
+            yield from leases_check.examine(settings.run_dir)
     except (BidkeeperError, PeeweeException) as error:
         text = f"{place(settings.database_url)} cannot be used: {error}"
-        yield fail("database", text, "see that the server runs, and that its address is right (docs/operations.md)")
+        remedy = "see that the server runs, and that its address is right (docs/operations.md)"
+        if isinstance(error, Unfit):
+            remedy = "docs/operations.md#postgresql has what it takes"
+        yield fail("database", text, remedy)
 
 
 def _file(settings: Settings, seen: DatabaseState) -> Iterator[Check]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from cli.doctor.check import Check, fail, ok, warn
 from models.base import database
+from models.servers import Seen
 
 _OTHERS = 20  # connections of all programs but the workers, and of whoever looks
 _CUSTOMARY_TASKS = 100
@@ -14,8 +15,8 @@ _MOST_LAG_S = 10
 _MONITOR = "GRANT pg_monitor to the user of the database's address"
 
 
-def examine(tasks: int | None) -> Iterator[Check]:
-    """Examines the server of the open connection, for `tasks` wanted tasks (None: not known)."""
+def examine(tasks: int | None, seen: list[Seen]) -> Iterator[Check]:
+    """Examines the server of the open connection, one of those `seen`, for `tasks` wanted tasks (None: not known)."""
     version = _setting("server_version").split()[0]
     unsafe = [name for name in ("fsync", "full_page_writes") if _setting(name) != "on"]
     if unsafe:
@@ -24,7 +25,9 @@ def examine(tasks: int | None) -> Iterator[Check]:
         )
     else:
         yield ok("postgresql", f"{version}; what is committed is on its disk")
-    yield _standby()
+    if len(seen) > 1:
+        yield _others(seen)
+    yield _standby(len(seen))
     yield _connections(_CUSTOMARY_TASKS if tasks is None else tasks)
 
 
@@ -36,7 +39,19 @@ def _value(query: str) -> Any:
     return database.execute_sql(query).fetchone()[0]
 
 
-def _standby() -> Check:
+def _others(seen: list[Seen]) -> Check:
+    """Tells whether the servers of the address are one primary and its standbys."""
+    name = "servers"
+    primaries = [f"{each.place} (timeline {each.timeline})" for each in seen if each.timeline is not None]
+    if len(primaries) > 1:
+        text = f"{' and '.join(primaries)} are primaries: what is written at one of them is not at the other"
+        return fail(name, text, "stop the one of the lower timeline at once, and make it a standby (pg_rewind)")
+    if away := [f"{each.place} ({each.away})" for each in seen if each.away]:
+        return warn(name, f"cannot be asked: {'; '.join(away)}", "start it as a standby, or take it out of the address")
+    return ok(name, f"{primaries[0] if primaries else 'none'} is the primary, the other {len(seen) - 1} standby")
+
+
+def _standby(servers: int) -> Check:
     """Tells whether a standby that takes over would have all that was committed."""
     name, wanted = "standby", _setting("synchronous_standby_names")
     rows = database.execute_sql(
@@ -45,7 +60,7 @@ def _standby() -> Check:
     if any(state is None for _, state, _ in rows):
         return warn(name, f"{len(rows)}, but their state may not be seen", _MONITOR)
     follows = [(who, lag or 0) for who, state, lag in rows if state in ("sync", "quorum")]
-    late = [who for who, state, _ in rows if state not in ("sync", "quorum")]
+    late = [f"{who} ({lag or 0} s behind)" for who, state, lag in rows if state not in ("sync", "quorum")]
     if wanted and not follows:
         return fail(
             name, "none is connected that commits wait for, so they hang", "start it (synchronous_standby_names)"
@@ -55,18 +70,21 @@ def _standby() -> Check:
             f"{', '.join(late)} is asynchronous: taking over, it would have lost bids' rows, and hand out tokens twice"
         )
         return fail(name, text, "name it in synchronous_standby_names, or never promote it")
+    if not rows and servers > 1:
+        text = "the address names several servers, but commits wait for none: what takes over may lack the newest ones"
+        return fail(name, text, "set synchronous_standby_names on each of them")
     if not rows:
         return ok(name, "none; backups are all there is")
-    slow = [who for who, lag in follows if lag > _MOST_LAG_S]
-    if slow:
+    if slow := [who for who, lag in follows if lag > _MOST_LAG_S]:
         return warn(name, f"{', '.join(slow)} is more than {_MOST_LAG_S} s behind in replaying", "look at its load")
-    return ok(name, f"{', '.join(who for who, _ in follows)} has what is committed")
+    text = ", ".join(f"{who} has what is committed ({lag} s behind in replaying it)" for who, lag in follows)
+    return ok(name, text + (f"; never promote {', '.join(late)}" if late else ""))
 
 
 def _connections(tasks: int) -> Check:
     reserved = int(_setting("superuser_reserved_connections"))
     room, needed = int(_setting("max_connections")) - reserved, tasks + _OTHERS
     if room < needed:
-        text = f"max_connections leaves {room}, {tasks} tasks need {needed} (one each, and {_OTHERS})"
+        text = f"max_connections leaves {room}, {tasks} tasks need {needed} (one each in a cycle, and {_OTHERS})"
         return fail("connections", text, f"set max_connections to {needed + reserved} at least")
     return ok("connections", f"room for {room}, {needed} are needed")

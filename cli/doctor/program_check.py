@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from peewee import PeeweeException
+
 from cli.doctor import port_holders
 from cli.doctor.answer_check import CLOCK_REMEDY
 from cli.doctor.check import Check, fail, ok, warn
@@ -22,6 +24,7 @@ from gateway.app import quotas
 from gateway.limits.skew import MOST_S
 from markets.gateway_client import skew_words
 from markets.market_client import MarketClient
+from models.database import is_postgresql
 from wallet.signer_client import SignerClient
 
 PATIENCE_S = 5.0
@@ -40,11 +43,21 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         yield warn("programs", "the service is not running, so none was asked", "bidkeeper up")
         yield from _kept_quota(settings)
         return
-    yield from _asked("signer", settings, lambda: _signer(settings))
-    yield from _asked("gateway", settings, lambda: _gateway(settings))
-    yield from _asked("facts", settings, lambda: _facts(settings))
-    yield from _asked("manager", settings, lambda: _manager(settings))
-    yield from _asked("hooks", settings, lambda: _hooks(settings))
+    for name, (at, look) in {
+        "signer": (settings.signer_socket, _signer),
+        "gateway": (settings.gateway_socket, _gateway),
+        "facts": (settings.facts_socket, _facts),
+    }.items():
+        if settings.tls_dir and at.parent != settings.relay_files and _is_missing(at):
+            yield warn(name, "does not run on this host", "start it, unless another host is to have it")
+        else:
+            yield from _asked(name, settings, lambda look=look: look(settings))  # type: ignore[misc]
+    # They may be on another machine: their leases tell.
+    may_be_elsewhere = is_postgresql(settings.database_url) or settings.tls_dir is not None
+    if not may_be_elsewhere or list(settings.run_dir.glob("manager*.sock")):
+        yield from _asked("manager", settings, lambda: _managers(settings))
+    if not may_be_elsewhere or settings.hooks_socket.exists():
+        yield from _asked("hooks", settings, lambda: _hooks(settings))
     if settings.market == "simulator":
         yield from _asked("simulator", settings, lambda: _simulator(settings))
     for port in servers:
@@ -79,13 +92,26 @@ def _kept_quota(settings: Settings) -> Iterator[Check]:
     except BidkeeperError as error:
         yield fail("quota", str(error), "remove the file, if the count may begin anew")
         return
+    except PeeweeException:
+        return  # what is wrong with the database is said there
     for venue, each in kept.items():
         yield quota(venue, each.status())
 
 
 def _runs(settings: Settings, own: dict[int, str]) -> bool:
-    sockets = (settings.manager_socket, settings.signer_socket, settings.gateway_socket, settings.facts_socket)
+    sockets = [settings.manager_socket, settings.signer_socket, settings.gateway_socket, settings.facts_socket]
+    sockets.append(settings.hooks_socket)
     return any(map(_listens, sockets)) or any("cli.main up" in line or "bidkeeper up" in line for line in own.values())
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:  # this user may not see it
+        pass
+    return False
 
 
 def _listens(path: Path) -> bool:
@@ -186,12 +212,14 @@ def _hooks(settings: Settings) -> Iterator[Check]:
     yield ok("hooks", f"{counts['waiting']:,} deliveries wait, {counts['dead']:,} of those kept were given up")
 
 
-def _manager(settings: Settings) -> Iterator[Check]:
-    state = ask(settings.manager_socket, "manager", {"op": "ping"}, timeout=PATIENCE_S).get("state")
-    if state == "ready":
-        yield ok("manager", "ready, with its zygote")
-    else:
-        yield fail("manager", f"not ready: {state}", "look again in a moment; its log has the reason")
+def _managers(settings: Settings) -> Iterator[Check]:
+    of_slots = sorted(settings.run_dir.glob("manager-*.sock"))
+    for path in of_slots or [settings.manager_socket]:
+        state = ask(path, "manager", {"op": "ping"}, timeout=PATIENCE_S).get("state")
+        if state == "ready":
+            yield ok(path.stem, "ready, with its zygote")
+        else:
+            yield fail(path.stem, f"not ready: {state}", "look again in a moment; its log has the reason")
 
 
 def _simulator(settings: Settings) -> Iterator[Check]:

@@ -66,14 +66,18 @@ class Fences:
         if token < self._least[task]:
             raise Refused("stale_token", f"task {task} is fenced at {self._least[task]}, not {token}")
 
-    async def raise_to(self, task: int, token: int) -> None:
-        """Refuses writes of `task` under lower tokens than `token`; returns when none of them is on the wire."""
+    async def raise_to(self, task: int, token: int) -> int:
+        """Refuses writes of `task` under lower tokens than `token`; returns when none of them is on the wire.
+
+        Returns the least token that is not refused: a higher one than `token` where that was seen before.
+        """
         self._least[task] = max(self._least.get(task, 0), token)
         for ticket in self._lower(task, token):
             ticket.make_stale()
         while self._lower(task, token):
             self._left.clear()
             await self._left.wait()
+        return self._least[task]
 
     def __len__(self) -> int:
         return sum(map(len, self._tickets.values()))

@@ -7,6 +7,7 @@ from typing import Any
 
 from peewee import SQL, fn
 
+from models.base import larger
 from models.prepared import Prepared, given
 from models.tasks.table import Task
 from models.users import User
@@ -34,7 +35,8 @@ CHANGE_BIDDING = Prepared(
 REVISION = Prepared(lambda: Task.select(Task.revision).where(_IS_THIS))
 
 TOKEN = Prepared(lambda: Task.select(Task.token).where(_IS_THIS))
-RAISE_TOKEN = Prepared(lambda: Task.update({Task.token: SQL("token + 1")}).where(_IS_THIS))
+RAISE_TOKEN = Prepared(lambda: Task.update({Task.token: larger(SQL("token + 1"), given("least"))}).where(_IS_THIS))
+OVERTAKE = Prepared(lambda: Task.update({Task.token: given("new")}).where(_IS_THIS, _IS_UNDER_TOKEN))
 OUTLINE = Prepared(
     lambda: Task.select(Task.kind, Task.venue, fn.COALESCE(Task.slug, Task.inscription_id), Task.user).where(_IS_THIS)
 )

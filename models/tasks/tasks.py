@@ -201,11 +201,22 @@ def remove_tombstone(task_id: int) -> None:
     Task.delete().where(Task.id == task_id, Task.deleted_ms.is_null(False)).execute()
 
 
-def raise_token(task_id: int) -> int:
-    """Raises the task's token and returns it; holders of older ones have lost the right to act."""
+def raise_token(task_id: int, above: int = 0) -> int:
+    """Raises the task's token, at least above `above`, and returns it; holders of older ones have lost the right to
+    act.
+    """
     with transaction(durable=True):
-        statements.RAISE_TOKEN.run(id=task_id)
+        statements.RAISE_TOKEN.run(id=task_id, least=above + 1)
         return int(statements.TOKEN.rows(id=task_id)[0][0])
+
+
+def overtake(task_id: int, token: int, highest: int) -> int | None:
+    """Raises the task's token from `token` to above `highest`, which was seen elsewhere; returns the new one.
+
+    Returns None, with nothing written, when the task has another token by now.
+    """
+    with transaction(durable=True):
+        return highest + 1 if statements.OVERTAKE.run(id=task_id, token=token, new=highest + 1).rowcount else None
 
 
 def least_token(task_id: int) -> int:

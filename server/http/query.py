@@ -65,11 +65,16 @@ class Query:
         return None
 
     def text(self, name: str) -> str | None:
-        """Reads a text that is not empty."""
+        """Reads a text that is not empty and has no control characters."""
         text = self._given.get(name)
-        if text is None or 1 <= len(text) <= _LONGEST_TEXT:
+        if text is None:
+            return None
+        if not 1 <= len(text) <= _LONGEST_TEXT:
+            self._faults.append(f"{name}: must have 1 to {_LONGEST_TEXT} letters")
+        elif not text.isprintable():
+            self._faults.append(f"{name}: must not have control characters")
+        else:
             return text
-        self._faults.append(f"{name}: must have 1 to {_LONGEST_TEXT} letters")
         return None
 
     def time_ms(self, name: str) -> int | None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.doctor import postgresql_check
-from models import base
+from models import base, leases
+from models import database as kinds
+from models.servers import Seen
 from tests import postgresql
 from tests.cli.conftest import Examine
 
-on_postgresql = pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
 
-
-@on_postgresql
+@postgresql.only
 def test_a_server_that_would_lose_commits_fails(database: str, environment: dict[str, str], examine: Examine) -> None:
     base.close()
     environment["BIDKEEPER_DATABASE_URL"] = database
@@ -25,7 +26,7 @@ def test_a_server_that_would_lose_commits_fails(database: str, environment: dict
     assert found["connections"].status == "ok"
 
 
-@on_postgresql
+@postgresql.only
 def test_a_server_without_room_for_all_workers_fails(
     database: str, environment: dict[str, str], examine: Examine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -36,7 +37,7 @@ def test_a_server_without_room_for_all_workers_fails(
     assert (check.status, check.remedy) == ("FAIL", "set max_connections to 10003 at least")
 
 
-@on_postgresql
+@postgresql.only
 def test_a_server_that_is_not_there_fails_and_its_password_is_not_said(
     environment: dict[str, str], examine: Examine
 ) -> None:
@@ -44,6 +45,16 @@ def test_a_server_that_is_not_there_fails_and_its_password_is_not_said(
     check = examine("data")["database"]
     assert check.status == "FAIL"
     assert "postgresql://127.0.0.1:1/bk cannot be used" in check.text and "hunter2" not in check.line()
+
+
+def test_a_driver_that_is_missing_is_named(
+    environment: dict[str, str], examine: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kinds, "find_spec", lambda name: None)
+    environment["BIDKEEPER_DATABASE_URL"] = "postgresql:///bk?host=/run/postgresql"
+    check = examine("data")["database"]
+    assert check.status == "FAIL" and "install.sh --postgresql" in check.text
+    assert check.remedy == "docs/operations.md#postgresql has what it takes"
 
 
 class Server:
@@ -66,12 +77,11 @@ class Server:
 @pytest.mark.parametrize(
     ("names", "standbys", "status", "words"),
     [
-        ("", [], "ok", "none"),
-        ("one", [("one", "sync", 0)], "ok", "one has what is committed"),
-        ("ANY 1 (one, two)", [("one", "quorum", None), ("two", "async", 3)], "ok", "one has"),
+        ("one", [("one", "sync", 2)], "ok", "one has what is committed (2 s behind in replaying it)"),
+        ("ANY 1 (one, two)", [("one", "quorum", None), ("two", "async", 3)], "ok", "never promote two (3 s behind)"),
         ("one", [("one", "sync", 11)], "warn", "more than 10 s behind"),
         ("one", [], "FAIL", "they hang"),
-        ("", [("two", "async", 0)], "FAIL", "two is asynchronous"),
+        ("", [("two", "async", 4)], "FAIL", "two (4 s behind) is asynchronous"),
         ("", [("two", None, None)], "warn", "may not be seen"),
     ],
 )
@@ -83,5 +93,58 @@ def test_a_standby_must_have_what_is_committed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(postgresql_check, "database", Server(names, standbys))
-    check = postgresql_check._standby()
+    check = postgresql_check._standby(2)
     assert check.status == status and words in check.text
+
+
+@pytest.mark.parametrize(
+    ("servers", "status", "words"), [(1, "ok", "backups are all there is"), (2, "FAIL", "commits wait for none")]
+)
+def test_without_a_standby_the_address_names_one_server(
+    servers: int, status: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql_check, "database", Server("", []))
+    check = postgresql_check._standby(servers)
+    assert check.status == status and words in check.text
+
+
+@pytest.mark.parametrize(
+    ("seen", "status", "words"),
+    [
+        ([Seen("one", 2), Seen("two")], "ok", "one (timeline 2) is the primary"),
+        ([Seen("one", 1), Seen("two", 2)], "FAIL", "one (timeline 1) and two (timeline 2) are primaries"),
+        ([Seen("one", away="refused"), Seen("two", 2)], "warn", "one (refused)"),
+    ],
+)
+def test_of_several_servers_one_is_the_primary(seen: list[Seen], status: str, words: str) -> None:
+    check = postgresql_check._others(seen)
+    assert check.status == status and words in check.text
+
+
+@on_postgresql
+def test_each_slot_is_said_to_be_kept_where_it_is(
+    database: str, environment: dict[str, str], examine: Examine, tmp_path: Path
+) -> None:
+    leases.set_slots(4)
+    ours, home = base.database.obj, Path(environment["BIDKEEPER_DATA_DIR"]) / "run"
+    home.mkdir(parents=True, exist_ok=True)
+    there = leases.Holder("there", "b.example")
+    for name, holder in (
+        ("slot 0", leases.holder_in(home)),
+        ("slot 1", there),
+        ("slot 2", leases.Holder("there", "c.example", "10.0.0.3:7102")),
+        ("gateway", there),
+        ("hooks", there),
+    ):
+        taken = leases.take(ours, name, holder, 300)
+        assert taken is not None
+    leases.give_back(ours, "hooks", taken.token)
+    base.close()
+    environment["BIDKEEPER_DATABASE_URL"] = database
+    found = examine("data")
+    assert found["slot 0"].text.endswith("in this data directory") and found["slot 0"].status == "ok"
+    assert found["slot 1"].line().startswith("warn slot 1: kept on b.example, where servers of other machines cannot")
+    assert found["slot 2"].line() == "ok   slot 2: kept on c.example"
+    assert found["slot 3"].status == "FAIL" and "nobody has ever kept it" in found["slot 3"].text
+    assert found["gateway"].line() == "ok   gateway: on b.example"
+    assert found["hooks"].status == "FAIL" and "last b.example" in found["hooks"].text

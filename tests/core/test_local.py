@@ -16,7 +16,7 @@ from core.local_server import serve
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     if request["op"] == "no":
-        raise PeerRefused("peer", "not-today", "come back tomorrow")
+        raise PeerRefused("peer", "not-today", "come back tomorrow", request.get("highest"))
     if request["op"] == "broken":
         raise ZeroDivisionError
     return {"echo": request}
@@ -61,6 +61,14 @@ def test_a_refusal_keeps_its_code(peer: Path) -> None:
     with pytest.raises(PeerRefused) as caught:
         ask(peer, "peer", {"op": "no"}, timeout=10)
     assert (caught.value.code, caught.value.message) == ("not-today", "come back tomorrow")
+    assert caught.value.highest is None
+
+
+@pytest.mark.parametrize(("told", "highest"), [(7, 7), ("7", None), (True, None), ([7], None), (7.5, None)])
+def test_a_refusal_brings_the_highest_token_that_was_seen(told: Any, highest: int | None, peer: Path) -> None:
+    with pytest.raises(PeerRefused) as caught:
+        ask(peer, "peer", {"op": "no", "highest": told}, timeout=10)
+    assert caught.value.highest == highest
 
 
 def test_a_fault_inside_the_peer_is_a_refusal_without_details(peer: Path) -> None:

@@ -6,6 +6,7 @@ import configparser
 import re
 import runpy
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,18 @@ def test_what_is_installed_is_pinned_and_no_tool_of_the_tests() -> None:
     assert {"pydantic-core", "urllib3", "annotated-types"} <= found
     assert not found & {"pytest", "mypy", "ruff", "hypothesis", "responses"}
     assert part.count("--hash=sha256:") > len(found)
+
+
+def test_postgresqls_driver_is_installed_where_it_is_asked_for() -> None:
+    def locked(*words: str) -> dict[str, str]:
+        done = subprocess.run([sys.executable, DEPLOY / "runtime_lock.py", *words], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return dict(re.findall(r"^([\w.-]+)==(\S+)", done.stdout, re.M))
+
+    without, with_it = locked(), locked("postgresql")
+    assert {name for name in with_it if name not in without} == {"psycopg", "psycopg-binary", "tzdata"}
+    assert without.items() <= with_it.items()
+    assert subprocess.run([sys.executable, DEPLOY / "runtime_lock.py", "mysql"], capture_output=True).returncode == 1
 
 
 def test_a_dependency_that_is_not_locked_is_told() -> None:

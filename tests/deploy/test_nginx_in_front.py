@@ -8,7 +8,6 @@ import json
 import os
 import re
 import signal
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.databases import rows
 from tests.deploy.front import Answer, Front, front
 from tests.e2e.installation import Installation, Trader, installation, until
 
@@ -103,10 +103,8 @@ def test_the_servers_count_each_client_whatever_it_says_of_itself(service: Servi
         for number in range(8):
             asked = {"X_Forwarded_For": f"203.0.113.{number}"}
             assert front.call("POST", "/api/auth/challenge", body, client="127.0.0.41", **asked).status == 200
-        with contextlib.closing(sqlite3.connect(service.installation.data_dir / "bidkeeper.db")) as database:
-            [[count]] = database.execute(
-                "SELECT COUNT(DISTINCT client_ip) FROM challenges WHERE address = ?", [address]
-            )
+        text = "SELECT COUNT(DISTINCT client_ip) FROM challenges WHERE address = ?"
+        [(count,)] = rows(service.installation.database_url, text, [address])
         return int(count)
 
     assert clients(service.front) == 1

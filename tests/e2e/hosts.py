@@ -78,6 +78,7 @@ class Hosts(Installation):
         gateway, facts, signer, standby, manager = (f"127.0.0.1:{port}" for port in free_ports(5))
         tls = {role: str(self.authority.certificate(role, role)) for role in ("trader", "signer")}
         asked = {"BIDKEEPER_GATEWAY_HOSTS": f"{standby},{gateway}", "BIDKEEPER_FACTS_HOSTS": facts}
+        self.standby = standby
         self.listens = {"gateway": gateway, "facts": facts, "signer": signer, "manager": manager}
         trades = asked | {"BIDKEEPER_SIGNER_HOST": signer, "BIDKEEPER_TLS_DIR": tls["trader"]}
         listens = {"BIDKEEPER_MANAGER_LISTEN": manager, "BIDKEEPER_DATABASE_URL": self.database_url}

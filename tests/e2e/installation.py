@@ -29,14 +29,18 @@ PATIENCE = 60.0  # seconds; generous, since speed is not what these tests are ab
 
 
 def until(what: Callable[[], T], describe: str, seconds: float = PATIENCE) -> T:
-    """Returns the value of `what` as soon as it is true; fails when it does not become so in time."""
-    deadline = time.monotonic() + seconds
+    """Returns the value of `what` as soon as it is true; fails when it does not become so in time.
+
+    The longer it takes the less often it looks: asking twenty times a second costs ten times what the service does.
+    """
+    deadline, pause = time.monotonic() + seconds, 0.03
     while True:
         found = what()
         if found:
             return found
         assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {describe}"
-        time.sleep(0.05)
+        time.sleep(pause)
+        pause = min(pause * 1.2, 0.3)
 
 
 class Installation:
@@ -55,9 +59,9 @@ class Installation:
             "PYTHONUNBUFFERED": "1",
             **settings,
         }
-        self._has_own_database = postgresql.is_wanted() and "BIDKEEPER_DATABASE_URL" not in self.environment
-        if self._has_own_database:
-            self.environment["BIDKEEPER_DATABASE_URL"] = postgresql.fresh()
+        self._own_database = ""
+        if postgresql.is_wanted() and "BIDKEEPER_DATABASE_URL" not in self.environment:
+            self._own_database = self.environment["BIDKEEPER_DATABASE_URL"] = postgresql.fresh()
         self.process: subprocess.Popen[str] | None = None
         self.alive.append(self)
 
@@ -115,8 +119,8 @@ class Installation:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.data_dir, ignore_errors=True)
-        if self._has_own_database:
-            postgresql.drop(self.database_url)
+        if self._own_database:
+            postgresql.drop(self._own_database)
 
     def data_dirs(self) -> list[Path]:
         return [self.data_dir]

@@ -12,6 +12,7 @@ import requests
 
 from tests.e2e.installation import Installation, installation, until
 from tests.e2e.test_listing import Seller, workers
+from tests.examples import some_of
 
 pytestmark = pytest.mark.slow
 
@@ -177,9 +178,11 @@ def test_from_escrow_is_for_what_is_in_one(service: Installation) -> None:
     seller.ask("DELETE")
 
 
+@pytest.mark.sampled
 def test_what_a_hostile_market_drafts_is_not_signed(service: Installation) -> None:
+    """Ten seconds each; tests/wallet has every attack on the signer itself."""
     seller = seller_of(service, "poisoned")
-    for mode, words in REFUSED.items():
+    for mode, words in some_of(REFUSED.items(), __name__, dear=True):
         service.sim("PUT", "/sim/poison", {"mode": mode})
         seller.ask("POST", "/start")
         until(lambda w=words: w in str(seller.ask("GET")["lastError"]), f"{mode}: {words}", SLOW_S)  # type: ignore[misc]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import signal
+import socket
 import ssl
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +55,20 @@ def test_no_worker_has_tls_in_it(service: Hosts, trader: Trader) -> None:
     trader.stop(task)
 
 
+def test_the_doctor_finds_each_host_well(service: Hosts) -> None:
+    command = [sys.executable, "-m", "cli.main", "doctor", "--only", "programs"]
+    for host in service.hosts:
+        done = subprocess.run(command, env=host.environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+        assert "more days" in done.stdout
+        assert ("warn signer: does not run on this host" in done.stdout) == (host is service.away)
+    service.here.end("relay")
+    done = subprocess.run(command, env=service.here.environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "FAIL signer: does not answer" in done.stdout
+    service.here.start("relay")
+    until(service.everything_answers, "everything answers again")
+
+
 def test_readiness_sees_through_the_relay(service: Hosts) -> None:
     """The relay's socket takes connections whether or not there is a program behind it."""
     for program in ("facts", "gateway"):
@@ -86,6 +103,34 @@ def test_a_task_outlives_the_death_of_gateway_signer_and_relays(service: Hosts, 
     assert len(trader.bids(task)) == 3
     assert trader.stop(task)["openBids"] == 0
     assert service.live_prices(slug) == []
+
+
+@pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
+def test_the_relays_find_the_gateway_that_stood_by(service: Hosts, trader: Trader) -> None:
+    for slug in ("before", "after"):
+        service.sim("PUT", f"/sim/collections/{slug}", {"asks": [{"price": 1_000_000}], "bids": []})
+    before, after = (
+        trader.task(slug=slug, bidCount=2, hardcapSats=900_000, loopSeconds=5) for slug in ("before", "after")
+    )
+    trader.start(before)
+    until(lambda: len(trader.bids(before)) == 2, "two bids")
+    with tempfile.TemporaryDirectory(prefix="bk-") as directory:
+        spare = Host(Path(directory), service.away.environment | {"BIDKEEPER_GATEWAY_LISTEN": service.standby})
+        spare.start("gateway")
+        try:
+            until(lambda: "stands by" in spare.said("gateway"), "the second gateway stands by")
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(host_port(service.standby), 10)
+            service.away.end("gateway", signal.SIGKILL)
+            until(service.ready_again, "the second gateway answers through the relays")
+            trader.next_cycle(before)
+            trader.start(after)
+            until(lambda: len(trader.bids(after)) == 2, "two bids by the second gateway")
+        finally:
+            spare.end("gateway")
+    service.away.start("gateway")
+    until(service.everything_answers, "the first one answers again")
+    assert [trader.stop(task)["openBids"] for task in (before, after)] == [0, 0]
 
 
 @pytest.mark.parametrize("program", ["gateway", "facts", "manager"])

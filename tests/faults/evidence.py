@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import sha256
@@ -14,6 +13,8 @@ from typing import Any
 
 from models.tasks.table import BIDDING
 from strategy.bid_config import BidConfig, load_bid_config
+from tests.databases import tables
+from tests.e2e.installation import Installation
 
 Row = dict[str, Any]
 
@@ -114,28 +115,18 @@ def _is_part(row: Row) -> bool:
     return Decimal(str(row.get("remaining", 0))) > 0
 
 
-def read(data_dir: Path, read_history: Callable[[], list[Row]], exposure: int) -> Evidence:
-    """Reads a data directory without disturbing its writers; `exposure` is every user's limit."""
+def read(service: Installation, exposure: int) -> Evidence:
+    """Reads what an installation has written, without disturbing it; `exposure` is every user's limit."""
     as_of_ms = time.time_ns() // 1_000_000
-    history = read_history()
-    rows = tables(data_dir / "bidkeeper.db", "orders", "cycles", "tasks")
-    found = Evidence(history, rows["orders"], audit_lines(data_dir), cycles=rows["cycles"], as_of_ms=as_of_ms)
+    history = service.history()
+    rows = tables(service.database_url, "orders", "cycles", "tasks")
+    audit = audit_lines(service.data_dir)
+    found = Evidence(history, rows["orders"], audit, cycles=rows["cycles"], as_of_ms=as_of_ms)
     for task in (row for row in rows["tasks"] if row["kind"] == BIDDING):
         found.configs[task["id"]] = [load_bid_config(task["config"])]
         found.exposure[task["user_id"]] = exposure
-        found.logs[task["id"]] = task_log(data_dir, task["id"])
+        found.logs[task["id"]] = task_log(service.data_dir, task["id"])
     return found
-
-
-def tables(database: Path, *names: str) -> Mapping[str, list[Row]]:
-    """Reads all of these tables as of one moment."""
-    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)
-    connection.row_factory = sqlite3.Row
-    try:
-        connection.execute("BEGIN")
-        return {name: [dict(row) for row in connection.execute(f"SELECT * FROM {name}")] for name in names}
-    finally:
-        connection.close()
 
 
 def audit_lines(data_dir: Path) -> list[Row]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 from strategy.bid_config import BidConfig
+from tests.databases import rows
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults import checker, evidence
 from tests.faults.evidence import AskMove, Bid, Evidence, Quiet, bids
@@ -47,9 +47,8 @@ class Fleet:
         self.quiet = [replace(quiet, to_ms=quiet.to_ms or now_ms()) for quiet in self.quiet]
 
     def stored_config(self, task: int) -> str:
-        with contextlib.closing(sqlite3.connect(self.service.data_dir / "bidkeeper.db", timeout=30)) as connection:
-            row = connection.execute("SELECT config FROM tasks WHERE id = ?", [task]).fetchone()
-        return str(row[0])
+        [(config,)] = rows(self.service.database_url, "SELECT config FROM tasks WHERE id = ?", [task])
+        return str(config)
 
     def stop_one(self, task: int) -> None:
         """Nothing may be accepted for the task from this stop's answer on."""
@@ -85,7 +84,7 @@ class Fleet:
         return all(workers.values())
 
     def evidence(self) -> Evidence:
-        found = evidence.read(self.service.data_dir, self.service.history, EXPOSURE)
+        found = evidence.read(self.service, EXPOSURE)
         found.quiet, found.asks = self.quiet, self.asks
         return found
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from models.tasks.table import BIDDING
 from strategy.listing.listing_config import ListingConfig
-from tests.faults.evidence import Quiet, Row, audit_lines, tables
+from tests.databases import tables
+from tests.e2e.installation import Installation
+from tests.faults.evidence import Quiet, Row, audit_lines
 from wallet import address
 from wallet.psbt.decode import decode, from_base64
 from wallet.psbt.script import script_of
@@ -112,17 +113,17 @@ def script_hex(text: str) -> str:
     return script.hex()
 
 
-def read(data_dir: Path, read_history: Callable[[], list[Row]], payment: str) -> ListingEvidence:
-    """Reads a data directory without disturbing its writers; `payment` is the seller's address."""
+def read(service: Installation, payment: str) -> ListingEvidence:
+    """Reads what an installation has written, without disturbing it; `payment` is the seller's address."""
     as_of_ms = time.time_ns() // 1_000_000
-    history = read_history()
-    found = tables(data_dir / "bidkeeper.db", "listings", "cycles", "tasks")
-    signed = [_signed(row) for row in tables(data_dir / "signer" / "signer.db", "listings")["listings"]]
+    history = service.history()
+    found = tables(service.database_url, "listings", "cycles", "tasks")
+    signers = tables(f"sqlite:///{service.data_dir / 'signer' / 'signer.db'}", "listings")
+    signed = [_signed(row) for row in signers["listings"]]
+    audit = audit_lines(service.data_dir)
     bidding = {row["id"] for row in found["tasks"] if row["kind"] == BIDDING}
     cycles = [row for row in found["cycles"] if row["task_id"] not in bidding]  # of tasks that are gone, too
-    return ListingEvidence(
-        history, found["listings"], signed, audit_lines(data_dir), script_hex(payment), cycles, as_of_ms=as_of_ms
-    )
+    return ListingEvidence(history, found["listings"], signed, audit, script_hex(payment), cycles, as_of_ms=as_of_ms)
 
 
 def _signed(row: Row) -> Signed:

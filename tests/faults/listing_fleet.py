@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from strategy.listing.listing_config import ListingConfig, load_listing_config
+from tests.databases import rows
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults import listing_checker, listing_evidence
 from tests.faults.evidence import Quiet
@@ -82,10 +82,9 @@ class Shop:
         return item.task is not None
 
     def note_config(self, task: int) -> None:
-        with contextlib.closing(sqlite3.connect(self.service.data_dir / "bidkeeper.db", timeout=30)) as connection:
-            row = connection.execute("SELECT revision, config FROM tasks WHERE id = ?", [task]).fetchone()
-        if row is not None:
-            self.configs[task, row[0]] = load_listing_config(row[1])
+        found = rows(self.service.database_url, "SELECT revision, config FROM tasks WHERE id = ?", [task])
+        for revision, config in found:
+            self.configs[task, revision] = load_listing_config(config)
 
     # What the owner asks for; True once it was answered well. Whatever the answer, what it may have done counts.
 
@@ -151,7 +150,7 @@ class Shop:
         return all(item.task in workers for item in self.items)
 
     def evidence(self) -> ListingEvidence:
-        found = listing_evidence.read(self.service.data_dir, self.service.history, self.payment)
+        found = listing_evidence.read(self.service, self.payment)
         stopped = [Quiet(task, from_ms) for task, from_ms in self.stopped.items()]
         found.quiet, found.deleted, found.configs = [*self.quiet, *stopped], self.deleted, self.configs
         found.asleep = frozenset({*self.asleep, *self._crashed()})
@@ -159,10 +158,8 @@ class Shop:
 
     def _crashed(self) -> list[int]:
         """Those that died too often to be started again without being asked."""
-        with contextlib.closing(sqlite3.connect(self.service.data_dir / "bidkeeper.db", timeout=30)) as connection:
-            found = connection.execute(
-                "SELECT id FROM tasks WHERE kind = 'listing' AND observed = 'crashed'"
-            ).fetchall()
+        text = "SELECT id FROM tasks WHERE kind = 'listing' AND observed = 'crashed'"
+        found = rows(self.service.database_url, text)
         return [task for (task,) in found]
 
     def disagreements(self, *, at_last: bool = True) -> list[str]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.databases import another
 from tests.e2e.installation import Installation, until
 from tests.faults.evidence import AskMove
 from tests.faults.fleet import CONFIG, FLOOR, TOTAL, Fleet
@@ -114,11 +113,12 @@ def _said(task: dict[str, Any]) -> str:
 
 def _watch(fleet: Fleet, seconds: float) -> None:
     """For so long no task's open orders sum up to more than is allowed, whatever times are written on them."""
-    held = "SELECT task_id, sum(price_sats) FROM orders WHERE state <> 'closed' AND dry_run = 0 GROUP BY task_id"
+    held = "SELECT task_id, sum(price_sats) FROM orders WHERE state <> 'closed' AND NOT dry_run GROUP BY task_id"
     until_s = time.monotonic() + seconds
-    with closing(sqlite3.connect(fleet.service.data_dir / "bidkeeper.db", timeout=30)) as database:
+    with another(fleet.service.database_url) as database:
         while time.monotonic() < until_s:
-            assert {task: sats for task, sats in database.execute(held) if sats > TOTAL} == {}
+            assert {task: sats for task, sats in database.rows(held) if sats > TOTAL} == {}
+            database.commit()
             time.sleep(0.1)
 
 

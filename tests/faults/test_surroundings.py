@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import need
+from tests.databases import kept_from_writing
 from tests.e2e.installation import Installation, until
 from tests.faults.fleet import Fleet
 from workers.process.log_file import KEPT, MAX_BYTES
@@ -31,14 +31,11 @@ def test_nothing_is_placed_while_the_database_is_locked(service: Installation) -
     fleet = Fleet(service, tasks=5)
     fleet.start()
     until(lambda: fleet.placed() >= 2, "the midst of placing")
-    lock = sqlite3.connect(service.data_dir / "bidkeeper.db", timeout=30, isolation_level=None)
-    lock.execute("BEGIN IMMEDIATE")
-    time.sleep(1)  # what was reserved before the lock may still arrive
-    before = fleet.placed()
-    time.sleep(10)
-    assert fleet.placed() <= before + len(fleet.tasks), "only what was reserved before the lock"
-    lock.execute("ROLLBACK")
-    lock.close()
+    with kept_from_writing(service.database_url):
+        time.sleep(1)  # what was reserved before the lock may still arrive
+        before = fleet.placed()
+        time.sleep(10)
+        assert fleet.placed() <= before + len(fleet.tasks), "only what was reserved before the lock"
     until(lambda: fleet.all_run() and fleet.placed() >= 8, "the ladders, once it is free again")
     assert fleet.disagreements() == []
     fleet.check_quiet_after_stop()
@@ -47,9 +44,8 @@ def test_nothing_is_placed_while_the_database_is_locked(service: Installation) -
 
 def test_a_full_disk_places_nothing_and_recovers_alone(service: Installation) -> None:
     need("root", os.getuid() == 0)
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(service.data_dir)], capture_output=True, text=True
-    )
+    options = ["-t", "tmpfs", "-o", "size=24m,mode=0700"]
+    mounted = subprocess.run(["mount", *options, "tmpfs", str(service.data_dir)], capture_output=True, text=True)
     need(f"mount ({mounted.stderr.strip()})", mounted.returncode == 0)
     ballast = service.data_dir / "ballast"
     try:

@@ -73,15 +73,15 @@ class Month:
 
     def _renew(self, task: int, rungs: int) -> None:
         """As a worker: what may not be placed is not cancelled; the others go together and are placed on a new book."""
+        now_ms = self.now_ms
+        due = [rung for rung in range(rungs) if self.due_at.get((task, rung), 0) <= now_ms]
+        if not due:
+            return  # the quota is asked only by who wants something of it: a month has a million turns
         allowed = self.quota.rungs(self.user)
-        due = [
-            rung
-            for rung in range(rungs)
-            if self.due_at.get((task, rung), 0) <= self.now_ms and (allowed is None or rung < allowed)
-        ]
-        if allowed is not None and allowed < rungs:
-            self.first.setdefault("refused", self.now_ms)
-            self.refused.update(range(allowed, rungs))
+        if allowed is not None and due[-1] >= allowed:
+            self.first.setdefault("refused", now_ms)
+            self.refused.update(rung for rung in due if rung >= allowed)
+            due = [rung for rung in due if rung < allowed]
         if not due:
             return
         slug = task % self.slugs
@@ -121,7 +121,6 @@ class Month:
             self.quota.permit(priority, self.user)
             self.quota.count(self.user)
             self.used += 1
-            assert self.quota.status()["left"] >= 0, self.now_ms
 
 
 @dataclass
@@ -189,6 +188,7 @@ def play(*months: Month, until_ms: int = END) -> Month:
     while clock.now_ms < until_ms:
         for month in months:
             copy_context().run(month.cycle)
+            assert month.quota.status()["used"] <= month.quota.limit, clock.now_ms
         clock.now_ms += LOOP_S * 1000
     return months[0]
 

@@ -13,7 +13,7 @@ from tests import postgresql
 from tests.clock import Clock
 from tests.gateway.test_quota import NOVEMBER
 
-pytestmark = pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
+pytestmark = postgresql.only
 
 
 def counted(url: str, path: Path, *, calls: int = 0, key: str = "key") -> QuotaCount:

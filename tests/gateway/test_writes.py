@@ -150,6 +150,13 @@ def test_a_fence_drops_what_is_queued_under_lower_tokens(bench: Bench) -> None:
     _place(bench, task=2, token=4)
 
 
+def test_a_fence_says_which_token_it_is_at(bench: Bench) -> None:
+    """So that whoever asks for a lower one, out of a database that has gone back, hears of it."""
+    assert bench.client().fence(1, 5) == 5
+    assert bench.client().fence(1, 3) == 5
+    assert bench.client().fence(2, 3) == 3
+
+
 def test_a_fence_waits_for_what_is_on_the_wire(bench: Bench) -> None:
     bench.venue.closed_gates.add(PLACE)
     with ThreadPoolExecutor(2) as askers:
@@ -165,7 +172,7 @@ def test_a_fence_waits_for_what_is_on_the_wire(bench: Bench) -> None:
 
 
 def test_many_tasks_are_fenced_at_once_and_all_of_their_writes_waited_for(bench: Bench) -> None:
-    bench.client().fence_all({})
+    assert bench.client().fence_all({}) == {}
     bench.venue.closed_gates.add(PLACE)
     with ThreadPoolExecutor(2) as askers:
         place = askers.submit(_place, bench, token=1)
@@ -180,6 +187,7 @@ def test_many_tasks_are_fenced_at_once_and_all_of_their_writes_waited_for(bench:
         with pytest.raises(Refused, match="fenced"):
             _place(bench, task=task, token=token)
     _place(bench, task=2, token=9)
+    assert bench.client().fence_all({1: 1, 2: 9, 3: 1}) == {1: 2}
 
 
 @pytest.mark.parametrize("tokens", [None, {"1": 2}, [1, 2], [[1]], [[1, -2]], [[1, True]], [["1", 2]]])

@@ -24,7 +24,6 @@ from tests import postgresql
 from tests.databases import another, rows
 from tests.models.test_orders import running_task
 
-ON_POSTGRESQL = pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
 HERE, THERE = Holder("here", "a"), Holder("there", "b", "10.0.0.2:7100")
 SECONDS = 5
 _HOLDS = """
@@ -64,7 +63,7 @@ def run_out(url: str) -> None:
         other.execute("UPDATE leases SET until_ms = until_ms - 1000000")
 
 
-@ON_POSTGRESQL
+@postgresql.only
 def test_a_lease_is_anothers_once_it_has_run_out_and_its_own_homes_at_once(database: str) -> None:
     ours = base.database.obj
     first = leases.take(ours, "slot 0", HERE, SECONDS)
@@ -87,7 +86,7 @@ def test_a_lease_is_anothers_once_it_has_run_out_and_its_own_homes_at_once(datab
     assert leases.take(ours, "slot 0", HERE, SECONDS) is not None
 
 
-@ON_POSTGRESQL
+@postgresql.only
 def test_of_two_managers_on_a_database_one_is_refused_and_told_why(database: str) -> None:
     first = claimed(database)
     assert not first.is_anothers
@@ -99,7 +98,7 @@ def test_of_two_managers_on_a_database_one_is_refused_and_told_why(database: str
     second.release()
 
 
-@ON_POSTGRESQL
+@postgresql.only
 @pytest.mark.slow
 def test_a_holder_that_is_stopped_is_killed_before_another_one_holds_its_lease(database: str) -> None:
     with in_a_process(database, "here") as first:
@@ -110,7 +109,7 @@ def test_a_holder_that_is_stopped_is_killed_before_another_one_holds_its_lease(d
             assert first.poll() == -signal.SIGKILL, "the former one still lived"
 
 
-@ON_POSTGRESQL
+@postgresql.only
 @pytest.mark.slow
 def test_a_holder_whose_database_is_gone_does_not_outlive_its_lease(database: str) -> None:
     with in_a_process(database, "here") as first:
@@ -122,7 +121,7 @@ def test_a_holder_whose_database_is_gone_does_not_outlive_its_lease(database: st
             assert first.wait(60) == -signal.SIGKILL
 
 
-@ON_POSTGRESQL
+@postgresql.only
 @pytest.mark.slow
 def test_a_holder_whose_lease_is_anothers_ends_at_once(database: str) -> None:
     with in_a_process(database, "here") as first:
@@ -132,7 +131,7 @@ def test_a_holder_whose_lease_is_anothers_ends_at_once(database: str) -> None:
         assert first.wait(60) == -signal.SIGKILL
 
 
-@ON_POSTGRESQL
+@postgresql.only
 @pytest.mark.slow
 def test_the_lease_of_a_program_that_hangs_runs_out(database: str) -> None:
     hanging = "import models.held_lease as kept\nkept._SILENT_S = 1\n" + _HOLDS.replace("lease.alive()", "pass")
@@ -141,7 +140,7 @@ def test_the_lease_of_a_program_that_hangs_runs_out(database: str) -> None:
         assert process.wait(60) == -signal.SIGKILL
 
 
-@ON_POSTGRESQL
+@postgresql.only
 def test_slots_are_set_while_no_manager_runs(database: str) -> None:
     assert leases.slots() == 1
     leases.set_slots(8)
@@ -156,7 +155,7 @@ def test_slots_are_set_while_no_manager_runs(database: str) -> None:
     assert (leases.slots(), rows(database, "SELECT count(*) FROM leases")) == (4, [(4,)])
 
 
-@ON_POSTGRESQL
+@postgresql.only
 def test_a_users_manager_is_asked_where_its_lease_says(database: str, tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, database_url=database)
     settings.run_dir.mkdir(parents=True)
@@ -177,7 +176,8 @@ def test_a_users_manager_is_asked_where_its_lease_says(database: str, tmp_path: 
     assert [type(each).__name__ for each in places(settings)] == ["PosixPath", *["PeerUnavailable"] * 2, "PosixPath"]
 
 
-def test_sqlite_has_one_slot_and_needs_no_lease(only_sqlite: None, database: str, tmp_path: Path) -> None:
+@postgresql.left_out("it has slots and leases")
+def test_sqlite_has_one_slot_and_needs_no_lease(database: str, tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, database_url=database)
     assert (leases.slots(), place_for(settings, 7)) == (1, settings.run_dir / "manager.sock")
     leases.set_slots(1)

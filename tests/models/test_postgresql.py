@@ -11,7 +11,7 @@ import pytest
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, commits, schema, sessions, users
+from models import base, commits, copying, schema, sessions, users
 from models import database as kinds
 from models.database import CommitUnknown, Postgresql, Sqlite
 from models.events import outbox
@@ -20,11 +20,12 @@ from models.ledger import orders
 from models.ledger.orders import ExposureLimits
 from models.users import User
 from tests import postgresql
-from tests.databases import another
+from tests.databases import another, rows
+from tests.e2e.installation import until
 from tests.models.test_migrations import MODELS
 from tests.models.test_orders import new, running_task
 
-pytestmark = pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
+pytestmark = postgresql.only
 
 # By a column's type and model in SQLite's words.
 TYPES = {"INTEGER": {"bigint", "boolean"}, "TEXT": {"text"}, "VARCHAR": {"text"}}
@@ -136,6 +137,30 @@ def test_what_a_lost_transaction_had_written_is_gone_and_the_next_one_works(data
     assert new_user().id
 
 
+def connections(url: str) -> int:
+    """Counts those of the database but the one that asks."""
+    [(count,)] = rows(url, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()")
+    return int(count) - 1
+
+
+@pytest.mark.parametrize("ask", [new_user, lambda: User.select().count()], ids=["a transaction", "a read"])
+def test_one_that_rests_holds_no_connection_and_the_next_query_opens_one(
+    database: str, ask: Callable[[], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        ask()
+        assert connections(database) == 1
+        base.rest()
+        until(lambda: connections(database) == 0, "the end of the server's process")
+    assert caplog.records == []
+    end_our_connection(database)
+    ask()
+    base.rest()
+    base.close()
+    with pytest.raises(InterfaceError, match="not open"):
+        ask()
+
+
 def test_another_thread_still_gets_no_connection(database: str) -> None:
     end_our_connection(database)
     with ThreadPoolExecutor(1) as threads, pytest.raises(InterfaceError, match="not opened"):
@@ -223,3 +248,35 @@ def test_a_durable_commit_waits_for_the_disk_and_others_do_not(database: str) ->
     with base.transaction():
         assert waits() == "off"
     assert waits() == "on"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "shown"),
+    [("/nowhere,{}", "/nowhere,{}"), ("{},/nowhere", "{},/nowhere"), ("/nowhere,/nowhere,{}", "/nowhere,/nowhere,{}")],
+)
+def test_an_address_of_several_servers_leads_to_the_one_that_is_there(database: str, hosts: str, shown: str) -> None:
+    name, directory = base.database.database.split("///")[1].split("?")[0], database.split("host=")[1].split("&")[0]
+    url = f"postgresql:///{name}?host={hosts.format(directory)}&user=bidkeeper&target_session_attrs=read-write"
+    base.connect(url)
+    assert User.select().count() == 0
+    with base.reading(url):
+        assert User.select().count() == 0
+    assert kinds.place(url) == f"postgresql://{shown.format(directory)}/{name}"
+
+
+def test_when_none_of_several_servers_is_there_the_fault_of_each_is_said() -> None:
+    with pytest.raises(kinds.DatabaseAway, match=r"/nowhere/.*/nothing/"):
+        base.connect("postgresql:///x?host=/nowhere,/nothing&user=bidkeeper")
+
+
+def test_two_ports_for_three_servers_are_an_error() -> None:
+    with pytest.raises(ValueError, match="3 servers: host, port"):
+        base.connect("postgresql:///x?host=/one,/two,/three&port=1,2")
+
+
+def test_a_database_is_copied_by_addresses_of_several_servers(database: str) -> None:
+    new_user()
+    base.close()
+    there, target = (url.replace("host=", "host=/nowhere,") for url in (database, postgresql.fresh()))
+    copied = copying.copy(there, target)
+    assert ("users", 1) in copied

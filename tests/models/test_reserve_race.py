@@ -205,7 +205,7 @@ def reserve_without_locks(url: str, ours: Ours, worker: int, tries: int, started
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not postgresql.is_wanted(), reason="SQLite has one lock for all: make test-postgresql")
+@postgresql.only
 def test_without_the_locks_limits_are_passed_and_the_watch_sees_it(database: str) -> None:
     ours = running_tasks()
     with watched_from_outside(database) as seen:

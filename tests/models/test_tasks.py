@@ -187,7 +187,18 @@ def test_tokens_only_grow_and_a_missing_task_has_none_low_enough(database: str) 
     task = create(user(), "cats")
     assert [tasks.raise_token(task.id) for _ in range(3)] == [1, 2, 3]
     assert tasks.least_token(task.id) == 3
+    assert tasks.raise_token(task.id, above=2) == 4
+    assert tasks.raise_token(task.id, above=7) == tasks.least_token(task.id) == 8
     assert tasks.least_token(999) > 2**61
+
+
+def test_only_the_newest_token_is_taken_above_what_others_have_seen(database: str) -> None:
+    task, other = create(user(), "cats"), create(user(), "dogs")
+    old, new = tasks.raise_token(task.id), tasks.raise_token(task.id)
+    assert tasks.overtake(task.id, old, 50) is None
+    assert tasks.least_token(task.id) == new
+    assert tasks.overtake(task.id, new, 50) == tasks.least_token(task.id) == 51
+    assert tasks.least_token(other.id) == 0
 
 
 @pytest.mark.parametrize(("start", "end"), [(a, b) for a in MOVES for b in MOVES if a != b])

@@ -66,6 +66,7 @@ class FakeManager(_Peer):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
+        self.state = "ready"
         self.settled: list[int] = []
         self.enforced = 0
         self.refuse: tuple[str, str] | None = None
@@ -73,7 +74,7 @@ class FakeManager(_Peer):
 
     async def _handle(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["op"] == "ping":
-            return {"state": "ready"}
+            return {"state": self.state}
         if request["op"] == "status":
             return {"observed": tasks.count_by_observed(EVERYBODY), "workers": 0}
         if request["op"] == "entitlements":

@@ -103,6 +103,7 @@ async def test_a_rune_and_a_trait_are_asked_for_as_such(service: Service) -> Non
         ("?slug=goosinals&depth=0", 400),
         ("?slug=goosinals&depth=201", 400),
         ("?slug=goosinals&traitType=Hat", 400),
+        ("?slug=goosinals&traitType=Hat&traitValue=Red%C2%97", 400),
         ("?slug=goosinals&venue=nowhere", 400),
         ("?slug=nobody-knows", 404),
         ("?slug=empty", 200),

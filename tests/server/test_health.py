@@ -12,7 +12,9 @@ from tornado.ioloop import IOLoop
 from tornado.web import Application, RequestHandler
 
 from core.local_server import serve
+from models import base, leases
 from server import health
+from tests import postgresql
 from tests.ports import free_ports
 from tests.server.conftest import Service, with_settings
 
@@ -68,6 +70,20 @@ async def test_ready_when_everybody_answers(service: Service, simulator: None) -
 @with_settings(market="satflow")
 async def test_a_real_market_needs_no_simulator(service: Service) -> None:
     assert (await service.api("GET", "/readyz")).status == 200
+
+
+@pytest.mark.gen_test
+@with_settings(market="satflow")
+@pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
+async def test_what_another_machine_keeps_is_not_missing_here(service: Service, hooks: asyncio.Server) -> None:
+    hooks.close()
+    before = await service.api("GET", "/readyz")
+    taken = leases.take(base.database.obj, leases.HOOKS, leases.Holder("there", "b.example"), 300)
+    kept = await service.api("GET", "/readyz")
+    assert taken is not None
+    leases.give_back(base.database.obj, leases.HOOKS, taken.token)
+    after = await service.api("GET", "/readyz")
+    assert [answer.status for answer in (before, kept, after)] == [503, 200, 503]
 
 
 @pytest.mark.gen_test

@@ -23,6 +23,7 @@ from models.tasks.table import Task
 from models.users import User
 from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.listing.listing_config import ListingConfig, dump_listing_config
+from tests.examples import part_of
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import DOCUMENT, OPERATIONS, Driver
@@ -117,12 +118,13 @@ def text_of(body: Any) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @with_settings(sign_in_per_minute=10**6, admins=frozenset({OWNER}), play_wallet=True)
 def test_random_questions_get_described_answers(io_loop: IOLoop, service: Service) -> None:
     drive = Driver(service)
 
     @settings(
-        max_examples=24,
+        max_examples=part_of(24, dear=True),
         deadline=None,
         derandomize=True,
         database=None,

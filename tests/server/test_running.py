@@ -9,7 +9,6 @@ import pytest
 from models.tasks import tasks
 from models.tasks.table import Task
 from models.users import User
-from server.http.manager_client import ManagerClient
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.running_tasks import open_order, row, started
@@ -304,11 +303,8 @@ async def test_a_task_deleted_while_its_start_waits_is_404(service: Service) -> 
 
 
 @pytest.mark.gen_test
-async def test_a_manager_that_starts_up_is_not_ready(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def starting(self: ManagerClient, timeout_s: float = 2.0) -> str:
-        return "starting"
-
-    monkeypatch.setattr(ManagerClient, "ping", starting)
+async def test_a_manager_that_starts_up_is_not_ready(service: Service) -> None:
+    service.manager.state = "starting"
     task_id = await service.new_task()
 
     assert says_the_manager_is_away(await service.ask("POST", f"/api/tasks/{task_id}/start"))

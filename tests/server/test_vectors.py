@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from models.sessions import Challenge
+from tests import postgresql
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.wallet import proofs
@@ -40,11 +41,13 @@ async def verdict(service: Service, address: str, message: str, signature: str) 
 async def test_published_vectors_get_the_verdict_of_the_policy(service: Service) -> None:
     vectors: list[dict[str, Any]] = json.loads(PUBLISHED.read_text())["vectors"]
     assert len(vectors) > 200
-    # A challenge is only ever made for a normal address: the vectors' others cannot be in the table.
+    # A challenge is only ever made for a normal address: the vectors' others cannot be in the table. Nor has a text of
+    # ours a NUL, in whose place PostgreSQL keeps another character.
     wrong = [
         vector["id"]
         for vector in vectors
-        if await verdict(service, vector["address"], vector["message"], vector["signature"]) != vector["policy_core"]
+        if not (postgresql.is_wanted() and "\0" in vector["message"])
+        and await verdict(service, vector["address"], vector["message"], vector["signature"]) != vector["policy_core"]
     ]
     assert wrong == []
 

@@ -130,7 +130,8 @@ def random_entry(rng: random.Random, former: Entry | None) -> Entry:
     return made
 
 
-@pytest.mark.parametrize("seed", range(part_of(60)))
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(part_of(60, dear=True)))
 def test_round_trip(seed: int) -> None:
     rng, entries = random.Random(seed), list[Entry]()
     for _ in range(20):
@@ -142,7 +143,8 @@ def test_round_trip(seed: int) -> None:
     assert not any("\n" in line for line in lines)
 
 
-@pytest.mark.parametrize("seed", range(part_of(30)))
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(part_of(30, dear=True)))
 def test_every_recorded_cycle_decides_to_the_same_plan(seed: int) -> None:
     rng, entries = random.Random(seed), list[Entry]()
     for number in range(10):

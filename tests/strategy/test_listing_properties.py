@@ -19,7 +19,9 @@ from strategy.reasons import Reason
 from tests.examples import part_of
 from tests.strategy.listings import HOUR, MINUTE, NOW, REASONS, VAULT, asks, carried_out, found
 
-CASES = max(3_200, part_of(25_000))  # in fewer not every reason comes about
+pytestmark = pytest.mark.sampled
+
+CASES = max(3_200, part_of(25_000, dear=True))  # in fewer not every reason comes about
 SIGNING = ("list", "reprice")
 
 
@@ -184,7 +186,7 @@ def test_no_listing_is_made_on_less_than_three_quarters_of_the_median(found_case
         assert decision.price >= factor * Fraction(3, 4) * Fraction(median), (inputs, decision)
 
 
-@pytest.mark.parametrize("seed", range(part_of(40)))
+@pytest.mark.parametrize("seed", range(part_of(40, dear=True)))
 def test_hours_of_cycles_in_a_wild_market(seed: int) -> None:
     """A market that jumps, a venue that drops listings: over four hours the rules hold for what was really asked."""
     dice = random.Random(seed)

@@ -23,7 +23,8 @@ CHUNK = 1_000
 PUT_OFF = (Reason.RENEW_WAITS, Reason.NO_OVERLAP)
 
 
-@pytest.mark.parametrize("first", range(0, part_of(22) * CHUNK, CHUNK))
+@pytest.mark.sampled
+@pytest.mark.parametrize("first", range(0, part_of(22, dear=True) * CHUNK, CHUNK))
 def test_every_plan_keeps_every_rule(first: int) -> None:
     for seed in range(first, first + CHUNK):
         cycle = random_cycle(Random(seed))

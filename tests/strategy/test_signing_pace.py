@@ -128,14 +128,15 @@ CASES: dict[str, tuple[BidConfig, int, tuple[float, ...]]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_a_day_of_a_drifting_market_starves_no_renewal_and_is_never_refused(name: str) -> None:
     config, most, drifts = CASES[name]
     for percent_a_minute in drifts:
-        day = a_day(config, most, seed=1, percent_a_minute=percent_a_minute, steps=part_of(STEPS))
+        day = a_day(config, most, seed=1, percent_a_minute=percent_a_minute, steps=part_of(STEPS, dear=True))
         print(
             f"{name}, {percent_a_minute} %: {day.places} placed, {day.moves} moved, peak {day.peak * 100 // most} %, "
-            f"waits {day.waits}, whole {day.full_steps * 100 // part_of(STEPS)} %"
+            f"waits {day.waits}, whole {day.full_steps * 100 // part_of(STEPS, dear=True)} %"
         )
         assert not starved(day)
         assert day.moves > 0

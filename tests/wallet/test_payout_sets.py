@@ -32,9 +32,9 @@ from wallet.psbt.transaction import TxOutput, decode_unsigned
 from wallet.signer.payouts import SCHEMA, PayoutStore, outputs_unique
 from wallet.withdrawal.sign import with_witnesses
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 
-SETS = part_of(int(os.environ.get("PAYOUT_SETS", "2000")))
+SETS = part_of(int(os.environ.get("PAYOUT_SETS", "2000")), dear=True)
 SEED = int(os.environ.get("PSBT_SEED", "1"))
 SHARDS = 4
 ENGINE_EACH = 5  # it is a hundred times as slow as a digest

@@ -26,8 +26,9 @@ def test_a_refusal_says_its_tag_and_why() -> None:
 def test_stale_token() -> None:
     policy.stale_token(4, 5)
     for token in (5, 4):
-        with pytest.raises(PolicyRefused, match="stale-token"):
+        with pytest.raises(PolicyRefused, match="stale-token") as refused:
             policy.stale_token(5, token)
+        assert refused.value.highest == 5
 
 
 def test_grant_live_until_the_last_millisecond() -> None:

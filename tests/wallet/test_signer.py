@@ -87,10 +87,12 @@ def test_after_revoke_place_only_cancels_go_on_and_after_withdraw_nothing(bench:
 
 def test_many_tasks_grants_are_withdrawn_at_once_or_none_of_them(bench: Bench) -> None:
     first, second = bench.grant(), bench.grant(task=18)
-    assert bench.ask("withdraw_all", tokens=[]) == {}
+    assert bench.ask("withdraw_all", tokens=[]) == {"higher": []}
     assert tag_of(bench.ask, "withdraw_all", tokens=[[17, 6], [18, 2**62]]) == "token-jump"
     assert bench.sign_bid(first)
-    bench.ask("withdraw_all", tokens=[[17, 6], [18, 6]])
+    assert bench.ask("withdraw_all", tokens=[[17, 4], [18, 4]]) == {"higher": [(17, 5), (18, 5)]}
+    assert bench.sign_bid(first)
+    assert bench.ask("withdraw_all", tokens=[[17, 6], [18, 6]]) == {"higher": []}
     bench.restart()
     assert tag_of(bench.sign_challenge, first) == "grant-live"
     assert tag_of(bench.sign_challenge, second, task=18) == "grant-live"

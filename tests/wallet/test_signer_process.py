@@ -59,7 +59,7 @@ def test_grants_and_answers_survive_kill_9(start: Start, tmp_path: Path) -> None
     assert not client.was_signed(intent(2))
     with pytest.raises(SignerRefused) as refused:
         client.grant(live_grant(5))
-    assert refused.value.tag == "stale-token"
+    assert (refused.value.tag, refused.value.highest) == ("stale-token", 5)
     client.revoke_place(17, 5)
     with pytest.raises(SignerRefused, match="op-allowed"):
         client.sign_bid(17, 5, secret, live_bid(2))

@@ -54,17 +54,39 @@ PATIENCE_S = 30.0
 
 
 class Signer:
-    """Grants everything, or refuses with `refusal`; keeps what it was asked."""
+    """Grants everything, or refuses with `refusal`, and as the real one tokens that are not new; keeps what it was
+    asked.
+    """
 
     def __init__(self) -> None:
         self.refusal: str | None = None
         self.asked: list[dict[str, Any]] = []
+        self.highest: dict[int, int] = {}
 
     def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(request)
         if self.refusal:
             raise PeerRefused("signer", self.refusal, "not now")
-        return {"secret": "ab" * 32} if request["op"] == "grant" else {}
+        if request["op"] == "grant":
+            task, token = request["grant"]["task"], request["grant"]["token"]
+            highest = self.highest.get(task, 0)
+            if token <= highest:
+                raise PeerRefused("signer", "stale-token", f"{token} is not above {highest}", highest)
+            self.highest[task] = token
+            return {"secret": "ab" * 32}
+        if "token" in request:
+            self._see(request["task"], request["token"])
+        if request["op"] == "withdraw_all":
+            return {
+                "higher": [
+                    [task, seen] for task, token in request["tokens"] if (seen := self._see(task, token)) > token
+                ]
+            }
+        return {}
+
+    def _see(self, task: int, token: int) -> int:
+        self.highest[task] = max(self.highest.get(task, 0), token)
+        return self.highest[task]
 
     def grants(self, task_id: int) -> list[dict[str, Any]]:
         return [asked["grant"] for asked in self.asked if asked["op"] == "grant" and asked["grant"]["task"] == task_id]
@@ -74,18 +96,26 @@ class Signer:
 
 
 class Gateway:
-    """Fences everything; keeps what it was asked."""
+    """Fences everything, as the real one never below what it has fenced; keeps what it was asked."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
+        self.least: dict[int, int] = {}
 
     def application(self) -> Application:
-        asked = self.asked
+        asked, least = self.asked, self.least
 
         class Answer(RequestHandler):
             def post(self) -> None:
-                asked.append(json.loads(self.request.body))
-                self.finish({"ok": None})
+                request = json.loads(self.request.body)
+                asked.append(request)
+                verb, tokens = request["verb"], request.get("args", {}).get("tokens", ())
+                if verb == "fence":
+                    tokens = [(request["task"], request["token"])]
+                for task, token in tokens:
+                    least[task] = max(least.get(task, 0), token)
+                higher = [[task, least[task]] for task, token in tokens if least[task] > token]
+                self.finish({"ok": higher if verb == "fence_all" else least.get(request.get("task"))})
 
         return Application([("/", Answer)], log_function=lambda handler: None)
 

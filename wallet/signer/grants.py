@@ -56,15 +56,19 @@ class Grants:
         return {}
 
     def withdraw_all(self, request: Answer) -> Answer:
-        """Withdraws the grants of many tasks, or of none when one is refused."""
+        """Withdraws the grants of many tasks, or of none when one is refused.
+
+        Answers which tasks had a higher token, and which one: their grants may stand.
+        """
         (tokens,) = protocol.take(request, "tokens")
         pairs = protocol.tasks_and_tokens(tokens)
         with self._ledger.transaction():
+            seen = [(task, self._ledger.highest_token(task)) for task, _ in pairs]
             for task, token in pairs:
                 self._see_token(task, token)
                 self._ledger.withdraw(task, token)
         log.info("%d tasks: grants withdrawn", len(pairs))
-        return {}
+        return {"higher": [had for had, (_, token) in zip(seen, pairs, strict=True) if had[1] > token]}
 
     def _see_token(self, task: int, token: int) -> None:
         """Remembers a token of the task, which ends every lower one for ever. Refuses one far above all others."""

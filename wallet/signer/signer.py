@@ -203,7 +203,7 @@ def _answered(request: Answer, operation: Callable[[Answer], T]) -> T:
         return operation(arguments)
     except PolicyRefused as refused:
         log.warning("refused %.20s of task %.20s: %.300s", name, arguments.get("task"), refused)
-        raise PeerRefused(PEER, refused.tag, refused.message) from None
+        raise PeerRefused(PEER, refused.tag, refused.message, refused.highest) from None
     except (RequestError, AddressError) as error:
         log.warning("refused %.20s: %.300s", name, error)
         raise PeerRefused(PEER, "bad-request", str(error)) from None

@@ -259,7 +259,7 @@ class Keeper:
             surroundings.places.take(row.id)
         token = tasks.raise_token(row.id)
         right = await surroundings.rights.hand_over(row, kind, token, surroundings.clock_ms())
-        self._granted = token
+        self._granted = token = right.token
         if self._closed:
             raise PeerRefused(ME, "stopping", "the manager is about to end")
         if has_changed(row):

@@ -28,8 +28,8 @@ from models.users import DAY_MS, subscription_of
 from strategy.bid_config import BidConfig, load_bid_config
 from strategy.listing.listing_config import ListingConfig, load_listing_config
 from strategy.listing.price import guard
-from wallet.protocol import Grant
-from wallet.signer_client import SignerClient, SignerError, SignerLocked, SignerUnavailable
+from wallet.protocol import TOKEN_JUMP, Grant
+from wallet.signer_client import SignerClient, SignerError, SignerLocked, SignerRefused, SignerUnavailable
 from workers.bidding.terms import goes_to_vault, life_ms
 from workers.context import Kind
 from workers.manager.background import in_thread
@@ -40,6 +40,7 @@ ME = "manager"
 GRANT_MS = 30 * DAY_MS
 # A bid is signed some time after its life was decided on.
 EXPIRY_ALLOWANCE_MS = 120_000
+_PEERS = 2  # that know of tokens: signer and gateway
 PEERS_AWAY = ("signer_unavailable", "signer_locked", "gateway_unavailable")
 
 T = TypeVar("T")
@@ -47,10 +48,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A worker's proof for the signer, and its end."""
+    """A worker's proof for the signer, and its end; `token` is the task's, under which it was given."""
 
     secret: str = field(repr=False)
     ends_ms: int
+    token: int
 
 
 class Rights:
@@ -65,9 +67,25 @@ class Rights:
     async def hand_over(self, row: Task, kind: Kind, token: int, now_ms: int) -> Right:
         """Does `give` and `fence` at once: neither waits for the other, and both are done when this returns.
 
+        Where signer or gateway have seen a higher token, the database has gone back: it is a copy of an earlier day, or
+        a standby that lacked its newest commits. Then the task's token is raised above that one, once for each of them.
+        Not where the task has got a newer token meanwhile: then another manager has taken over.
+
         Raises PeerRefused when either fails. A fence without a right stands, since the row's token is raised too; a
         right without a fence is withdrawn.
         """
+        for _ in range(_PEERS):
+            try:
+                return await self._hand_over(row, kind, token, now_ms)
+            except PeerRefused as refusal:
+                newer = refusal.highest and tasks.overtake(row.id, token, refusal.highest)
+                if not newer:
+                    raise
+                log.warning("task %d: %s; the database has gone back: goes on at %d", row.id, refusal.message, newer)
+                token = newer
+        return await self._hand_over(row, kind, token, now_ms)
+
+    async def _hand_over(self, row: Task, kind: Kind, token: int, now_ms: int) -> Right:
         right, fenced = await asyncio.gather(
             self.give(row, kind, token, now_ms), self.fence(row.id, token), return_exceptions=True
         )
@@ -81,33 +99,44 @@ class Rights:
     async def give(self, row: Task, kind: Kind, token: int, now_ms: int) -> Right:
         """Grants the task's worker the rights of its kind and its owner's plan."""
         grant = self._grant(row, kind, token, now_ms)
-        return Right(await self._ask_signer(lambda: self._signer.grant(grant)), grant.expires_ms)
+        return Right(await self._ask_signer(lambda: self._signer.grant(grant)), grant.expires_ms, token)
 
     async def fence(self, task_id: int, token: int) -> None:
-        """Refuses the task's writes under lower tokens; returns when none of them is on the wire."""
-        await self._fence(lambda client: client.fence(task_id, token))
+        """Refuses the task's writes under lower tokens; returns when none of them is on the wire.
 
-    async def _fence(self, fence: Callable[[MarketClient], None]) -> None:
-        def ask() -> None:
+        Raises PeerRefused, also when writes under this token are refused.
+        """
+        least = await self._fence(lambda client: client.fence(task_id, token))
+        _refuse_nonsense(least, token)
+        if least > token:
+            raise PeerRefused(ME, "start_failed", f"the gateway has seen token {least}, above {token}", least)
+
+    async def _fence(self, fence: Callable[[MarketClient], T]) -> T:
+        def ask() -> T:
             client = MarketClient(self._settings.gateway_socket, self._fence_s)
             try:
-                fence(client)
+                return fence(client)
             finally:
                 client.close()
 
         try:
-            await in_thread(ask)
+            return await in_thread(ask)
         except Unavailable as error:
             raise PeerRefused(ME, "gateway_unavailable", str(error)) from error
         except VenueError as error:
             raise PeerRefused(ME, "start_failed", f"failed to fence: {error}") from error
 
-    async def end_all(self, tokens: Mapping[int, int]) -> None:
+    async def end_all(self, tokens: Mapping[int, int]) -> dict[int, int]:
         """Ends all rights of these tasks' workers under this (signer) or lower tokens (gateway), and waits for what is
         on the wire. Raises PeerRefused when either cannot be told.
+
+        Returns the highest tokens of those tasks of which a higher one was seen than this: their rights may stand.
         """
-        await self._ask_signer(lambda: self._signer.withdraw_all(tokens))
-        await self._fence(lambda client: client.fence_all(tokens))
+        signers = await self._ask_signer(lambda: self._signer.withdraw_all(tokens))
+        gateways = await self._fence(lambda client: client.fence_all(tokens))
+        for task_id, least in gateways.items():
+            _refuse_nonsense(least, tokens[task_id])
+        return {each: max(signers.get(each, 0), gateways.get(each, 0)) for each in signers.keys() | gateways.keys()}
 
     async def take_back(self, task_id: int, token: int) -> None:
         """Takes back the right to place: nothing is signed, sent or on the wire under `token` any more.
@@ -119,7 +148,7 @@ class Rights:
             await self._ask_signer(lambda: self._signer.revoke_place(task_id, token))
         except PeerRefused as refusal:
             log.warning("task %d: failed to take back the right to place: %s", task_id, refusal.message)
-        next_token = tasks.raise_token(task_id)
+        next_token = tasks.raise_token(task_id, above=token)
         try:
             await self.fence(task_id, next_token)
         except PeerRefused as refusal:
@@ -164,7 +193,15 @@ class Rights:
         except SignerUnavailable as error:
             raise PeerRefused(ME, "signer_unavailable", str(error)) from error
         except SignerError as error:
-            raise PeerRefused(ME, "start_failed", str(error)) from error
+            highest = error.highest if isinstance(error, SignerRefused) else None
+            raise PeerRefused(ME, "start_failed", str(error), highest) from error
+
+
+def _refuse_nonsense(least: int, token: int) -> None:
+    """Raises PeerRefused for a gateway's token that no start has led to; the signer would not follow it, ever."""
+    if least > token + TOKEN_JUMP:
+        text = f"the gateway was told of token {least}, far above {token}: restart it"
+        raise PeerRefused(ME, "start_failed", text)
 
 
 def bidder_grant(

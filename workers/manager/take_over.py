@@ -55,10 +55,14 @@ async def end_former_rights(lease: HeldLease, slot: Slot, rights: Rights, asked_
     while not asked_to_stop.is_set():
         lease.alive()
         try:
-            await rights.end_all(tokens)
+            higher = await rights.end_all(tokens)
         except PeerRefused as refusal:
             log.error("%s: nothing is started before its former workers' rights are ended: %s", slot, refusal.message)
             await asyncio.sleep(_AGAIN_S)
         else:
-            log.info("%s: taken over, with %d tasks to look after", slot, len(tokens))
-            return
+            # Seen of tasks whose database has gone back: their former workers' tokens are above the new ones.
+            raised = {task_id: tasks.overtake(task_id, tokens[task_id], seen) for task_id, seen in higher.items()}
+            tokens = {task_id: token for task_id, token in raised.items() if token is not None}
+            if not tokens:
+                log.info("%s: taken over, with %d tasks to look after", slot, len(task_ids))
+                return

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from urllib.parse import parse_qs, urlsplit
 
 from core import no_network
+from core.setting_values import database_hosts
 
 log = logging.getLogger(__name__)
 
@@ -24,9 +24,7 @@ def give_up_network(database_url: str) -> None:
 
 
 def database_host(database_url: str) -> str:
-    """Returns the host that a database is reached at over a network; "" for a file or a Unix socket."""
-    url = urlsplit(database_url)
-    if url.scheme in ("", "sqlite"):
+    """Returns the hosts that a database is reached at over a network; "" for a file and for Unix sockets."""
+    if not database_url.startswith("postgresql://"):
         return ""
-    host = url.hostname or parse_qs(url.query).get("host", ["localhost"])[-1]
-    return "" if host.startswith("/") else host
+    return ", ".join(host for host in database_hosts(database_url) if not host.startswith("/"))

@@ -35,6 +35,7 @@ _SECRET_S = 10.0  # for the first line of stdin; it is there before we are
 _LONGEST_DELAY_S = 60.0
 # A worker that lost its grant runs at least this long, so that a faulty signer causes no restart loop.
 _LEAST_LIFE_S = 60.0
+_RESTS_FROM_S = 2.0  # a shorter pause is not worth a new connection to the database
 _OPEN_FILES = 64
 _OOM_SCORE = 500  # a worker is killed before the programs that all of them need
 
@@ -83,7 +84,7 @@ class Worker:
             os.write(status_fd, b"locked\n")
             os.close(status_fd)
             log.info("%s worker begins, token %d, pid %d", self._kind, self._token, os.getpid())
-            self._life_line.pause(given["wait_s"])
+            self._pause(given["wait_s"])
             return self._work(make_job, self._context(settings, outline, given["secret"], lock), lock)
         finally:
             base.close()
@@ -121,7 +122,12 @@ class Worker:
                 return exits.EXIT_WITHOUT_GRANT
             lock.touch()
             self._own_log.rotate()
-            self._life_line.pause(delay)
+            self._pause(delay)
+
+    def _pause(self, seconds: float) -> None:
+        if seconds >= _RESTS_FROM_S:
+            base.rest()
+        self._life_line.pause(seconds)
 
     def _context(self, settings: Settings, outline: Outline, secret: str, lock: TaskLock) -> Context:
         def clock_ms() -> int:

@@ -122,6 +122,7 @@ def each(methods: Iterable[str]) -> Callable[[Test], Test]:
     ]
 
     def marked(test: Test) -> Test:
-        return pytest.mark.parametrize("party, method", some_of(found, test.__name__), indirect=["party"])(test)
+        tried = some_of(found, test.__name__, dear=True)
+        return pytest.mark.sampled(pytest.mark.parametrize("party, method", tried, indirect=["party"])(test))
 
     return marked

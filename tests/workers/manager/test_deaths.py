@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import PeerRefused
+from tests import postgresql
 from tests.workers.installation import Installation, descriptors, eventually, lives, with_timing
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("back_end")]
@@ -131,7 +132,11 @@ async def test_a_worker_holds_only_its_own_descriptors(installation: Installatio
         database = str(settings.data_dir / "bidkeeper.db")
         known = {str(settings.run_dir / f"task-{task}.lock"), database, f"{database}-wal", f"{database}-shm"}
         acts = str(settings.data_dir / "acts")  # the stub's, for a moment
-        assert {target for fd, target in found.items() if fd not in wake} - {acts} <= known
+        others = {target for fd, target in found.items() if fd not in wake} - {acts}
+        if postgresql.is_wanted():  # during a cycle
+            assert len([target for target in others if target.startswith("socket:")]) <= 1
+            others = {target for target in others if not target.startswith("socket:")}
+        assert others <= known
 
 
 async def test_a_worker_is_confined_and_named(installation: Installation) -> None:

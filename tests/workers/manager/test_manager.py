@@ -15,6 +15,7 @@ from models import base
 from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.table import STOPPED
+from tests import postgresql
 from tests.workers.installation import PATIENCE_S, Installation, descriptors, eventually, lives, with_timing
 from workers.kernel import start_time
 
@@ -143,7 +144,7 @@ async def test_a_worker_that_does_not_listen_is_killed_at_a_stop(installation: I
 
 async def test_a_worker_that_hangs_in_a_transaction_is_killed_at_a_stop(database: str, tmp_path: Path) -> None:
     installation = with_timing(tmp_path, sweep_s=PATIENCE_S, full_sweep_s=PATIENCE_S)
-    base.database.execute_sql("PRAGMA busy_timeout=300")
+    base.database.execute_sql("SET lock_timeout = 300" if postgresql.is_wanted() else "PRAGMA busy_timeout = 300")
     async with installation.running():
         task = await installation.started("hoards")
         pid = installation.pid(task)

@@ -34,7 +34,7 @@ def test_a_dry_runs_lister_may_cancel_only() -> None:
 
 
 def test_the_secret_of_a_right_is_not_shown() -> None:
-    assert repr(Right("a" * 64, 5_000)) == "Right(ends_ms=5000)"
+    assert repr(Right("a" * 64, 5_000, 7)) == "Right(ends_ms=5000, token=7)"
 
 
 def test_a_bidder_may_bid_and_cancel_within_its_config() -> None:

@@ -25,7 +25,7 @@ from tests.workers.installation import ROOT, Installation, eventually, lives, no
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql"),
+    postgresql.only,
 ]
 LEASE_S = 5
 
@@ -140,3 +140,28 @@ async def test_nothing_is_started_before_the_former_workers_rights_are_ended(
             second.kill()
             _, said = second.communicate(timeout=60)
         assert "nothing is started before its former workers' rights are ended" in said
+
+
+async def test_former_rights_end_also_where_the_database_has_gone_back(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """As at an asynchronous standby: the former workers' tokens are above those that their rows are raised to."""
+    leases.set_slots(2)
+    mine = [task for task in wanted_tasks(installation, 6) if installation.row(task).user_id % 2 == 1]
+    behind, at_gateway, even = mine
+    former = leases.take(base.database.obj, "slot 1", leases.Holder("elsewhere", "another"), LEASE_S)
+    assert former is not None
+    leases.give_back(base.database.obj, "slot 1", former.token)
+    installation.signer.highest |= {behind: 40}
+    installation.gateway.least |= {behind: 30, at_gateway: 50}
+    async with installation.peers():
+        with manager(installation, tmp_path / "b", 1):
+            await all_act(tmp_path / "b", mine)
+    withdrawn = [each["tokens"] for each in installation.signer.asked if each["op"] == "withdraw_all"]
+    assert [sorted(pairs) for pairs in withdrawn] == [
+        [[behind, 1], [at_gateway, 1], [even, 1]],
+        [[behind, 41], [at_gateway, 51]],
+    ]
+    begun = [each["op"] for each in installation.signer.asked if each["op"] in ("withdraw_all", "grant")]
+    assert begun[:2] == ["withdraw_all"] * 2, "rights are ended before any is given"
+    assert len(installation.signer.grants(behind)) == 1, "its token is above all at once"

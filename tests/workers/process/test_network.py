@@ -32,7 +32,10 @@ async def test_a_running_worker_opens_no_socket_but_a_unix_one(installation: Ins
         ("postgresql://127.0.0.1/bidkeeper", "127.0.0.1"),
         ("postgresql://bidkeeper:secret@db.example:5432/bidkeeper", "db.example"),
         ("postgresql:///bidkeeper?host=db.example", "db.example"),
-        ("postgresql:///bidkeeper", "localhost"),
+        ("postgresql://bidkeeper@%2Frun%2Fpostgresql/bidkeeper", ""),
+        ("postgresql://bidkeeper:secret@db1.example:5432,db2.example:5433/bidkeeper", "db1.example, db2.example"),
+        ("postgresql:///bidkeeper?host=/run/postgresql,db2.example", "db2.example"),
+        ("postgresql:///bidkeeper?host=/run/one,/run/two", ""),
     ],
 )
 def test_a_database_elsewhere_needs_the_network(url: str, host: str) -> None:

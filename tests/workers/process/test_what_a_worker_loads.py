@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from tests import postgresql
+
 HEAVY = {
     "asyncio",
     "bip322",
@@ -19,7 +21,8 @@ HEAVY = {
 }
 
 
-def test_no_module_of_a_running_worker_is_heavy(only_sqlite: None) -> None:
+@postgresql.left_out("its driver loads some of them")
+def test_no_module_of_a_running_worker_is_heavy() -> None:
     program = (
         "import sys, workers.process.main, workers.process.worker, workers.process.jobs, workers.spawning.zygote\n"
         "from workers.spawning.warm_up import dry_run; dry_run()\n"

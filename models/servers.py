@@ -1,0 +1,120 @@
+"""The servers that an address of PostgreSQL names: which of them is the one to work with.
+
+A standby that takes over begins a new timeline, the next number of its cluster. Its former primary does not know that:
+started again, it would write on the old timeline, and hand out tokens for a second time. So whoever has seen the newer
+one refuses it: a process as long as it lives, and programs that `keep_in` a file, also after their next start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_TIMELINE = (
+    "SELECT system_identifier::text, ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint"
+    " FROM pg_control_system()"
+)
+_seen: dict[str, int] = {}  # the newest timeline of each cluster
+_file: Path | None = None
+
+
+def keep_in(path: Path) -> None:
+    """Reads and writes the newest timelines there from now on. Programs of one user share the file."""
+    global _file
+    _file = path
+
+
+def open_newest(chosen: dict[str, Any], refuse_unfit: Callable[[Any], None]) -> Any:
+    """Opens a connection to the first of the named servers that is a primary, and not a former one.
+
+    Raises psycopg's OperationalError, with the fault of each of them, and whatever `refuse_unfit` raises.
+    """
+    from psycopg import OperationalError, connect
+
+    faults = []
+    for each in _one_by_one(chosen):
+        try:
+            # A standby is refused by the driver: it may not know the newest commits.
+            connection = connect(**each, autocommit=True)
+        except OperationalError as error:
+            faults.append(_in_a_line(error))
+            continue
+        try:
+            refuse_unfit(connection.info)
+            if not (fault := _is_superseded(connection)):
+                return connection
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+        faults.append(fault)
+    raise OperationalError("; ".join(faults))
+
+
+class Seen(NamedTuple):
+    """A server: its place as text, the `timeline` if it is a primary, `away` if it cannot be asked."""
+
+    place: str
+    timeline: int | None = None
+    away: str = ""
+
+
+def look_at_each(url: str) -> list[Seen]:
+    """Asks each server that the address names what it is."""
+    from psycopg import OperationalError, connect, conninfo
+
+    found = []
+    for each in _one_by_one({"connect_timeout": 5} | conninfo.conninfo_to_dict(url)):
+        place = ":".join(str(each[name]) for name in ("host", "port") if each.get(name))
+        try:
+            with connect(**each | {"target_session_attrs": "any"}, autocommit=True) as connection:
+                is_primary = connection.info.parameter_status("in_hot_standby") == "off"
+                row = connection.execute(_TIMELINE).fetchone() if is_primary else None
+                found.append(Seen(place, None if row is None else int(row[1])))
+        except OperationalError as error:
+            found.append(Seen(place, away=_in_a_line(error)))
+    return found
+
+
+def _in_a_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _one_by_one(chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    lists = {name: str(chosen[name]).split(",") for name in ("host", "hostaddr", "port") if name in chosen}
+    count = max(map(len, lists.values()), default=1)
+    if any(len(each) not in (1, count) for each in lists.values()):
+        raise ValueError(f"the database's address has not one of each for {count} servers: {', '.join(lists)}")
+    for place in range(count):
+        one = {name: each[place % len(each)] for name, each in lists.items()}
+        yield chosen | one | {"target_session_attrs": "primary"}
+
+
+def _is_superseded(connection: Any) -> str:
+    """Returns why the server is not to be used, "" if it is; notes its timeline then."""
+    cluster, timeline = connection.execute(_TIMELINE).fetchone()
+    newest = max(_seen.get(cluster, 0), _kept().get(cluster, 0))
+    if timeline < newest:
+        host, port = connection.info.host, connection.info.port
+        return f"the server at {host}, port {port}, has timeline {timeline}, but a standby took over with {newest}"
+    if timeline > newest:
+        _seen[cluster] = timeline
+        if _file is not None:
+            _keep(_file)
+    return ""
+
+
+def _kept() -> dict[str, int]:
+    if _file is None or not _file.exists():
+        return {}
+    return dict(json.loads(_file.read_text()))
+
+
+def _keep(path: Path) -> None:
+    # Two that write at once may lose what one of them saw; its next connection writes it again.
+    made = path.with_name(f"{path.name}.{os.getpid()}")
+    made.write_text(json.dumps(_kept() | _seen))
+    made.replace(path)

@@ -1,0 +1,93 @@
+"""Two machines' gateways on one database: one answers, the other one stands by. (`make test-postgresql`)"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from markets.http import AFTERMATH_S
+from models import leases
+from tests import postgresql
+from tests.databases import another
+
+pytestmark = [
+    pytest.mark.slow,
+    postgresql.only,
+]
+ROOT = Path(__file__).parents[2]
+LEASE_S = 5
+PATIENCE_S = 60.0
+
+
+@contextmanager
+def gateway(url: str, home: Path) -> Iterator[subprocess.Popen[bytes]]:
+    environment = os.environ | {
+        "BIDKEEPER_DATA_DIR": str(home),
+        "BIDKEEPER_DATABASE_URL": url,
+        "BIDKEEPER_LEASE_SECONDS": str(LEASE_S),
+        "BIDKEEPER_CONFIG": os.devnull,
+    }
+    with subprocess.Popen([sys.executable, "-m", "cli.main", "gateway"], cwd=ROOT, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def answers(home: Path) -> bool:
+    """Tells whether a gateway listens in this directory."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(home / "run" / "gateway.sock"))
+        except OSError:
+            return False
+        return True
+
+
+def eventually(holds: Callable[[], bool]) -> float:
+    """Waits until it holds; returns after how many seconds."""
+    began = time.monotonic()
+    while not holds():
+        assert time.monotonic() - began < PATIENCE_S
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM])
+def test_a_gateway_that_is_gone_is_followed_once_nothing_of_it_can_be_on_its_way(
+    database: str, tmp_path: Path, end: signal.Signals
+) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    with gateway(database, a) as first:
+        eventually(lambda: answers(a))
+        with gateway(database, b) as second:
+            time.sleep(2)
+            assert not answers(b) and second.poll() is None
+            first.send_signal(end)
+            took_s = eventually(lambda: answers(b))
+            assert first.wait(PATIENCE_S) == (0 if end is signal.SIGTERM else -signal.SIGKILL)
+            assert took_s >= AFTERMATH_S
+            held = leases.held(leases.GATEWAY)
+            assert held is not None and (held.token, held.home) == (2, leases.home_of(b / "run"))
+
+
+def test_a_gateway_that_is_started_again_at_home_answers_at_once(database: str, tmp_path: Path) -> None:
+    for _ in range(2):
+        with gateway(database, tmp_path) as process:
+            assert eventually(lambda: answers(tmp_path)) < PATIENCE_S
+            process.kill()
+    held = leases.held(leases.GATEWAY)
+    assert held is not None and held.token == 2
+    with another(database) as other:  # it was not waited for
+        assert other.rows("SELECT until_ms > (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM leases") == [
+            (True,)
+        ]

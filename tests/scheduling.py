@@ -1,0 +1,26 @@
+"""Which tests of a parallel run stay together: those of a file, and those of tests/web in four parts.
+
+Each process that has any of tests/web starts an installation and a browser for them. With a file at a time all of eight
+processes did, with four parts half of them do.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from xdist.scheduler import LoadFileScheduling
+
+_WEB = "tests/web/"
+_PARTS = 4
+
+
+class Rooms(LoadFileScheduling):
+    def __init__(self, config: Any, log: Any = None) -> None:
+        super().__init__(config, log)
+        files = sorted(path.name for path in (Path(__file__).parent / "web").glob("test_*.py"))
+        self._part_of = {f"{_WEB}{name}": f"{_WEB}{position % _PARTS}" for position, name in enumerate(files)}
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return self._part_of.get(file, file)

@@ -1,0 +1,33 @@
+"""The lists of what runs on PostgreSQL leave nothing out that runs nowhere else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests import postgresql
+
+TESTS = Path(__file__).parent
+OF_BOTH = re.compile(r"\bpostgresql\.only\b|\bpostgresql\.is_wanted\b")
+
+
+def files(choice: str) -> set[Path]:
+    """The test files of a choice; each of its paths has some."""
+    found: set[Path] = set()
+    for name in postgresql.CHOICES[choice]:
+        path = TESTS / name
+        here = set(path.rglob("test_*.py")) if path.is_dir() else {path} & set(path.parent.iterdir())
+        assert here, name
+        found |= here
+    return found
+
+
+def test_every_test_that_knows_postgresql_is_run_there() -> None:
+    knows = {path for path in TESTS.rglob("test_*.py") if OF_BOTH.search(path.read_text())} - {Path(__file__)}
+    assert len(knows) > 8
+    assert sorted(map(str, knows - files("all"))) == []
+    assert sorted(map(str, {path for path in knows if "postgresql.only" in path.read_text()} - files("part"))) == []
+
+
+def test_the_part_is_one_of_all() -> None:
+    assert files("part") < files("all")
