@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.e2e.installation import until
+from tests.hosts.far_database import FarServer
+from tests.hosts.far_site import FarSite
 from tests.hosts.machine import Machine, living
 from tests.hosts.program import WITHOUT_TIMER
 from tests.hosts.site import LEASE_S, Site
 from tests.hosts.traders import Traders
-from tests.hosts.trial import Trial, WatchOfGateway, struck
+from tests.hosts.trial import Trial, WatchOfAll, struck
 
 PAUSE_S = 3 * LEASE_S
+TAKE_OVER_S = 2.0  # from the loss of the database's primary until its standby is told to take over
 
 
 def busiest(site: Site) -> Machine:
@@ -40,7 +44,7 @@ def pause(traders: Traders) -> Trial:
     traders.move_floors()
     time.sleep(0.5)
     with struck("pause", traders, machine) as watch:
-        acting, everything = machine.pids("manager"), machine.pids()
+        acting, everything = watch.acting, machine.pids()
         machine.send(signal.SIGSTOP, everything)
         try:
             watch.until_back()
@@ -63,7 +67,7 @@ def wake_up(traders: Traders) -> Trial:
         traders.move_floors()
         machine.hold(len(watch.moved))
         resumed = machine.resumed()
-        acting, everything = machine.pids("manager"), machine.pids()
+        acting, everything = watch.acting, machine.pids()
         watch.began = time.monotonic()
         machine.send(signal.SIGSTOP, everything)
         try:
@@ -101,19 +105,83 @@ def ask_to_end(traders: Traders) -> Trial:
 
 def kill_gateway(traders: Traders) -> Trial:
     """Kills everything on the gateway's machine; another one takes its lease."""
+    return _without_gateway(traders, "kill of the gateway's", lambda each: each.send(signal.SIGKILL, each.pids()))
+
+
+def cut_gateway(traders: Traders) -> Trial:
+    """Cuts off the gateway's machine."""
+    return _without_gateway(traders, "partition of the gateway's", lambda each: each.link("down"))
+
+
+def _without_gateway(traders: Traders, drill: str, strike: Callable[[Machine], None]) -> Trial:
     site = traders.site
     machine = next(each for each in site.gateways if each.name == site.holder("gateway"))
     other = next(each for each in site.gateways if each is not machine)
     traders.move_floors()
     time.sleep(0.5)
-    watch = WatchOfGateway("kill of the gateway's", traders, traders.glances())
+    watch = WatchOfAll(drill, traders, traders.glances())
     listened = other.said("gateway").count("listening at")
-    machine.send(signal.SIGKILL, machine.pids())
+    acting = machine.pids("gateway")
+    strike(machine)
     until(lambda: other.said("gateway").count("listening at") > listened, "the other gateway", 90)
     watch.trial.back_s = time.monotonic() - watch.began
     watch.until_acted()
-    watch.trial.moved = 0
+    assert living(acting) == [], "the former gateway still lives"
+    if machine.network:
+        machine.link("up")
     machine.revive()
+    return watch.judged()
+
+
+def cut_off(traders: Traders) -> Trial:
+    """Cuts a trading machine off for three leases: all that acts there is dead before the network is there again."""
+    machine = busiest(traders.site)
+    traders.move_floors()
+    time.sleep(0.5)
+    with struck("partition", traders, machine) as watch:
+        acting = watch.acting
+        machine.link("down")
+        try:
+            watch.until_back()
+            time.sleep(max(0.0, watch.began + PAUSE_S - time.monotonic()))
+            assert living(acting) == [], "they still live, though their lease is over"
+        finally:
+            machine.link("up")
+        watch.until_acted()
+    machine.revive()
+    return watch.judged()
+
+
+def kill_database(traders: Traders) -> Trial:
+    """Kills the database's primary; its standby takes over."""
+    return _without_primary(traders, "kill of the primary", lambda server: server.kill())
+
+
+def cut_database(traders: Traders) -> Trial:
+    """Cuts the database's primary off; its standby takes over, and then there are two."""
+    return _without_primary(traders, "partition of the primary", lambda server: server.link("down"))
+
+
+def _without_primary(traders: Traders, drill: str, strike: Callable[[FarServer], None]) -> Trial:
+    site = traders.site
+    assert isinstance(site, FarSite)
+    traders.move_floors()
+    time.sleep(0.5)
+    watch = WatchOfAll(drill, traders, traders.glances())
+    strike(site.database.primary)
+    time.sleep(TAKE_OVER_S)
+    site.database.take_over()
+
+    def supervise() -> None:
+        for machine in site.machines:
+            machine.revive()
+
+    watch.meanwhile = supervise
+    watch.until_acted()
+    watch.trial.back_s = watch.trial.acted_s
+    site.database.standby.link("up")
+    time.sleep(LEASE_S)
+    site.database.follow()
     return watch.judged()
 
 

@@ -49,7 +49,7 @@ class Machine(Host):
         """Returns the pids of these programs, or of all, with all that descend from them, the youngest first."""
         found = []
         for name, process in self.processes.items():
-            if process.poll() is None and (not programs or name.partition("-")[0] in programs):
+            if process.poll() is None and (not programs or name in programs):
                 found += family(process.pid)
         return found[::-1]
 

@@ -27,9 +27,6 @@ class Networks:
         """Makes a machine's network; returns its name, "" for that of all."""
         return ""
 
-    def remove(self) -> None:
-        """Takes away what was made."""
-
 
 LOOPBACK = Networks()
 
@@ -84,6 +81,7 @@ class Bridge(Networks):
         return network
 
     def remove(self) -> None:
+        """Takes away what was made."""
         for network in self._made:
             ip("netns", "del", network)
         ip("link", "del", self._mark)

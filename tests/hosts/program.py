@@ -6,6 +6,8 @@ what the other fences are worth. Nothing of this is in the product.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import sys
 import time
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 WITHOUT_TIMER = "DRILL_WITHOUT_TIMER"
-VENUE = "DRILL_VENUE"  # the host at which the practice market is
+VENUE = "DRILL_VENUE"  # the host at which the practice market is; the program `venue` leads there
 REFUSED = "refused"  # the file, in the data directory, with a line for each refusal
 
 
@@ -63,17 +65,38 @@ def _plant(verb: str) -> None:
         from core.death_timer import DeathTimer
 
         DeathTimer.arm = lambda self, at_s: None  # type: ignore[method-assign]
-    if host := os.environ.get(VENUE):
-        from core.settings import Settings
+    if verb == "simulator" and os.environ.get(VENUE):
         from simulator import app
 
         app.HOST = "0.0.0.0"
-        Settings.simulator_url = property(  # type: ignore[method-assign,assignment]
-            lambda self: f"http://{host}:{self.simulator_port}"
-        )
+
+
+async def _venue() -> None:
+    """Has the practice market be at this machine, too: the product asks it nowhere else."""
+    port = int(os.environ["BIDKEEPER_SIMULATOR_PORT"])
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while some := await reader.read(65536):
+                writer.write(some)
+                await writer.drain()
+        writer.close()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            there = await asyncio.open_connection(os.environ[VENUE], port)
+        except OSError:
+            writer.close()
+            return
+        await asyncio.gather(pump(reader, there[1]), pump(there[0], writer))
+
+    server = await asyncio.start_server(connected, "127.0.0.1", port)
+    await server.serve_forever()
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "venue":
+        asyncio.run(_venue())
     _plant(sys.argv[1])
     from cli.main import main
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from models import leases
-from tests import postgresql
 from tests.authority import Authority
 from tests.databases import rows
 from tests.e2e.hosts import need_relay
@@ -84,6 +83,9 @@ class Site(Installation):
         until(lambda: self.holder("gateway") == self.gateways[0].name, "the gateway's lease")
         for program in ("facts", "gateway"):
             self.gateways[1].runs(program)
+        if self.networks.are_apart:
+            for machine in self.gateways:
+                machine.runs("venue")
         for machine in self.traders:
             machine.runs("relay")
         for number in range(self.slots):
@@ -97,7 +99,7 @@ class Site(Installation):
                     machine.runs("manager", called=f"manager-{number}", BIDKEEPER_SLOT=str(number))
         for program in ("hooks", "server"):
             self.hub.runs(program)
-        until(self.ready_again, "everything answers", 120)
+        until(self.ready_again, "everything answers", 60)
         self.sim("PUT", "/sim/limits", {"perSecond": 50, "burst": 50})
 
     def holder(self, lease: str) -> str:
@@ -135,8 +137,3 @@ class Site(Installation):
         if not os.environ.get("DRILL_KEEPS_FILES"):
             for machine in self.machines:
                 shutil.rmtree(machine.data_dir, ignore_errors=True)
-        self.networks.remove()
-
-
-def is_possible() -> bool:
-    return postgresql.is_wanted()

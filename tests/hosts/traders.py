@@ -14,8 +14,9 @@ from tests.faults.fleet import EXPOSURE, now_ms
 from tests.hosts.site import Site
 
 FLOORS = (100_000, 90_000, 80_000)
-# Room for bids of which nobody knows whether they have arrived: each holds its rung until it would have expired.
-CONFIG = {"bidCount": 3, "hardcapSats": 80_000, "maxBidTotal": 400_000, "bidExpiryMinutes": 15, "loopSeconds": 5}
+# Room at the signer for many moves of the floor, and for bids of which nobody knows whether they have arrived: each
+# holds its rung until it would have expired.
+CONFIG = {"bidCount": 4, "hardcapSats": 400_000, "maxBidTotal": 1_600_000, "bidExpiryMinutes": 30, "loopSeconds": 5}
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Glance:
 class Traders:
     """Makes the tasks; each bids on a collection of its own (three quarters of its floor, and less)."""
 
-    def __init__(self, site: Site, users: int = 4, tasks_each: int = 3) -> None:
+    def __init__(self, site: Site, users: int = 4, tasks_each: int = 2) -> None:
         self.site = site
         self.asks: list[AskMove] = []
         self.slugs = [f"c-{number}" for number in range(users * tasks_each)]

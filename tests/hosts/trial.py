@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
@@ -45,11 +45,13 @@ class Watch:
         self._traders = traders
         self.before: dict[int, Glance] = traders.glances()
         self.moved = sorted(moved)
-        self.trial = Trial(drill, len(self.moved))
+        self.trial = Trial(drill, self._count())
         self._refused_before = self._refused()
         self.began = time.monotonic()
         self.began_ms = now_ms()
         self._back_ms: dict[int, int] = {}
+        self.acting: list[int] = []  # the managers that have the leases of these tasks, and all that is theirs
+        self.meanwhile: Callable[[], object] = lambda: None  # what is done again and again until all have acted
 
     def until_back(self) -> None:
         """Waits until each task has a worker again, of another machine."""
@@ -77,6 +79,7 @@ class Watch:
             if len(acted) == len(self.moved):
                 self.trial.acted_s = (max(acted.values(), default=self.began_ms) - self.began_ms) / 1000
                 return
+            self.meanwhile()
             assert time.monotonic() < deadline, (
                 f"have not acted: {set(self.moved) - set(acted)}\n{self._traders.site.last_words()}"
             )
@@ -101,6 +104,9 @@ class Watch:
             return False
         return glance.token > self.before[task].token and bool(living([glance.pid]))
 
+    def _count(self) -> int:
+        return len(self.moved)
+
     def _missing(self) -> list[int]:
         return [task for task in self.moved if task not in self._back_ms]
 
@@ -109,8 +115,11 @@ class Watch:
         return {who: sum(machine.refused(who) for machine in machines) for who in WORKERS}
 
 
-class WatchOfGateway(Watch):
-    """No task moves; all of them act again once there is a gateway."""
+class WatchOfAll(Watch):
+    """No task moves; all of them act again once they can."""
+
+    def _count(self) -> int:
+        return 0
 
     def _is_new(self, task: int, token: int, accepted_ms: int) -> bool:
         return accepted_ms > self.began_ms + 1000
@@ -122,7 +131,9 @@ def struck(drill: str, traders: Traders, machine: Machine) -> Iterator[Watch]:
     slots = traders.site.slots_of(machine)
     moved = [task for task, glance in traders.glances().items() if glance.slot in slots]
     assert moved, f"{machine.name} keeps nobody"
-    yield Watch(drill, traders, moved)
+    watch = Watch(drill, traders, moved)
+    watch.acting = machine.pids(*(f"manager-{slot}" for slot in slots))
+    yield watch
 
 
 def table(trials: list[Trial]) -> str:
