@@ -30,6 +30,7 @@ TEST = [
     "pytest>=8,<10",
     "pytest-tornado==0.8.1",
     "pytest-xdist>=3.5",
+    "python-hcl2>=8,<9",  # reads deploy/nomad
     "pyyaml>=6",  # the compose file is held against the other installations
     "responses>=0.26",
     "schemathesis>=4.32,<5",
@@ -38,6 +39,9 @@ TEST = [
     "ruff>=0.15",
     "types-requests",
 ]
+
+# Only for `make test-ray`: Kubernetes' own schemas, which deploy/kubernetes is held against without a cluster. 108 MB.
+MANIFESTS = ["kubernetes-validate>=1.36,<2"]
 
 # Only for the programs that `make bench` compares with, in an environment of their own.
 BENCH = [
@@ -72,7 +76,9 @@ setup(
     extras_require={
         "test": TEST,
         "bench": BENCH,
+        "manifests": MANIFESTS,
         "postgres": ["psycopg[binary]>=3.2"],
+        "ray": ["ray>=2.60,<3"],
     },
     entry_points={"console_scripts": ["bidkeeper = cli.main:main"]},
 )

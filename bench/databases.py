@@ -1,23 +1,26 @@
 """SQLite and PostgreSQL in turn, in one run: `.venv-postgresql/bin/python -m bench.databases`. Not part of make bench.
 
 PostgreSQL is a cluster of its own with its usual settings, which wait for the disk as SQLite does, reached by a Unix
-socket. Everything lies in TMPDIR, which must be on a disk.
+socket. Everything lies in TMPDIR, which must be on a disk. A ratio is the median of the rounds' own, so that other load
+on the machine meets both.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import random
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
+from bench import databases_served
 from core.subscription_plans import DEFAULT_PLANS
 from models import base, schema, sessions, users
 from models.ledger import orders
@@ -29,7 +32,7 @@ from models.tasks.table import RUNNING
 from models.tasks.task_list import bidding_task_list
 from tests import postgresql
 
-RACERS, SECONDS, ROUNDS = 8, 3.0, 3
+RACERS, SECONDS, ROUNDS = (8, 64), 3.0, 3
 USERS, TASKS_EACH = 8, 3
 
 Ours = list[tuple[int, int, int]]  # (task, user, token)
@@ -85,27 +88,32 @@ def compete(url: str, ours: Ours, number: int, started: Barrier, said: Any) -> N
     base.connect(url)
     rng, done, slowest = random.Random(number), 0, 0.0
     started.wait(60)
-    ends = time.monotonic() + SECONDS
+    ends, cpu = time.monotonic() + SECONDS, time.process_time()
     while (begin := time.monotonic()) < ends:
         reserve(ours, rng, number, done)
         done += 1
         slowest = max(slowest, time.monotonic() - begin)
+    said.put((done, slowest, time.process_time() - cpu))
     base.close()
-    said.put((done, slowest))
 
 
-def raced(url: str, ours: Ours) -> tuple[float, float]:
-    """Returns the tries a second of all racers together, and the seconds of the slowest try."""
-    context = multiprocessing.get_context("spawn")
-    started, said = context.Barrier(RACERS), context.Queue()
+def raced(url: str, ours: Ours, racers: int, servers_cpu: Callable[[], float]) -> tuple[float, float, float]:
+    """Returns the tries a second of all racers together, the seconds of the slowest, and the tries a CPU second.
+
+    That of the database's server counts, where there is one.
+    """
+    context = multiprocessing.get_context("fork")
+    started, said = context.Barrier(racers), context.Queue()
     first = time.time_ns() % 10**12 * 100  # so that no intent comes twice
-    racers = [context.Process(target=compete, args=(url, ours, first + n, started, said)) for n in range(RACERS)]
-    for each in racers:
+    running = [context.Process(target=compete, args=(url, ours, first + n, started, said)) for n in range(racers)]
+    before = servers_cpu()
+    for each in running:
         each.start()
-    answers = [said.get(timeout=120) for _ in racers]
-    for each in racers:
+    answers = [said.get(timeout=120) for _ in running]
+    for each in running:
         each.join()
-    return sum(done for done, _ in answers) / SECONDS, max(slowest for _, slowest in answers)
+    tries, cpu = sum(done for done, _, _ in answers), sum(cpu for _, _, cpu in answers)
+    return tries / SECONDS, max(slowest for _, slowest, _ in answers), tries / (cpu + servers_cpu() - before)
 
 
 def timed(call: Callable[[int], object], calls: int) -> tuple[float, float]:
@@ -116,7 +124,7 @@ def timed(call: Callable[[int], object], calls: int) -> tuple[float, float]:
     return (time.perf_counter() - began) * 1e3 / calls, (time.process_time() - cpu) * 1e3 / calls
 
 
-def measured(url: str, ours: Ours) -> dict[str, tuple[float, ...]]:
+def measured(url: str, ours: Ours, servers_cpu: Callable[[], float]) -> dict[str, float]:
     base.connect(url)
     rng, first = random.Random(1), time.time_ns() % 10**15
     *ours, (restarted, _, _) = ours
@@ -130,46 +138,82 @@ def measured(url: str, ours: Ours) -> dict[str, tuple[float, ...]]:
     def cycle(turn: int) -> None:
         record_cycle(task_id, token, time_ms=now + turn * 30_000, action="kept 5", error=None, detail="{}", memory="{}")
 
-    found = {
-        "reserve and close, ms": timed(lambda turn: reserve(ours, rng, first, turn), 300),
-        "record a cycle, ms": timed(cycle, 300),
-        "session and task list, ms": timed(listed, 2_000),
-        "raise a token, ms": timed(lambda turn: tasks.raise_token(restarted), 100),
-    }
+    found = {}
+    for what, call, calls in (
+        ("reserve and close", lambda turn: reserve(ours, rng, first, turn), 300),
+        ("record a cycle", cycle, 300),
+        ("session and task list", listed, 2_000),
+        ("raise a token", lambda turn: tasks.raise_token(restarted), 100),
+    ):
+        found[f"{what}, ms"], found[f"{what}, ms of the program's CPU"] = timed(call, calls)
     base.close()
-    found[f"{RACERS} racing reservers: tries/s, slowest s"] = raced(url, ours)
+    for racers in RACERS:
+        tries, slowest, of_cpu = raced(url, ours, racers, servers_cpu)
+        found[f"{racers} racing reservers, tries a second"] = tries
+        found[f"{racers} racing reservers, the slowest, s"] = slowest
+        found[f"{racers} racing reservers, tries a CPU second"] = of_cpu
     return found
 
 
+def cpu_of_all(pid: int) -> float:
+    """Returns the CPU seconds of a process and its children, those that have ended too."""
+    children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return _times(pid, 4) + sum(_times(child, 2) for child in children)
+
+
+def _times(pid: int, count: int) -> float:
+    """Returns utime and stime, and for 4 those of ended children, too."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11 : 11 + count])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def servers() -> Iterator[dict[str, str]]:
-    """Gives the address of an empty database of each kind."""
+def servers() -> Iterator[tuple[Callable[[str], dict[str, str]], int]]:
+    """Gives what makes an empty database of each kind, by a name, and the pid of PostgreSQL."""
     with tempfile.TemporaryDirectory() as directory, postgresql.cluster("listen_addresses=''") as server:
-        postgresql.command(server.url("postgres"), "CREATE DATABASE bench")
-        yield {"SQLite": f"sqlite:///{Path(directory) / 'bench.db'}", "PostgreSQL": server.url("bench")}
+
+        def made(name: str) -> dict[str, str]:
+            postgresql.command(server.url("postgres"), f"CREATE DATABASE {name}")
+            return {"SQLite": f"sqlite:///{Path(directory) / name}.db", "PostgreSQL": server.url(name)}
+
+        yield made, server.pid
 
 
 def main() -> int:
-    """Measures each kind in turn, and prints the medians: by the clock, and in brackets the second figure."""
+    """Measures each kind in turn, and prints the medians and PostgreSQL's part of SQLite's."""
     if postgresql.programs() is None:
         print("PostgreSQL is not installed: nothing was measured", file=sys.stderr)
         return 1
-    rounds: dict[str, list[dict[str, tuple[float, ...]]]] = {}
-    with servers() as urls:
-        ours = {}
+    found: dict[str, dict[str, list[float]]] = {}
+
+    def note(what: str, kind: str, value: float) -> None:
+        found.setdefault(what, {}).setdefault(kind, []).append(value)
+
+    with servers() as (empty, pid), tempfile.TemporaryDirectory() as home, ExitStack() as stack:
+        urls, ours = empty("race"), {}
         for kind, url in urls.items():
             ours[kind] = made(url)
             base.close()
+        served = {
+            kind: stack.enter_context(databases_served.readers(url, Path(home) / kind))
+            for kind, url in empty("read").items()
+        }
+        servers_cpu = {"SQLite": lambda: 0.0, "PostgreSQL": lambda: cpu_of_all(pid)}
         for _ in range(ROUNDS):
             for kind, url in urls.items():
-                rounds.setdefault(kind, []).append(measured(url, ours[kind]))
-    print(f"{'':45}{'SQLite':>20}{'PostgreSQL':>20}")
-    for what in rounds["SQLite"][0]:
-        shown = [
-            " ".join(f"{statistics.median(each[what][place] for each in found):9.2f}" for place in (0, 1))
-            for found in rounds.values()
-        ]
-        print(f"{what:45}{shown[0]:>20}{shown[1]:>20}")
+                for what, value in measured(url, ours[kind], servers_cpu[kind]).items():
+                    note(what, kind, value)
+            for is_busy, when in ((False, "quiet"), (True, "50 commits a second")):
+                for kind, readers in served.items():
+                    note(f"GET /api/tasks for each CPU second, {when}", kind, readers.per_cpu_second(is_busy=is_busy))
+        for kind, values in databases_served.starts(empty("start"), ROUNDS).items():
+            for value in values:
+                note("POST start to its answer, ms", kind, value)
+    print(f"load {os.getloadavg()[0]:.1f} at the end\n{'':50}{'SQLite':>12}{'PostgreSQL':>12}{'ratio':>8}")
+    for what, by_kind in found.items():
+        lite, post = by_kind["SQLite"], by_kind["PostgreSQL"]
+        ratio = statistics.median(theirs / ours for ours, theirs in zip(lite, post, strict=True))
+        print(f"{what:50}{statistics.median(lite):12.2f}{statistics.median(post):12.2f}{ratio:8.2f}")
     return 0
 
 

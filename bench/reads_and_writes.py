@@ -23,7 +23,7 @@ from bench import traders_database
 from bench.load import ask, get, press, write
 from bench.processes import cpu_seconds, free_port, peer_python, serving
 from bench.timing import Row
-from models.database import PRAGMAS
+from models.sqlite import PRAGMAS
 
 OURS, SQLMODEL, RAW = "ours", "FastAPI, SQLModel", "FastAPI, raw SQL"
 ROUNDS = 3
@@ -145,7 +145,7 @@ def _servers() -> Iterator[tuple[list[Server], list[str]]]:
     with tempfile.TemporaryDirectory(prefix="bk-bench-") as name, ExitStack() as stack:
         home = Path(name)
         (home / "source").mkdir()
-        tokens = traders_database.make(home / "source" / "bidkeeper.db")
+        tokens = traders_database.make(f"sqlite:///{home / 'source' / 'bidkeeper.db'}")
         started = [stack.enter_context(our_server(home))]
         for peer, module in ((SQLMODEL, "fastapi_sqlmodel"), (RAW, "fastapi_raw")):
             started.append(stack.enter_context(_peer(home, peer, module)))
@@ -156,18 +156,27 @@ def _servers() -> Iterator[tuple[list[Server], list[str]]]:
 def our_server(home: Path) -> Iterator[Server]:
     """Starts our server over a copy of the database in `home`'s `source`."""
     (home / "data").mkdir()
+    database = home / "data" / "bidkeeper.db"
+    shutil.copyfile(home / "source" / "bidkeeper.db", database)
+    with server_on(f"sqlite:///{database}", home) as (port, pid):
+        yield Server(OURS, port, pid, database)
+
+
+@contextmanager
+def server_on(url: str, home: Path) -> Iterator[tuple[int, int]]:
+    """Starts our server over the database at `url`, with its other files in `home`; gives its port and its pid."""
     (home / "bidkeeper.toml").write_text(_PLAN)
-    shutil.copyfile(home / "source" / "bidkeeper.db", home / "data" / "bidkeeper.db")
     port = free_port()
     environment = {
         "BIDKEEPER_DATA_DIR": str(home / "data"),
+        "BIDKEEPER_DATABASE_URL": url,
         "BIDKEEPER_CONFIG": str(home / "bidkeeper.toml"),
         "BIDKEEPER_PORT": str(port),
         "BIDKEEPER_WHITELIST": "*",
     }
     command = [sys.executable, "-m", "cli.main", "server"]
     with serving(command, port, home / "ours.log", environment) as pid:
-        yield Server(OURS, port, pid, home / "data" / "bidkeeper.db")
+        yield port, pid
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def rows() -> Iterator[Row]:
         home = Path(name)
         (home / "source").mkdir()
         database = home / "source" / "bidkeeper.db"
-        token = traders_database.make(database)[0]
+        token = traders_database.make(f"sqlite:///{database}")[0]
         bytes_before = _used(database)
         a_sample_s = _fill(database)
         grown = _used(database) - bytes_before

@@ -38,7 +38,7 @@ def rows() -> Iterator[Row]:
     with installed(max_tasks=100) as home:
         all_tasks = home.user_with_tasks(2 * (ONE_BY_ONE + BURST), loopSeconds=300)
         made, others = (Tasks(all_tasks.token, ids) for ids in (all_tasks.ids[0::2], all_tasks.ids[1::2]))
-        ours = _ours(home, made)
+        ours = our_starts(home, made)
         home.stop_all([made])
         with supervisor.proxy(home.data_dir / "run" / "supervisor.sock") as operations:
             operations.stopProcess("manager")
@@ -53,7 +53,7 @@ def rows() -> Iterator[Row]:
         yield Row(what, f"{mine * scale:.{digits}f} {unit}", theirs_text, f"{peer / mine:.1f} x", aim)
 
 
-def _ours(home: Home, made: Tasks) -> tuple[float, float]:
+def our_starts(home: Home, made: Tasks) -> tuple[float, float]:
     """Returns the median seconds of one start, and the seconds of a burst."""
     single = []
     for task in made.ids[:ONE_BY_ONE]:

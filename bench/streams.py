@@ -96,7 +96,7 @@ def _spent(pid: int, loop_s: float, streams: list[_Stream]) -> tuple[float, int]
 def _server() -> Iterator[tuple[int, int, list[str]]]:
     with tempfile.TemporaryDirectory(prefix="bk-bench-") as name:
         home, port = Path(name), free_port()
-        tokens = traders_database.make(home / "bidkeeper.db")
+        tokens = traders_database.make(f"sqlite:///{home / 'bidkeeper.db'}")
         environment = {"BIDKEEPER_DATA_DIR": name, "BIDKEEPER_PORT": str(port), "BIDKEEPER_WHITELIST": "*"}
         with serving([sys.executable, "-m", "cli.main", "server"], port, home / "server.log", environment) as pid:
             base.connect(f"sqlite:///{home / 'bidkeeper.db'}")

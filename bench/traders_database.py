@@ -18,11 +18,11 @@ from strategy.bid_config import BidConfig, dump_bid_config
 USERS, TASKS_EACH = 200, 20
 
 
-def make(path: Path) -> list[str]:
-    """Writes the database file `path`; returns the bearer tokens, one for each user."""
+def make(url: str) -> list[str]:
+    """Fills the empty database at `url`; returns the bearer tokens, one for each user."""
     rng, now_ms = random.Random(1), time.time_ns() // 1_000_000
     tokens = [f"{number:043d}" for number in range(USERS)]
-    base.connect(f"sqlite:///{path}")
+    base.connect(url)
     try:
         schema.migrate()
         for number, token in enumerate(tokens):

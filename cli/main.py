@@ -23,6 +23,7 @@ VERBS = {
     "relay": ("cli.relay", "one program: the way to programs on other hosts, an nginx"),
     "hooks": ("cli.programs", "one program: sends what users want to be told to where they want it"),
     "simulator": ("cli.programs", "one program: the practice marketplace"),
+    "ray": ("cli.on_ray.on_ray", "the managers of several machines, kept running by a Ray cluster"),
     "migrate": ("cli.migrate", "bring the database to this version's schema"),
     "database": ("cli.database", "copy the database into another, of the same kind or the other"),
     "whitelist": ("cli.whitelist", "addresses that may sign in"),

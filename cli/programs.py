@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
 
-from core.process import end_with_parent
-from core.settings import Settings
+from core.process import PARENT, end_with_parent
+from core.settings import MOST_SLOTS, Settings
 from models import servers
 
 _OF_DATABASE = ("server", "manager", "hooks")  # of one user, who may write in the data directory
@@ -16,11 +17,21 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds the program's own arguments, besides its settings."""
     if verb == "server":
         parser.add_argument("--index", type=int, default=0, help="which of the server processes this is, from 0")
+    if verb == "manager":
+        parser.add_argument(
+            "--slot",
+            type=int,
+            choices=range(MOST_SLOTS),
+            metavar="N",
+            help="keep the users of this slot alone, from 0; stand by while another manager does",
+        )
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Runs the program named by the verb."""
-    if "SUPERVISOR_ENABLED" in os.environ:
+    if PARENT in os.environ:
+        end_with_parent(int(os.environ[PARENT]))
+    elif "SUPERVISOR_ENABLED" in os.environ:
         # supervisord leaves its programs behind when it is killed; a program left without it would not be restarted.
         end_with_parent()
     os.environ["BIDKEEPER_DATA_DIR"] = str(settings.data_dir)
@@ -41,7 +52,7 @@ def _server(settings: Settings, options: argparse.Namespace) -> None:
 def _manager(settings: Settings, options: argparse.Namespace) -> None:
     from workers.manager.manager import run
 
-    run(settings)
+    run(settings if options.slot is None else replace(settings, slot=options.slot))
 
 
 def _gateway(settings: Settings, options: argparse.Namespace) -> None:

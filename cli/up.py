@@ -21,6 +21,7 @@ from cli.migrate import migrate
 from core.errors import BidkeeperError
 from core.process import hold_lock
 from core.settings import Settings
+from models import base, leases
 
 CONFIGURATION = Path(__file__).resolve().parents[1] / "supervisord.conf"
 # The programs need at most 5 + 13 s, and seldom more than 3; service managers expect an end within 15.
@@ -44,6 +45,7 @@ class Installation:
         self.settings = settings
         self._environment = environment
         self._stop_asked = False
+        self._slots = 1
 
     def run(self, when_ready: Callable[[], None], before_end: Callable[[], None] = lambda: None) -> int:
         """Starts everything, prints the ready line, calls `when_ready` again and again until it is asked to stop.
@@ -90,6 +92,7 @@ class Installation:
         if settings.market == "simulator":
             _require_free("127.0.0.1", settings.simulator_port, "BIDKEEPER_SIMULATOR_PORT")
         migrate(settings)
+        self._slots = _slots(settings)
 
     def _start(self) -> subprocess.Popen[bytes]:
         settings = self.settings
@@ -99,6 +102,12 @@ class Installation:
             "BIDKEEPER_COMMAND": f"{sys.executable} -m cli.main",
             "BIDKEEPER_WITH_SIMULATOR": "true" if settings.market == "simulator" else "false",
             "BIDKEEPER_SERVER_PROCESSES": str(settings.server_processes),
+            "BIDKEEPER_WITH_RELAY": "false",
+            "BIDKEEPER_WITH_SERVER": "true",
+            "BIDKEEPER_WITH_GATEWAY": "true",
+            "BIDKEEPER_WITH_SIGNER": "true",
+            "BIDKEEPER_WITH_MANAGER": "true" if self._slots == 1 else "false",
+            "BIDKEEPER_SLOTS": str(self._slots) if self._slots > 1 else "0",
         }
         command = [sys.executable, "-m", "supervisor.supervisord", "-n", "-c", str(CONFIGURATION)]
         return subprocess.Popen(
@@ -174,6 +183,14 @@ def _require_free(host: str, port: int, variable: str) -> None:
             probe.bind((host, port))
         except OSError as error:
             raise BidkeeperError(f"{variable}: {host}:{port} cannot be used: {error.strerror}") from error
+
+
+def _slots(settings: Settings) -> int:
+    base.connect(settings.database_url)
+    try:
+        return leases.slots()
+    finally:
+        base.close()
 
 
 def _end_with_parent() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import time
+
+from core.errors import BidkeeperError
 
 _CLOCK_BOOTTIME = 7  # counts a machine's sleep, too
 _TIMER_ABSTIME = 1
@@ -27,6 +30,15 @@ class _Times(ctypes.Structure):
 def now_s() -> float:
     """Returns the seconds since the machine's start, those of its sleep among them."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def check_mortal() -> None:
+    """Raises BidkeeperError in process 1 of a container: the kernel keeps our alarm's signal from that one."""
+    if os.getpid() == 1:
+        raise BidkeeperError(
+            "as process 1 of its container this program would outlive its lease: start it under an init"
+            " (docker run --init; shareProcessNamespace in Kubernetes)"
+        )
 
 
 class DeathTimer:

@@ -8,6 +8,7 @@ import os
 import signal
 from pathlib import Path
 
+PARENT = "BIDKEEPER_PARENT"  # names the variable in which an engine tells a program its pid
 _PR_SET_PDEATHSIG = 1
 
 

@@ -1,25 +1,27 @@
 #!/usr/bin/env bash
-# Installs Bidkeeper from this checkout as a service with three users, or brings an installed one to this version.
-# As root: deploy/install.sh [--postgresql] [users] [directories] [program] [settings] [service]; without words all of
-# them, in this order. Each may be done again at any time; settings that are there are kept.
+# Installs Bidkeeper from this checkout as a service with users of its own, or brings an installed one to this version.
+# As root: deploy/install.sh [--postgresql] [--ray] [users] [directories] [program] [settings] [service]; without words
+# all of them, in this order. Each may be done again at any time; settings that are there are kept.
 #
-# --postgresql: the program gets PostgreSQL's driver, too, and keeps it from then on.
+# --postgresql: the program gets PostgreSQL's driver, too, and keeps it from then on; --ray: Ray likewise.
 #
 # For images and tests: BIDKEEPER_INSTALL_ROOT is put before every path, BIDKEEPER_INSTALL_OWNERS ("REST GATEWAY SIGNER
-# GROUP", names or numbers) replaces the owners of directories, PYTHON names the interpreter.
+# GROUP RELAY", names or numbers) replaces the owners of directories, PYTHON names the interpreter.
 set -euo pipefail
 umask 022
 
 checkout="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 root="${BIDKEEPER_INSTALL_ROOT:-}"
-read -r rest gateway signer group <<<"${BIDKEEPER_INSTALL_OWNERS:-bidkeeper bidkeeper-gateway bidkeeper-signer bidkeeper}"
+owners="bidkeeper bidkeeper-gateway bidkeeper-signer bidkeeper bidkeeper-relay"
+read -r rest gateway signer group relay <<<"${BIDKEEPER_INSTALL_OWNERS:-$owners}"
 opt="$root/opt/bidkeeper"
 sources=(cli core gateway hooks markets models server simulator strategy wallet workers deploy docs web
-  setup.py pyproject.toml requirements.lock requirements-postgresql.lock supervisord.conf README.md CHANGELOG.md LICENSE)
+  setup.py pyproject.toml requirements.lock requirements-postgresql.lock requirements-ray.lock supervisord.conf README.md
+  CHANGELOG.md LICENSE)
 
 users() {
   getent group bidkeeper >/dev/null || groupadd --system bidkeeper
-  for name in bidkeeper bidkeeper-gateway bidkeeper-signer; do
+  for name in bidkeeper bidkeeper-gateway bidkeeper-signer bidkeeper-relay; do
     getent passwd "$name" >/dev/null ||
       useradd --system --gid bidkeeper --home-dir "/var/lib/$name" --no-create-home --shell /usr/sbin/nologin "$name"
   done
@@ -39,6 +41,7 @@ directories() {
   directory 0750 "$rest" /var/lib/bidkeeper/logs
   directory 0750 "$gateway" /var/lib/bidkeeper-gateway
   directory 0750 "$gateway" /var/lib/bidkeeper-gateway/run
+  directory 0710 "$relay" /var/lib/bidkeeper-relay
   # The signer's own directory is root's: nobody can replace its contents, not even the signer.
   directory 0750 root /var/lib/bidkeeper-signer
   directory 0750 "$signer" /var/lib/bidkeeper-signer/run
@@ -60,8 +63,9 @@ program() {
   mv "$opt/program.new" "$opt/program"
 
   [ -x "$opt/venv/bin/python" ] || "${PYTHON:-python3}" -m venv "$opt/venv"
-  if "$opt/venv/bin/python" -c 'import psycopg' 2>/dev/null; then driver=(postgresql); fi
-  "$opt/venv/bin/python" "$opt/program/deploy/runtime_lock.py" "${driver[@]}" >"$opt/requirements.txt"
+  if "$opt/venv/bin/python" -c 'import psycopg' 2>/dev/null; then extras+=(postgresql); fi
+  if "$opt/venv/bin/python" -c 'import ray' 2>/dev/null; then extras+=(ray); fi
+  "$opt/venv/bin/python" "$opt/program/deploy/runtime_lock.py" "${extras[@]}" >"$opt/requirements.txt"
   local pip=("$opt/venv/bin/python" -m pip install -q --disable-pip-version-check)
   "${pip[@]}" --require-hashes --only-binary :all: --no-binary embit -r "$opt/requirements.txt"
   "${pip[@]}" --no-deps --no-build-isolation -e "$opt/program"
@@ -87,11 +91,11 @@ if [ "$(id -u)" != 0 ]; then
   echo "install.sh creates users and directories: run it as root" >&2
   exit 1
 fi
-driver=()
-if [ "${1:-}" = --postgresql ]; then
-  driver=(postgresql)
+extras=()
+while [ "${1:-}" = --postgresql ] || [ "${1:-}" = --ray ]; do
+  extras+=("${1#--}")
   shift
-fi
+done
 steps=("$@")
 if [ "$#" = 0 ]; then steps=(users directories program settings service); fi
 for step in "${steps[@]}"; do

@@ -1,7 +1,7 @@
 """Prints the part of the lock that is needed to run, without the tools of the tests.
 
 Standard library only: it runs before anything is installed. `python deploy/runtime_lock.py > requirements.txt`; with
-the word `postgresql` PostgreSQL's driver is among them.
+the word `postgresql` PostgreSQL's driver is among them, with `ray` Ray.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILDS = "setuptools"  # builds embit, which has no wheels, and Bidkeeper itself
-DRIVER = "psycopg"
+# What each word adds, and the lock that has it; the first lock has all that the second one has.
+WORDS = {"ray": ("ray", "requirements-ray.lock"), "postgresql": ("psycopg", "requirements-postgresql.lock")}
 
 
 def runtime_names(setup: str) -> set[str]:
@@ -37,9 +38,9 @@ def subset(lock: str, names: set[str]) -> str:
 
 
 if __name__ == "__main__":
-    names, lock = runtime_names((ROOT / "setup.py").read_text()) | {BUILDS}, "requirements.lock"
-    if sys.argv[1:] == ["postgresql"]:
-        names, lock = names | {DRIVER}, "requirements-postgresql.lock"
-    elif sys.argv[1:]:
-        sys.exit(f"usage: {sys.argv[0]} [postgresql]")
+    words = set(sys.argv[1:])
+    if not words <= WORDS.keys():
+        sys.exit(f"usage: {sys.argv[0]} [{'] ['.join(sorted(WORDS))}]")
+    names = runtime_names((ROOT / "setup.py").read_text()) | {BUILDS} | {WORDS[word][0] for word in words}
+    lock = next((file for word, (_, file) in WORDS.items() if word in words), "requirements.lock")
     print(subset((ROOT / lock).read_text(), names), end="")

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from hooks.sender import Outcome
-from models import commits
 from models.events import reading
 from models.events.table import PASSING
 from models.hooks import queue
@@ -56,7 +55,7 @@ class Courier:
 
     def look(self) -> None:
         """Makes deliveries of the events that were told since the last look."""
-        mark = commits.mark()
+        mark = reading.mark()
         if mark == self._mark:
             return
         hooks, now_ms = queue.users_with_hooks(), self._clock_ms()

@@ -14,7 +14,10 @@ from typing import Any
 
 from peewee import SQL, BigAutoField, DatabaseProxy, Model, Node, NodeList, OperationalError, fn
 
-from models.database import DatabaseAway, Postgresql, Sqlite, Unfit, is_postgresql, opened, place
+from models.database import is_postgresql, opened, place
+from models.database_errors import DatabaseAway, Unfit
+from models.postgresql import Postgresql
+from models.sqlite import Sqlite
 
 database = DatabaseProxy()
 log = logging.getLogger(__name__)

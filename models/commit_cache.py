@@ -18,11 +18,14 @@ class CommitCache:
         self._bytes = 0
         self._version: Any = None
 
-    def get(self, key: int, make: Callable[[], bytes]) -> bytes:
-        """Returns the result of `make`, called only if it could have changed since the last call for this key."""
+    def get(self, key: int, make: Callable[[], bytes], mark: Any = None) -> bytes:
+        """Returns the result of `make`, called only if it could have changed since the last call for this key.
+
+        `mark` is one that was taken since whatever the result must show was committed; None: it is taken now.
+        """
         if database.in_transaction():  # its reads may never be committed
             return make()
-        version = commits.mark()
+        version = commits.mark() if mark is None else mark
         if version != self._version:
             self._forget()
             self._version = version

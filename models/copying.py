@@ -23,10 +23,13 @@ from models import (
     sessions,
     users,
 )
-from models.database import DatabaseAway, Postgresql, Sqlite, opened, place
+from models.database import opened, place
+from models.database_errors import DatabaseAway
 from models.hooks import queue
 from models.leases import Lease
 from models.ledger import fills, withdrawals
+from models.postgresql import Postgresql
+from models.sqlite import Sqlite
 from models.tasks import cycles, samples
 
 # Every module with a table is imported by these.

@@ -15,11 +15,13 @@ from typing import Any, NoReturn
 
 from peewee import InterfaceError, OperationalError
 
-from core.death_timer import DeathTimer, now_s
+from core.death_timer import DeathTimer, check_mortal, now_s
 from core.errors import BidkeeperError
 from models import leases
-from models.database import DatabaseAway, Postgresql, is_postgresql, opened, place
+from models.database import is_postgresql, opened, place
+from models.database_errors import DatabaseAway
 from models.leases import Holder, Taken
+from models.postgresql import Postgresql
 
 log = logging.getLogger(__name__)
 
@@ -105,10 +107,11 @@ def claim(url: str, name: str, holder: Holder, seconds: int, *, waits: bool, kin
     """Takes the lease `name` on the database at `url`, and keeps it; one that needs no keeping where that is SQLite.
 
     With `waits` it waits for as long as another home has it; else only to see whether that one lives, and raises
-    NotTheOne (`kind` says what it is in words). Raises DatabaseAway.
+    NotTheOne (`kind` says what it is in words). Raises DatabaseAway, and BidkeeperError in process 1 of a container.
     """
     if not is_postgresql(url):
         return HeldLease()
+    check_mortal()
     database: Any = opened(url)
     seen_left_ms: int | None = None
     while True:

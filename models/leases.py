@@ -17,7 +17,9 @@ from peewee import SQL, BigIntegerField, CharField
 from core.errors import BidkeeperError
 from models import base
 from models.base import Row, database, transaction
-from models.database import Postgresql, Sqlite, is_postgresql
+from models.database import is_postgresql
+from models.postgresql import Postgresql
+from models.sqlite import Sqlite
 
 GATEWAY, HOOKS = "gateway", "hooks"
 _NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"

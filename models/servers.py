@@ -19,6 +19,7 @@ _TIMELINE = (
 )
 _seen: dict[str, int] = {}  # the newest timeline of each cluster
 _file: Path | None = None
+_taken = 0  # the place, among those that are named, of the server that was taken last
 
 
 def keep_in(path: Path) -> None:
@@ -30,12 +31,16 @@ def keep_in(path: Path) -> None:
 def open_newest(chosen: dict[str, Any], refuse_unfit: Callable[[Any], None]) -> Any:
     """Opens a connection to the first of the named servers that is a primary, and not a former one.
 
+    It begins with the one that was taken last: another one that is away would cost each connection its whole patience.
     Raises psycopg's OperationalError, with the fault of each of them, and whatever `refuse_unfit` raises.
     """
     from psycopg import OperationalError, connect
 
+    global _taken
     faults = []
-    for each in _one_by_one(chosen):
+    ways = list(_one_by_one(chosen))
+    for place in sorted(range(len(ways)), key=lambda place: place != _taken):
+        each = ways[place]
         try:
             # A standby is refused by the driver: it may not know the newest commits.
             connection = connect(**each, autocommit=True)
@@ -45,6 +50,7 @@ def open_newest(chosen: dict[str, Any], refuse_unfit: Callable[[Any], None]) -> 
         try:
             refuse_unfit(connection.info)
             if not (fault := _is_superseded(connection)):
+                _taken = place
                 return connection
         except BaseException:
             connection.close()

@@ -8,6 +8,7 @@ from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, Te
 
 from models.api_tokens import ApiToken
 from models.base import Row, primary_key, transaction, write_if_free
+from models.commits import MarkColumn, mark_of
 from models.prepared import Prepared, given, instance
 from models.slot import Slot
 from models.users import User
@@ -138,7 +139,7 @@ def sessions_of(user_id: int, now_ms: int) -> list[Session]:
 
 _SESSION = Prepared(
     lambda: (
-        Session.select(Session.used_ms, *User._meta.sorted_fields)
+        Session.select(MarkColumn(), Session.used_ms, *User._meta.sorted_fields)
         .join(User)
         .where(
             Session.token_hash == given("token_hash"),
@@ -151,13 +152,19 @@ _SESSION = Prepared(
 
 def user_of_session(token_hash: str, now_ms: int) -> User | None:
     """Returns the token's user, unless it was idle for IDLE_MS or is older than ABSOLUTE_MS. Counts as use."""
+    found = user_and_mark(token_hash, now_ms)
+    return None if found is None else found[0]
+
+
+def user_and_mark(token_hash: str, now_ms: int) -> tuple[User, Any] | None:
+    """Returns the user as `user_of_session`, and the mark of the database's state then, as `commits.mark_of`."""
     found = _found(token_hash, now_ms)
     if found is None:
         return None
-    used_ms, *values = found
+    mark, used_ms, *values = found
     if now_ms - used_ms > _TOUCH_MS:
         write_if_free(Session.update(used_ms=now_ms).where(Session.token_hash == token_hash))
-    return instance(User, values)
+    return instance(User, values), mark_of(mark)
 
 
 def is_open(token_hash: str, now_ms: int) -> bool:

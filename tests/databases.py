@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from models import database as kinds
+from models import postgresql as kinds
 from models.database import is_postgresql
 
 

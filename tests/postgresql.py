@@ -37,6 +37,7 @@ CHOICES = {
         "cli",
         "deploy/test_nginx_in_front.py",
         "e2e",
+        "engines/test_supervisord.py",
         "faults",
     ],
     "part": [
@@ -48,10 +49,10 @@ CHOICES = {
         "server/test_book.py",
         "server/test_budgets.py",
         "server/test_events.py",
+        "server/test_health.py",
         "server/test_history.py",
         "server/test_hooks.py",
         "server/test_live_bids.py",
-        "server/test_process.py",
         "server/test_profit.py",
         "server/test_running.py",
         "server/test_sessions.py",
@@ -65,8 +66,9 @@ CHOICES = {
         "cli/test_database_copy.py",
         "cli/test_doctor_postgresql.py",
         "e2e/test_connections.py",
+        "e2e/test_fail_over.py",
         "e2e/test_running.py",
-        "e2e/test_preview_and_control.py",
+        "engines/test_supervisord.py",
     ],
 }
 _QUICK = ("fsync=off", "full_page_writes=off", "max_connections=400", "listen_addresses=''", "max_wal_size=4GB")

@@ -14,7 +14,8 @@ from cli.doctor.check import Check, fail, ok, warn
 from core.errors import BidkeeperError
 from core.settings import Settings
 from models import base, schema, servers
-from models.database import Unfit, is_postgresql, place
+from models.database import is_postgresql, place
+from models.database_errors import Unfit
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import RUNNING, Task
 from models.users import Whitelist

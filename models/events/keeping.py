@@ -6,6 +6,7 @@ from typing import Any
 
 from peewee import SQL, fn
 
+from models import locks
 from models.base import larger, transaction
 from models.events.table import GOES_BY_NUMBER, IS_LASTING, IS_PASSING, Event, Forgotten
 from models.prepared import Prepared, given
@@ -33,8 +34,8 @@ _OLDEST_LASTING, _OLDEST_PASSING = _nth_newest(GOES_BY_NUMBER), _nth_newest(IS_P
 
 
 def make_room(user_id: int, new_id: int) -> None:
-    """Lets go of what is too much for the user, at every 64th event of the installation."""
-    if new_id % _EVERY == 0:
+    """Lets go of what is too much for the user, at every 64th event of the installation, unless another does so."""
+    if new_id % _EVERY == 0 and locks.may_tidy():
         _bound(user_id)
 
 

@@ -1,13 +1,17 @@
-"""The reading side of the outbox: a user's events after a place, and all users' new ones for those who wait."""
+"""The reading side of the outbox: a user's events after a place, and all users' new ones for those who wait.
+
+Nobody is shown an event while one of a lesser number may still come: readers go on from the last one that they saw.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from peewee import SQL, fn
 
-from models.base import larger
+from models import commits
+from models.base import database, larger
 from models.events.table import EVENTS, PASSING, Event, Forgotten
 from models.prepared import Prepared, given
 
@@ -28,19 +32,33 @@ class Told(NamedTuple):
 
 _NEWEST_ID = Prepared(lambda: Event.select(fn.MAX(Event.id)))
 _AFTER = Prepared(
-    lambda: Event.select(*_SHOWN).where(Event.id > given("after")).order_by(Event.id).limit(SQL(str(_LIMIT)))
+    lambda: (
+        Event.select(*_SHOWN)
+        .where(Event.id > given("after"), Event.id <= given("until"))
+        .order_by(Event.id)
+        .limit(SQL(str(_LIMIT)))
+    )
 )
 
 
+def mark() -> Any:
+    """Returns a value that differs from a former one if there may be more to read; take it before reading."""
+    return commits.mark(), database.obj.settled_event()
+
+
 def newest_id() -> int:
-    """Returns the id of the newest event that was ever written, or 0; it may be gone since, or another user's."""
+    """Returns the id of the newest event that can be read, or 0; it may be gone since, or another user's."""
+    return min(database.obj.settled_event(), _newest_written())
+
+
+def _newest_written() -> int:
     [(found,)] = _NEWEST_ID.rows()
     return max(found or 0, Forgotten.select(fn.MAX(larger(Forgotten.lasting_id, Forgotten.passing_id))).scalar() or 0)
 
 
 def of_all_after(after: int) -> list[Told]:
     """Returns the next events of all users, oldest first, at most 500."""
-    return [Told._make(row) for row in _AFTER.rows(after=after)]
+    return [Told._make(row) for row in _AFTER.rows(after=after, until=database.obj.settled_event())]
 
 
 def of_user_after(user_id: int, after: int, most: int, events: Collection[str] = EVENTS) -> list[Told]:
@@ -56,13 +74,13 @@ def newest_of_user(user_id: int, most: int, events: Collection[str] = EVENTS) ->
 
 
 def _mine(user_id: int, events: Collection[str]):  # type: ignore[no-untyped-def]  # peewee's queries have no type
-    mine = Event.select(*_SHOWN).where(Event.user_id == user_id)
+    mine = Event.select(*_SHOWN).where(Event.user_id == user_id, Event.id <= database.obj.settled_event())
     return mine if len(events) == len(EVENTS) else mine.where(Event.event.in_(list(events)))
 
 
 def can_go_on(user_id: int, after: int, events: Collection[str] = EVENTS) -> bool:
     """Tells whether nothing of these names is missing between `after` and the oldest event that is kept."""
-    if after > newest_id():
+    if after > _newest_written():
         return False  # an id of another database: this one was restored from a backup
     gone = Forgotten.get_or_none(Forgotten.user_id == user_id)
     if gone is None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any, NamedTuple
 
-from peewee import SQL, fn
+from peewee import JOIN, SQL, fn
 
 from models.ledger.order_table import IS_FILLED, IS_OPEN, IS_REAL, Order
 from models.prepared import Prepared, given, given_each
+from models.tasks.table import Task
 from models.users import User
 
 NEWEST = 10  # fills whose times are returned
@@ -19,13 +21,64 @@ _IS_THIS = Order.id == given("id")
 _OF_TASK = Order.task_id == given("task_id")
 _OF_WALLET = Order.wallet == given("wallet")
 _IS_KIND = Order.dry_run == given("dry_run")
-_TOTALS = fn.COALESCE(fn.SUM(Order.price_sats), SQL("0")), fn.COUNT(SQL("1"))
-OPEN_OF_TASK = Prepared(lambda: Order.select(*_TOTALS).where(_OF_TASK, _IS_KIND, IS_OPEN))
-OPEN_OF_USER = Prepared(lambda: Order.select(*_TOTALS).where(Order.user_id == given("user_id"), _IS_KIND, IS_OPEN))
-OWN_CEILINGS = Prepared(lambda: User.select(User.max_exposure, User.max_hardcap).where(User.id == given("user_id")))
-OPEN_OF_ALL = Prepared(lambda: Order.select(*_TOTALS).where(_IS_KIND, IS_OPEN))
+_OF_USER = Order.user_id == given("user_id")
+_SUM = fn.COALESCE(fn.SUM(Order.price_sats), SQL("0"))
+_TOTALS = _SUM, fn.COUNT(SQL("1"))
+
+
+def _open(*which: Any) -> Any:
+    return Order.select(_SUM.alias("sats"), fn.COUNT(SQL("1")).alias("count")).where(*which, _IS_KIND, IS_OPEN)
+
+
+OPEN_OF_TASK = Prepared(lambda: _open(_OF_TASK))
+OPEN_OF_USER = Prepared(lambda: _open(_OF_USER))
+OPEN_OF_ALL = Prepared(lambda: _open())
 BY_INTENT = Prepared(lambda: Order.select().where(Order.intent == given("intent")))
-TAKEN = Prepared(lambda: Order.select(Order.id).where(_OF_WALLET, Order.expires_ms == given("expires_ms")))
+
+
+class Facts(NamedTuple):
+    """All that a reservation is judged by, but its budget: of its task's row, its user's, and the open orders.
+
+    `is_taken`: an order of the wallet has the wanted expiry. `all_sats` is None where nobody asks for it.
+    """
+
+    kind: str
+    desired: str
+    deleted_ms: int | None
+    token: int
+    budget_id: int | None
+    own_exposure: int | None
+    own_hardcap: int | None
+    is_taken: int
+    task_sats: int
+    task_count: int
+    user_sats: int
+    all_sats: int | None
+
+
+@cache
+def facts(counts_all: bool) -> Prepared:
+    """Prepares the question for the Facts: one statement, since each is a way to the server and back."""
+    return Prepared(lambda: _facts(counts_all))
+
+
+def _facts(counts_all: bool) -> Any:
+    taken = Order.select(SQL("1")).where(_OF_WALLET, Order.expires_ms == given("expires_ms"))
+    query = (
+        Task.select(
+            *(Task.kind, Task.desired, Task.deleted_ms, Task.token, Task.budget, User.max_exposure, User.max_hardcap),
+            fn.EXISTS(taken),
+            *(SQL(name) for name in ("of_task.sats", "of_task.count", "of_user.sats")),
+            SQL("of_all.sats" if counts_all else "NULL"),
+        )
+        .join(User, JOIN.LEFT_OUTER, on=(User.id == given("user_id")))
+        .join_from(Task, _open(_OF_TASK).alias("of_task"), JOIN.CROSS)
+        .join_from(Task, _open(_OF_USER).alias("of_user"), JOIN.CROSS)
+        .where(Task.id == given("task_id"))
+    )
+    return query.join_from(Task, _open().alias("of_all"), JOIN.CROSS) if counts_all else query
+
+
 LAST_OF_RUN = Prepared(
     lambda: (
         _EARLIER.select(_EARLIER.expires_ms)

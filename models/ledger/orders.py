@@ -20,9 +20,10 @@ from peewee import IntegrityError
 
 from models import locks
 from models.base import transaction
-from models.database import CommitUnknown
+from models.database_errors import CommitUnknown
 from models.ledger import budget_room, to_list
 from models.ledger import order_statements as statements
+from models.ledger.order_statements import Facts
 from models.ledger.order_table import (
     CLOSE_REASONS,
     CLOSED,
@@ -178,31 +179,36 @@ def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replac
             locks.installation()
         locks.user(new.user_id)
         locks.task_as_it_is(new.task_id)
-        standing = tasks.standing(new.task_id, BIDDING, new.token)
-        if not standing.may_act:
+        facts = _facts(new, counts_all=bool(exposure_limits.installation))
+        if facts is None or not tasks.is_acting(facts[:4], BIDDING, new.token):
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
-        [(task_sats, task_count)] = statements.OPEN_OF_TASK.rows(task_id=new.task_id, dry_run=new.dry_run)
-        [(user_sats, _)] = statements.OPEN_OF_USER.rows(user_id=new.user_id, dry_run=new.dry_run)
-        _check(LedgerLimit.TASK_TOTAL, exposure_limits.task, task_sats, new.price_sats)
+        _check(LedgerLimit.TASK_TOTAL, exposure_limits.task, facts.task_sats, new.price_sats)
         # Read here, since they may have fallen since the decision; they are the last word against a stolen token.
-        [(own_exposure, own_hardcap)] = statements.OWN_CEILINGS.rows(user_id=new.user_id) or [(None, None)]
+        own_exposure, own_hardcap = facts.own_exposure, facts.own_hardcap
         user_ceiling = exposure_limits.user if own_exposure is None else min(exposure_limits.user, own_exposure)
-        _check(LedgerLimit.EXPOSURE_LIMIT, user_ceiling, user_sats, new.price_sats, unlimited=None)
+        _check(LedgerLimit.EXPOSURE_LIMIT, user_ceiling, facts.user_sats, new.price_sats, unlimited=None)
         if own_hardcap is not None:
             _check(LedgerLimit.HARDCAP, own_hardcap, 0, new.price_sats)
-        if exposure_limits.installation:
-            [(all_sats, _)] = statements.OPEN_OF_ALL.rows(dry_run=new.dry_run)
-            _check(LedgerLimit.INSTALLATION_LIMIT, exposure_limits.installation, all_sats, new.price_sats)
+        if facts.all_sats is not None:
+            _check(LedgerLimit.INSTALLATION_LIMIT, exposure_limits.installation, facts.all_sats, new.price_sats)
         if exposure_limits.fills is not None:
-            _check(LedgerLimit.MAX_FILLS, exposure_limits.fills, task_count, 1, unlimited=None)
-        if standing.budget_id is not None:
-            _refuse_beyond_budget(standing.budget_id, new, now_ms)
-            values["budget_id"] = standing.budget_id
+            _check(LedgerLimit.MAX_FILLS, exposure_limits.fills, facts.task_count, 1, unlimited=None)
+        if facts.budget_id is not None:
+            _refuse_beyond_budget(facts.budget_id, new, now_ms)
+            values["budget_id"] = facts.budget_id
         going = sum(o.id in replaced and o.state == LIVE for o in open_orders(new.task_id)) if replaced else 0
-        _check(LedgerLimit.BID_COUNT, exposure_limits.count, task_count - going, 1)
-        values["expires_ms"] = _unique_expiry(new.wallet, new.expires_ms)
+        _check(LedgerLimit.BID_COUNT, exposure_limits.count, facts.task_count - going, 1)
+        if facts.is_taken:
+            values["expires_ms"] = _next_expiry(new.wallet, new.expires_ms)
         order_id = statements.INSERT.insert(**dict.fromkeys(statements.WRITTEN) | values)
     return Order(id=order_id, **values)
+
+
+def _facts(new: NewOrder, *, counts_all: bool) -> Facts | None:
+    found = statements.facts(counts_all).row(
+        task_id=new.task_id, user_id=new.user_id, dry_run=new.dry_run, wallet=new.wallet, expires_ms=new.expires_ms
+    )
+    return None if found is None else Facts._make(found)
 
 
 def _check(limit: LedgerLimit, ceiling: int, used: int, more: int, unlimited: int | None = 0) -> None:
@@ -218,10 +224,8 @@ def _refuse_beyond_budget(budget_id: int, new: NewOrder, now_ms: int) -> None:
         _check(LedgerLimit.BUDGET, room.orders, 0, 1, unlimited=None)
 
 
-def _unique_expiry(wallet: str, expires_ms: int) -> int:
-    """Returns the first millisecond from `expires_ms` on that no order of the wallet has."""
-    if not statements.TAKEN.rows(wallet=wallet, expires_ms=expires_ms):
-        return expires_ms
+def _next_expiry(wallet: str, expires_ms: int) -> int:
+    """Returns the first millisecond from `expires_ms` on, which is taken, that no order of the wallet has."""
     [(last_taken,)] = statements.LAST_OF_RUN.rows(wallet=wallet, expires_ms=expires_ms)
     return int(last_taken) + 1
 
@@ -296,6 +300,7 @@ def _move(
         "sold_quantity": part and part.quantity,
     }
     with transaction(durable=True, alone=False):
+        locks.events()
         moved = statements.MOVE.run(
             id=order.id,
             former_state=order.state,

@@ -64,6 +64,7 @@ def record_cycle(
     code, params = stored_fault(error, fault)
     with transaction(alone=False):
         locks.task(task_id)
+        locks.events()
         before = TROUBLES.row(id=task_id, token=token)
         if before is None:
             return

@@ -40,9 +40,7 @@ OVERTAKE = Prepared(lambda: Task.update({Task.token: given("new")}).where(_IS_TH
 OUTLINE = Prepared(
     lambda: Task.select(Task.kind, Task.venue, fn.COALESCE(Task.slug, Task.inscription_id), Task.user).where(_IS_THIS)
 )
-STANDING = Prepared(
-    lambda: Task.select(Task.kind, Task.desired, Task.deleted_ms, Task.token, Task.budget).where(_IS_THIS)
-)
+STANDING = Prepared(lambda: Task.select(Task.kind, Task.desired, Task.deleted_ms, Task.token).where(_IS_THIS))
 OBSERVED = Prepared(
     lambda: Task.select(Task.observed, Task.user, Task.kind, Task.desired, Task.error_cycles, Task.last_error).where(
         _IS_THIS

@@ -240,22 +240,15 @@ def outline(task_id: int) -> Outline | None:
     return None if found is None else Outline(*found)
 
 
-class Standing(NamedTuple):
-    """A worker's standing: whether it may act for its task, and the budget that the task's orders count in, if any."""
-
-    may_act: bool
-    budget_id: int | None
-
-
-def standing(task_id: int, kind: str, token: int) -> Standing:
-    """Tells whether a task of this kind is wanted and its newest worker is the one with `token`, and its budget."""
-    *found, budget_id = statements.STANDING.row(id=task_id) or (None,)
-    return Standing(found == [kind, RUNNING, None, token], budget_id)
-
-
 def may_act(task_id: int, kind: str, token: int) -> bool:
     """Tells whether a task of this kind is wanted, and its newest worker is the one with `token`."""
-    return standing(task_id, kind, token).may_act
+    found = statements.STANDING.row(id=task_id)
+    return found is not None and is_acting(found, kind, token)
+
+
+def is_acting(standing: tuple[Any, ...], kind: str, token: int) -> bool:
+    """Tells the same of a task of this `standing`: its kind, the user's wish, when it was deleted, its token."""
+    return standing == (kind, RUNNING, None, token)
 
 
 def under_token(task_id: int, token: int) -> Task | None:

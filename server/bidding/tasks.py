@@ -153,7 +153,7 @@ class BiddingTasksHandler(TaskMaker):
 
     def get(self) -> None:
         if not self.request.query:
-            self.send(self.services.task_lists.get(self.user.id, self._list))
+            self.send(self.services.task_lists.get(self.user.id, self._list, self.caller.mark))
             return
         query = Query(self, "tag")
         tag = query.text("tag")

@@ -11,7 +11,6 @@ import logging
 from collections import deque
 from typing import NamedTuple
 
-from models import commits
 from models.events import reading
 from models.events.reading import Told
 from server.events.shown import frame
@@ -89,7 +88,7 @@ class Feed:
         if self._is_closed or len(mine) >= MOST_OF_USER or self._count >= MOST:
             raise TooManyWaiters
         if self._count == 0:
-            self._mark, self.newest_id = commits.mark(), reading.newest_id()
+            self._mark, self.newest_id = reading.mark(), reading.newest_id()
         else:
             self.look()
         waiter = Waiter(user_id)
@@ -121,7 +120,7 @@ class Feed:
 
     def look(self) -> None:
         """Gives out all events that were committed since the last look."""
-        mark = commits.mark()
+        mark = reading.mark()
         if mark == self._mark:
             return
         self._mark = mark

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from models import api_tokens, sessions
 from models.api_tokens import ApiToken
@@ -21,11 +22,15 @@ _SYSTEMS |= {"Linux": "Linux"}
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A user by a session, or by an API token, which may do less."""
+    """A user by a session, or by an API token, which may do less.
+
+    `mark` is that of the database's state when the caller was found (models/commits.py), if it was to be had.
+    """
 
     user: User
     token_hash: str
     api_token: ApiToken | None = None
+    mark: Any = None
 
     def is_good_still(self, now_ms: int) -> bool:
         """Tells whether the session or token has not ended since; asking is no use of it."""
@@ -62,9 +67,9 @@ def caller(authorization: str, now_ms: int) -> Caller | None:
     if given is None:
         return None
     token_hash = hash_of(given[1])
-    user = sessions.user_of_session(token_hash, now_ms)
-    if user is not None:
-        return Caller(user, token_hash)
+    signed_in = sessions.user_and_mark(token_hash, now_ms)
+    if signed_in is not None:
+        return Caller(signed_in[0], token_hash, mark=signed_in[1])
     found = api_tokens.with_owner(token_hash, now_ms)
     return None if found is None else Caller(found[1], token_hash, found[0])
 

@@ -9,7 +9,7 @@ import pytest
 
 from cli.doctor import postgresql_check
 from models import base, leases
-from models import database as kinds
+from models import postgresql as kinds
 from models.servers import Seen
 from tests import postgresql
 from tests.cli.conftest import Examine
@@ -121,7 +121,7 @@ def test_of_several_servers_one_is_the_primary(seen: list[Seen], status: str, wo
     assert check.status == status and words in check.text
 
 
-@on_postgresql
+@postgresql.only
 def test_each_slot_is_said_to_be_kept_where_it_is(
     database: str, environment: dict[str, str], examine: Examine, tmp_path: Path
 ) -> None:

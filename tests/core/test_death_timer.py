@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -46,3 +47,24 @@ def test_it_is_of_its_own_process_alone() -> None:
     command = [sys.executable, "-c", _BEGIN + program]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], timeout=60, stdout=subprocess.PIPE, text=True)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, "lives\n")
+
+
+_ALONE = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c"]
+_CLAIM = """
+from core.errors import BidkeeperError
+from models.held_lease import claim
+from models.leases import Holder
+try:
+    claim("postgresql:///none?host=/nowhere", "slot 0", Holder("home", "machine"), 15, waits=True, kind="manager")
+except BidkeeperError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be process 1 of something")
+def test_process_1_of_a_container_outlives_it_and_so_takes_no_lease() -> None:
+    root = Path(__file__).parents[2]
+    program = _BEGIN + "timer.arm(now_s() + 0.1)\ntime.sleep(0.6)"
+    assert subprocess.run([*_ALONE, program], cwd=root, timeout=60).returncode == 0
+    done = subprocess.run([*_ALONE, _CLAIM], cwd=root, timeout=60, stdout=subprocess.PIPE, text=True)
+    assert done.stdout.startswith("as process 1 of its container this program would outlive its lease"), done.stdout

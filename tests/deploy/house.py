@@ -24,7 +24,7 @@ from tests.ports import free_ports
 CHECKOUT = DEPLOY.parent
 # Numbers that no account has: the kernel asks for no names.
 GROUP = REST = 61100
-GATEWAY, SIGNER, STRANGER = 61101, 61102, 61109
+GATEWAY, SIGNER, RELAY, STRANGER = 61101, 61102, 61103, 61109
 PROGRAMS = {
     "simulator": (REST, 0o027),
     "signer": (SIGNER, 0o077),
@@ -140,7 +140,10 @@ def house() -> House:
     interpreter()
     root = Path(tempfile.mkdtemp(prefix="bk-"))
     root.chmod(0o755)
-    owners = {"BIDKEEPER_INSTALL_ROOT": str(root), "BIDKEEPER_INSTALL_OWNERS": f"{REST} {GATEWAY} {SIGNER} {GROUP}"}
+    owners = {
+        "BIDKEEPER_INSTALL_ROOT": str(root),
+        "BIDKEEPER_INSTALL_OWNERS": f"{REST} {GATEWAY} {SIGNER} {GROUP} {RELAY}",
+    }
     for _ in range(2):  # as an upgrade does it: nothing changes
         subprocess.run([DEPLOY / "install.sh", "directories", "settings"], env=os.environ | owners, check=True)
     key = root / "etc" / "bidkeeper" / "satflow.key"

@@ -16,7 +16,10 @@ from tests.deploy.front import DEPLOY
 
 ROOT = DEPLOY.parent
 PACKAGES = re.search(r"^PACKAGES := (.*)$", (ROOT / "Makefile").read_text(), re.M)
-KEPT_APART = {"user", "umask", "directory", "command", "stdout_logfile"}
+# What a machine's settings file says of the programs that run there.
+_WITH = ("SIMULATOR", "SERVER", "GATEWAY", "SIGNER", "MANAGER", "RELAY")
+PROGRAMS_HERE = {"BIDKEEPER_SLOTS", *(f"BIDKEEPER_WITH_{name}" for name in _WITH)}
+KEPT_APART = {"user", "umask", "directory", "command", "stdout_logfile", "environment"}
 
 
 def programs(path: Path) -> dict[str, dict[str, str]]:
@@ -36,6 +39,7 @@ def test_the_service_runs_the_programs_of_up_in_the_same_way() -> None:
 
 def test_signer_and_gateway_have_users_of_their_own() -> None:
     users = {name: options["user"] for name, options in programs(DEPLOY / "supervisord.conf").items()}
+    assert users.pop("program:relay") == "bidkeeper-relay"
     assert users.pop("program:signer") == "bidkeeper-signer"
     assert users.pop("program:gateway") == users.pop("program:facts") == "bidkeeper-gateway"
     assert set(users.values()) == {"bidkeeper"}
@@ -44,7 +48,15 @@ def test_signer_and_gateway_have_users_of_their_own() -> None:
 def test_the_service_knows_only_settings_that_there_are() -> None:
     known = {option.variable for option in OPTIONS} | {f"BIDKEEPER_{name.upper()}_FILE" for name in IN_FILES}
     named = re.findall(r"^#?(BIDKEEPER_\w+)=", (DEPLOY / "environment").read_text(), re.M)
-    assert set(named) - known == {"BIDKEEPER_WITH_SIMULATOR", "BIDKEEPER_CONFIG"}
+    assert set(named) - known == {"BIDKEEPER_CONFIG", *PROGRAMS_HERE}
+
+
+def test_an_installation_runs_all_programs_unless_told_otherwise() -> None:
+    unit = (DEPLOY / "bidkeeper.service").read_text()
+    given = dict(re.findall(r"(BIDKEEPER_\w+)=(\w+)", "\n".join(re.findall(r"^Environment=.*", unit, re.M))))
+    assert given.keys() == PROGRAMS_HERE - {"BIDKEEPER_WITH_SIMULATOR"}
+    assert (given.pop("BIDKEEPER_SLOTS"), given.pop("BIDKEEPER_WITH_RELAY")) == ("0", "false")
+    assert set(given.values()) == {"true"}
 
 
 @pytest.mark.parametrize("name", ["install.sh", "Dockerfile", "../.dockerignore"])

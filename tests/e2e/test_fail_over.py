@@ -10,7 +10,7 @@ from tests.standbys import pair
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql"),
+    postgresql.only,
 ]
 
 FAIL_OVERS = 2

@@ -105,7 +105,7 @@ def test_a_task_outlives_the_death_of_gateway_signer_and_relays(service: Hosts, 
     assert service.live_prices(slug) == []
 
 
-@pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
+@postgresql.only
 def test_the_relays_find_the_gateway_that_stood_by(service: Hosts, trader: Trader) -> None:
     for slug in ("before", "after"):
         service.sim("PUT", f"/sim/collections/{slug}", {"asks": [{"price": 1_000_000}], "bids": []})

@@ -1,6 +1,7 @@
 """Tasks that go on for hours and weeks of simulated time keep their ladders, and nothing but what is a record grows.
 
-`make test` has hours of every course, `make faults` the month; `python -m tests.endurance.month` what its options say.
+`make test` has an hour of two courses, `make faults` of every one, and the month; `python -m tests.endurance.month`
+what its options say.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from tests.endurance.stage import NAMES, Ladder
 pytestmark = pytest.mark.slow
 
 SHORT_H = 1
+SHORTLY = ("calm", "crash")  # what the forecast is held against, and the hardest
 SHORT = (Ladder(1), Ladder(5, outbids=True), Ladder(20))
 SHORT_WITHIN = 0.06  # of the forecast: in an hour a single round more or less of twenty bids is some per cent
 MONTH_H = 30 * 24
 LIFE_MINUTES = 120
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [name if name in SHORTLY else pytest.param(name, marks=pytest.mark.faults) for name in NAMES]
+)
 def test_hours_of_a_course(name: str) -> None:
     for course, ladders in stages([name], SHORT):
         found = soak(course, ladders, SHORT_H, parts=1)

@@ -116,11 +116,15 @@ def _is_part(row: Row) -> bool:
 
 
 def read(service: Installation, exposure: int) -> Evidence:
-    """Reads what an installation has written, without disturbing it; `exposure` is every user's limit."""
+    """Reads what an installation has written, without disturbing it; `exposure` is every user's limit.
+
+    The venue's history first, then the signer's, then the ledger: while tasks go on, what one of them shows was in the
+    next one before.
+    """
     as_of_ms = time.time_ns() // 1_000_000
     history = service.history()
-    rows = tables(service.database_url, "orders", "cycles", "tasks")
     audit = audit_lines(service.data_dir)
+    rows = tables(service.database_url, "orders", "cycles", "tasks")
     found = Evidence(history, rows["orders"], audit, cycles=rows["cycles"], as_of_ms=as_of_ms)
     for task in (row for row in rows["tasks"] if row["kind"] == BIDDING):
         found.configs[task["id"]] = [load_bid_config(task["config"])]

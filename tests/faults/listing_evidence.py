@@ -114,13 +114,13 @@ def script_hex(text: str) -> str:
 
 
 def read(service: Installation, payment: str) -> ListingEvidence:
-    """Reads what an installation has written, without disturbing it; `payment` is the seller's address."""
+    """Reads what an installation has written, in the order of `evidence.read`; `payment` is the seller's address."""
     as_of_ms = time.time_ns() // 1_000_000
     history = service.history()
-    found = tables(service.database_url, "listings", "cycles", "tasks")
     signers = tables(f"sqlite:///{service.data_dir / 'signer' / 'signer.db'}", "listings")
     signed = [_signed(row) for row in signers["listings"]]
     audit = audit_lines(service.data_dir)
+    found = tables(service.database_url, "listings", "cycles", "tasks")
     bidding = {row["id"] for row in found["tasks"] if row["kind"] == BIDDING}
     cycles = [row for row in found["cycles"] if row["task_id"] not in bidding]  # of tasks that are gone, too
     return ListingEvidence(history, found["listings"], signed, audit, script_hex(payment), cycles, as_of_ms=as_of_ms)

@@ -17,7 +17,7 @@ from markets.market_client import MarketClient
 from tests.authority import Authority
 from tests.e2e.hosts import Host, need_relay
 from tests.e2e.installation import until
-from tests.gateway.conftest import ORDER, Bench, eventually, soon
+from tests.gateway.conftest import ORDER, Bench, soon
 from tests.ports import free_ports
 
 pytestmark = pytest.mark.slow
@@ -109,7 +109,7 @@ def test_a_write_whose_relay_dies_is_unknown_and_not_sent_again(relay: Callable[
     with ThreadPoolExecutor(1) as askers, relayed.client() as client:
         client.status()  # the write goes over a kept connection
         written = askers.submit(place, client)
-        eventually(lambda: len(relayed.bench.venue.of(PLACE)) == 1)
+        until(lambda: len(relayed.bench.venue.of(PLACE)) == 1, "it has reached the venue")
         relayed.signal_nginx(signal.SIGKILL)
         with pytest.raises(Unknown):
             written.result(20)
@@ -138,18 +138,15 @@ def test_a_relay_that_stops_keeps_nobody_longer_than_its_patience(
 
 def test_a_write_that_waits_is_dropped_when_its_asker_has_left(relay: Callable[..., Relayed]) -> None:
     relayed = relay()
-    relayed.bench.pause(1)
+    relayed.bench.pause(9)
     with ThreadPoolExecutor(1) as askers:
         leaver = relayed.client()
         written = askers.submit(place, leaver)
-        eventually(lambda: relayed.bench.run(relayed.bench.waiting) == 1)
+        until(lambda: relayed.bench.run(relayed.bench.waiting) == 1, "it waits for its turn")
         leaver._http._socket.shutdown(2)  # type: ignore[union-attr]
         with pytest.raises(Unknown):
             written.result(20)
-    eventually(lambda: relayed.bench.run(relayed.bench.waiting) == 0)
-    relayed.bench.run(lambda: None)
-    with relayed.client() as client:
-        client.profile()  # waits for its turn behind the pause
+    until(lambda: relayed.bench.run(relayed.bench.waiting) == 0, "it waits no more")
     assert relayed.bench.venue.of(PLACE) == []
 
 

@@ -8,7 +8,6 @@ import json
 import logging
 import socket
 import ssl
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,8 @@ from core.errors import BidkeeperError
 from core.setting_values import HostPort
 from gateway.writes import Asker
 from tests.authority import Authority
-from tests.gateway.conftest import Bench, eventually
+from tests.e2e.installation import until
+from tests.gateway.conftest import Bench
 from tests.gateway.test_facts_program import ANSWERS, INSCRIPTION, OUTPOINT, FactsBench
 from tests.ports import free_ports
 
@@ -122,13 +122,12 @@ def test_who_has_no_good_certificate_is_not_heard(
 
 def test_an_asker_that_left_by_tls_sends_nothing(make_far: Callable[..., Far], authority: Authority) -> None:
     far = make_far()
-    far.bench.pause(1)
+    far.bench.pause(9)
     connection = far.connect(tls.client_context(authority.directory / "trader"))
     connection.request("POST", "/", json.dumps(OWN_BIDS))
-    eventually(lambda: far.bench.run(far.bench.waiting) == 1)
+    until(lambda: far.bench.run(far.bench.waiting) == 1, "it waits for its turn")
     connection.close()
-    eventually(lambda: far.bench.run(far.bench.waiting) == 0)
-    time.sleep(1.2)
+    until(lambda: far.bench.run(far.bench.waiting) == 0, "it waits no more")
     assert far.bench.venue.calls == []
 
 

@@ -11,6 +11,7 @@ import pytest
 from markets.base import OwnBids, VenueError
 from models.base import database
 from models.ledger import budget_room, orders
+from models.ledger.order_statements import Facts
 from models.ledger.order_table import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.orders import ExposureLimits, NewOrder
 from models.tasks.table import STOPPED, Task
@@ -80,22 +81,19 @@ def cap_not_last(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(QuantityLadder, "outbidding", outbidding)
 
 
-class _LiveOnly:
-    """Sums that count an order only once the venue has confirmed it."""
-
-    def __init__(self, column: str) -> None:
-        self._column = column
-        self._query = f"SELECT COALESCE(SUM(price_sats), 0), COUNT(1) FROM orders WHERE {column} = ? AND dry_run = ?"
-
-    def rows(self, **values: Any) -> list[Any]:
-        asked = values[self._column], values["dry_run"]
-        return list(database.execute_sql(self._query + " AND state = 'live'", asked))
-
-
 def exposure_counted_late(patch: pytest.MonkeyPatch) -> None:
     """Only what is live counts: not what is on its way, in doubt or being cancelled."""
-    patch.setattr(orders.statements, "OPEN_OF_TASK", _LiveOnly("task_id"))
-    patch.setattr(orders.statements, "OPEN_OF_USER", _LiveOnly("user_id"))
+    facts = orders._facts
+
+    def live_only(new: NewOrder, *, counts_all: bool) -> Facts | None:
+        sums = []
+        for column, of in (("task_id", new.task_id), ("user_id", new.user_id)):
+            query = f"SELECT COALESCE(SUM(price_sats), 0), COUNT(1) FROM orders WHERE {column} = ? AND dry_run = ?"
+            sums += database.execute_sql(query + " AND state = 'live'", (of, new.dry_run)).fetchall()
+        found = facts(new, counts_all=counts_all)
+        return found and found._replace(task_sats=sums[0][0], task_count=sums[0][1], user_sats=sums[1][0])
+
+    patch.setattr(orders, "_facts", live_only)
 
 
 def budget_of_one_task(patch: pytest.MonkeyPatch) -> None:

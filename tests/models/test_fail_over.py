@@ -17,7 +17,7 @@ from peewee import OperationalError
 import models.servers
 from cli.doctor import postgresql_check
 from models import base
-from models.database import DatabaseAway
+from models.database_errors import DatabaseAway
 from models.servers import look_at_each
 from models.tasks import tasks
 from tests import postgresql
@@ -26,7 +26,7 @@ from tests.models.racing import race
 from tests.models.server_storm import Field, laid_out, outcome, storm
 from tests.standbys import PATIENCE_S, Pair, pair, until
 
-pytestmark = pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
+pytestmark = postgresql.only
 
 PROCESSES = 6
 

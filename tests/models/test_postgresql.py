@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,13 +12,16 @@ import pytest
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, commits, copying, schema, sessions, users
-from models import database as kinds
-from models.database import CommitUnknown, Postgresql, Sqlite
-from models.events import outbox
+from models import base, commits, copying, locks, schema, sessions, users
+from models import postgresql as kinds
+from models.database import place
+from models.database_errors import CommitUnknown, DatabaseAway, Unfit
+from models.events import outbox, reading
 from models.events.table import FILL
 from models.ledger import orders
 from models.ledger.orders import ExposureLimits
+from models.postgresql import Postgresql
+from models.sqlite import Sqlite
 from models.users import User
 from tests import postgresql
 from tests.databases import another, rows
@@ -193,21 +197,77 @@ def test_a_reservation_whose_answer_was_lost_is_looked_up_by_its_intent(
     assert orders.task_exposure(task.id) == (1_000 if was_committed else 0)
 
 
-def test_events_are_numbered_in_the_order_of_their_commits(database: str) -> None:
+WRITE_EVENT = (
+    "INSERT INTO events (user_id, event, at_ms, is_passing, data) VALUES (1, 'fill', 1, FALSE, '{}') RETURNING id"
+)
+
+
+def test_an_event_is_not_read_while_one_before_it_may_still_come(database: str) -> None:
     """Whoever waits for events goes on from the last one seen: a lesser number that comes later would be lost."""
+    with another(database) as other:
+        with base.transaction(alone=False):
+            outbox.tell(FILL, 1, None, 1, {})
+            [(later,)] = other.rows(WRITE_EVENT)
+            other.commit()
+            before = reading.mark()
+            assert (reading.of_all_after(0), reading.newest_of_user(1, 5), reading.newest_id()) == ([], [], 0)
+            assert reading.can_go_on(1, later)  # whoever had it from a process that could see more
+        assert reading.mark() != before
+    assert [told.id for told in reading.of_all_after(0)] == [later - 1, later]
+
+
+def test_a_transaction_that_tells_nothing_after_all_wakes_those_who_wait(database: str) -> None:
+    with another(database) as other, another(database) as third:
+        other.execute(kinds._HOLD_BACK)
+        third.execute(WRITE_EVENT)
+        third.commit()
+        before = reading.mark()
+        assert reading.of_all_after(0) == []
+        other.rollback()  # which commits nothing
+        assert reading.mark() != before and len(reading.of_all_after(0)) == 1
+
+
+def test_what_could_be_read_once_can_be_read_again(database: str) -> None:
+    """Although a transaction that was slow between its look at the last number and its lock names an old one."""
+    with another(database) as other, another(database) as third:
+        third.execute(WRITE_EVENT)
+        third.commit()
+        newest = reading.newest_id()
+        other.execute(f"SELECT pg_advisory_xact_lock_shared({kinds._EVENTS})")
+        assert reading.newest_id() == newest == reading.of_all_after(0)[-1].id
+
+
+def test_locks_are_taken_before_the_first_query_and_in_their_order(database: str) -> None:
+    task = running_task()
+    with another(database) as other:
+        other.execute("SET lock_timeout = '300ms'")
+        other.commit()
+        with base.transaction(alone=False):
+            locks.user(task.user_id)
+            locks.task(task.id)
+            other.execute("SELECT 1 FROM users FOR UPDATE")  # nothing was sent yet
+            other.rollback()
+            commits.mark()
+            for table in ("users", "tasks"):
+                with pytest.raises(Exception, match="lock timeout"):
+                    other.execute(f"SELECT 1 FROM {table} FOR UPDATE")
+                other.rollback()
+
+
+def test_what_was_committed_while_the_locks_were_waited_for_is_seen(database: str) -> None:
     user = new_user()
+    with another(database) as other, ThreadPoolExecutor(1) as threads:
+        other.execute("UPDATE users SET display_name = 'new' WHERE id = %s", [user.id])
 
-    def in_another_process(text: str) -> list[tuple[Any, ...]]:
-        with another(database) as other:
-            other.execute("SET lock_timeout = '300ms'")
-            return other.rows(text)
+        def commit_later() -> None:
+            time.sleep(0.5)
+            other.commit()
 
-    with base.transaction(alone=False):
-        outbox.tell(FILL, user.id, None, 1, {})
-        lock = f"SELECT pg_advisory_xact_lock({kinds._NAMES['events']})"
-        with pytest.raises(Exception, match="lock timeout"):
-            in_another_process(lock)
-    in_another_process(lock)
+        done = threads.submit(commit_later)
+        with base.transaction(alone=False):
+            locks.user(user.id)
+            seen = User.get_by_id(user.id).display_name
+            assert done.done() and seen == "new"
 
 
 def test_a_transaction_that_is_alone_keeps_all_others_out(database: str) -> None:
@@ -229,7 +289,7 @@ def test_a_way_to_the_server_that_loses_our_settings_is_refused(database: str, m
     monkeypatch.setattr(
         kinds, "_escaped", lambda value: "postgres" if value == "iso_8601" else value.replace(" ", "\\ ")
     )
-    with pytest.raises(kinds.Unfit, match="pooler"):
+    with pytest.raises(Unfit, match="pooler"):
         base.connect(database)
 
 
@@ -261,11 +321,11 @@ def test_an_address_of_several_servers_leads_to_the_one_that_is_there(database: 
     assert User.select().count() == 0
     with base.reading(url):
         assert User.select().count() == 0
-    assert kinds.place(url) == f"postgresql://{shown.format(directory)}/{name}"
+    assert place(url) == f"postgresql://{shown.format(directory)}/{name}"
 
 
 def test_when_none_of_several_servers_is_there_the_fault_of_each_is_said() -> None:
-    with pytest.raises(kinds.DatabaseAway, match=r"/nowhere/.*/nothing/"):
+    with pytest.raises(DatabaseAway, match=r"/nowhere/.*/nothing/"):
         base.connect("postgresql:///x?host=/nowhere,/nothing&user=bidkeeper")
 
 

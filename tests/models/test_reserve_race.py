@@ -19,6 +19,7 @@ from peewee import OperationalError
 from core.subscription_plans import DEFAULT_PLANS
 from models import base, locks, users
 from models.ledger import orders
+from models.ledger.order_statements import Facts
 from models.ledger.order_table import CLOSED, Order
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder
 from models.tasks import tasks
@@ -200,7 +201,14 @@ def reserve_without_locks(url: str, ours: Ours, worker: int, tries: int, started
     """As `reserve_many`, with the fault planted that no row is locked before the sums are read."""
     for name in ("installation", "user", "task_as_it_is"):
         setattr(locks, name, lambda *row: None)
-    orders._unique_expiry = lambda wallet, expires_ms: expires_ms + worker  # type: ignore[assignment]
+    facts = orders._facts
+
+    def as_if_taken(new: NewOrder, *, counts_all: bool) -> Facts | None:
+        found = facts(new, counts_all=counts_all)
+        return found and found._replace(is_taken=True)
+
+    orders._facts = as_if_taken
+    orders._next_expiry = lambda wallet, expires_ms: expires_ms + worker
     reserve_many(url, ours, worker, tries, started, said)
 
 

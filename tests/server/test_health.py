@@ -74,7 +74,7 @@ async def test_a_real_market_needs_no_simulator(service: Service) -> None:
 
 @pytest.mark.gen_test
 @with_settings(market="satflow")
-@pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql")
+@postgresql.only
 async def test_what_another_machine_keeps_is_not_missing_here(service: Service, hooks: asyncio.Server) -> None:
     hooks.close()
     before = await service.api("GET", "/readyz")

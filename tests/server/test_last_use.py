@@ -8,8 +8,9 @@ import pytest
 
 from models.api_tokens import ApiToken
 from models.base import database
-from models.database import Sqlite, is_postgresql
+from models.database import is_postgresql
 from models.sessions import Session
+from models.sqlite import Sqlite
 from tests import postgresql
 from tests.databases import another
 from tests.server.conftest import Service

@@ -1,0 +1,55 @@
+"""The actor of one slot: it runs the slot's manager as its child, and the two end together.
+
+Ray starts it again, wherever there is room, when it or its machine is gone. Two of one slot may be there for a while,
+as Ray cannot know what a machine does that it does not reach: the lease in the database lets one of them work.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from core.process import PARENT
+
+_STOP_S = 13.0  # as long as supervisord gives a manager
+# Between the manager's end and ours: or one that ends at once would be started again and again without a pause. In
+# this time the one who had the manager stopped can end or move us.
+_REST_S = 2.0
+
+
+class SlotActor:
+    """The keeper of one manager process, of which Ray makes an actor."""
+
+    def __init__(self, program: Sequence[str]) -> None:
+        """Starts `python -m PROGRAM`, a module and its arguments, with the environment of this machine's raylet."""
+        self._since = time.time()
+        self._manager = subprocess.Popen(
+            [sys.executable, "-m", *program],
+            env=os.environ | {PARENT: str(os.getpid())},
+            stdin=subprocess.DEVNULL,
+        )
+        threading.Thread(target=self._end_with_manager, daemon=True).start()
+
+    def state(self) -> dict[str, Any]:
+        """Returns Ray's id of the machine, its name, the manager's pid, and since when it runs (seconds since 1970)."""
+        import ray
+
+        node = ray.get_runtime_context().get_node_id()
+        return {"node": node, "machine": platform.node(), "pid": self._manager.pid, "since": self._since}
+
+    def stop(self) -> None:
+        """Ends the manager in order, so that it gives its lease back. The caller then ends or moves this actor."""
+        self._manager.terminate()
+        self._manager.wait(_STOP_S)
+
+    def _end_with_manager(self) -> None:
+        code = self._manager.wait()
+        print(f"the manager has ended ({code})", file=sys.stderr, flush=True)
+        time.sleep(_REST_S)
+        os._exit(1)  # for Ray an actor that ends by itself has failed, and is started again

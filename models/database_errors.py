@@ -1,0 +1,19 @@
+"""The ways in which a database fails that its users must tell apart."""
+
+from __future__ import annotations
+
+from peewee import OperationalError
+
+from core.errors import BidkeeperError
+
+
+class DatabaseAway(BidkeeperError):
+    """The database cannot be opened; the message says why, without its password."""
+
+
+class Unfit(DatabaseAway):
+    """The database, or the way to it, does not do what we need: waiting does not help."""
+
+
+class CommitUnknown(OperationalError):
+    """The connection was lost between a commit and its answer: it may have been carried out."""

@@ -1,0 +1,141 @@
+"""An SQLite file as our database; models/database.py tells what every kind promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from peewee import SqliteDatabase
+
+_BUSY_SECONDS = 15
+
+# WAL lets readers go on while one writes. NORMAL may lose the newest commits in a power cut (never in a crash of ours):
+# right for cycle rows, not for the ledger, whose transactions are `durable`.
+PRAGMAS = {
+    "journal_mode": "wal",
+    "synchronous": "normal",
+    "foreign_keys": 1,
+    "cache_size": -2000,
+}
+
+
+class Sqlite(SqliteDatabase):
+    """An SQLite file, in which one process writes at a time."""
+
+    name = "SQLite"
+    has_rowid = True
+    truths = ("0", "1")
+    mark_column = "NULL"
+    larger = "MAX"
+    joined = "group_concat(COALESCE({value}, 'null'))"
+
+    @classmethod
+    def at(cls, path: str) -> Sqlite:
+        """Makes the database in the file `path`; its directory is made, too."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        return cls(path, pragmas=PRAGMAS, timeout=_BUSY_SECONDS, autoconnect=False)
+
+    @classmethod
+    def read_only(cls, path: str, *, alone: bool = False) -> Sqlite:
+        """Makes the database for reading; `alone`: nobody has it open, so no lock is taken and no file left behind."""
+        uri = f"file:{quote(path)}?mode=ro" + ("&immutable=1" if alone else "")
+        return cls(uri, uri=True, timeout=_BUSY_SECONDS)
+
+    @contextmanager
+    def writing(self, *, durable: bool, alone: bool) -> Iterator[None]:
+        """Holds a writing transaction, which always is alone."""
+        if durable:
+            self.execute_sql("PRAGMA synchronous=FULL")
+        try:
+            with self.atomic("IMMEDIATE"):
+                yield
+        finally:
+            if durable and not self.is_closed():
+                self.execute_sql("PRAGMA synchronous=NORMAL")
+
+    def rest(self) -> None:
+        """Does nothing: an open file costs nobody anything."""
+
+    def lock_installation(self) -> None:
+        """Does nothing: the transaction has the file's only lock."""
+
+    def lock_row(self, table: str, row_id: int, strength: str) -> None:
+        """Does nothing, as `lock_installation`."""
+
+    def hold_back_events(self) -> None:
+        """Does nothing: nobody else writes events before the commit."""
+
+    def settled_event(self) -> int:
+        """Returns the number of an event up to which no more will come: of any, since they come in their order."""
+        return 2**63 - 1
+
+    def may_tidy(self) -> bool:
+        """Tells whether nobody else tidies up: so it is."""
+        return True
+
+    @contextmanager
+    def without_waiting(self) -> Iterator[None]:
+        """Has statements fail (OperationalError) that would wait for another process."""
+        self.execute_sql("PRAGMA busy_timeout=0")
+        try:
+            yield
+        finally:
+            self.execute_sql(f"PRAGMA busy_timeout={1000 * _BUSY_SECONDS}")
+
+    def mark(self) -> Any:
+        """Returns a value that changes with every commit.
+
+        SQLite counts other connections' commits in `data_version` and our own changes in `total_changes`.
+        """
+        connection = self.connection()
+        return connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()
+
+    def mark_of(self, column: str | None) -> Any:
+        """Returns None: no query brings a mark along."""
+        return None
+
+    @contextmanager
+    def migrating(self) -> Iterator[None]:
+        """Holds nothing: each migration is a transaction, which is alone."""
+        yield
+
+    def columns(self) -> dict[str, list[tuple[str, bool]]]:
+        """Returns the tables' columns in their order, and whether each must have a value."""
+        return {
+            table: [(row[1], bool(row[3])) for row in self.execute_sql(f'PRAGMA table_info("{table}")')]
+            for table in self.get_tables()
+            if not table.startswith("sqlite_")
+        }
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Shows one state of the database for the block; nobody writes meanwhile."""
+        with self.atomic("IMMEDIATE"):
+            yield
+
+    def truth_columns(self, table: str) -> set[str]:
+        """Returns the columns that want true and false: none, they are numbers here."""
+        return set()
+
+    def last_id(self, table: str) -> int | None:
+        """Returns the last id that was given to a row; None where there is none."""
+        row = self.execute_sql("SELECT seq FROM sqlite_sequence WHERE name = ?", [table]).fetchone()
+        return None if row is None else int(row[0])
+
+    def go_on_after(self, table: str, last_id: int) -> None:
+        """Has the next row get an id after this one."""
+        self.execute_sql("DELETE FROM sqlite_sequence WHERE name = ?", [table])
+        self.execute_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", [table, last_id])
+
+    def index_names(self) -> set[str]:
+        """Returns the names of the indexes that were made by name."""
+        rows = self.execute_sql("SELECT name FROM sqlite_master WHERE type = 'index' AND sql != ''")
+        return {name for (name,) in rows}
+
+    @staticmethod
+    def inserted(cursor: Any) -> int | None:
+        """Returns the id of the row that an INSERT has written; None when it has written none."""
+        return int(cursor.lastrowid) if cursor.rowcount == 1 else None

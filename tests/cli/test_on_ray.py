@@ -1,0 +1,117 @@
+"""The parts of `bidkeeper ray` that need no Ray; tests/engines/test_ray.py has a real cluster."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.main import main
+from cli.on_ray.on_ray import slot_to_move
+from tests.e2e.installation import until
+from tests.ports import free_ports
+
+ROOT = Path(__file__).resolve().parents[2]
+# A program of ours stands for the manager.
+_ACTOR = """
+import sys, time
+from cli.on_ray.slot_actor import SlotActor
+actor = SlotActor(("cli.main", "simulator"))
+print(actor._manager.pid, flush=True)
+if sys.stdin.readline():
+    actor.stop()
+    print(actor._manager.returncode, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("machines", "machine_of", "slot"),
+    [
+        ("ab", {0: "a", 1: "a"}, 1),
+        ("ab", {0: "a", 1: "b"}, None),
+        ("ab", {0: "a", 1: "b", 2: "b"}, None),
+        ("abc", {0: "a", 1: "b", 2: "b"}, 2),
+        ("abc", {0: "b", 1: "a", 2: "b", 3: "a"}, 3),
+        ("ab", {}, None),
+    ],
+)
+def test_a_slot_moves_while_one_machine_has_two_more_than_another(
+    machines: str, machine_of: dict[int, str], slot: int | None
+) -> None:
+    assert slot_to_move(machines, machine_of) == slot
+
+
+def test_without_ray_it_says_so(
+    tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if importlib.util.find_spec("ray"):
+        pytest.skip("Ray is installed here")
+    monkeypatch.setenv("BIDKEEPER_DATA_DIR", str(tmp_path))
+    assert main(["ray", "show"]) == 1
+    assert "it is the extra bidkeeper[ray]" in capsys.readouterr().err
+
+
+@pytest.fixture
+def actor(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    settings = {"BIDKEEPER_DATA_DIR": str(tmp_path), "BIDKEEPER_SIMULATOR_PORT": str(free_ports(1)[0])}
+    started = subprocess.Popen(
+        [sys.executable, "-c", _ACTOR],
+        cwd=ROOT,
+        env=os.environ | settings,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    yield started
+    started.kill()
+    started.communicate()
+
+
+def manager_of(actor: subprocess.Popen[str]) -> int:
+    """Returns the pid of the actor's program, once that one knows whose child it is."""
+    assert actor.stdout is not None
+    pid = int(actor.stdout.readline())
+    until(lambda: listens(pid), "the program")
+    return pid
+
+
+def listens(pid: int) -> bool:
+    """Tells whether the process has a socket, which is after all that is asked of the kernel."""
+    return any(str(file.readlink()).startswith("socket:") for file in Path(f"/proc/{pid}/fd").iterdir())
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.slow
+def test_a_killed_actor_leaves_no_manager_behind(actor: subprocess.Popen[str]) -> None:
+    pid = manager_of(actor)
+    actor.kill()
+    until(lambda: is_gone(pid), "the manager's end")
+
+
+@pytest.mark.slow
+def test_an_actor_fails_when_its_manager_ends(actor: subprocess.Popen[str]) -> None:
+    os.kill(manager_of(actor), signal.SIGKILL)
+    assert actor.wait(60) == 1
+
+
+@pytest.mark.slow
+def test_a_manager_is_stopped_in_order(actor: subprocess.Popen[str]) -> None:
+    manager_of(actor)
+    assert actor.stdin is not None and actor.stdout is not None
+    actor.stdin.write("stop\n")
+    actor.stdin.flush()
+    assert actor.stdout.readline() == "0\n"

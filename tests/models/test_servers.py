@@ -1,0 +1,53 @@
+"""The servers that an address names: the one that answered last is asked first."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from models import base, servers
+from models.users import User
+from tests import postgresql
+
+pytestmark = postgresql.only
+
+
+def test_a_server_that_is_away_is_asked_by_the_first_connection_alone(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers connect for each cycle: a host that does not answer would hold each of them up for seconds."""
+    monkeypatch.setattr(servers, "_taken", 0)
+    monkeypatch.chdir(tmp_path)  # a Unix socket's path ends at 107 bytes
+    asked = 0
+
+    def hang_up() -> None:
+        nonlocal asked
+        while True:
+            try:
+                listener.accept()[0].close()
+            except OSError:
+                return
+            asked += 1
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(".s.PGSQL.5432")
+        listener.listen()
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        away = f"/proc/{os.getpid()}/cwd"
+        there = parse_qs(urlsplit(database).query)["host"][0]
+        base.connect(database.replace(f"host={there}", f"host={away},{there}"))
+        assert asked == 1
+        for _ in range(3):
+            base.rest()
+            assert User.select().count() == 0
+        assert asked == 1
+        base.connect(database.replace(f"host={there}", f"host={there},{away}"))
+        assert asked == 2, "the place that answered last is asked first, whatever is there now"
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
