@@ -39,6 +39,7 @@ CHOICES = {
         "e2e",
         "engines/test_supervisord.py",
         "faults",
+        "hosts",
     ],
     "part": [
         "models",

@@ -67,7 +67,6 @@ class FarDatabase:
         try:
             self.primary.start()
             self._tell(f"CREATE DATABASE {NAME}")
-            self._tell("ALTER SYSTEM SET synchronous_standby_names TO 'one, two'")
             self.follow()
         except BaseException:
             self.remove()
@@ -84,13 +83,14 @@ class FarDatabase:
             self.standby.stop()
         self.standby.link("up")
         self.standby.follow(self.primary, "one" if self.standby is self._servers[0] else "two")
-        self._tell("SELECT pg_reload_conf()")
+        self._wait_for("one, two")
         until(lambda: self._states() == ["sync"], "a synchronous standby", 60)
 
     def take_over(self) -> None:
-        """Makes the standby the primary, whatever has become of the former one."""
+        """Makes the standby the primary, whatever has become of the former one. It waits for no standby yet."""
         self.standby.promote()
         self.primary, self.standby = self.standby, self.primary
+        self._wait_for("")
 
     def remove(self) -> None:
         for server in self._servers:
@@ -99,6 +99,11 @@ class FarDatabase:
         self.bridge.remove()
         for directory in self._directories:
             shutil.rmtree(directory, ignore_errors=True)
+
+    def _wait_for(self, standbys: str) -> None:
+        """Has commits wait for these standbys, as a cluster's manager would."""
+        self._tell(f"ALTER SYSTEM SET synchronous_standby_names TO '{standbys}'")
+        self._tell("SELECT pg_reload_conf()")
 
     def _states(self) -> list[str]:
         text = "SELECT sync_state FROM pg_stat_replication WHERE state = 'streaming'"

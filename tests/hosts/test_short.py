@@ -1,4 +1,4 @@
-"""The cheapest drills: a machine dies, and one wakes up after its tasks have gone on elsewhere. (`make test-postgresql`)"""
+"""The cheapest drills, in every run: a machine dies, and one wakes up after its tasks have gone on elsewhere."""
 
 from __future__ import annotations
 

@@ -13,15 +13,15 @@ from tests.faults.evidence import AskMove, Bid, Evidence, audit_lines, bids, tas
 from tests.faults.fleet import EXPOSURE, now_ms
 from tests.hosts.site import Site
 
-FLOORS = (100_000, 90_000, 80_000)
+FLOORS = (100_000, 40_000)  # none of one's bids is in the other's range
 # Room at the signer for many moves of the floor, and for bids of which nobody knows whether they have arrived: each
 # holds its rung until it would have expired.
-CONFIG = {"bidCount": 4, "hardcapSats": 400_000, "maxBidTotal": 1_600_000, "bidExpiryMinutes": 30, "loopSeconds": 5}
+CONFIG = {"bidCount": 3, "hardcapSats": 400_000, "maxBidTotal": 1_600_000, "bidExpiryMinutes": 30, "loopSeconds": 5}
 
 
 @dataclass(frozen=True)
 class Glance:
-    """A task as the database has it; `kept_by` is its slot."""
+    """A task as the database has it; `slot` is that of its user."""
 
     slot: int
     token: int
