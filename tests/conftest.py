@@ -26,7 +26,20 @@ if "TMPDIR" not in os.environ and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY
     tempfile.tempdir = None
 
 # What takes minutes begins first, so that no process of a parallel run is left with it alone at the end.
-_LONGEST_FIRST = ("soak", "bench", "e2e", "faults", "machine", "endurance", "web", "deploy", "cli", "workers", "wallet")
+_LONGEST_FIRST = (
+    "soak",
+    "bench",
+    "e2e",
+    "hosts",
+    "faults",
+    "machine",
+    "endurance",
+    "web",
+    "deploy",
+    "cli",
+    "workers",
+    "wallet",
+)
 _PATIENCE_S = 300
 
 

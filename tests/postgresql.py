@@ -39,6 +39,7 @@ CHOICES = {
         "e2e",
         "engines/test_supervisord.py",
         "faults",
+        "hosts",
     ],
     "part": [
         "models",
@@ -126,13 +127,18 @@ class Cluster:
         """Becomes a standby of `primary`, known there under this name, in place of whatever was here."""
         self._settle()
         shutil.rmtree(self.directory / "data", ignore_errors=True)
-        there = f"host={primary.directory} user=bidkeeper application_name={name}"
+        there = f"{primary.way} user=bidkeeper application_name={name}"
         self._program("pg_basebackup", "-R", "-c", "fast", "--no-sync", "-d", there)
         self.start()
 
     def promote(self) -> None:
         """Makes the standby a primary."""
         self._program("pg_ctl", "-w", "promote")
+
+    @property
+    def way(self) -> str:
+        """The way of a standby to this server."""
+        return f"host={self.directory}"
 
     def url(self, database: str) -> str:
         return f"postgresql:///{database}?host={self.directory}&user=bidkeeper"

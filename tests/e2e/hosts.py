@@ -28,7 +28,9 @@ def need_relay() -> None:
 
 
 class Host:
-    """A host's data directory and programs."""
+    """A host's data directory and programs, each of which `command` starts."""
+
+    command: tuple[str, ...] = (sys.executable, "-m", "cli.main")
 
     def __init__(self, data_dir: Path, environment: Mapping[str, str]) -> None:
         self.data_dir = data_dir
@@ -39,10 +41,11 @@ class Host:
         name = called or program
         (self.data_dir / "logs").mkdir(exist_ok=True)
         with (self.data_dir / "logs" / f"{name}.log").open("ab") as log:
-            command = [sys.executable, "-m", "cli.main", program]
             environment = self.environment | settings
             # A session of its own, so that its children can be ended with it.
-            started = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+            started = subprocess.Popen(
+                [*self.command, program], env=environment, stdout=log, stderr=log, start_new_session=True
+            )
         self.processes[name] = started
         return started
 

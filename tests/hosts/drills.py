@@ -1,0 +1,218 @@
+"""What may befall a machine. Each drill strikes one, waits until its tasks live on elsewhere, and heals it again."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.e2e.installation import until
+from tests.hosts.far_database import FarServer
+from tests.hosts.far_site import FarSite
+from tests.hosts.machine import Machine, living
+from tests.hosts.program import WITHOUT_TIMER
+from tests.hosts.site import LEASE_S, Site
+from tests.hosts.traders import Traders
+from tests.hosts.trial import Trial, WatchOfAll, struck
+
+PAUSE_S = 3 * LEASE_S
+TAKE_OVER_S = 2.0  # from the loss of the database's primary until its standby is told to take over
+
+
+def busiest(site: Site) -> Machine:
+    """Returns the machine that keeps most slots."""
+    return max(site.traders, key=lambda machine: len(site.slots_of(machine)))
+
+
+def kill(traders: Traders) -> Trial:
+    """Kills everything on a machine at once."""
+    machine = busiest(traders.site)
+    traders.move_floors()
+    time.sleep(0.5)
+    with struck("kill", traders, machine) as watch:
+        machine.send(signal.SIGKILL, machine.pids())
+        watch.until_back()
+        watch.until_acted()
+    machine.revive()
+    return watch.judged()
+
+
+def pause(traders: Traders) -> Trial:
+    """Stops everything on a machine for three leases: the kernel's timer must have ended it by then."""
+    machine = busiest(traders.site)
+    traders.move_floors()
+    time.sleep(0.5)
+    with struck("pause", traders, machine) as watch:
+        acting, everything = watch.acting, machine.pids()
+        machine.send(signal.SIGSTOP, everything)
+        try:
+            watch.until_back()
+            time.sleep(max(0.0, watch.began + PAUSE_S - time.monotonic()))
+            assert living(acting) == [], "they still live, though their lease is over"
+        finally:
+            machine.send(signal.SIGCONT, everything)
+        watch.trial.gone_s = 0.0
+        watch.until_acted()
+    machine.revive()
+    return watch.judged()
+
+
+def wake_up(traders: Traders) -> Trial:
+    """Stops a machine without the kernel's timer, in the middle of its workers' bids; they wake up too late."""
+    machine = busiest(traders.site)
+    rebuild(machine, traders, **{WITHOUT_TIMER: "1"})
+    machine = busiest(traders.site)
+    with struck("wake up, no timer", traders, machine) as watch:
+        traders.move_floors()
+        machine.hold(len(watch.moved))
+        resumed = machine.resumed()
+        acting, everything = watch.acting, machine.pids()
+        watch.began = time.monotonic()
+        machine.send(signal.SIGSTOP, everything)
+        try:
+            watch.until_back()
+            watch.until_acted()
+            time.sleep(max(0.0, watch.began + PAUSE_S - time.monotonic()))
+            assert len(living(acting)) == len(acting), "the drill is void: they have not outlived their lease"
+        finally:
+            # The workers first, which are the youngest: a machine wakes up in any order.
+            woken = time.monotonic()
+            workers = [pid for pid in acting if _is_worker(pid)]
+            machine.send(signal.SIGCONT, workers)
+            time.sleep(0.3)
+            machine.send(signal.SIGCONT, everything)
+        until(lambda: living(acting) == [], "the former ones' end", 30)
+        watch.trial.gone_s = time.monotonic() - woken
+        watch.trial.attempts = machine.resumed() - resumed
+    machine.revive()
+    return watch.judged()
+
+
+def ask_to_end(traders: Traders) -> Trial:
+    """Ends a machine's managers as its operator would."""
+    machine = busiest(traders.site)
+    with struck("clean end", traders, machine) as watch:
+        managers = [process for name, process in machine.processes.items() if name.startswith("manager")]
+        for process in managers:
+            process.send_signal(signal.SIGTERM)
+        watch.until_back()
+        watch.until_acted()
+        assert [process.wait(30) for process in managers] == [0] * len(managers)
+    machine.revive()
+    return watch.judged()
+
+
+def kill_gateway(traders: Traders) -> Trial:
+    """Kills everything on the gateway's machine; another one takes its lease."""
+    return _without_gateway(traders, "kill of the gateway's", lambda each: each.send(signal.SIGKILL, each.pids()))
+
+
+def cut_gateway(traders: Traders) -> Trial:
+    """Cuts off the gateway's machine."""
+    return _without_gateway(traders, "partition of the gateway's", lambda each: each.link("down"))
+
+
+def _without_gateway(traders: Traders, drill: str, strike: Callable[[Machine], None]) -> Trial:
+    site = traders.site
+    machine = next(each for each in site.gateways if each.name == site.holder("gateway"))
+    other = next(each for each in site.gateways if each is not machine)
+    traders.move_floors()
+    time.sleep(0.5)
+    watch = WatchOfAll(drill, traders, traders.glances())
+    listened = other.said("gateway").count("listening at")
+    acting = machine.pids("gateway")
+    strike(machine)
+    until(lambda: other.said("gateway").count("listening at") > listened, "the other gateway", 90)
+    watch.trial.back_s = time.monotonic() - watch.began
+    watch.until_acted()
+    assert living(acting) == [], "the former gateway still lives"
+    if machine.network:
+        machine.link("up")
+    machine.revive()
+    return watch.judged()
+
+
+def cut_off(traders: Traders) -> Trial:
+    """Cuts a trading machine off for three leases: all that acts there is dead before the network is there again."""
+    machine = busiest(traders.site)
+    traders.move_floors()
+    time.sleep(0.5)
+    with struck("partition", traders, machine) as watch:
+        acting = watch.acting
+        machine.link("down")
+        try:
+            watch.until_back()
+            time.sleep(max(0.0, watch.began + PAUSE_S - time.monotonic()))
+            assert living(acting) == [], "they still live, though their lease is over"
+        finally:
+            machine.link("up")
+        watch.until_acted()
+    machine.revive()
+    return watch.judged()
+
+
+def kill_database(traders: Traders) -> Trial:
+    """Kills the database's primary; its standby takes over."""
+    return _without_primary(traders, "kill of the primary", lambda server: server.kill())
+
+
+def cut_database(traders: Traders) -> Trial:
+    """Cuts the database's primary off; its standby takes over, and then there are two."""
+    return _without_primary(traders, "partition of the primary", lambda server: server.link("down"))
+
+
+def _without_primary(traders: Traders, drill: str, strike: Callable[[FarServer], None]) -> Trial:
+    site = traders.site
+    assert isinstance(site, FarSite)
+    traders.move_floors()
+    time.sleep(0.5)
+    watch = WatchOfAll(drill, traders, traders.glances())
+    strike(site.database.primary)
+    time.sleep(TAKE_OVER_S)
+    site.database.take_over()
+
+    def supervise() -> None:
+        for machine in site.machines:
+            machine.revive()
+
+    watch.meanwhile = supervise
+    watch.until_acted()
+    watch.trial.back_s = watch.trial.acted_s
+    site.database.standby.link("up")
+    time.sleep(LEASE_S)
+    site.database.follow()
+    return watch.judged()
+
+
+def rebuild(machine: Machine, traders: Traders, **planted: str) -> None:
+    """Has the machine's managers begin anew with `planted`, and its tasks run there again."""
+    for name in [name for name in machine.processes if name.startswith("manager")]:
+        machine.end(name)
+    others = [each for each in traders.site.traders if each is not machine]
+    until(lambda: not traders.site.slots_of(machine), "the others' taking over", 60)
+    machine.revive(**planted)
+    for other in others:  # their managers give the slots back
+        for name in [name for name in other.processes if name.startswith("manager")]:
+            other.end(name)
+    until(lambda: len(traders.site.slots_of(machine)) == traders.site.slots, "the slots' way back", 60)
+    for other in others:
+        other.revive()
+    settled(traders)
+
+
+def settled(traders: Traders) -> None:
+    """Waits until every task has a living worker."""
+
+    def all_run() -> bool:
+        found = traders.glances().values()
+        return all(each.observed == "running" and each.pid and living([each.pid]) for each in found)
+
+    until(all_run, "that all tasks run", 120)
+
+
+def _is_worker(pid: int) -> bool:
+    try:
+        return b"bidkeeper: bidder task " in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False

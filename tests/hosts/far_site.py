@@ -1,0 +1,22 @@
+"""An installation on machines with networks of their own, and a database on two more."""
+
+from __future__ import annotations
+
+from tests.hosts.far_database import FarDatabase
+from tests.hosts.site import Site
+
+
+class FarSite(Site):
+    """Every machine can be cut off; the test itself is at the hub, and looks into the database past the networks."""
+
+    def __init__(self, traders: int = 3, slots: int = 3) -> None:
+        self.database = FarDatabase()
+        super().__init__(traders, slots, self.database.bridge, self.database.url)
+
+    @property
+    def database_url(self) -> str:
+        return self.database.url
+
+    def destroy(self) -> None:
+        super().destroy()
+        self.database.remove()

@@ -1,0 +1,52 @@
+"""Machines that are cut off, and a database that changes places: tasks go on elsewhere, and nobody ever bids twice.
+
+Machines are networks of their own, so it needs root. `make test-postgresql MARKS=faults ARGS="tests/hosts -s"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests import postgresql
+from tests.hosts import drills, networks
+from tests.hosts.far_site import FarSite
+from tests.hosts.test_drills import repeated
+from tests.hosts.traders import Traders
+from tests.hosts.trial import Trial
+
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.skipif(not postgresql.is_wanted(), reason="is about PostgreSQL: make test-postgresql"),
+]
+DRILLS = (
+    drills.cut_off,
+    drills.kill,
+    drills.pause,
+    drills.wake_up,
+    drills.cut_gateway,
+    drills.kill_gateway,
+    drills.kill_database,
+    drills.cut_database,
+)
+
+
+@pytest.fixture(scope="module")
+def traders() -> Iterator[Traders]:
+    if reason := networks.why_not():
+        pytest.skip(reason)
+    site = FarSite()
+    try:
+        site.up()
+        made = Traders(site, users=6, tasks_each=2)
+        made.start()
+        drills.settled(made)
+        yield made
+    finally:
+        site.destroy()
+
+
+@pytest.mark.parametrize("drill", DRILLS, ids=lambda drill: drill.__name__)
+def test_nobody_bids_twice_and_all_come_back(traders: Traders, drill: Callable[[Traders], Trial]) -> None:
+    repeated(traders, drill)

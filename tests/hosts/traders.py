@@ -1,0 +1,97 @@
+"""Some users with some tasks each on several machines, and what becomes of them."""
+
+from __future__ import annotations
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from strategy.bid_config import load_bid_config
+from tests.e2e.installation import Trader
+from tests.faults import checker
+from tests.faults.evidence import AskMove, Bid, Evidence, audit_lines, bids, task_log
+from tests.faults.fleet import EXPOSURE, now_ms
+from tests.hosts.site import Site
+
+FLOORS = (100_000, 40_000)  # none of one's bids is in the other's range
+# Room at the signer for many moves of the floor, and for bids of which nobody knows whether they have arrived: each
+# holds its rung until it would have expired.
+CONFIG = {"bidCount": 3, "hardcapSats": 400_000, "maxBidTotal": 1_600_000, "bidExpiryMinutes": 30, "loopSeconds": 5}
+
+
+@dataclass(frozen=True)
+class Glance:
+    """A task as the database has it; `slot` is that of its user."""
+
+    slot: int
+    token: int
+    pid: int | None
+    observed: str
+
+
+class Traders:
+    """Makes the tasks; each bids on a collection of its own (three quarters of its floor, and less)."""
+
+    def __init__(self, site: Site, users: int = 4, tasks_each: int = 2) -> None:
+        self.site = site
+        self.asks: list[AskMove] = []
+        self.slugs = [f"c-{number}" for number in range(users * tasks_each)]
+        self._floors = itertools.cycle(FLOORS)
+        self.move_floors()
+        self.owners: dict[int, Trader] = {}
+        for number in range(users):
+            trader = Trader(site).sign_in()
+            for slug in self.slugs[number * tasks_each : (number + 1) * tasks_each]:
+                self.owners[trader.task(slug=slug, **CONFIG)] = trader
+
+    def start(self) -> None:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda each: each[1].start(each[0]), self.owners.items()))
+
+    def move_floors(self) -> None:
+        """Gives every task a reason to bid anew."""
+        floor = next(self._floors)
+        for slug in self.slugs:
+            self.asks.append(AskMove(now_ms(), slug, floor))
+            self.site.put_collection(slug, [floor])
+
+    def glances(self) -> dict[int, Glance]:
+        found = self.site.rows("SELECT id, user_id, token, pid, observed FROM tasks")
+        return {row[0]: Glance(row[1] % self.site.slots, *row[2:]) for row in found}
+
+    def taken(self) -> list[tuple[Bid, int, int]]:
+        """Returns every bid that the venue took, with its task and token; 0 for one that no ledger knows."""
+        orders = {
+            (wallet, expires_ms): (task, token)
+            for wallet, expires_ms, task, token in self.site.rows(
+                "SELECT wallet, expires_ms, task_id, token FROM orders"
+            )
+        }
+        return [(bid, *orders.get(bid.mark, (0, 0))) for bid in bids(self.site.history())]
+
+    def evidence(self) -> Evidence:
+        as_of_ms = now_ms()
+        history = self.site.history()
+        tables = {}
+        for table in ("orders", "cycles", "tasks"):
+            names = [
+                name
+                for (name,) in self.site.rows(
+                    "SELECT column_name FROM information_schema.columns WHERE table_name = ? ORDER BY ordinal_position",
+                    [table],
+                )
+            ]
+            found = self.site.rows(f"SELECT * FROM {table} ORDER BY id")
+            tables[table] = [dict(zip(names, row, strict=True)) for row in found]
+        lines = audit_lines(self.site.vault.data_dir)
+        evidence = Evidence(history, tables["orders"], lines, cycles=tables["cycles"], as_of_ms=as_of_ms)
+        evidence.asks = self.asks
+        for task in tables["tasks"]:
+            evidence.configs[task["id"]] = [load_bid_config(task["config"])]
+            evidence.exposure[task["user_id"]] = EXPOSURE
+            logs = [line for each in self.site.traders for line in task_log(each.data_dir, task["id"])]
+            evidence.logs[task["id"]] = sorted(line for line in logs if "worker begins" in line)
+        return evidence
+
+    def disagreements(self) -> list[str]:
+        return checker.disagreements(self.evidence())
