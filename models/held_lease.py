@@ -48,13 +48,14 @@ class HeldLease:
         self._url, self._name, self._seconds = url, name, seconds
         self._released = threading.Event()
         self._alive_at = now_s()
+        self._ends_s = 0.0
         self._timer: DeathTimer | None = None
         self._thread: threading.Thread | None = None
 
     def keep(self, since_s: float) -> HeldLease:
         """Begins to renew it; `since_s` is the moment before it was taken. Returns itself."""
         self._timer = DeathTimer()
-        self._timer.arm(since_s + self._seconds - SPARE_S)
+        self._hold_until(since_s + self._seconds - SPARE_S)
         self._thread = threading.Thread(target=self._renew_always, name="lease", daemon=True)
         self._thread.start()
         return self
@@ -76,6 +77,8 @@ class HeldLease:
         database: Any = opened(self._url)
         rest_s = self._seconds / 4
         while not self._released.wait(rest_s):
+            if now_s() > self._ends_s:  # the kernel should have ended us
+                _end(f"the lease {self._name} has run out")
             if now_s() - self._alive_at > _SILENT_S:
                 log.error("the lease %s is not renewed: this program gives no sign of life", self._name)
                 continue
@@ -84,8 +87,7 @@ class HeldLease:
                 _connect(database, self._seconds)
                 if not leases.renew(database, self._name, self._token, self._seconds):
                     _end(f"the lease {self._name} is another program's")
-                assert self._timer is not None
-                self._timer.arm(since_s + self._seconds - SPARE_S)
+                self._hold_until(since_s + self._seconds - SPARE_S)
                 rest_s = self._seconds / 4
             except (OperationalError, InterfaceError) as error:
                 log.warning("failed to renew the lease %s: %s", self._name, error)
@@ -97,6 +99,11 @@ class HeldLease:
         except (OperationalError, InterfaceError) as error:
             log.warning("the lease %s runs out by itself: %s", self._name, error)
         database.close()
+
+    def _hold_until(self, ends_s: float) -> None:
+        assert self._timer is not None
+        self._timer.arm(ends_s)
+        self._ends_s = ends_s
 
     @property
     def _token(self) -> int:
