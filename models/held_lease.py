@@ -47,6 +47,7 @@ class HeldLease:
         self._released = threading.Event()
         self._alive_at = now_s()
         self._silent_s = SILENT_S
+        self._ends_s = 0.0
         self._timer: DeathTimer | None = None
         self._thread: threading.Thread | None = None
 
@@ -57,7 +58,7 @@ class HeldLease:
         """
         self._silent_s = silent_s
         self._timer = DeathTimer()
-        self._timer.arm(since_s + self._seconds - SPARE_S)
+        self._hold_until(since_s + self._seconds - SPARE_S)
         self._thread = threading.Thread(target=self._renew_always, name="lease", daemon=True)
         self._thread.start()
         return self
@@ -79,6 +80,8 @@ class HeldLease:
         database: Any = opened(self._url)
         rest_s = self._seconds / 4
         while not self._released.wait(rest_s):
+            if now_s() > self._ends_s:  # the kernel should have ended us
+                _end(f"the lease {self._name} has run out")
             if now_s() - self._alive_at > self._silent_s:
                 log.error("the lease %s is not renewed: this program gives no sign of life", self._name)
                 continue
@@ -87,8 +90,7 @@ class HeldLease:
                 _connect(database, self._seconds)
                 if not leases.renew(database, self._name, self._token, self._seconds):
                     _end(f"the lease {self._name} is another program's")
-                assert self._timer is not None
-                self._timer.arm(since_s + self._seconds - SPARE_S)
+                self._hold_until(since_s + self._seconds - SPARE_S)
                 rest_s = self._seconds / 4
             except (OperationalError, InterfaceError) as error:
                 log.warning("failed to renew the lease %s: %s", self._name, error)
@@ -104,6 +106,11 @@ class HeldLease:
     def forget_former(self) -> None:
         """Notes that nothing of the other home that had it before is to be awaited. By the open connection."""
         leases.forget_former(self._name, self._token)
+
+    def _hold_until(self, ends_s: float) -> None:
+        assert self._timer is not None
+        self._timer.arm(ends_s)
+        self._ends_s = ends_s
 
     @property
     def _token(self) -> int:

@@ -172,6 +172,19 @@ def test_the_lease_of_a_program_that_hangs_runs_out(database: str) -> None:
 
 
 @postgresql.only
+@pytest.mark.slow
+def test_a_holder_that_outlives_the_kernels_timer_ends_by_itself(database: str) -> None:
+    """One that has stood still for long has given no sign of life, either: it must not act while it waits for one."""
+    plants = (
+        "from core.death_timer import DeathTimer\nDeathTimer.arm = lambda self, at_s: None\n"
+        "from models import held_lease\nheld_lease._SILENT_S = 1\n"
+    )
+    with in_a_process(database, "there", plants + _HOLDS.replace("lease.alive()", "pass")) as process:
+        assert said(process) == "held\n"
+        assert process.wait(50) == -signal.SIGKILL
+
+
+@postgresql.only
 def test_slots_are_set_while_no_manager_runs(database: str) -> None:
     assert leases.slots() == 1
     leases.set_slots(8)
