@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,17 +60,23 @@ def _nobody_else(settings: Settings, target: str) -> Iterator[None]:
     """Keeps manager and hooks of both databases from running for the block. Raises BidkeeperError when one runs."""
     held: list[int] = []
     taken: list[HeldLease] = []
+    names = {url: leases.names_at(url) for url in (settings.database_url, target)}
+    # A lease that a program of this directory holds is given to us, too, so its lock comes first.
+    managers = [settings.manager_file("lock", slot) for slot in (None, *range(max(map(len, names.values()))))]
     try:
-        for name in ("manager", "hooks"):
-            lock = hold_lock(settings.run_dir / f"{name}.lock")
+        for path in (*managers, settings.run_dir / "hooks.lock"):
+            lock = hold_lock(path)
             if lock is None:
-                raise BidkeeperError(f"the service runs in {settings.data_dir} ({name}): stop it first")
+                raise BidkeeperError(f"the service runs in {settings.data_dir} ({path.stem}): stop it first")
             held.append(lock)
-        for url in (settings.database_url, target):
-            for name in leases.names_at(url):
+        for url in names:
+            for name in names[url]:
                 kind = name if name == leases.HOOKS else f"manager of {name}"
                 holder = leases.holder_in(settings.run_dir)
-                taken.append(claim(url, name, holder, settings.lease_seconds, waits=False, kind=kind))
+                taken.append(
+                    # Copying takes as long as it takes, and gives no sign of life.
+                    claim(url, name, holder, settings.lease_seconds, waits=False, kind=kind, silent_s=math.inf)
+                )
         yield
     finally:
         for lease in taken:

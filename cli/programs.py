@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from core.process import PARENT, end_with_parent
@@ -39,6 +41,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if options.verb in _OF_DATABASE:
         servers.keep_in(settings.data_dir / "timelines.json")
+    elif options.verb == "gateway":  # whose user may be another one
+        servers.keep_in(settings.quota_file.with_name("timelines.json"))
     _PROGRAMS[options.verb](settings, options)
     return 0
 
@@ -70,11 +74,18 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
 
     if settings.gateway_listen:
         tls.server_context(settings.tls_dir)  # a fault shows now, and not when this one is needed
-    holder = leases.holder_in(settings.own_gateway_socket.parent)
-    lease = claim(settings.database_url, leases.GATEWAY, holder, settings.lease_seconds, waits=True, kind="gateway")
-    wait_out(lease, AFTERMATH_S)
-    run(settings, least_token, alive=lease.alive)
-    lease.release()
+
+    @contextmanager
+    def right() -> Iterator[Callable[[], object]]:
+        holder = leases.holder_in(settings.own_gateway_socket.parent)
+        lease = claim(settings.database_url, leases.GATEWAY, holder, settings.lease_seconds, waits=True, kind="gateway")
+        wait_out(lease, AFTERMATH_S)
+        try:
+            yield lease.alive
+        finally:
+            lease.release()
+
+    run(settings, least_token, right=right)
 
 
 def _facts(settings: Settings, options: argparse.Namespace) -> None:

@@ -28,7 +28,7 @@ from gateway.reads.common import CommonReads
 from gateway.reads.snapshots import Snapshots
 from gateway.registry import key_of, market_adapters
 from gateway.venue import Venue
-from gateway.verb_server import Program, now_ms, serve
+from gateway.verb_server import Program, Right, needs_none, now_ms, serve
 from gateway.verbs import Verbs
 from gateway.withdrawals import Withdrawals
 from markets.adapter import Adapter
@@ -113,8 +113,8 @@ def run(
     least_token: Callable[[int], int],
     *,
     ready: Callable[[], object] = lambda: None,
-    alive: Callable[[], object] = lambda: None,
+    right: Right = needs_none,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then ends within a second; see `serve`. Call it in the main thread."""
     make = partial(Gateway, settings, least_token)
-    serve(make, settings.own_gateway_socket, settings.gateway_listen, ready=ready, alive=alive)
+    serve(make, settings.own_gateway_socket, settings.gateway_listen, ready=ready, right=right)

@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from ssl import SSLContext
@@ -46,6 +46,9 @@ log = logging.getLogger(__name__)
 THREADS = 24
 _ALIVE_S = 1.0
 _LAST_ANSWERS_S = 0.7  # how long the end waits for calls on the wire
+
+# The right to serve, for a block; it gives what is to be called each second, as a sign of life.
+Right = Callable[[], contextlib.AbstractContextManager[Callable[[], object]]]
 
 
 class Program:
@@ -112,18 +115,25 @@ class Program:
         return [self.listen(listener, context) for listener in listeners]
 
 
+@contextlib.contextmanager
+def needs_none() -> Iterator[Callable[[], object]]:
+    """Gives the right of a program that may run beside others of its kind."""
+    yield lambda: None
+
+
 def serve(
     make: Callable[[], Program],
     path: Path,
     far: HostPort | None,
     *,
     ready: Callable[[], object],
-    alive: Callable[[], object] = lambda: None,
+    right: Right = needs_none,
 ) -> None:
     """Serves the program that `make` returns at the socket `path` until SIGTERM or SIGINT, then ends within a second.
 
-    `far` is where it answers other hosts, too, if at all. Call it in the main thread. `ready` is called when the socket
-    listens, and `alive` each second then. A call still on the wire after the grace is cut off: its client takes it for
+    `far` is where it answers other hosts, too, if at all. Call it in the main thread. It serves under `right`, which is
+    asked for when no other one runs at `path`, since a program's own place is given to whoever asks from there. `ready`
+    is called when the socket listens. A call still on the wire after the grace is cut off: its client takes it for
     Unknown, as it must.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,7 +142,8 @@ def serve(
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BidkeeperError(f"another {path.stem} of this installation is running") from error
-        program = asyncio.run(_serve(make, path, far, ready, alive))
+        with right() as alive:
+            program = asyncio.run(_serve(make, path, far, ready, alive))
     if program.cut_off:
         logging.shutdown()
         os._exit(0)  # else the interpreter would wait for the threads' answers

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 SPARE_S = 1.0  # from our end to the lease's
 _LOOK_S = 0.5
-_SILENT_S = 60.0  # a program that gives no sign of life for this has its lease run out
+SILENT_S = 60.0  # a program that gives no sign of life for this has its lease run out
 
 
 class NotTheOne(BidkeeperError):
@@ -37,23 +37,26 @@ class NotTheOne(BidkeeperError):
 class HeldLease:
     """A lease until `release`. `taken` says how it was found; without that it is one that needs no keeping.
 
-    `is_anothers`: another home had it before.
+    `is_anothers`: another home had it before, and nobody has called `forget_former` since.
     """
 
-    def __init__(
-        self, url: str = "", name: str = "", seconds: int = 0, taken: Taken | None = None, home: str = ""
-    ) -> None:
+    def __init__(self, url: str = "", name: str = "", seconds: int = 0, taken: Taken | None = None) -> None:
         self.taken = taken
-        self.is_anothers = taken is not None and taken.former_home not in ("", home)
+        self.is_anothers = taken is not None and bool(taken.former_home)
         self._url, self._name, self._seconds = url, name, seconds
         self._released = threading.Event()
         self._alive_at = now_s()
+        self._silent_s = SILENT_S
         self._ends_s = 0.0
         self._timer: DeathTimer | None = None
         self._thread: threading.Thread | None = None
 
-    def keep(self, since_s: float) -> HeldLease:
-        """Begins to renew it; `since_s` is the moment before it was taken. Returns itself."""
+    def keep(self, since_s: float, silent_s: float = SILENT_S) -> HeldLease:
+        """Begins to renew it; `since_s` is the moment before it was taken. Returns itself.
+
+        After `silent_s` without a sign of life it is not renewed any more.
+        """
+        self._silent_s = silent_s
         self._timer = DeathTimer()
         self._hold_until(since_s + self._seconds - SPARE_S)
         self._thread = threading.Thread(target=self._renew_always, name="lease", daemon=True)
@@ -79,7 +82,7 @@ class HeldLease:
         while not self._released.wait(rest_s):
             if now_s() > self._ends_s:  # the kernel should have ended us
                 _end(f"the lease {self._name} has run out")
-            if now_s() - self._alive_at > _SILENT_S:
+            if now_s() - self._alive_at > self._silent_s:
                 log.error("the lease %s is not renewed: this program gives no sign of life", self._name)
                 continue
             since_s = now_s()
@@ -100,6 +103,10 @@ class HeldLease:
             log.warning("the lease %s runs out by itself: %s", self._name, error)
         database.close()
 
+    def forget_former(self) -> None:
+        """Notes that nothing of the other home that had it before is to be awaited. By the open connection."""
+        leases.forget_former(self._name, self._token)
+
     def _hold_until(self, ends_s: float) -> None:
         assert self._timer is not None
         self._timer.arm(ends_s)
@@ -110,7 +117,9 @@ class HeldLease:
         return 0 if self.taken is None else self.taken.token
 
 
-def claim(url: str, name: str, holder: Holder, seconds: int, *, waits: bool, kind: str) -> HeldLease:
+def claim(
+    url: str, name: str, holder: Holder, seconds: int, *, waits: bool, kind: str, silent_s: float = SILENT_S
+) -> HeldLease:
     """Takes the lease `name` on the database at `url`, and keeps it; one that needs no keeping where that is SQLite.
 
     With `waits` it waits for as long as another home has it; else only to see whether that one lives, and raises
@@ -136,7 +145,7 @@ def claim(url: str, name: str, holder: Holder, seconds: int, *, waits: bool, kin
             continue
         if taken is not None:
             database.close()
-            return HeldLease(url, name, seconds, taken, holder.home).keep(since_s)
+            return HeldLease(url, name, seconds, taken).keep(since_s, silent_s)
         if found is not None:
             if seen_left_ms is None and waits:
                 log.info("%s: on %s; this one stands by", name, found.machine)

@@ -22,6 +22,7 @@ from models.postgresql import Postgresql
 from models.sqlite import Sqlite
 
 GATEWAY, HOOKS = "gateway", "hooks"
+_SLOTS_CHANGED = "before the slots were changed"  # a home
 _NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
 
@@ -30,7 +31,11 @@ class CannotChangeSlots(BidkeeperError):
 
 
 class Lease(Row):
-    """A lease, held until `until_ms` by the database's clock. `address` is where its holder answers other machines."""
+    """A lease, held until `until_ms` by the database's clock. `address` is where its holder answers other machines.
+
+    `former_...` is the last other home that had it, until nothing of it is to be awaited any more: a holder that is
+    started anew before that must know of it, too.
+    """
 
     name = CharField(max_length=30, primary_key=True)
     home = CharField(max_length=100, default="")
@@ -38,6 +43,8 @@ class Lease(Row):
     address = CharField(max_length=260, default="")
     token = BigIntegerField(default=0)
     until_ms = BigIntegerField(default=0)
+    former_home = CharField(max_length=100, default="")
+    former_until_ms = BigIntegerField(default=0)
 
     class Meta:
         table_name = "leases"
@@ -53,7 +60,7 @@ class Holder:
 
 
 class Taken(NamedTuple):
-    """A lease as it was taken: its token, its former home ("" = none), and how long ago that one's ended (ms)."""
+    """A lease as it was taken: its token, the last other home ("" = none), and how long ago that one's ended (ms)."""
 
     token: int
     former_home: str
@@ -125,16 +132,21 @@ def set_slots(number: int) -> None:
     with transaction(durable=True):
         if slots() == number and Lease.select().exists():
             return
-        running = Lease.select().where(Lease.name.startswith("slot "), SQL(f"until_ms >= {_NOW}"))
-        if found := running.order_by(Lease.name).first():
+        ours = Lease.name.startswith("slot ")
+        former = list(Lease.select().where(ours).order_by(Lease.name).for_update())  # nobody takes one meanwhile
+        if found := Lease.select().where(ours, SQL(f"until_ms >= {_NOW}")).order_by(Lease.name).first():
             raise CannotChangeSlots(f"a manager runs on {found.machine} ({found.name}): stop all of them first")
-        Lease.delete().where(Lease.name.startswith("slot ")).execute()
-        Lease.insert_many([{"name": slot_name(each)} for each in range(number)]).execute()
+        Lease.delete().where(ours).execute()
+        # A manager that is frozen somewhere must not find its token again, and its workers' rights are to be ended.
+        token = max((each.token for each in former), default=0)
+        was_held = any(each.home or each.former_home for each in former)
+        kept = {"token": token, "former_home": _SLOTS_CHANGED if was_held else ""}
+        Lease.insert_many([{"name": slot_name(each)} | kept for each in range(number)]).execute()
 
 
 def held(name: str, within: Any = None) -> Held | None:
     """Returns the lease as it is now; None when nobody ever had it. `within`: by this connection, not the open one."""
-    query = f"SELECT home, machine, address, token, until_ms - {_NOW} FROM leases WHERE name = %s AND token > 0"
+    query = f"SELECT home, machine, address, token, until_ms - {_NOW} FROM leases WHERE name = %s AND home != ''"
     row = (within or database.obj).execute_sql(query, [name]).fetchone()
     return None if row is None else Held(*row)
 
@@ -146,30 +158,51 @@ def kept_elsewhere(name: str, run_dir: Path) -> Held | None:
 
 
 def take(within: Postgresql, name: str, holder: Holder, seconds: int) -> Taken | None:
-    """Takes the lease for so long, if it has run out, or is this home's; None when another home has it."""
+    """Takes the lease for so long, if it has run out, or is this home's; None when another home has it.
+
+    Raises BidkeeperError when there is no such slot any more.
+    """
     with within.atomic():
         within.execute_sql(
-            "INSERT INTO leases (name, home, machine, address, token, until_ms) VALUES (%s, '', '', '', 0, 0)"
+            "INSERT INTO leases (name, home, machine, address, token, until_ms, former_home, former_until_ms)"
+            " SELECT %s, '', '', '', 0, 0, '', 0"
+            " WHERE NOT (%s LIKE 'slot %%' AND EXISTS (SELECT 1 FROM leases WHERE name LIKE 'slot %%'))"
             " ON CONFLICT (name) DO NOTHING",
-            [name],
+            [name, name],
         )
-        former = within.execute_sql(
-            f"SELECT home, until_ms, {_NOW} - until_ms FROM leases WHERE name = %s FOR UPDATE", [name]
-        ).fetchone()
+        if within.execute_sql("SELECT 1 FROM leases WHERE name = %s FOR UPDATE", [name]).fetchone() is None:
+            raise BidkeeperError(f"there is no {name}: the number of slots was changed")
+        # On the right there is the row as it was: what this home had itself says nothing new.
+        is_new = "home NOT IN ('', %s)"
         row = within.execute_sql(
-            f"UPDATE leases SET home = %s, machine = %s, address = %s, token = token + 1,"
-            f" until_ms = {_NOW} + %s WHERE name = %s AND (until_ms < {_NOW} OR home = %s) RETURNING token",
-            [holder.home, holder.machine, holder.address, 1000 * seconds, name, holder.home],
+            f"UPDATE leases SET former_home = CASE WHEN {is_new} THEN home ELSE former_home END,"
+            f" former_until_ms = CASE WHEN {is_new} THEN until_ms ELSE former_until_ms END,"
+            f" home = %s, machine = %s, address = %s, token = token + 1, until_ms = {_NOW} + %s"
+            f" WHERE name = %s AND (until_ms < {_NOW} OR home = %s)"
+            f" RETURNING token, former_home, {_NOW} - former_until_ms",
+            [
+                holder.home,
+                holder.home,
+                *(holder.home, holder.machine, holder.address, 1000 * seconds),
+                name,
+                holder.home,
+            ],
         ).fetchone()
-    return None if row is None else Taken(int(row[0]), former[0], int(former[2]))
+    return None if row is None else Taken(int(row[0]), str(row[1]), int(row[2]))
+
+
+def forget_former(name: str, token: int) -> None:
+    """Notes, by the open connection, that nothing of the former home is to be awaited; if the lease is still this."""
+    Lease.update(former_home="").where(Lease.name == name, Lease.token == token).execute()
 
 
 def renew(within: Postgresql, name: str, token: int, seconds: int) -> bool:
     """Holds the lease for so long from now on; returns False when it is lost."""
-    changed = within.execute_sql(
-        f"UPDATE leases SET until_ms = {_NOW} + %s WHERE name = %s AND token = %s AND until_ms >= {_NOW}",
-        [1000 * seconds, name, token],
-    )
+    with within.atomic():  # whose commit tells when a standby lacks it
+        changed = within.execute_sql(
+            f"UPDATE leases SET until_ms = {_NOW} + %s WHERE name = %s AND token = %s AND until_ms >= {_NOW}",
+            [1000 * seconds, name, token],
+        )
     return bool(changed.rowcount == 1)
 
 

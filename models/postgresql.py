@@ -344,10 +344,12 @@ class Postgresql(PostgresqlDatabase):
         if not self._is_resting:
             log.warning("the connection to the database was lost; connects anew")
         begun = self.pop_transaction() if self.in_transaction() else None  # nothing of it has been sent
-        super().close()
-        self.connect()
-        if begun is not None:
-            self.push_transaction(begun)
+        try:
+            super().close()
+            self.connect()
+        finally:
+            if begun is not None:
+                self.push_transaction(begun)
 
 
 def _escaped(value: str) -> str:

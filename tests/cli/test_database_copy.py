@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from cli.main import main
 from core.process import hold_lock
-from models import base, budgets, copying, schema
+from models import base, budgets, copying, leases, schema
 from models.held_lease import claim
 from models.leases import HOOKS, Holder
 from models.ledger.order_table import Order
@@ -124,3 +125,11 @@ def test_nothing_is_copied_while_the_service_runs(
         assert run(monkeypatch, tmp_path / "other", filled, target) == 1
         assert "another hooks runs" in capsys.readouterr().err
         lease.release()
+        base.connect(target)
+        leases.set_slots(2)
+        base.close()
+        of_slot = hold_lock(tmp_path / "other" / "run" / "manager-1.lock")  # whose lease would be given to us, too
+        assert of_slot is not None
+        assert run(monkeypatch, tmp_path / "other", filled, target) == 1
+        assert "(manager-1): stop it first" in capsys.readouterr().err
+        os.close(of_slot)

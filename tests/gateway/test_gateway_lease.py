@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from markets.http import AFTERMATH_S
-from models import leases
+from models import base, leases
 from tests import postgresql
 from tests.databases import another
 
@@ -91,3 +91,56 @@ def test_a_gateway_that_is_started_again_at_home_answers_at_once(database: str, 
         assert other.rows("SELECT until_ms > (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM leases") == [
             (True,)
         ]
+
+
+def test_a_gateway_that_is_killed_while_it_waits_for_the_former_one_waits_again(database: str, tmp_path: Path) -> None:
+    former = leases.take(base.database.obj, leases.GATEWAY, leases.Holder("elsewhere", "another"), LEASE_S)
+    assert former is not None
+    leases.give_back(base.database.obj, leases.GATEWAY, former.token)
+    (tmp_path / "run").mkdir(exist_ok=True)
+    with gateway(database, tmp_path) as process:
+        eventually(lambda: held_by(tmp_path) == 2)
+        process.kill()
+    with another(database) as other:  # as if the former one's had ended just now
+        other.execute("UPDATE leases SET former_until_ms = (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+    began = time.monotonic()
+    with gateway(database, tmp_path):
+        eventually(lambda: answers(tmp_path))
+        assert held_by(tmp_path) == 3
+        assert time.monotonic() - began >= AFTERMATH_S - 0.5  # its end is a whole millisecond, of another clock
+
+
+def test_a_second_gateway_at_home_takes_nothing_from_the_first(database: str, tmp_path: Path) -> None:
+    with gateway(database, tmp_path) as first:
+        eventually(lambda: answers(tmp_path))
+        with gateway(database, tmp_path) as second:
+            assert second.wait(PATIENCE_S) == 1
+        assert held_by(tmp_path) == 1
+        time.sleep(LEASE_S)
+        assert first.poll() is None and answers(tmp_path)
+
+
+def test_a_gateway_needs_no_more_of_the_database_than_the_documents_say(database: str, tmp_path: Path) -> None:
+    role = f"gateway_{os.getpid()}"
+    rights = (
+        "SELECT (id, token) ON tasks",
+        *(f"SELECT, INSERT, UPDATE ON {table}" for table in ("leases", "month_counts")),
+    )
+    with another(database) as other:
+        other.execute(f"CREATE ROLE {role} LOGIN")
+        for right in rights:
+            other.execute(f"GRANT {right} TO {role}")
+    try:
+        with gateway(database.replace("user=bidkeeper", f"user={role}"), tmp_path):
+            eventually(lambda: answers(tmp_path))
+            assert held_by(tmp_path) == 1
+    finally:
+        with another(database) as other:
+            other.execute(f"DROP OWNED BY {role}")
+            other.execute(f"DROP ROLE {role}")
+
+
+def held_by(home: Path) -> int:
+    """Returns the token under which the gateway in this directory has the lease, 0 when it has not."""
+    held = leases.held(leases.GATEWAY)
+    return held.token if held is not None and held.home == leases.home_of(home / "run") else 0

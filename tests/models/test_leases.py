@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from core.errors import BidkeeperError
 from core.settings import Settings
 from models import base, held_lease, leases
 from models.held_lease import HeldLease, NotTheOne
@@ -70,7 +71,7 @@ def test_a_lease_is_anothers_once_it_has_run_out_and_its_own_homes_at_once(datab
     assert first is not None and (first.token, first.former_home) == (1, "")
     assert leases.take(ours, "slot 0", THERE, SECONDS) is None
     again = leases.take(ours, "slot 0", HERE, SECONDS)
-    assert again is not None and (again.token, again.former_home) == (2, "here")
+    assert again is not None and (again.token, again.former_home) == (2, ""), "its own is no other's"
     assert not leases.renew(ours, "slot 0", first.token, SECONDS)
     assert leases.renew(ours, "slot 0", again.token, SECONDS)
     run_out(database)
@@ -84,6 +85,36 @@ def test_a_lease_is_anothers_once_it_has_run_out_and_its_own_homes_at_once(datab
     assert leases.take(ours, "slot 0", HERE, SECONDS) is None, "only its holder can give a lease back"
     leases.give_back(ours, "slot 0", taken.token)
     assert leases.take(ours, "slot 0", HERE, SECONDS) is not None
+
+
+@postgresql.only
+def test_who_had_it_before_is_known_until_it_is_said_to_be_forgotten(database: str) -> None:
+    ours = base.database.obj
+    assert leases.take(ours, "slot 0", THERE, SECONDS)
+    run_out(database)
+    for token in (2, 3):  # the second time as if the answer was lost, or the program was killed at once
+        taken = leases.take(ours, "slot 0", HERE, SECONDS)
+        assert taken is not None and (taken.token, taken.former_home) == (token, "there")
+        assert 980_000 < taken.over_for_ms < 1_100_000
+        leases.forget_former("slot 0", token - 1)  # by who has it no more
+    leases.forget_former("slot 0", 3)
+    again = leases.take(ours, "slot 0", HERE, SECONDS)
+    assert again is not None and (again.token, again.former_home) == (4, "")
+
+
+@postgresql.only
+def test_a_manager_that_stood_by_while_the_slots_were_changed_does_not_get_a_former_slot(database: str) -> None:
+    ours = base.database.obj
+    leases.set_slots(4)
+    assert leases.take(ours, "slot 0", THERE, SECONDS)
+    run_out(database)
+    leases.set_slots(2)
+    with pytest.raises(BidkeeperError, match="there is no slot 3: the number of slots was changed"):
+        leases.take(ours, "slot 3", HERE, SECONDS)
+    assert leases.slots() == 2
+    taken = leases.take(ours, "slot 1", HERE, SECONDS)
+    assert taken is not None and taken.token == 2, "no token is given twice"
+    assert taken.former_home == "before the slots were changed", "whose workers' rights are to be ended"
 
 
 @postgresql.only
@@ -134,7 +165,7 @@ def test_a_holder_whose_lease_is_anothers_ends_at_once(database: str) -> None:
 @postgresql.only
 @pytest.mark.slow
 def test_the_lease_of_a_program_that_hangs_runs_out(database: str) -> None:
-    hanging = "import models.held_lease as kept\nkept._SILENT_S = 1\n" + _HOLDS.replace("lease.alive()", "pass")
+    hanging = _HOLDS.replace("lease.alive()", "pass").replace("waits=True", "waits=True, silent_s=1")
     with in_a_process(database, "here", hanging) as process:
         assert said(process) == "held\n"
         assert process.wait(60) == -signal.SIGKILL

@@ -96,6 +96,9 @@ def run(settings: Settings, *, spawner: Spawner | None = None, timing: Timing | 
         try:
             lease = hold(settings, slot)
             base.connect_in_time(settings.database_url)
+            if slot_wanted(settings) != slot:
+                lease.release()
+                raise BidkeeperError("the number of slots was changed while this manager stood by")
             chosen = spawner or _spawner(settings)
             asyncio.run(Manager(settings, chosen, timing or Timing(), slot).run(lease))
             lease.release()

@@ -49,10 +49,10 @@ async def end_former_rights(lease: HeldLease, slot: Slot, rights: Rights, asked_
     if not lease.is_anothers:
         return
     task_ids = [glance.id for glance in tasks.glances(still_open.tasks_to_end(), slot)]
-    if not task_ids:
-        return
     tokens = tasks.raise_tokens(task_ids)
-    while not asked_to_stop.is_set():
+    while tokens:
+        if asked_to_stop.is_set():
+            return
         lease.alive()
         try:
             higher = await rights.end_all(tokens)
@@ -63,6 +63,5 @@ async def end_former_rights(lease: HeldLease, slot: Slot, rights: Rights, asked_
             # Seen of tasks whose database has gone back: their former workers' tokens are above the new ones.
             raised = {task_id: tasks.overtake(task_id, tokens[task_id], seen) for task_id, seen in higher.items()}
             tokens = {task_id: token for task_id, token in raised.items() if token is not None}
-            if not tokens:
-                log.info("%s: taken over, with %d tasks to look after", slot, len(task_ids))
-                return
+    lease.forget_former()  # not before: whoever is started here in its place has to do this, too
+    log.info("%s: taken over, with %d tasks to look after", slot, len(task_ids))
