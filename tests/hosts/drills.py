@@ -59,7 +59,10 @@ def pause(traders: Traders) -> Trial:
 
 
 def wake_up(traders: Traders) -> Trial:
-    """Stops a machine without the kernel's timer, in the middle of its workers' bids; they wake up too late."""
+    """Stops a machine without the kernel's timer, in the middle of its workers' bids; they wake up too late.
+
+    Their tasks need not act elsewhere: a bid of which nobody knows holds its rung until it would have expired.
+    """
     machine = busiest(traders.site)
     rebuild(machine, traders, **{WITHOUT_TIMER: "1"})
     machine = busiest(traders.site)
@@ -68,11 +71,10 @@ def wake_up(traders: Traders) -> Trial:
         machine.hold(len(watch.moved))
         resumed = machine.resumed()
         acting, everything = watch.acting, machine.pids()
-        watch.began = time.monotonic()
+        watch.begin()
         machine.send(signal.SIGSTOP, everything)
         try:
             watch.until_back()
-            watch.until_acted()
             time.sleep(max(0.0, watch.began + PAUSE_S - time.monotonic()))
             assert len(living(acting)) == len(acting), "the drill is void: they have not outlived their lease"
         finally:
@@ -93,7 +95,7 @@ def ask_to_end(traders: Traders) -> Trial:
     """Ends a machine's managers as its operator would."""
     machine = busiest(traders.site)
     with struck("clean end", traders, machine) as watch:
-        managers = [process for name, process in machine.processes.items() if name.startswith("manager")]
+        managers = [machine.processes[f"manager-{slot}"] for slot in traders.site.slots_of(machine)]
         for process in managers:
             process.send_signal(signal.SIGTERM)
         watch.until_back()

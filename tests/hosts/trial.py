@@ -47,11 +47,15 @@ class Watch:
         self.moved = sorted(moved)
         self.trial = Trial(drill, self._count())
         self._refused_before = self._refused()
-        self.began = time.monotonic()
-        self.began_ms = now_ms()
+        self.begin()
         self._back_ms: dict[int, int] = {}
         self.acting: list[int] = []  # the managers that have the leases of these tasks, and all that is theirs
         self.meanwhile: Callable[[], object] = lambda: None  # what is done again and again until all have acted
+
+    def begin(self) -> None:
+        """Counts the time from now on."""
+        self.began = time.monotonic()
+        self.began_ms = now_ms()
 
     def until_back(self) -> None:
         """Waits until each task has a worker again, of another machine."""
