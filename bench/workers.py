@@ -181,7 +181,7 @@ def _gateway() -> Application:
             asked = json.loads(self.request.body)
             verb, args = asked["verb"], asked["args"]
             if verb == "fence":
-                self.finish({"ok": None})
+                self.finish({"ok": asked["token"]})
                 return
             wallet = codec.order(args["order"]).payment if verb == "place" else args.get("wallet", "")
             market = markets.setdefault(wallet, MadeUpMarket(lambda: time.time_ns() // 1_000_000))
