@@ -114,7 +114,7 @@ class SignerClient:
         self._ask(_nothing, "withdraw", task=task, token=token)
 
     def withdraw_all(self, tokens: Mapping[int, int]) -> dict[int, int]:
-        """Ends the rights of many tasks, each with its token, or of none when one is refused.
+        """Ends the rights of many tasks, each with its token.
 
         Returns the highest tokens seen of those tasks that had a higher one than theirs: their rights may stand.
         """

@@ -56,16 +56,20 @@ class Grants:
         return {}
 
     def withdraw_all(self, request: Answer) -> Answer:
-        """Withdraws the grants of many tasks, or of none when one is refused.
+        """Withdraws the grants of many tasks.
 
-        Answers which tasks had a higher token, and which one: their grants may stand.
+        Answers which tasks had a higher token, and which one: their grants may stand. A token far above all others ends
+        the task's grant, too, but is not remembered: one task whose row is wrong must not hold up all others.
         """
         (tokens,) = protocol.take(request, "tokens")
         pairs = protocol.tasks_and_tokens(tokens)
         with self._ledger.transaction():
             seen = [(task, self._ledger.highest_token(task)) for task, _ in pairs]
             for task, token in pairs:
-                self._see_token(task, token)
+                try:
+                    self._see_token(task, token)
+                except policy.PolicyRefused as refusal:
+                    log.error("task %d: its token is not remembered: %s", task, refusal)
                 self._ledger.withdraw(task, token)
         log.info("%d tasks: grants withdrawn", len(pairs))
         return {"higher": [had for had, (_, token) in zip(seen, pairs, strict=True) if had[1] > token]}
