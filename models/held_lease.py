@@ -103,6 +103,10 @@ class HeldLease:
             log.warning("the lease %s runs out by itself: %s", self._name, error)
         database.close()
 
+    def act_by(self) -> None:
+        """Has this process raise tasks' tokens only while the lease is its own."""
+        leases.act_by(None if self.taken is None else (self._name, self._token))
+
     def forget_former(self) -> None:
         """Notes that nothing of the other home that had it before is to be awaited. By the open connection."""
         leases.forget_former(self._name, self._token)

@@ -77,6 +77,32 @@ class Held(NamedTuple):
     left_ms: int
 
 
+class LeaseLost(BidkeeperError):
+    """A refusal: another program has the lease by which this one acts."""
+
+
+_acting_by: tuple[str, int] | None = None  # name and token of the lease by which this process gives rights, if any
+
+
+def act_by(lease: tuple[str, int] | None) -> None:
+    """Has this process give rights only while it has this lease (name and token); None: it needs none."""
+    global _acting_by
+    _acting_by = lease
+
+
+def keep_while_acting() -> None:
+    """Keeps the lease by which this process acts its own to the end of the open transaction. Raises LeaseLost.
+
+    A machine that was frozen with its clocks does not know that its lease is over: it must not take back by a higher
+    token what another one does by now.
+    """
+    if _acting_by is not None:
+        name, token = _acting_by
+        query = "SELECT 1 FROM leases WHERE name = %s AND token = %s FOR SHARE"
+        if database.execute_sql(query, [name, token]).fetchone() is None:
+            raise LeaseLost(f"the lease {name} is another program's")
+
+
 def slot_name(number: int) -> str:
     return f"slot {number}"
 

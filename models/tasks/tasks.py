@@ -10,6 +10,7 @@ from peewee import IntegrityError, fn
 from models.base import transaction
 from models.events import outbox
 from models.events.table import TASK, WORKER_DEAD
+from models.leases import keep_while_acting
 from models.prepared import instance
 from models.slot import Slot
 from models.tasks import statements, troubles
@@ -206,6 +207,7 @@ def raise_token(task_id: int, above: int = 0) -> int:
     act.
     """
     with transaction(durable=True):
+        keep_while_acting()
         statements.RAISE_TOKEN.run(id=task_id, least=above + 1)
         return int(statements.TOKEN.rows(id=task_id)[0][0])
 
@@ -216,6 +218,7 @@ def overtake(task_id: int, token: int, highest: int) -> int | None:
     Returns None, with nothing written, when the task has another token by now.
     """
     with transaction(durable=True):
+        keep_while_acting()
         return highest + 1 if statements.OVERTAKE.run(id=task_id, token=token, new=highest + 1).rowcount else None
 
 
@@ -309,6 +312,7 @@ def ids_beside(slot: Slot) -> list[int]:
 def raise_tokens(task_ids: Collection[int]) -> dict[int, int]:
     """Raises the tokens of these tasks, in one commit, and returns them by task."""
     with transaction(durable=True):
+        keep_while_acting()
         Task.update(token=Task.token + 1).where(Task.id.in_(task_ids)).execute()
         rows: Any = Task.select(Task.id, Task.token).where(Task.id.in_(task_ids)).tuples()
         return dict(rows)

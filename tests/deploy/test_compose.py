@@ -39,10 +39,11 @@ def test_it_knows_only_settings_that_there_are() -> None:
 
 
 def test_its_settings_are_those_of_the_service() -> None:
-    """The exceptions are paths and the users allowed to ask: in the container all programs are one user."""
+    """The exceptions are paths, users who may ask, and which programs run: in the container all do, as one user."""
     service = variables((DEPLOY / "environment").read_text())
     apart = {name for name in service if name.endswith(("_DIR", "_CLIENTS"))}
-    apart |= {"BIDKEEPER_WITH_SIMULATOR", "BIDKEEPER_SERVER_PROCESSES", "BIDKEEPER_CONFIG"}
+    apart |= {name for name in service if name.startswith("BIDKEEPER_WITH_")}
+    apart |= {"BIDKEEPER_SLOTS", "BIDKEEPER_SERVER_PROCESSES", "BIDKEEPER_CONFIG"}
     assert variables((COMPOSE / "environment.example").read_text()) == service - apart
 
 

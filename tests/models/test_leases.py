@@ -17,7 +17,7 @@ from core.errors import BidkeeperError
 from core.settings import Settings
 from models import base, held_lease, leases
 from models.held_lease import HeldLease, NotTheOne
-from models.leases import CannotChangeSlots, Holder
+from models.leases import CannotChangeSlots, Holder, LeaseLost
 from models.manager_places import PeerUnavailable, place_for, places
 from models.slot import EVERYBODY, Slot, slot_of
 from models.tasks import tasks
@@ -180,6 +180,31 @@ def test_a_holder_that_outlives_the_kernels_timer_ends_by_itself(database: str) 
     with in_a_process(database, "there", plants + hanging) as process:
         assert said(process) == "held\n"
         assert process.wait(50) == -signal.SIGKILL
+
+
+@postgresql.only
+def test_who_has_lost_the_lease_raises_no_token(database: str) -> None:
+    """A frozen machine whose clocks stood still with it does not know that its time is over."""
+    task, ours = running_task(), base.database.obj
+    first = leases.take(ours, "slot 0", HERE, SECONDS)
+    assert first is not None
+    leases.act_by(("slot 0", first.token))
+    try:
+        token = tasks.raise_token(task.id)
+        run_out(database)
+        assert tasks.raise_token(task.id) == token + 1, "nobody else has it yet"
+        assert leases.take(ours, "slot 0", THERE, SECONDS) is not None
+        for take_back in (
+            lambda: tasks.raise_token(task.id),
+            lambda: tasks.raise_tokens([task.id]),
+            lambda: tasks.overtake(task.id, token + 1, 100),
+        ):
+            with pytest.raises(LeaseLost, match="slot 0 is another program's"):
+                take_back()
+        assert tasks.least_token(task.id) == token + 1
+    finally:
+        leases.act_by(None)
+    assert tasks.raise_token(task.id) == token + 2
 
 
 @postgresql.only

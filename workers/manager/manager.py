@@ -99,6 +99,7 @@ def run(settings: Settings, *, spawner: Spawner | None = None, timing: Timing | 
             if slot_wanted(settings) != slot:
                 lease.release()
                 raise BidkeeperError("the number of slots was changed while this manager stood by")
+            lease.act_by()
             chosen = spawner or _spawner(settings)
             asyncio.run(Manager(settings, chosen, timing or Timing(), slot).run(lease))
             lease.release()

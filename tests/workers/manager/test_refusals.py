@@ -67,10 +67,12 @@ async def test_a_start_of_its_own_accord_is_tried_until_the_signer_is_unlocked(i
         installation.signer.refusal = "locked"
         task = installation.task()
         installation.want(task)
-        await eventually(lambda: installation.row(task).last_error)
-        row = installation.row(task)
-        assert (row.observed, row.is_running) == ("backoff", True)
-        assert "locked" in str(row.last_error)
+
+        def waits() -> bool:
+            row = installation.row(task)  # soon it is tried again
+            return row.observed == "backoff" and row.is_running and "locked" in str(row.last_error)
+
+        await eventually(waits)
         installation.signer.refusal = None
         await eventually(lambda: installation.row(task).observed == "running")
         assert installation.row(task).last_error is None
