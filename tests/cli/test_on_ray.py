@@ -16,6 +16,7 @@ from cli.main import main
 from cli.on_ray.on_ray import slot_to_move
 from tests.e2e.installation import until
 from tests.ports import free_ports
+from tests.workers.installation import descriptors
 
 ROOT = Path(__file__).resolve().parents[2]
 # A program of ours stands for the manager.
@@ -85,7 +86,7 @@ def manager_of(actor: subprocess.Popen[str]) -> int:
 
 def listens(pid: int) -> bool:
     """Tells whether the process has a socket, which is after all that is asked of the kernel."""
-    return any(str(file.readlink()).startswith("socket:") for file in Path(f"/proc/{pid}/fd").iterdir())
+    return any(place.startswith("socket:") for place in descriptors(pid).values())
 
 
 def is_gone(pid: int) -> bool:
