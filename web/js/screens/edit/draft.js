@@ -24,12 +24,18 @@ export function useDraft(key, base, start, of) {
   const [isRestored, setRestored] = useState(kept !== null && changed(kept, start).length > 0);
   const changes = changed(values, base);
   const isDirty = changes.length > 0;
-  const set = (change) => setValues((old) => ({ ...old, ...change }));
   const drop = () => sessionStorage.removeItem(key);
+  /** Keeps values in the tab, and returns them. */
+  const keep = (next) => {
+    if (changed(next, base).length > 0) sessionStorage.setItem(key, JSON.stringify({ of, values: next }));
+    else drop();
+    return next;
+  };
+  // At once, not when they are drawn: a session that ends in that moment takes the form away before.
+  const set = (change) => setValues((old) => keep({ ...old, ...change }));
   const held = useRef(null);
   useEffect(() => {
-    if (isDirty) sessionStorage.setItem(key, JSON.stringify({ of, values }));
-    else drop();
+    keep(values);
   }, [values]);
   useEffect(() => {
     if (!isDirty) return undefined;
