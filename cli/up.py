@@ -21,7 +21,7 @@ from cli.migrate import migrate
 from core.errors import BidkeeperError
 from core.process import hold_lock
 from core.settings import Settings
-from models import base, leases
+from models import leases
 
 CONFIGURATION = Path(__file__).resolve().parents[1] / "supervisord.conf"
 # The programs need at most 5 + 13 s, and seldom more than 3; service managers expect an end within 15.
@@ -92,7 +92,7 @@ class Installation:
         if settings.market == "simulator":
             _require_free("127.0.0.1", settings.simulator_port, "BIDKEEPER_SIMULATOR_PORT")
         migrate(settings)
-        self._slots = _slots(settings)
+        self._slots = leases.slots_at(settings.database_url)
 
     def _start(self) -> subprocess.Popen[bytes]:
         settings = self.settings
@@ -183,14 +183,6 @@ def _require_free(host: str, port: int, variable: str) -> None:
             probe.bind((host, port))
         except OSError as error:
             raise BidkeeperError(f"{variable}: {host}:{port} cannot be used: {error.strerror}") from error
-
-
-def _slots(settings: Settings) -> int:
-    base.connect(settings.database_url)
-    try:
-        return leases.slots()
-    finally:
-        base.close()
 
 
 def _end_with_parent() -> None:

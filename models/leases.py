@@ -133,6 +133,15 @@ def slots() -> int:
     return Lease.select().where(Lease.name.startswith("slot ")).count() or 1
 
 
+def slots_at(url: str) -> int:
+    """Returns into how many slots the users are divided, by a connection to `url` for this question alone."""
+    base.connect(url)
+    try:
+        return slots()
+    finally:
+        base.close()
+
+
 def names_at(url: str) -> list[str]:
     """Returns the names of all leases of managers and hooks on the database at `url`; none before its first migration.
 

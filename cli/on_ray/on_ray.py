@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from cli.on_ray.cluster import RESOURCE, Cluster, joined
 from core.errors import BidkeeperError
 from core.settings import Settings
-from models import base, leases
+from models import leases
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Does it on the cluster that this machine is in. Returns 1 when a manager does not answer afterwards."""
-    slots = _slots(settings)
+    slots = leases.slots_at(settings.database_url)
     with joined() as cluster:
         if options.action == "stop":
             cluster.stop(range(slots))
@@ -81,11 +81,3 @@ def _show(cluster: Cluster, slots: int) -> int:
     for machine in cluster.machines():
         print(f"{machine.name}: {counts[machine.node]} managers, room for {machine.room}")
     return 0 if len(places) == slots else 1
-
-
-def _slots(settings: Settings) -> int:
-    base.connect(settings.database_url)
-    try:
-        return leases.slots()
-    finally:
-        base.close()
