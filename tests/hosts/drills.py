@@ -11,7 +11,6 @@ from tests.e2e.installation import until
 from tests.hosts.far_database import FarServer
 from tests.hosts.far_site import FarSite
 from tests.hosts.machine import Machine, living
-from tests.hosts.program import WITHOUT_TIMER
 from tests.hosts.site import LEASE_S, Site
 from tests.hosts.traders import Traders
 from tests.hosts.trial import Trial, WatchOfAll, struck
@@ -31,7 +30,7 @@ def kill(traders: Traders) -> Trial:
     traders.move_floors()
     time.sleep(0.5)
     with struck("kill", traders, machine) as watch:
-        machine.send(signal.SIGKILL, machine.pids())
+        machine.kill()
         watch.until_back()
         watch.until_acted()
     machine.revive()
@@ -64,8 +63,8 @@ def wake_up(traders: Traders) -> Trial:
     Their tasks need not act elsewhere: a bid of which nobody knows holds its rung until it would have expired.
     """
     machine = busiest(traders.site)
-    rebuild(machine, traders, **{WITHOUT_TIMER: "1"})
-    machine = busiest(traders.site)
+    traders.site.engine.rebuild(traders.site, machine)
+    settled(traders)
     with struck("wake up, no timer", traders, machine) as watch:
         traders.move_floors()
         machine.hold(len(watch.moved))
@@ -107,7 +106,7 @@ def ask_to_end(traders: Traders) -> Trial:
 
 def kill_gateway(traders: Traders) -> Trial:
     """Kills everything on the gateway's machine; another one takes its lease."""
-    return _without_gateway(traders, "kill of the gateway's", lambda each: each.send(signal.SIGKILL, each.pids()))
+    return _without_gateway(traders, "kill of the gateway's", lambda each: each.kill())
 
 
 def cut_gateway(traders: Traders) -> Trial:
@@ -187,30 +186,21 @@ def _without_primary(traders: Traders, drill: str, strike: Callable[[FarServer],
     return watch.judged()
 
 
-def rebuild(machine: Machine, traders: Traders, **planted: str) -> None:
-    """Has the machine's managers begin anew with `planted`, and its tasks run there again."""
-    for name in [name for name in machine.processes if name.startswith("manager")]:
-        machine.end(name)
-    others = [each for each in traders.site.traders if each is not machine]
-    until(lambda: not traders.site.slots_of(machine), "the others' taking over", 60)
-    machine.revive(**planted)
-    for other in others:  # their managers give the slots back
-        for name in [name for name in other.processes if name.startswith("manager")]:
-            other.end(name)
-    until(lambda: len(traders.site.slots_of(machine)) == traders.site.slots, "the slots' way back", 60)
-    for other in others:
-        other.revive()
-    settled(traders)
-
-
 def settled(traders: Traders) -> None:
-    """Waits until every task has a living worker."""
+    """Waits until every task has a living worker, and every machine is there."""
 
     def all_run() -> bool:
         found = traders.glances().values()
         return all(each.observed == "running" and each.pid and living([each.pid]) for each in found)
 
+    def is_whole() -> bool:
+        for machine in site.machines:
+            machine.revive()
+        return site.engine.is_whole(site)
+
+    site = traders.site
     until(all_run, "that all tasks run", 120)
+    until(is_whole, "that all machines are there", 180)
 
 
 def _is_worker(pid: int) -> bool:
