@@ -69,8 +69,15 @@ class Machine(Host):
 
     def kill(self) -> None:
         """Kills everything at once: nobody has the time to start another one again."""
-        self.send(signal.SIGSTOP, self.pids())
+        self.stand_still()
         self.send(signal.SIGKILL, self.pids())
+
+    def stand_still(self) -> None:
+        """Stops everything, as a machine that is frozen."""
+        self.send(signal.SIGSTOP, self.pids())
+
+    def go_on(self) -> None:
+        self.send(signal.SIGCONT, self.pids())
 
     def link(self, state: str) -> None:
         """Cuts the machine off ("down"), or connects it again ("up")."""

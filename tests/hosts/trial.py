@@ -122,6 +122,21 @@ class Watch:
 class WatchOfAll(Watch):
     """No task moves; all of them act again once they can."""
 
+    def until_back(self) -> None:
+        """Waits until each task has finished a cycle without an error."""
+        site = self._traders.site
+        ((last,),) = site.rows("SELECT coalesce(max(id), 0) FROM cycles")
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            found = site.rows("SELECT DISTINCT task_id FROM cycles WHERE id > ? AND error IS NULL", [last])
+            missing = set(self.before) - {task for (task,) in found}
+            if not missing:
+                self.trial.back_s = time.monotonic() - self.began
+                return
+            self.meanwhile()
+            assert time.monotonic() < deadline, f"not all back: {missing}\n{site.last_words()}"
+            time.sleep(0.2)
+
     def _count(self) -> int:
         return 0
 
