@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 
 SPARE_S = 1.0  # from our end to the lease's
 _LOOK_S = 0.5
+# With two leases, how long a server may leave a question about a lease without an answer. One that is frozen, or
+# has lost its place to its standby and commits nothing, keeps the connection open for ever; a new process asks anew.
+_NO_ANSWER_S = 10.0
 SILENT_S = 60.0  # a program that gives no sign of life for this has its lease run out
 
 
@@ -85,9 +88,9 @@ class HeldLease:
             if now_s() - self._alive_at > self._silent_s:
                 log.error("the lease %s is not renewed: this program gives no sign of life", self._name)
                 continue
-            since_s = now_s()
             try:
                 _connect(database, self._seconds)
+                since_s = now_s()
                 if not leases.renew(database, self._name, self._token, self._seconds):
                     _end(f"the lease {self._name} is another program's")
                 self._hold_until(since_s + self._seconds - SPARE_S)
@@ -128,16 +131,19 @@ def claim(
 
     With `waits` it waits for as long as another home has it; else only to see whether that one lives, and raises
     NotTheOne (`kind` says what it is in words). Raises DatabaseAway, and BidkeeperError in process 1 of a container.
+    Where a question stays without an answer this process does not live on: whoever keeps it running starts it again.
     """
     if not is_postgresql(url):
         return HeldLease()
     check_mortal()
     database: Any = opened(url)
     seen_left_ms: int | None = None
+    timer = DeathTimer()
     while True:
-        since_s = now_s()
+        timer.arm(now_s() + 2 * seconds + _NO_ANSWER_S)
         try:
             _connect(database, seconds)
+            since_s = now_s()  # not before: of several servers the first may be away, and cost its whole patience
             taken = leases.take(database, name, holder, seconds)
             found = leases.held(name, database)
         except (OperationalError, InterfaceError) as error:
@@ -147,6 +153,8 @@ def claim(
             log.error("the database %s cannot be asked for a lease; tries again: %s", place(url), error)
             time.sleep(seconds / 4)
             continue
+        finally:
+            timer.disarm()
         if taken is not None:
             database.close()
             return HeldLease(url, name, seconds, taken).keep(since_s, silent_s)

@@ -15,7 +15,7 @@ import pytest
 
 from core.errors import BidkeeperError
 from core.settings import Settings
-from models import base, held_lease, leases
+from models import base, held_lease, leases, schema
 from models.held_lease import HeldLease, NotTheOne
 from models.leases import CannotChangeSlots, Holder, LeaseLost
 from models.manager_places import PeerUnavailable, place_for, places
@@ -290,3 +290,29 @@ def test_a_directory_is_told_from_every_other(tmp_path: Path) -> None:
         each.mkdir()
     assert leases.home_of(one) == leases.home_of(one) != leases.home_of(other)
     assert os.uname().nodename == leases.holder_in(one).machine
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_one_that_stands_by_at_a_server_that_freezes_is_ended() -> None:
+    """Its connection stays open, so nothing else would tell it: it would stand by for nobody."""
+    with postgresql.cluster("fsync=off") as server:
+        postgresql.command(server.url("postgres"), "CREATE DATABASE frozen")
+        url = server.url("frozen")
+        base.connect(url)
+        schema.migrate()
+        base.close()
+        backends = "SELECT pid FROM pg_stat_activity WHERE application_name = 'bidkeeper'"
+        with in_a_process(url, "here") as first:
+            assert said(first) == "held\n"
+            with in_a_process(url, "there") as second:
+                while len(rows(url, backends)) < 2:
+                    time.sleep(0.1)
+                frozen = [server.pid, *(pid for (pid,) in rows(url, backends))]
+                for pid in frozen:
+                    os.kill(pid, signal.SIGSTOP)
+                try:
+                    assert second.wait(60) == -signal.SIGKILL
+                finally:
+                    for pid in frozen:
+                        os.kill(pid, signal.SIGCONT)

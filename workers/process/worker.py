@@ -14,7 +14,7 @@ from typing import Any
 from core import logs
 from core.logs import mask
 from core.settings import SECRETS, Settings, load
-from models import base
+from models import base, servers
 from models.database import is_postgresql
 from models.tasks import tasks
 from models.tasks.tasks import Outline
@@ -74,6 +74,8 @@ class Worker:
         except task_lock.LockHeld as held:
             log.error("%s", held)
             return exits.EXIT_SUPERSEDED
+        # A former primary that answers again is perhaps the first of the address.
+        servers.keep_in(settings.data_dir / servers.TIMELINES_FILE)
         base.connect(settings.database_url)
         try:
             outline = tasks.outline(self._task_id)
