@@ -127,7 +127,7 @@ async def test_nothing_is_started_before_the_former_workers_rights_are_ended(
     leases.set_slots(2)
     task = next(task for task in wanted_tasks(installation, 2) if installation.row(task).user_id % 2 == 1)
     former = leases.take(base.database.obj, "slot 1", leases.Holder("elsewhere", "another"), LEASE_S)
-    assert former is not None
+    assert isinstance(former, leases.Taken)
     leases.give_back(base.database.obj, "slot 1", former.token)
     async with installation.peers():
         installation.signer.refusal = "locked"
@@ -154,7 +154,7 @@ async def test_former_rights_end_also_where_the_database_has_gone_back(
     mine = [task for task in wanted_tasks(installation, 6) if installation.row(task).user_id % 2 == 1]
     behind, at_gateway, even = mine
     former = leases.take(base.database.obj, "slot 1", leases.Holder("elsewhere", "another"), LEASE_S)
-    assert former is not None
+    assert isinstance(former, leases.Taken)
     leases.give_back(base.database.obj, "slot 1", former.token)
     installation.signer.highest |= {behind: 40}
     installation.gateway.least |= {behind: 30, at_gateway: 50}
