@@ -1,4 +1,4 @@
-"""Whether the holder of a lease has ended, as one that stands by finds out: by its own clock, not by the database's.
+"""A look at whether a lease's holder has ended, by the clock of the one that stands by, and not by the database's.
 
 The rule: a lease that has stood unchanged for as long as it was asked for is nobody's. Why that is safe, and the
 database's clock is not needed for it:
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 
 class Watch:
-    """What was seen of a lease that another home has. All moments are of one clock, `core.death_timer.now_s`."""
+    """A memory of a lease that another home has. All moments are of one clock, `core.death_timer.now_s`."""
 
     def __init__(self) -> None:
         self.version = ""

@@ -18,7 +18,7 @@ import pytest
 
 from core.errors import BidkeeperError
 from core.settings import Settings
-from models import base, held_lease, leases
+from models import base, held_lease, leases, schema
 from models.held_lease import HeldLease, NotTheOne
 from models.lease_watch import Watch
 from models.leases import CannotChangeSlots, Holder, LeaseLost, Standing, Taken
@@ -28,6 +28,7 @@ from models.tasks import tasks
 from tests import postgresql
 from tests.databases import another, rows
 from tests.models.test_orders import running_task
+from tests.standbys import pair
 
 HERE, THERE = Holder("here", "a"), Holder("there", "b", "10.0.0.2:7100")
 SECONDS = 5
@@ -255,6 +256,29 @@ def test_a_holder_whose_database_is_gone_does_not_outlive_its_lease(database: st
         with another(database) as other:
             other.execute("LOCK TABLE leases")
             assert first.wait(60) == -signal.SIGKILL
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_a_renewal_that_no_standby_has_is_none(tmp_path: Path) -> None:
+    """When somebody cancels its wait for the standby, the server says that it is done, and warns: it may be lost."""
+    with pair(synchronous=True) as servers:
+        servers.follow()
+        base.connect(servers.url)
+        schema.migrate()
+        with in_a_process(servers.url, "here") as process:
+            assert said(process) == "held\n"
+            time.sleep(SECONDS)
+            assert process.poll() is None
+            servers.lose_contact()
+            cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            deadline, cancelled = time.monotonic() + 60, 0
+            while process.poll() is None:
+                assert time.monotonic() < deadline, "it goes on by what only the primary has"
+                cancelled += len(rows(servers.primary.url("storm"), cancel))
+                time.sleep(0.1)
+            assert (process.poll(), cancelled > 0) == (-signal.SIGKILL, True)
+        base.close()
 
 
 @postgresql.only
