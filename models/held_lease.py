@@ -12,6 +12,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 from peewee import InterfaceError, OperationalError, ProgrammingError
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 
 SPARE_S = 1.0  # from our end to the lease's
 _LOOK_S = 0.5
+_ANSWER_S = 3.0
 _AWAY = (OperationalError, InterfaceError, DatabaseAway)
 SILENT_S = 60.0  # a program that gives no sign of life for this has its lease run out
 
@@ -54,6 +56,8 @@ class HeldLease:
         self._ends_s = 0.0
         self._timer: DeathTimer | None = None
         self._thread: threading.Thread | None = None
+        self._asking = ThreadPoolExecutor(1, "lease-asked")  # whose thread has a connection of its own
+        self._asked: Any = None
 
     def keep(self, since_s: float, silent_s: float = SILENT_S) -> HeldLease:
         """Begins to renew it; `since_s` is the moment before it was taken. Returns itself.
@@ -76,6 +80,7 @@ class HeldLease:
         if self._thread is None or self._timer is None:
             return
         self._released.set()
+        self._asking.shutdown(wait=False)
         self._thread.join(self._seconds)
         self._timer.disarm()
         self._thread = None
@@ -108,6 +113,23 @@ class HeldLease:
         except _AWAY as error:
             log.warning("the lease %s runs out by itself: %s", self._name, error)
         database.close()
+
+    def is_ours(self) -> bool:
+        """Asks the database, in any thread: a machine frozen with its clocks does not know that its time is over.
+
+        Raises OperationalError, InterfaceError, DatabaseAway or TimeoutError when it does not tell in time.
+        """
+        return self.taken is None or self._asking.submit(self._ask).result(_ANSWER_S)
+
+    def _ask(self) -> bool:
+        if self._asked is None:
+            self._asked = opened(self._url)
+        _connect(self._asked, self._seconds)
+        try:
+            return leases.is_of(self._asked, self._name, self._token)
+        except _AWAY:
+            self._asked.close()
+            raise
 
     def act_by(self) -> None:
         """Has this process raise tasks' tokens only while the lease is its own."""

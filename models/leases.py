@@ -266,6 +266,13 @@ def renew(within: Postgresql, name: str, token: int, seconds: int, *, forgets_fo
     return bool(changed.rowcount == 1)
 
 
+def is_of(within: Postgresql, name: str, token: int) -> bool:
+    """Tells whether the lease is this one now."""
+    return (
+        within.execute_sql("SELECT 1 FROM leases WHERE name = %s AND token = %s", [name, token]).fetchone() is not None
+    )
+
+
 def give_back(within: Postgresql, name: str, token: int, *, forgets_former: bool = False) -> None:
     """Ends the lease now, if it is still this one."""
     within.execute_sql(

@@ -14,10 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from markets.base import Unavailable
 from markets.http import AFTERMATH_S
+from markets.market_client import MarketClient
 from models import base, leases, schema
 from tests import postgresql
 from tests.databases import another, rows
+from tests.gateway.conftest import ORDER, soon
+from tests.models.test_orders import running_task
 from tests.standbys import pair
 
 pytestmark = [
@@ -130,6 +134,29 @@ def test_a_second_gateway_at_home_takes_nothing_from_the_first(database: str, tm
         assert held_by(tmp_path) == 1
         time.sleep(LEASE_S)
         assert first.poll() is None and answers(tmp_path)
+
+
+def test_a_gateway_that_does_not_know_yet_that_another_has_taken_over_sends_nothing(
+    database: str, tmp_path: Path
+) -> None:
+    """As when its machine was frozen, clocks and all: its timer has time left, and its next renewal is to come."""
+    with (
+        gateway(database, tmp_path, lease_s=300) as process,
+        MarketClient(tmp_path / "run" / "gateway.sock", timeout_s=20) as client,
+    ):
+        eventually(lambda: answers(tmp_path))
+        task = running_task()
+
+        def place() -> None:
+            client.place(ORDER, task=task.id, token=1, deadline_ms=soon())
+
+        with pytest.raises(Unavailable, match="failed to send"):  # there is no marketplace
+            place()
+        with another(database) as other:
+            other.execute("UPDATE leases SET home = 'elsewhere', token = token + 1")
+        with pytest.raises(Unavailable, match="another gateway has taken over"):
+            place()
+        assert process.poll() is None
 
 
 @pytest.mark.parametrize("verb", ["gateway", "manager", "hooks"])

@@ -52,7 +52,9 @@ def claimed(url: str, holder: Holder = HERE, *, waits: bool = False) -> HeldLeas
 def in_a_process(url: str, home: str, program: str = _HOLDS, seconds: int = SECONDS) -> Iterator[subprocess.Popen[str]]:
     """Runs a process that waits for the lease of slot 0, and says so when it has it."""
     command = [sys.executable, "-c", program, url, home, str(seconds)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+    ) as process:
         try:
             yield process
         finally:
@@ -309,6 +311,45 @@ def test_a_holder_that_outlives_the_kernels_timer_ends_by_itself(database: str) 
     with in_a_process(database, "there", plants + hanging) as process:
         assert said(process) == "held\n"
         assert process.wait(50) == -signal.SIGKILL
+
+
+_ASKS = """
+import sys
+from models.held_lease import claim
+from models.leases import Holder
+lease = claim(sys.argv[1], "slot 0", Holder(sys.argv[2], "its machine"), 300, waits=True, kind="manager")
+while True:
+    try:
+        print(lease.is_ours(), flush=True)
+    except Exception as error:
+        print("failed", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_who_must_be_sure_asks_whether_the_lease_is_still_its_own(database: str) -> None:
+    """It cannot wait for its next renewal: its machine may have been frozen, clocks and all."""
+    with in_a_process(database, "here", _ASKS) as process:
+        assert process.stdin is not None
+
+        def answer() -> str:
+            process.stdin.write("\n")
+            process.stdin.flush()
+            return said(process)
+
+        assert said(process) == answer() == "True\n"
+        end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+        rows(database, f"{end} AND pid != pg_backend_pid()")
+        assert answer() == "True\n", "it connects anew"
+        with another(database) as other:
+            other.execute("LOCK TABLE leases")
+            assert answer() == "failed\n"
+        assert answer() == "True\n"
+        with another(database) as other:
+            other.execute("UPDATE leases SET token = token + 1")
+        assert answer() == "False\n"
 
 
 @postgresql.only
