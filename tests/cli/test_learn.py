@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
 
 import pytest
@@ -16,6 +19,7 @@ from cli.doctor.check import Check
 from cli.main import main
 from core.local import ask
 from core.settings import load
+from models import base
 from tests.e2e.installation import PATIENCE, Installation, Trader, installation, until
 from tests.wallet.processes import DEADLINE_S
 
@@ -37,9 +41,10 @@ def item(running: Installation) -> tuple[Trader, str]:
     return trader, inscription
 
 
-def venue(running: Installation, *words: str, given: str = "") -> tuple[int, str]:
-    answer = subprocess.run(
-        [sys.executable, "-m", "cli.main", "venue", *words],
+def as_program(running: Installation, *words: str, given: str = "") -> tuple[int, str, str]:
+    """Runs the command as an operator does; returns the exit code and what it said on both its ways out."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cli.main", *words],
         env=running.environment,
         input=given,
         capture_output=True,
@@ -47,15 +52,34 @@ def venue(running: Installation, *words: str, given: str = "") -> tuple[int, str
         timeout=PATIENCE,
         check=False,
     )
-    return answer.returncode, answer.stdout + answer.stderr
+    return done.returncode, done.stdout, done.stderr
 
 
-def judged(running: Installation, trader: Trader, inscription: str, at: str = "simulator") -> str:
-    words = ("judge", trader.address, inscription, "150000", "--venue", at)
-    command = [sys.executable, "-m", "cli.main", *words]
-    return subprocess.run(
-        command, env=running.environment, capture_output=True, text=True, timeout=PATIENCE, check=False
-    ).stdout
+def in_this_process(running: Installation, *words: str, given: str = "") -> tuple[int, str, str]:
+    """Runs the same without a Python of its own, which is most of a command's cost."""
+    said, complained = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(complained):
+        for name in os.environ.keys() - running.environment.keys():
+            patch.delenv(name)
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "stdin", io.StringIO(given))
+        try:
+            return main(list(words)), said.getvalue(), complained.getvalue()
+        finally:
+            base.close()
+
+
+Way = Callable[..., tuple[int, str, str]]
+
+
+def venue(running: Installation, *words: str, given: str = "", way: Way = in_this_process) -> tuple[int, str]:
+    code, said, complained = way(running, "venue", *words, given=given)
+    return code, said + complained
+
+
+def judged(running: Installation, trader: Trader, inscription: str) -> str:
+    return in_this_process(running, "judge", trader.address, inscription, "150000", "--venue", "simulator")[1]
 
 
 @pytest.mark.slow
@@ -63,7 +87,7 @@ def test_a_form_is_shown_confirmed_kept_and_an_alarm(running: Installation, item
     trader, inscription = item
     learn = ("learn", "simulator", "--listing", inscription)
 
-    code, told = venue(running, *learn, given="no\nsimulator\n")
+    code, told = venue(running, *learn, given="no\nsimulator\n", way=as_program)
     assert code == 1 and told.count("not stored") == 1, told
     assert "from 3 drafts at 1,000,000, 1,001,000, 2,000,000 sats" in told
     assert "output 0  YOUR PAYMENT ADDRESS  price + postage, or price + " in told
@@ -99,7 +123,7 @@ def test_a_form_is_shown_confirmed_kept_and_an_alarm(running: Installation, item
     trader.ok("DELETE", f"/api/autolist/{task}")
     code, told = venue(running, "learnt", "refused")
     assert code == 0 and f"simulator plain, secure, task {task}, 90,000 sats  learnt-form: " in told, told
-    code, told = venue(running, "learnt", "refused", "1")
+    code, told = venue(running, "learnt", "refused", "1", way=as_program)
     assert code == 0 and "as the signer judges it now:" in told and "\ndraft PSBT:\n" in told, told
 
     assert venue(running, "learnt", "forget", "simulator") == (0, "2 forgotten: the rules alone decide there\n")
