@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import secrets
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -19,8 +14,8 @@ from cli.doctor.check import Check
 from cli.main import main
 from core.local import ask
 from core.settings import load
-from models import base
-from tests.e2e.installation import PATIENCE, Installation, Trader, installation, until
+from tests.cli.commands import Way, as_program, in_this_process
+from tests.e2e.installation import Installation, Trader, installation, until
 from tests.wallet.processes import DEADLINE_S
 
 
@@ -41,45 +36,14 @@ def item(running: Installation) -> tuple[Trader, str]:
     return trader, inscription
 
 
-def as_program(running: Installation, *words: str, given: str = "") -> tuple[int, str, str]:
-    """Runs the command as an operator does; returns the exit code and what it said on both its ways out."""
-    done = subprocess.run(
-        [sys.executable, "-m", "cli.main", *words],
-        env=running.environment,
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
-def in_this_process(running: Installation, *words: str, given: str = "") -> tuple[int, str, str]:
-    """Runs the same without a Python of its own, which is most of a command's cost."""
-    said, complained = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(complained):
-        for name in os.environ.keys() - running.environment.keys():
-            patch.delenv(name)
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(sys, "stdin", io.StringIO(given))
-        try:
-            return main(list(words)), said.getvalue(), complained.getvalue()
-        finally:
-            base.close()
-
-
-Way = Callable[..., tuple[int, str, str]]
-
-
 def venue(running: Installation, *words: str, given: str = "", way: Way = in_this_process) -> tuple[int, str]:
-    code, said, complained = way(running, "venue", *words, given=given)
+    code, said, complained = way(running.environment, "venue", *words, given=given)
     return code, said + complained
 
 
 def judged(running: Installation, trader: Trader, inscription: str) -> str:
-    return in_this_process(running, "judge", trader.address, inscription, "150000", "--venue", "simulator")[1]
+    words = ("judge", trader.address, inscription, "150000", "--venue", "simulator")
+    return in_this_process(running.environment, *words)[1]
 
 
 @pytest.mark.slow
