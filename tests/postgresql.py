@@ -68,6 +68,7 @@ CHOICES = {
         "cli/test_doctor_postgresql.py",
         "e2e/test_connections.py",
         "e2e/test_fail_over.py",
+        "e2e/test_gone_back.py",
         "e2e/test_running.py",
         "engines/test_supervisord.py",
     ],
