@@ -207,11 +207,23 @@ def set_slots(number: int) -> None:
         Lease.insert_many([{"name": slot_name(each)} | kept for each in range(number)]).execute()
 
 
+_HELD = f"home, machine, address, token, until_ms - {_NOW}"
+
+
 def held(name: str, within: Any = None) -> Held | None:
     """Returns the lease as it is now; None when nobody ever had it. `within`: by this connection, not the open one."""
-    query = f"SELECT home, machine, address, token, until_ms - {_NOW} FROM leases WHERE name = %s AND home != ''"
+    query = f"SELECT {_HELD} FROM leases WHERE name = %s AND home != ''"
     row = (within or database.obj).execute_sql(query, [name]).fetchone()
     return None if row is None else Held(*row)
+
+
+def held_by_slots() -> list[Held | None]:
+    """Returns the leases of all slots as they are now, by number; None where nobody ever had it."""
+    if not are_used():
+        return [None]
+    rows = database.execute_sql(f"SELECT name, {_HELD} FROM leases WHERE name LIKE 'slot %%'").fetchall()
+    found = {name: Held(*values) if values[0] else None for name, *values in rows}
+    return [found.get(slot_name(number)) for number in range(len(found) or 1)]
 
 
 def kept_elsewhere(name: str, run_dir: Path) -> Held | None:

@@ -26,7 +26,7 @@ from models.manager_places import PeerUnavailable, place_for, places
 from models.slot import EVERYBODY, Slot, slot_of
 from models.tasks import tasks
 from tests import postgresql
-from tests.databases import another, rows
+from tests.databases import another, questions, rows
 from tests.models.test_orders import running_task
 from tests.standbys import pair
 
@@ -424,6 +424,15 @@ def test_sqlite_has_one_slot_and_needs_no_lease(database: str, tmp_path: Path) -
     lease.alive()
     assert not lease.is_anothers
     lease.release()
+
+
+@postgresql.only
+def test_a_manager_is_found_by_one_question(database: str, tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, database_url=database)
+    leases.set_slots(3)
+    with questions(base.database.obj) as asked:
+        assert place_for(settings, 4) == settings.run_dir / "manager-1.sock"
+    assert len(asked) == 1
 
 
 def test_each_user_is_of_one_slot() -> None:
