@@ -64,7 +64,7 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
     from gateway.app import run
     from markets.http import AFTERMATH_S
     from models import base, leases
-    from models.held_lease import claim, wait_out
+    from models.held_lease import HeldLease, claim, wait_out
     from models.tasks import tasks
 
     def least_token(task_id: int) -> int:
@@ -75,8 +75,14 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
     if settings.gateway_listen:
         tls.server_context(settings.tls_dir)  # a fault shows now, and not when this one is needed
 
+    lease: HeldLease | None = None
+
+    def is_the_one() -> bool:
+        return lease is not None and lease.is_ours()
+
     @contextmanager
     def right() -> Iterator[Callable[[], object]]:
+        nonlocal lease
         holder = leases.holder_in(settings.own_gateway_socket.parent)
         lease = claim(settings.database_url, leases.GATEWAY, holder, settings.lease_seconds, waits=True, kind="gateway")
         wait_out(lease, AFTERMATH_S)
@@ -85,7 +91,7 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
         finally:
             lease.release()
 
-    run(settings, least_token, right=right)
+    run(settings, least_token, is_the_one=is_the_one, right=right)
 
 
 def _facts(settings: Settings, options: argparse.Namespace) -> None:

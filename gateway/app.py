@@ -41,14 +41,16 @@ MOST_ANSWERS = 500  # answers kept of each marketplace
 class Gateway(Program):
     """The parts of one gateway, wired together. `least_token` gives a task's token from before the start."""
 
-    def __init__(self, settings: Settings, least_token: Callable[[int], int]) -> None:
+    def __init__(
+        self, settings: Settings, least_token: Callable[[int], int], is_the_one: Callable[[], bool] = lambda: True
+    ) -> None:
         self._quotas = quotas(settings)
         self._lookups = LookupBudget(settings.lookups_per_minute, time.monotonic)
         # The signer's user, where those who trade are another one.
         drafting = settings.facts_clients - settings.signer_clients if settings.signer_clients else frozenset()
         admission = Admission(settings.gateway_clients or OWN_USER, drafting, drafting_roles=frozenset({SIGNER}))
         super().__init__(settings, admission, self._quotas.get("unisat"), self._lookups)
-        self.fences = Fences(least_token)
+        self.fences = Fences(least_token, is_the_one)
         found = make_adapters(settings)
         venues = {name: self._venue(adapter) for name, adapter in found.markets.items()}
         self.venues = replace(self.venues, markets=venues)
@@ -112,9 +114,10 @@ def run(
     settings: Settings,
     least_token: Callable[[int], int],
     *,
+    is_the_one: Callable[[], bool] = lambda: True,
     ready: Callable[[], object] = lambda: None,
     right: Right = needs_none,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then ends within a second; see `serve`. Call it in the main thread."""
-    make = partial(Gateway, settings, least_token)
+    make = partial(Gateway, settings, least_token, is_the_one)
     serve(make, settings.own_gateway_socket, settings.gateway_listen, ready=ready, right=right)

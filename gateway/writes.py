@@ -86,6 +86,7 @@ class Writes:
 
         def call(permit: Permit) -> str | None:
             def permit_by_clock() -> None:
+                self._fences.confirm()
                 permit()
                 self._venue.skew.permit_place()
 
@@ -117,7 +118,11 @@ class Writes:
         self._venue.permit_listing()
 
         def call(permit: Permit) -> None:
-            self._adapter.list_item(order, permit)
+            def permit_to_the_one() -> None:
+                self._fences.confirm()
+                permit()
+
+            self._adapter.list_item(order, permit_to_the_one)
 
         wallet = order.ask.owner
         await self._write("list_item", Priority.PLACE, call, wallet, self._listings_of(wallet), fencing, asker)

@@ -15,7 +15,7 @@ from typing import Any
 from peewee import SQL, BigAutoField, DatabaseProxy, Model, Node, NodeList, OperationalError, fn
 
 from models.database import is_postgresql, opened, place
-from models.database_errors import DatabaseAway, Unfit
+from models.database_errors import DatabaseAway
 from models.postgresql import Postgresql
 from models.sqlite import Sqlite
 
@@ -39,15 +39,17 @@ def connect(url: str) -> None:
 
 
 def connect_in_time(url: str) -> None:
-    """Opens the connection as `connect`, and waits for a PostgreSQL server that cannot be reached, however long.
+    """Opens the connection as `connect`, and waits for a PostgreSQL server that is away or unfit, however long.
 
-    For programs that are started with the machine, perhaps before the server is.
+    For programs that are started with the machine, perhaps before the server is. Whoever keeps them running gives up
+    one that ends again and again, and would not start it once the server is mended.
     """
+    prepare_for(url)  # what is missing on this machine is no server's
     while True:
         try:
             return connect(url)
         except DatabaseAway as error:
-            if not is_postgresql(url) or isinstance(error, Unfit):
+            if not is_postgresql(url):
                 raise
             log.error("%s; tries again", error)
             time.sleep(_AGAIN_S)

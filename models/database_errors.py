@@ -12,7 +12,7 @@ class DatabaseAway(BidkeeperError):
 
 
 class Unfit(DatabaseAway):
-    """The database, or the way to it, does not do what we need: waiting does not help."""
+    """The database, or the way to it, does not do what we need: somebody has to mend it."""
 
 
 class CommitUnknown(OperationalError):

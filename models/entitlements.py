@@ -10,7 +10,7 @@ from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from models.own_ceilings import own_ceilings
 from models.prepared import Prepared, given
-from models.users import User, Whitelist, subscription_of
+from models.users import Subscription, User, Whitelist, subscription_of
 
 _WHITELISTED = Prepared(lambda: Whitelist.select(SQL("1")).where(Whitelist.address == given("address")))
 
@@ -35,7 +35,10 @@ class Entitlements:
 
     def plan(self, user: User) -> SubscriptionPlan | None:
         """Returns the user's plan within their own ceilings, ended or not; None without an offered one."""
-        subscription = subscription_of(user.id)
+        return self.plan_by(subscription_of(user.id), user)
+
+    def plan_by(self, subscription: Subscription | None, user: User) -> SubscriptionPlan | None:
+        """Returns the same of a user with this subscription."""
         plan = self.settings.plans.get(subscription.plan) if subscription else None
         return plan and own_ceilings(user).plan(plan)
 

@@ -1,7 +1,8 @@
 """A lease that this process holds, renewed by a thread of its own; without it, the process does not live on.
 
 The kernel's timer kills the process a second before the lease runs out, and with a manager its workers, so that nobody
-is ever two. It is set by the moment before each renewal is sent, so it never ends later than the database thinks.
+is ever two. It is set by the moment before each renewal is sent, so it never ends later than others think
+(models/lease_watch.py).
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
-from peewee import InterfaceError, OperationalError
+from peewee import InterfaceError, OperationalError, ProgrammingError
 
 from core.death_timer import DeathTimer, check_mortal, now_s
 from core.errors import BidkeeperError
 from models import leases
 from models.database import is_postgresql, opened, place
 from models.database_errors import DatabaseAway
+from models.lease_watch import Watch
 from models.leases import Holder, Taken
 from models.postgresql import Postgresql
 
@@ -27,9 +30,11 @@ log = logging.getLogger(__name__)
 
 SPARE_S = 1.0  # from our end to the lease's
 _LOOK_S = 0.5
+_ANSWER_S = 3.0
 # With two leases, how long a server may leave a question about a lease without an answer. One that is frozen, or
 # has lost its place to its standby and commits nothing, keeps the connection open for ever; a new process asks anew.
 _NO_ANSWER_S = 10.0
+_AWAY = (OperationalError, InterfaceError, DatabaseAway)
 SILENT_S = 60.0  # a program that gives no sign of life for this has its lease run out
 
 
@@ -46,6 +51,7 @@ class HeldLease:
     def __init__(self, url: str = "", name: str = "", seconds: int = 0, taken: Taken | None = None) -> None:
         self.taken = taken
         self.is_anothers = taken is not None and bool(taken.former_home)
+        self._forgets_former = False
         self._url, self._name, self._seconds = url, name, seconds
         self._released = threading.Event()
         self._alive_at = now_s()
@@ -53,6 +59,8 @@ class HeldLease:
         self._ends_s = 0.0
         self._timer: DeathTimer | None = None
         self._thread: threading.Thread | None = None
+        self._asking = ThreadPoolExecutor(1, "lease-asked")  # whose thread has a connection of its own
+        self._asked: Any = None
 
     def keep(self, since_s: float, silent_s: float = SILENT_S) -> HeldLease:
         """Begins to renew it; `since_s` is the moment before it was taken. Returns itself.
@@ -75,6 +83,7 @@ class HeldLease:
         if self._thread is None or self._timer is None:
             return
         self._released.set()
+        self._asking.shutdown(wait=False)
         self._thread.join(self._seconds)
         self._timer.disarm()
         self._thread = None
@@ -91,28 +100,47 @@ class HeldLease:
             try:
                 _connect(database, self._seconds)
                 since_s = now_s()
-                if not leases.renew(database, self._name, self._token, self._seconds):
+                if not leases.renew(
+                    database, self._name, self._token, self._seconds, forgets_former=self._forgets_former
+                ):
                     _end(f"the lease {self._name} is another program's")
                 self._hold_until(since_s + self._seconds - SPARE_S)
                 rest_s = self._seconds / 4
-            except (OperationalError, InterfaceError) as error:
+            except _AWAY as error:
                 log.warning("failed to renew the lease %s: %s", self._name, error)
                 database.close()
                 rest_s = _LOOK_S
         try:
             _connect(database, self._seconds)
-            leases.give_back(database, self._name, self._token)
-        except (OperationalError, InterfaceError) as error:
+            leases.give_back(database, self._name, self._token, forgets_former=self._forgets_former)
+        except _AWAY as error:
             log.warning("the lease %s runs out by itself: %s", self._name, error)
         database.close()
+
+    def is_ours(self) -> bool:
+        """Asks the database, in any thread: a machine frozen with its clocks does not know that its time is over.
+
+        Raises OperationalError, InterfaceError, DatabaseAway or TimeoutError when it does not tell in time.
+        """
+        return self.taken is None or self._asking.submit(self._ask).result(_ANSWER_S)
+
+    def _ask(self) -> bool:
+        if self._asked is None:
+            self._asked = opened(self._url)
+        _connect(self._asked, self._seconds)
+        try:
+            return leases.is_of(self._asked, self._name, self._token)
+        except _AWAY:
+            self._asked.close()
+            raise
 
     def act_by(self) -> None:
         """Has this process raise tasks' tokens only while the lease is its own."""
         leases.act_by(None if self.taken is None else (self._name, self._token))
 
     def forget_former(self) -> None:
-        """Notes that nothing of the other home that had it before is to be awaited. By the open connection."""
-        leases.forget_former(self._name, self._token)
+        """Notes, with the next renewal, that nothing of the other home that had it before is to be awaited."""
+        self._forgets_former = True
 
     def _hold_until(self, ends_s: float) -> None:
         assert self._timer is not None
@@ -137,34 +165,34 @@ def claim(
         return HeldLease()
     check_mortal()
     database: Any = opened(url)
-    seen_left_ms: int | None = None
-    timer = DeathTimer()
+    watch, timer = Watch(), DeathTimer()
     while True:
         timer.arm(now_s() + 2 * seconds + _NO_ANSWER_S)
         try:
             _connect(database, seconds)
             since_s = now_s()  # not before: of several servers the first may be away, and cost its whole patience
-            taken = leases.take(database, name, holder, seconds)
-            found = leases.held(name, database)
-        except (OperationalError, InterfaceError) as error:
+            found = leases.take(database, name, holder, seconds, watch.over(since_s))
+        except _AWAY as error:
             database.close()
             if not waits:
                 raise DatabaseAway(f"the database {place(url)} cannot be opened: {error}") from None
             log.error("the database %s cannot be asked for a lease; tries again: %s", place(url), error)
             time.sleep(seconds / 4)
             continue
+        except ProgrammingError as error:
+            database.close()
+            raise BidkeeperError(f"the leases of the database {place(url)} cannot be used: {error}") from None
         finally:
             timer.disarm()
-        if taken is not None:
+        if isinstance(found, Taken):
             database.close()
-            return HeldLease(url, name, seconds, taken).keep(since_s, silent_s)
-        if found is not None:
-            if seen_left_ms is None and waits:
-                log.info("%s: on %s; this one stands by", name, found.machine)
-            elif seen_left_ms is not None and not waits and found.left_ms > seen_left_ms:
-                database.close()
-                raise NotTheOne(f"another {kind} runs on the database {place(url)}, on {found.machine}")
-            seen_left_ms = found.left_ms
+            return HeldLease(url, name, seconds, found).keep(since_s, silent_s)
+        if not watch.version:
+            log.info("%s: on %s; this one stands by", name, found.machine)
+        elif found.version != watch.version and not waits:
+            database.close()
+            raise NotTheOne(f"another {kind} runs on the database {place(url)}, on {found.machine}")
+        watch.note(found.version, found.seconds, now_s())
         time.sleep(_LOOK_S)
 
 
@@ -185,10 +213,8 @@ def _end(reason: str) -> NoReturn:
 
 
 def wait_out(lease: HeldLease, rest_s: float) -> None:
-    """Waits until `rest_s` after the end of another home's lease: what that one has sent may be on its way so long."""
-    if lease.taken is None or not lease.is_anothers:
-        return
-    left_s = rest_s - lease.taken.over_for_ms / 1000
-    if left_s > 0:
-        log.info("waits %.0f s for what the former one has sent", left_s)
-        time.sleep(left_s)
+    """Waits `rest_s` if another home had the lease before: what that one has sent may be on its way so long."""
+    if lease.is_anothers:
+        log.info("waits %.0f s for what the former one has sent", rest_s)
+        time.sleep(rest_s)
+        lease.forget_former()

@@ -1,13 +1,15 @@
 """Leases: the right to be the one manager of a slot, the one gateway, the one sender of hooks, for some seconds.
 
-A row each, which its holder renews, by the database's clock alone. Whoever finds it run out takes it, with the next
-higher token. An SQLite file is of one machine, where a lock in the data directory says as much: no lease is needed
-there, and there is one slot.
+A row each, which its holder renews. Whoever has watched it for all its time without a renewal (models/lease_watch.py)
+takes it, with the next higher token. An SQLite file is of one machine, where a lock in the data directory says as much:
+no lease is needed there, and there is one slot.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +25,7 @@ from models.sqlite import Sqlite
 
 GATEWAY, HOOKS = "gateway", "hooks"
 _SLOTS_CHANGED = "before the slots were changed"  # a home
+_HOME = "home"  # the file that marks a directory
 _NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
 
@@ -31,10 +34,11 @@ class CannotChangeSlots(BidkeeperError):
 
 
 class Lease(Row):
-    """A lease, held until `until_ms` by the database's clock. `address` is where its holder answers other machines.
+    """A lease. `seconds` is for how long its holder has asked; 0: it was given back, or nobody ever had it.
 
-    `former_...` is the last other home that had it, until nothing of it is to be awaited any more: a holder that is
-    started anew before that must know of it, too.
+    `until_ms` is its end by the database's clock, for others' eyes: no right depends on it. `address` is where its
+    holder answers other machines. `former_home` is the last other home that had it, until nothing of it is to be
+    awaited any more: a holder that is started anew before that must know of it, too.
     """
 
     name = CharField(max_length=30, primary_key=True)
@@ -43,8 +47,8 @@ class Lease(Row):
     address = CharField(max_length=260, default="")
     token = BigIntegerField(default=0)
     until_ms = BigIntegerField(default=0)
+    seconds = BigIntegerField(default=0)
     former_home = CharField(max_length=100, default="")
-    former_until_ms = BigIntegerField(default=0)
 
     class Meta:
         table_name = "leases"
@@ -60,11 +64,18 @@ class Holder:
 
 
 class Taken(NamedTuple):
-    """A lease as it was taken: its token, the last other home ("" = none), and how long ago that one's ended (ms)."""
+    """A lease as it was taken: its token, and the last other home ("" = none) of which something may be awaited."""
 
     token: int
     former_home: str
-    over_for_ms: int
+
+
+class Standing(NamedTuple):
+    """A lease that another home has: `version` changes with each renewal, by which its holder asks for `seconds`."""
+
+    machine: str
+    version: str
+    seconds: int
 
 
 class Held(NamedTuple):
@@ -110,15 +121,32 @@ def slot_name(number: int) -> str:
 def home_of(run_dir: Path) -> str:
     """Returns what tells this directory from all others on all machines, for as long as its machine runs.
 
-    Programs there keep one another out by locks, so what its former program held is its next one's at once.
+    Programs there keep one another out by locks, so what its former program held is its next one's at once. One that
+    was made anew, with new locks, is another home, though the file system gives it the former one's number.
     """
     found = run_dir.stat()
-    return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}:{found.st_dev}:{found.st_ino}"
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot}:{found.st_dev}:{found.st_ino}:{_mark(run_dir)}"
 
 
 def holder_in(run_dir: Path, address: str = "") -> Holder:
-    """Describes a program whose sockets and locks are in this directory."""
+    """Describes a program whose sockets and locks are in this directory, and marks that."""
+    if not _mark(run_dir):
+        made = run_dir / f"{_HOME}.{os.getpid()}"
+        made.write_text(secrets.token_hex(8))
+        made.chmod(0o644)  # `bidkeeper doctor` may be another user's
+        with suppress(FileExistsError):  # another program was first
+            os.link(made, run_dir / _HOME)
+        made.unlink()
     return Holder(home_of(run_dir), os.uname().nodename, address)
+
+
+def _mark(run_dir: Path) -> str:
+    """Returns what is drawn by lot once for a directory; "" where no program has held a lease yet."""
+    try:
+        return (run_dir / _HOME).read_text()
+    except FileNotFoundError:
+        return ""
 
 
 def are_used() -> bool:
@@ -173,17 +201,29 @@ def set_slots(number: int) -> None:
             raise CannotChangeSlots(f"a manager runs on {found.machine} ({found.name}): stop all of them first")
         Lease.delete().where(ours).execute()
         # A manager that is frozen somewhere must not find its token again, and its workers' rights are to be ended.
-        token = max((each.token for each in former), default=0)
+        token = max((each.token + 1 for each in former), default=0)
         was_held = any(each.home or each.former_home for each in former)
         kept = {"token": token, "former_home": _SLOTS_CHANGED if was_held else ""}
         Lease.insert_many([{"name": slot_name(each)} | kept for each in range(number)]).execute()
 
 
+_HELD = f"home, machine, address, token, until_ms - {_NOW}"
+
+
 def held(name: str, within: Any = None) -> Held | None:
     """Returns the lease as it is now; None when nobody ever had it. `within`: by this connection, not the open one."""
-    query = f"SELECT home, machine, address, token, until_ms - {_NOW} FROM leases WHERE name = %s AND home != ''"
+    query = f"SELECT {_HELD} FROM leases WHERE name = %s AND home != ''"
     row = (within or database.obj).execute_sql(query, [name]).fetchone()
     return None if row is None else Held(*row)
+
+
+def held_by_slots() -> list[Held | None]:
+    """Returns the leases of all slots as they are now, by number; None where nobody ever had it."""
+    if not are_used():
+        return [None]
+    rows = database.execute_sql(f"SELECT name, {_HELD} FROM leases WHERE name LIKE 'slot %%'").fetchall()
+    found = {name: Held(*values) if values[0] else None for name, *values in rows}
+    return [found.get(slot_name(number)) for number in range(len(found) or 1)]
 
 
 def kept_elsewhere(name: str, run_dir: Path) -> Held | None:
@@ -192,57 +232,67 @@ def kept_elsewhere(name: str, run_dir: Path) -> Held | None:
     return found if found is not None and found.left_ms >= 0 and found.home != home_of(run_dir) else None
 
 
-def take(within: Postgresql, name: str, holder: Holder, seconds: int) -> Taken | None:
-    """Takes the lease for so long, if it has run out, or is this home's; None when another home has it.
+def take(within: Postgresql, name: str, holder: Holder, seconds: int, over: str = "") -> Taken | Standing:
+    """Takes the lease for so long, if nobody has it, or this home; or its version is the one whose time is `over`.
 
-    Raises BidkeeperError when there is no such slot any more.
+    Returns what stands where another home has it. Raises BidkeeperError when there is no such slot any more.
     """
     with within.atomic():
         within.execute_sql(
-            "INSERT INTO leases (name, home, machine, address, token, until_ms, former_home, former_until_ms)"
-            " SELECT %s, '', '', '', 0, 0, '', 0"
+            "INSERT INTO leases (name, home, machine, address, token, until_ms, seconds, former_home)"
+            " SELECT %s, '', '', '', 0, 0, 0, ''"
             " WHERE NOT (%s LIKE 'slot %%' AND EXISTS (SELECT 1 FROM leases WHERE name LIKE 'slot %%'))"
             " ON CONFLICT (name) DO NOTHING",
             [name, name],
         )
-        if within.execute_sql("SELECT 1 FROM leases WHERE name = %s FOR UPDATE", [name]).fetchone() is None:
+        # xmin is the transaction that wrote the row, so no clock decides whether it is another one than before.
+        version = "token || ':' || xmin || ':' || until_ms"
+        query = f"SELECT home, machine, {version}, seconds FROM leases WHERE name = %s FOR UPDATE"
+        row = within.execute_sql(query, [name]).fetchone()
+        if row is None:
             raise BidkeeperError(f"there is no {name}: the number of slots was changed")
+        home, standing = row[0], Standing(*row[1:])
+        if home not in ("", holder.home) and standing.seconds and standing.version != over:
+            return standing
         # On the right there is the row as it was: what this home had itself says nothing new.
-        is_new = "home NOT IN ('', %s)"
         row = within.execute_sql(
-            f"UPDATE leases SET former_home = CASE WHEN {is_new} THEN home ELSE former_home END,"
-            f" former_until_ms = CASE WHEN {is_new} THEN until_ms ELSE former_until_ms END,"
-            f" home = %s, machine = %s, address = %s, token = token + 1, until_ms = {_NOW} + %s"
-            f" WHERE name = %s AND (until_ms < {_NOW} OR home = %s)"
-            f" RETURNING token, former_home, {_NOW} - former_until_ms",
-            [
-                holder.home,
-                holder.home,
-                *(holder.home, holder.machine, holder.address, 1000 * seconds),
-                name,
-                holder.home,
-            ],
+            "UPDATE leases SET former_home = CASE WHEN home NOT IN ('', %s) THEN home ELSE former_home END,"
+            f" home = %s, machine = %s, address = %s, token = token + 1, until_ms = {_NOW} + %s, seconds = %s"
+            " WHERE name = %s RETURNING token, former_home",
+            [holder.home, holder.home, holder.machine, holder.address, 1000 * seconds, seconds, name],
         ).fetchone()
-    return None if row is None else Taken(int(row[0]), str(row[1]), int(row[2]))
+    return Taken(int(row[0]), str(row[1]))
 
 
-def forget_former(name: str, token: int) -> None:
-    """Notes, by the open connection, that nothing of the former home is to be awaited; if the lease is still this."""
-    Lease.update(former_home="").where(Lease.name == name, Lease.token == token).execute()
+def renew(within: Postgresql, name: str, token: int, seconds: int, *, forgets_former: bool = False) -> bool:
+    """Holds the lease for so long from now on; returns False when another one has it.
 
-
-def renew(within: Postgresql, name: str, token: int, seconds: int) -> bool:
-    """Holds the lease for so long from now on; returns False when it is lost."""
+    One that has run out by the database's clock is renewed, too: that clock may have jumped, and nobody else has it.
+    """
     with within.atomic():  # whose commit tells when a standby lacks it
         changed = within.execute_sql(
-            f"UPDATE leases SET until_ms = {_NOW} + %s WHERE name = %s AND token = %s AND until_ms >= {_NOW}",
-            [1000 * seconds, name, token],
+            f"UPDATE leases SET until_ms = {_NOW} + %s, seconds = %s, {_former(forgets_former)}"
+            " WHERE name = %s AND token = %s",
+            [1000 * seconds, seconds, name, token],
         )
     return bool(changed.rowcount == 1)
 
 
-def give_back(within: Postgresql, name: str, token: int) -> None:
+def is_of(within: Postgresql, name: str, token: int) -> bool:
+    """Tells whether the lease is this one now."""
+    return (
+        within.execute_sql("SELECT 1 FROM leases WHERE name = %s AND token = %s", [name, token]).fetchone() is not None
+    )
+
+
+def give_back(within: Postgresql, name: str, token: int, *, forgets_former: bool = False) -> None:
     """Ends the lease now, if it is still this one."""
     within.execute_sql(
-        f"UPDATE leases SET until_ms = LEAST(until_ms, {_NOW} - 1) WHERE name = %s AND token = %s", [name, token]
+        f"UPDATE leases SET until_ms = LEAST(until_ms, {_NOW} - 1), seconds = 0, {_former(forgets_former)}"
+        " WHERE name = %s AND token = %s",
+        [name, token],
     )
+
+
+def _former(forgets: bool) -> str:
+    return "former_home = ''" if forgets else "former_home = former_home"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from core import tls
@@ -19,24 +20,24 @@ ME = "manager"
 
 def place_for(settings: Settings, user_id: int) -> Place:
     """Returns where the manager of the user's tasks answers. Raises PeerUnavailable when nobody keeps them just now."""
-    of = leases.slots()
-    return _place(settings, slot_of(user_id, of), of)
+    by_slot = leases.held_by_slots()
+    return _place(settings, slot_of(user_id, len(by_slot)), by_slot)
 
 
 def machine_elsewhere(settings: Settings, user_id: int) -> str | None:
     """Returns the other machine that keeps the user's tasks, with their journals; None where they are here."""
-    of = leases.slots()
-    held = leases.held(leases.slot_name(slot_of(user_id, of))) if leases.are_used() else None
+    by_slot = leases.held_by_slots()
+    held = by_slot[slot_of(user_id, len(by_slot))]
     return None if held is None or held.home == leases.home_of(settings.run_dir) else held.machine
 
 
 def places(settings: Settings) -> list[Place | PeerUnavailable]:
     """Returns where each manager answers, by slot; for a slot without one, what is to be said of it."""
-    of = leases.slots()
+    by_slot = leases.held_by_slots()
     found: list[Place | PeerUnavailable] = []
-    for number in range(of):
+    for number in range(len(by_slot)):
         try:
-            found.append(_place(settings, number, of))
+            found.append(_place(settings, number, by_slot))
         except PeerUnavailable as error:
             found.append(error)
     return found
@@ -57,9 +58,9 @@ def address_at(settings: Settings, place: Place | PeerUnavailable) -> Address:
         raise PeerUnavailable(ME, f"cannot be asked at {place}: {error}") from error
 
 
-def _place(settings: Settings, number: int, of: int) -> Place:
-    here = settings.manager_file("sock", number if of > 1 else None)
-    held = leases.held(leases.slot_name(number)) if leases.are_used() else None
+def _place(settings: Settings, number: int, by_slot: Sequence[leases.Held | None]) -> Place:
+    here = settings.manager_file("sock", number if len(by_slot) > 1 else None)
+    held = by_slot[number]
     if held is None or held.home == leases.home_of(settings.run_dir):
         return here
     if held.left_ms < 0:

@@ -9,7 +9,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Orders the tests by the length of their folders' work; within a file as they stand there."""
 
     def rank(item: pytest.Item) -> int:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        folder = item.nodeid.split("/", 2)[1]  # of tests/
         return _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
 
     items.sort(key=rank)
@@ -63,11 +63,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     return Rooms(config, log)
 
 
-def pytest_collection_finish() -> None:
-    """Leaves what was collected out of later searches for garbage: it stays, and searching it is a tenth of a run."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Leaves what is collected out of all searches for garbage: it stays, and searching it is a tenth of a run."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 50)
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

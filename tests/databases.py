@@ -91,3 +91,30 @@ def dump(url: str) -> str:
     with another(url) as other:
         tables = other.rows("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
         return "\n".join(str(row) for (table,) in tables for row in other.rows(f'SELECT * FROM "{table}"'))
+
+
+class Questions(list[str]):
+    """The statements that were asked, without those that begin and end a transaction; `commits` counts these."""
+
+    commits = 0
+
+
+@contextmanager
+def questions(opened: Any) -> Iterator[Questions]:
+    """Notes, for the block, what this process asks an open database (base.database.obj)."""
+    asked, ask, commit = Questions(), opened.execute_sql, opened.commit
+
+    def noted(sql: str, params: Any = None) -> Any:
+        if not sql.startswith(("BEGIN", "PRAGMA", "COMMIT", "ROLLBACK")):
+            asked.append(sql)
+        return ask(sql, params)
+
+    def counted() -> Any:
+        asked.commits += 1
+        return commit()
+
+    opened.execute_sql, opened.commit = noted, counted
+    try:
+        yield asked
+    finally:
+        del opened.execute_sql, opened.commit

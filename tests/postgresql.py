@@ -68,6 +68,7 @@ CHOICES = {
         "cli/test_doctor_postgresql.py",
         "e2e/test_connections.py",
         "e2e/test_fail_over.py",
+        "e2e/test_gone_back.py",
         "e2e/test_running.py",
         "engines/test_supervisord.py",
     ],
@@ -216,11 +217,19 @@ def _address(database: str) -> str:
     return f"postgresql:///{database}?host={os.environ[_DIRECTORY]}&user=bidkeeper"
 
 
-def fresh() -> str:
-    """Makes an empty database of this version; returns its address. It goes with the cluster."""
-    name = f"test_{os.getpid()}_{next(_numbers)}"
-    command(_address("postgres"), f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE} STRATEGY file_copy")
-    return _address(name)
+_OURS = f"TEMPLATE {_TEMPLATE} STRATEGY file_copy"
+
+
+def fresh(how: str = _OURS) -> str:
+    """Makes an empty database of this version, or `how` it is said; returns its address. It goes with the cluster."""
+    url = _address(f"test_{os.getpid()}_{next(_numbers)}")
+    make(url, how)
+    return url
+
+
+def make(url: str, how: str = _OURS) -> None:
+    """Makes the database that `drop` has dropped, empty and of this version, or `how` it is said."""
+    command(_address("postgres"), f"CREATE DATABASE {_name(url)} {how}")
 
 
 def copied(url: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,11 +18,14 @@ NOUNS = frozenset({"a", "all", "an", "each", "every", "its", "one", "our", "the"
 Named = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def named(path: Path) -> Iterator[tuple[Named, str]]:
-    """Yields each module, class and function of a file that has a docstring, with the docstring's first word."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, Named) and (text := ast.get_docstring(node)):
-            yield node, text.split()[0].strip("`,.:;").lower()
+@cache
+def named(path: Path) -> list[tuple[Named, str]]:
+    """Returns each module, class and function of a file that has a docstring, with the docstring's first word."""
+    return [
+        (node, text.split()[0].strip("`,.:;").lower())
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, Named) and (text := ast.get_docstring(node))
+    ]
 
 
 def is_property(node: Named) -> bool:
@@ -65,6 +68,6 @@ def test_a_functions_docstring_starts_with_a_verb(package: str) -> None:
 
 @pytest.mark.slow
 def test_tests_ask_no_riddles_either() -> None:
-    counts = [(len(riddles(path)), sum(1 for _ in named(path))) for path in sorted((ROOT / "tests").rglob("*.py"))]
+    counts = [(len(riddles(path)), len(named(path))) for path in sorted((ROOT / "tests").rglob("*.py"))]
     asked, described = map(sum, zip(*counts, strict=True))
     assert asked * 25 < described, f"{asked} of {described} docstrings of tests begin with a question word"

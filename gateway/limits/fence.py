@@ -4,6 +4,8 @@ A write is `queued` until it has its turn and `sending` from then until its answ
 drops the writes queued under lower tokens and waits for those being sent: a write that has its turn asks `permit` in
 the instant before its first byte, so after `raise_to` has returned, no write under a lower token is or will be on the
 wire.
+
+That holds for one gateway. Whether it is still the one, where there are several, is what `confirm` asks.
 """
 
 from __future__ import annotations
@@ -34,10 +36,14 @@ class Ticket:
 
 
 class Fences:
-    """The least token of each task. For a task not seen since the start, `least_token(task)` gives it."""
+    """The least token of each task. For a task not seen since the start, `least_token(task)` gives it.
 
-    def __init__(self, least_token: Callable[[int], int]) -> None:
+    `is_the_one` asks outside of this process, whose machine may have been frozen, whether this is still the gateway.
+    """
+
+    def __init__(self, least_token: Callable[[int], int], is_the_one: Callable[[], bool] = lambda: True) -> None:
         self._least_token = least_token
+        self._is_the_one = is_the_one
         self._least: dict[int, int] = {}
         self._tickets: dict[int, set[Ticket]] = {}
         self._left = asyncio.Event()
@@ -65,6 +71,16 @@ class Fences:
         """Raises Refused('stale_token') when the fence has passed `token`. Safe in any thread."""
         if token < self._least[task]:
             raise Refused("stale_token", f"task {task} is fenced at {self._least[task]}, not {token}")
+
+    def confirm(self) -> None:
+        """Raises Unavailable unless this is surely the only gateway. Safe in any thread."""
+        try:
+            is_the_one = self._is_the_one()
+        except Exception as error:
+            log.warning("cannot find out whether another gateway has taken over: %s", error)
+            raise Unavailable("failed to ask whether another gateway has taken over; nothing was sent") from error
+        if not is_the_one:
+            raise Unavailable("another gateway has taken over; nothing was sent")
 
     async def raise_to(self, task: int, token: int) -> int:
         """Refuses writes of `task` under lower tokens than `token`; returns when none of them is on the wire.

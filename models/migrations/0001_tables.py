@@ -218,8 +218,8 @@ CREATE TABLE month_counts (venue VARCHAR(30) NOT NULL PRIMARY KEY, kept TEXT NOT
 
 CREATE TABLE leases (
     name VARCHAR(30) NOT NULL PRIMARY KEY, home VARCHAR(100) NOT NULL, machine VARCHAR(100) NOT NULL,
-    address VARCHAR(260) NOT NULL, token INTEGER NOT NULL, until_ms INTEGER NOT NULL, former_home VARCHAR(100) NOT NULL,
-    former_until_ms INTEGER NOT NULL
+    address VARCHAR(260) NOT NULL, token INTEGER NOT NULL, until_ms INTEGER NOT NULL, seconds INTEGER NOT NULL,
+    former_home VARCHAR(100) NOT NULL
 );
 
 CREATE TABLE wallet_contents (

@@ -35,10 +35,14 @@ CHANGE_BIDDING = Prepared(
 REVISION = Prepared(lambda: Task.select(Task.revision).where(_IS_THIS))
 
 TOKEN = Prepared(lambda: Task.select(Task.token).where(_IS_THIS))
-RAISE_TOKEN = Prepared(lambda: Task.update({Task.token: larger(SQL("token + 1"), given("least"))}).where(_IS_THIS))
+RAISE_TOKEN = Prepared(
+    lambda: Task.update({Task.token: larger(SQL("token + 1"), given("least"))}).where(_IS_THIS).returning(Task.token)
+)
 OVERTAKE = Prepared(lambda: Task.update({Task.token: given("new")}).where(_IS_THIS, _IS_UNDER_TOKEN))
 OUTLINE = Prepared(
-    lambda: Task.select(Task.kind, Task.venue, fn.COALESCE(Task.slug, Task.inscription_id), Task.user).where(_IS_THIS)
+    lambda: Task.select(
+        Task.kind, Task.venue, fn.COALESCE(Task.slug, Task.inscription_id), Task.user, Task.token
+    ).where(_IS_THIS)
 )
 STANDING = Prepared(lambda: Task.select(Task.kind, Task.desired, Task.deleted_ms, Task.token).where(_IS_THIS))
 OBSERVED = Prepared(

@@ -208,8 +208,19 @@ def raise_token(task_id: int, above: int = 0) -> int:
     """
     with transaction(durable=True):
         keep_while_acting()
-        statements.RAISE_TOKEN.run(id=task_id, least=above + 1)
-        return int(statements.TOKEN.rows(id=task_id)[0][0])
+        return _raise_token(task_id, above)
+
+
+def begin_start(task_id: int, now_ms: int) -> int:
+    """Does what `observe` (that the task is starting) and `raise_token` do, in one commit; returns the token."""
+    with transaction(durable=True):
+        keep_while_acting()
+        _observe(task_id, "starting", now_ms)
+        return _raise_token(task_id)
+
+
+def _raise_token(task_id: int, above: int = 0) -> int:
+    return int(statements.RAISE_TOKEN.rows(id=task_id, least=above + 1)[0][0])
 
 
 def overtake(task_id: int, token: int, highest: int) -> int | None:
@@ -229,12 +240,13 @@ def least_token(task_id: int) -> int:
 
 
 class Outline(NamedTuple):
-    """A task's kind, its venue, its subject (a slug or an inscription's id), and its user's number."""
+    """A task's kind, its venue, its subject (a slug or an inscription's id), its user's number, its newest token."""
 
     kind: str
     venue: str
     subject: str
     user_id: int
+    token: int
 
 
 def outline(task_id: int) -> Outline | None:
@@ -281,21 +293,25 @@ def observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
     Raises ValueError for a move that is not in MOVES.
     """
     with transaction():
-        found = statements.OBSERVED.row(id=task_id)
-        if found is None:
-            return
-        former, user_id, kind, desired, error_cycles, former_error = found
-        if observed != former and observed not in MOVES[former]:
-            raise ValueError(f"task {task_id} cannot go from {former} to {observed}")
-        error = facts.get("last_error", former_error)
-        if observed == "backoff" and facts.get("last_error") is not None:
-            facts["error_cycles"] = troubles.counted(task_id, user_id, error_cycles, error, now_ms)
-        statements.observing(tuple(facts)).run(id=task_id, observed=observed, **facts)
-        if observed != former:
-            state = {"kind": kind, "desired": desired, "observed": observed}
-            outbox.tell(TASK, user_id, task_id, now_ms, state)
-            if observed == "crashed":
-                outbox.tell(WORKER_DEAD, user_id, task_id, now_ms, {"error": error})
+        _observe(task_id, observed, now_ms, **facts)
+
+
+def _observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
+    found = statements.OBSERVED.row(id=task_id)
+    if found is None:
+        return
+    former, user_id, kind, desired, error_cycles, former_error = found
+    if observed != former and observed not in MOVES[former]:
+        raise ValueError(f"task {task_id} cannot go from {former} to {observed}")
+    error = facts.get("last_error", former_error)
+    if observed == "backoff" and facts.get("last_error") is not None:
+        facts["error_cycles"] = troubles.counted(task_id, user_id, error_cycles, error, now_ms)
+    statements.observing(tuple(facts)).run(id=task_id, observed=observed, **facts)
+    if observed != former:
+        state = {"kind": kind, "desired": desired, "observed": observed}
+        outbox.tell(TASK, user_id, task_id, now_ms, state)
+        if observed == "crashed":
+            outbox.tell(WORKER_DEAD, user_id, task_id, now_ms, {"error": error})
 
 
 def forget_workers(slot: Slot) -> None:

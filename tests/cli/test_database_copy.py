@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from models.tasks.samples import Sample
 from models.users import User, Whitelist
 from tests import postgresql
 from tests.models.test_orders import reserved, running_task
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -133,3 +137,34 @@ def test_nothing_is_copied_while_the_service_runs(
         assert run(monkeypatch, tmp_path / "other", filled, target) == 1
         assert "(manager-1): stop it first" in capsys.readouterr().err
         os.close(of_slot)
+
+
+_SLOWLY = """
+import sys, time
+from cli.main import main
+from models import copying, held_lease
+held_lease.claim.__kwdefaults__["silent_s"] = 1.0
+copy = copying.copy
+def slowly(*urls):
+    time.sleep(10)
+    return copy(*urls)
+copying.copy = slowly
+sys.exit(main(["database", "copy", "--to", sys.argv[1]]))
+"""
+
+
+@pytest.mark.slow
+@postgresql.only
+def test_a_copy_that_takes_its_time_keeps_the_leases(filled: str, target: str, tmp_path: Path) -> None:
+    """Copying gives no sign of life, after which a lease is not renewed any more, and its holder killed."""
+    base.close()
+    environment = os.environ | {
+        "BIDKEEPER_DATA_DIR": str(tmp_path),
+        "BIDKEEPER_DATABASE_URL": filled,
+        "BIDKEEPER_LEASE_SECONDS": "5",
+        "BIDKEEPER_CONFIG": os.devnull,
+    }
+    command = [sys.executable, "-c", _SLOWLY, target]
+    done = subprocess.run(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 0
+    assert "users: 1201\n" in done.stdout

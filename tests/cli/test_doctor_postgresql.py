@@ -137,7 +137,7 @@ def test_each_slot_is_said_to_be_kept_where_it_is(
         ("hooks", there),
     ):
         taken = leases.take(ours, name, holder, 300)
-        assert taken is not None
+        assert isinstance(taken, leases.Taken)
     leases.give_back(ours, "hooks", taken.token)
     base.close()
     environment["BIDKEEPER_DATABASE_URL"] = database

@@ -16,8 +16,9 @@ from cli.doctor.questions import About
 from cli.doctor.venue_check import VenueExaminer
 from core.setting_texts import HELD
 from core.settings import load
+from tests.cli.commands import Way, as_program, in_this_process
 from tests.cli.venue import venue
-from tests.e2e.installation import PATIENCE, Installation, in_path, installation, until
+from tests.e2e.installation import Installation, in_path, installation, until
 from wallet.keystore import keys_import, keystore
 from wallet.keystore.keystore_file import Contents
 
@@ -48,16 +49,15 @@ def healthy(running: Installation) -> Iterator[Installation]:
     until(running.ready_again, "ready again")
 
 
-def doctor(environment: dict[str, str], *options: str) -> tuple[int, list[str]]:
+def doctor(environment: dict[str, str], *options: str, way: Way = in_this_process) -> tuple[int, list[str]]:
     """Returns the exit code and the lines."""
-    command = [sys.executable, "-m", "cli.main", "doctor", *options]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.stderr == ""
-    return done.returncode, done.stdout.splitlines()
+    code, said, complained = way(environment, "doctor", *options)
+    assert complained == ""
+    return code, said.splitlines()
 
 
 def test_a_healthy_service(healthy: Installation) -> None:
-    code, lines = doctor(healthy.environment, "--json")
+    code, lines = doctor(healthy.environment, "--json", way=as_program)
     answer = json.loads("\n".join(lines))
     checks = {check["name"]: check for check in answer["checks"] if check["name"] not in OF_THE_MACHINE}
     assert [check for check in answer["checks"] if check["status"] != "ok" and check["name"] in checks] == []

@@ -13,6 +13,7 @@ import pytest
 from cli.sign_in import WALLETS
 from models import base, schema
 from models.users import Whitelist
+from tests.cli.commands import as_program, in_this_process
 from tests.cli.conftest import Examine
 from tests.clock import START_MS
 from tests.e2e.installation import PATIENCE, Installation, Trader, installation
@@ -92,17 +93,10 @@ def running() -> Iterator[Installation]:
         yield made
 
 
-def bidkeeper(running: Installation, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cli.main", *words]
-    return subprocess.run(
-        command, env=running.environment, input=given, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
-
-
 @pytest.mark.slow
 def test_an_operator_signs_in_without_a_front_end_and_sees_where_money_goes(running: Installation) -> None:
     trader = Trader(running)
-    before = bidkeeper(running, "wallet", trader.address)
+    never, _, refused = in_this_process(running.environment, "wallet", trader.address)
 
     process = subprocess.Popen(
         [sys.executable, "-m", "cli.main", "sign-in", trader.address],
@@ -123,11 +117,11 @@ def test_an_operator_signs_in_without_a_front_end_and_sees_where_money_goes(runn
     assert process.returncode == 0
     trader.session.headers["Authorization"] = "Bearer " + out.strip().removeprefix("export TOKEN=")
     told = trader.ok("GET", "/api/wallet")
-    wallet = bidkeeper(running, "wallet", trader.address)
+    code, shown, _ = as_program(running.environment, "wallet", trader.address)
 
-    assert before.returncode == 1 and "has never signed in here" in before.stderr
-    assert wallet.returncode == 0, wallet.stderr
-    lines = wallet.stdout.splitlines()
+    assert never == 1 and "has never signed in here" in refused
+    assert code == 0
+    lines = shown.splitlines()
     assert lines[0].split()[:2] == ["payment", told["payment"]]
     assert f"simulator-ordnet: fund {told['payment']}  {told['paymentSats']:,} sats" in lines
     assert any(line.startswith("simulator: fund ") for line in lines)
@@ -143,8 +137,9 @@ def test_a_listing_is_judged_before_any_task_is_there(running: Installation) -> 
     running.sim("PUT", f"/sim/wallets/{wallet['vault']}", {"inscriptions": [item]})
 
     def judged(*more: str) -> tuple[int, str]:
-        answer = bidkeeper(running, "judge", trader.address, inscription, "150000", *more)
-        return answer.returncode, answer.stdout + answer.stderr
+        words = ("judge", trader.address, inscription, "150000", *more)
+        code, said, complained = in_this_process(running.environment, *words)
+        return code, said + complained
 
     code, told = judged()
     assert code == 0, told
@@ -165,9 +160,9 @@ def test_a_listing_is_judged_before_any_task_is_there(running: Installation) -> 
 
 @pytest.mark.slow
 def test_a_wrong_signature_is_refused_in_words(running: Installation) -> None:
-    answer = bidkeeper(running, "sign-in", Trader(running).address, given="AAAA\n")
-    assert answer.returncode == 1 and answer.stdout == ""
-    assert "bidkeeper: POST /api/auth/verify: " in answer.stderr
+    code, said, complained = in_this_process(running.environment, "sign-in", Trader(running).address, given="AAAA\n")
+    assert code == 1 and said == ""
+    assert "bidkeeper: POST /api/auth/verify: " in complained
 
 
 def test_a_server_that_is_not_there_is_told(environment: dict[str, str]) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -16,7 +14,8 @@ from cli.doctor.check import Check
 from cli.main import main
 from core.local import ask
 from core.settings import load
-from tests.e2e.installation import PATIENCE, Installation, Trader, installation, until
+from tests.cli.commands import Way, as_program, in_this_process
+from tests.e2e.installation import Installation, Trader, installation, until
 from tests.wallet.processes import DEADLINE_S
 
 
@@ -37,25 +36,14 @@ def item(running: Installation) -> tuple[Trader, str]:
     return trader, inscription
 
 
-def venue(running: Installation, *words: str, given: str = "") -> tuple[int, str]:
-    answer = subprocess.run(
-        [sys.executable, "-m", "cli.main", "venue", *words],
-        env=running.environment,
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    return answer.returncode, answer.stdout + answer.stderr
+def venue(running: Installation, *words: str, given: str = "", way: Way = in_this_process) -> tuple[int, str]:
+    code, said, complained = way(running.environment, "venue", *words, given=given)
+    return code, said + complained
 
 
-def judged(running: Installation, trader: Trader, inscription: str, at: str = "simulator") -> str:
-    words = ("judge", trader.address, inscription, "150000", "--venue", at)
-    command = [sys.executable, "-m", "cli.main", *words]
-    return subprocess.run(
-        command, env=running.environment, capture_output=True, text=True, timeout=PATIENCE, check=False
-    ).stdout
+def judged(running: Installation, trader: Trader, inscription: str) -> str:
+    words = ("judge", trader.address, inscription, "150000", "--venue", "simulator")
+    return in_this_process(running.environment, *words)[1]
 
 
 @pytest.mark.slow
@@ -63,7 +51,7 @@ def test_a_form_is_shown_confirmed_kept_and_an_alarm(running: Installation, item
     trader, inscription = item
     learn = ("learn", "simulator", "--listing", inscription)
 
-    code, told = venue(running, *learn, given="no\nsimulator\n")
+    code, told = venue(running, *learn, given="no\nsimulator\n", way=as_program)
     assert code == 1 and told.count("not stored") == 1, told
     assert "from 3 drafts at 1,000,000, 1,001,000, 2,000,000 sats" in told
     assert "output 0  YOUR PAYMENT ADDRESS  price + postage, or price + " in told
@@ -99,7 +87,7 @@ def test_a_form_is_shown_confirmed_kept_and_an_alarm(running: Installation, item
     trader.ok("DELETE", f"/api/autolist/{task}")
     code, told = venue(running, "learnt", "refused")
     assert code == 0 and f"simulator plain, secure, task {task}, 90,000 sats  learnt-form: " in told, told
-    code, told = venue(running, "learnt", "refused", "1")
+    code, told = venue(running, "learnt", "refused", "1", way=as_program)
     assert code == 0 and "as the signer judges it now:" in told and "\ndraft PSBT:\n" in told, told
 
     assert venue(running, "learnt", "forget", "simulator") == (0, "2 forgotten: the rules alone decide there\n")

@@ -1,4 +1,4 @@
-"""A whole installation whose database is put back to an older copy, while the signer's record stays."""
+"""Ending and starting again, also with a database put back to an older copy while the signer's record stays."""
 
 from __future__ import annotations
 
@@ -22,34 +22,49 @@ def copied(url: str) -> str:
     return f"{url}.copy"
 
 
-def test_a_task_of_a_restored_database_bids_again_by_itself() -> None:
+def token_of(made: Installation, task: int) -> int:
+    [(token,)] = databases.rows(made.database_url, f"SELECT token FROM tasks WHERE id = {task}")
+    return int(token)
+
+
+def test_one_signal_ends_everything_the_next_start_resumes_and_a_restored_database_bids_again() -> None:
+    """Three starts are all that it takes: the second finds what the first left, the third an older database."""
     made = Installation()
     try:
         made.up()
-        made.put_collection("cats", [])  # without a floor nothing is bid
+        made.put_collection("cats", [100_000])
+        made.put_collection("dogs", [])  # without a floor nothing is bid
         trader = Trader(made).sign_in()
-        task = trader.task(slug="cats", hardcapSats=100_000, loopSeconds=5, bidCount=1)
-        trader.start(task)
-        made.down()
+        steady = trader.task(slug="cats", hardcapSats=100_000, loopSeconds=5)
+        restored = trader.task(slug="dogs", hardcapSats=100_000, loopSeconds=5, bidCount=1)
+        trader.start(steady)
+        trader.start(restored)
+        until(lambda: len(made.live_prices("cats")) == 5, "the ladder")
+        assert made.down(signal.SIGINT) < 15
+        assert made.processes() == []
         copy = copied(made.database_url)
-        made.up()
-        for _ in range(3):
-            trader.stop(task)
-            trader.start(task)
-        [(newest,)] = databases.rows(made.database_url, "SELECT token FROM tasks")
-        made.down(signal.SIGINT)
-        made.environment["BIDKEEPER_DATABASE_URL"] = copy
-        [(older,)] = databases.rows(made.database_url, "SELECT token FROM tasks")
-        assert older < newest
 
         made.up()
-        until(lambda: made.workers(task), "the task's return")
-        made.put_collection("cats", [100_000])
-        until(lambda: made.live_prices("cats"), "a bid, which signer and gateway let pass")
-        found = trader.get(task)
-        assert found["isRunning"] is True
-        [(token,)] = databases.rows(made.database_url, "SELECT token FROM tasks")
-        assert token > newest
+        assert made.live_prices("cats") == [75_000, 60_000, 45_000, 30_000, 15_000], "stopping cancels nothing"
+        assert trader.get(steady)["isRunning"] is True
+        until(lambda: made.workers(steady), "the task's return", 30)
+        until(lambda: "kept 5" in trader.get(steady)["lastCycle"]["action"], "a cycle that finds its bids")
+        assert len(made.history(event="accepted", slug="cats")) == 5
+        for _ in range(3):
+            trader.stop(restored)
+            trader.start(restored)
+        newest = token_of(made, restored)
+        assert made.down(signal.SIGTERM) < 15
+        assert made.processes() == []
+        made.environment["BIDKEEPER_DATABASE_URL"] = copy
+        assert token_of(made, restored) < newest
+
+        made.up()
+        until(lambda: made.workers(restored), "the task's return")
+        made.put_collection("dogs", [100_000])
+        until(lambda: made.live_prices("dogs"), "a bid, which signer and gateway let pass")
+        assert trader.get(restored)["isRunning"] is True
+        assert token_of(made, restored) > newest
         manager = (made.data_dir / "logs" / "manager.log").read_text()
         assert "the database has gone back: goes on at" in manager
         made.down()

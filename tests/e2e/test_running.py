@@ -1,61 +1,61 @@
-"""Starting, stopping and starting again, as an operator does it."""
+"""Starting, as an operator does it: what is refused, what is kept from others, what a killed start leaves."""
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.installation import Installation, Trader, installation, until
+from tests.e2e.installation import Installation, Trader, until
 
 pytestmark = pytest.mark.slow
 
 
-def test_one_signal_ends_everything_and_the_next_start_resumes() -> None:
-    made = Installation()
-    try:
-        made.up()
-        made.put_collection("cats", [100_000])
-        trader = Trader(made).sign_in()
-        task = trader.task(slug="cats", hardcapSats=100_000, loopSeconds=5)
-        trader.start(task)
-        until(lambda: len(made.live_prices("cats")) == 5, "the ladder")
-        assert made.down(signal.SIGINT) < 15
-        assert made.processes() == []
-        made.up()
-        assert made.live_prices("cats") == [75_000, 60_000, 45_000, 30_000, 15_000], "stopping cancels nothing"
-        assert trader.get(task)["isRunning"] is True
-        until(lambda: made.workers(task), "the task's return", 30)
-        until(lambda: "kept 5" in trader.get(task)["lastCycle"]["action"], "a cycle that finds its bids")
-        assert len(made.history(event="accepted", slug="cats")) == 5
-        assert made.down(signal.SIGTERM) < 15
-        assert made.processes() == []
-    finally:
-        made.destroy()
-
-
-def test_what_it_makes_is_its_users_alone_also_in_a_directory_that_others_may_enter() -> None:
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Installation]:
+    """An installation in a directory that others may enter, started by somebody with the usual umask."""
     made = Installation()
     made.data_dir.chmod(0o755)
     before = os.umask(0o022)
     try:
         made.up()
-        trader = Trader(made).sign_in()
-        trader.start(trader.task(slug="cats", hardcapSats=100_000, loopSeconds=5))
-        until(lambda: (made.data_dir / "journal").exists(), "the task's journal")
-        assert f"WARNING: {made.data_dir} has mode 0755: other users of this machine may read" in made.output()
-        open_to_others = [
-            f"{path} {path.lstat().st_mode & 0o777:04o}"
-            for path in made.data_dir.rglob("*")
-            if path.name != "up.out" and path.lstat().st_mode & 0o077
-        ]
-        assert open_to_others == []
     finally:
         os.umask(before)
+    try:
+        yield made
+    finally:
         made.destroy()
+
+
+def test_what_it_makes_is_its_users_alone_also_in_a_directory_that_others_may_enter(opened: Installation) -> None:
+    trader = Trader(opened).sign_in()
+    trader.start(trader.task(slug="cats", hardcapSats=100_000, loopSeconds=5))
+    until(lambda: (opened.data_dir / "journal").exists(), "the task's journal")
+    assert f"WARNING: {opened.data_dir} has mode 0755: other users of this machine may read" in opened.output()
+    open_to_others = [
+        f"{path} {path.lstat().st_mode & 0o777:04o}"
+        for path in opened.data_dir.rglob("*")
+        if path.name != "up.out" and path.lstat().st_mode & 0o077
+    ]
+    assert open_to_others == []
+
+
+def test_a_second_start_in_the_same_directory_is_refused(opened: Installation) -> None:
+    command = [sys.executable, "-m", "cli.main", "up"]
+    second = subprocess.run(command, env=opened.environment, capture_output=True, text=True, timeout=60)
+    assert second.returncode == 1
+    assert "in use by another" in second.stderr
+    assert opened.process is not None and opened.process.poll() is None
+
+
+def test_a_killed_up_leaves_nothing_running(opened: Installation) -> None:
+    assert opened.process is not None and opened.processes()
+    opened.process.kill()
+    opened.process.wait()
+    until(lambda: opened.processes() == [], "the end of what it started", 30)
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707])
@@ -70,23 +70,6 @@ def test_a_directory_that_others_may_write_to_is_refused(mode: int) -> None:
         assert not (made.data_dir / "bidkeeper.db").exists()
     finally:
         made.destroy()
-
-
-def test_a_killed_up_leaves_nothing_running() -> None:
-    with installation() as made:
-        assert made.process is not None
-        made.process.kill()
-        made.process.wait()
-        until(lambda: made.processes() == [], "the end of what it started", 30)
-
-
-def test_a_second_start_in_the_same_directory_is_refused() -> None:
-    with installation() as made:
-        command = [sys.executable, "-m", "cli.main", "up"]
-        second = subprocess.run(command, env=made.environment, capture_output=True, text=True, timeout=60)
-        assert second.returncode == 1
-        assert "in use by another" in second.stderr
-        assert made.process is not None and made.process.poll() is None
 
 
 def test_wrong_settings_are_one_line_each() -> None:

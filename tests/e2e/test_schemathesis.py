@@ -1,10 +1,7 @@
-(
-    """Schemathesis drives the running service by its own description: no 5xx, and no answer that is not described.
+"""Schemathesis drives the running service by its own description: no 5xx, and no answer that is not described.
 
 In `make test` a quarter of the operations: all are a minute of work, and tests/server asks them all in one process.
 """
-    ""
-)
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ FAR_MS = 24 * HOUR
 MOST_MS = 30 * SECOND  # by which our clock may be off for a bid to be placed
 ON_THE_WIRE_MS = 2 * SECOND  # a bid that went out a moment before the jump
 JUMPS = [SECOND, -SECOND, 5 * MINUTE, -5 * MINUTE, HOUR, -HOUR]
-# A session and a plan end within such a jump, so nobody may bid until the clock is back.
+# A session and a plan end within such a jump, so nobody may bid until the clock is back; and a task that the manager
+# has looked at meanwhile stays stopped until its owner starts it again.
 FAR = [10 * FAR_MS, -YEAR, 10 * YEAR]
 # The times of a row are by a clock that jumped, so sums by them say nothing: `_watch` looks at sums as they are.
 _OF_ROWS = " in the ledger "
@@ -80,6 +81,10 @@ def jump(service: Installation, shift: Shift, jumps: list[int], tasks: int, seco
                 slug = late
                 until(lambda slug=slug: any(bid.slug == slug for bid in fleet.taken()), "the newcomer's ladder")
                 late = None
+            if not now_ms and abs(shift_ms) >= FAR_MS:
+                fleet.trader.sign_in()
+                fleet.start()
+                _watch(fleet, seconds)
             if abs(now_ms) < FAR_MS:
                 assert _are_cycling_at(fleet, time.time_ns() // 1_000_000 + now_ms, seconds)
     until(service.ready_again, "every program, by the right time")

@@ -43,6 +43,7 @@ class Bench:
     def __init__(self, directory: Path, **settings: Any) -> None:
         self.venue = FakeVenue()
         self.least: dict[int, int] = {}
+        self.is_the_one: Callable[[], bool] = lambda: True
         self._directory = directory
         self._changed = settings
         self._loop = asyncio.new_event_loop()
@@ -70,7 +71,7 @@ class Bench:
 
     def make(self) -> Program:
         """Makes the program under test."""
-        return Gateway(self.settings, lambda task: self.least.get(task, 0))
+        return Gateway(self.settings, lambda task: self.least.get(task, 0), lambda: self.is_the_one())
 
     def run(self, work: Callable[..., Any], *args: Any) -> Any:
         """Runs `work` on the gateway's loop and returns what it returns."""

@@ -14,10 +14,15 @@ from pathlib import Path
 
 import pytest
 
+from markets.base import Unavailable
 from markets.http import AFTERMATH_S
-from models import base, leases
+from markets.market_client import MarketClient
+from models import base, leases, schema
 from tests import postgresql
-from tests.databases import another
+from tests.databases import another, rows
+from tests.gateway.conftest import ORDER, soon
+from tests.models.test_orders import running_task
+from tests.standbys import pair
 
 pytestmark = [
     pytest.mark.slow,
@@ -29,18 +34,28 @@ PATIENCE_S = 60.0
 
 
 @contextmanager
-def gateway(url: str, home: Path) -> Iterator[subprocess.Popen[bytes]]:
+def gateway(url: str, home: Path, verb: str = "gateway", lease_s: int = LEASE_S) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs a gateway with its files in `home`, or another program; what it says is added to the file `said` there."""
+    home.mkdir(exist_ok=True)
     environment = os.environ | {
         "BIDKEEPER_DATA_DIR": str(home),
         "BIDKEEPER_DATABASE_URL": url,
-        "BIDKEEPER_LEASE_SECONDS": str(LEASE_S),
+        "BIDKEEPER_LEASE_SECONDS": str(lease_s),
         "BIDKEEPER_CONFIG": os.devnull,
     }
-    with subprocess.Popen([sys.executable, "-m", "cli.main", "gateway"], cwd=ROOT, env=environment) as process:
+    command = [sys.executable, "-m", "cli.main", verb]
+    with (
+        (home / "said").open("a") as said,
+        subprocess.Popen(command, cwd=ROOT, env=environment, stderr=said) as process,
+    ):
         try:
             yield process
         finally:
             process.kill()
+
+
+def has_said(home: Path, words: str) -> bool:
+    return words in (home / "said").read_text()
 
 
 def answers(home: Path) -> bool:
@@ -95,19 +110,20 @@ def test_a_gateway_that_is_started_again_at_home_answers_at_once(database: str, 
 
 def test_a_gateway_that_is_killed_while_it_waits_for_the_former_one_waits_again(database: str, tmp_path: Path) -> None:
     former = leases.take(base.database.obj, leases.GATEWAY, leases.Holder("elsewhere", "another"), LEASE_S)
-    assert former is not None
+    assert isinstance(former, leases.Taken)
     leases.give_back(base.database.obj, leases.GATEWAY, former.token)
     (tmp_path / "run").mkdir(exist_ok=True)
     with gateway(database, tmp_path) as process:
         eventually(lambda: held_by(tmp_path) == 2)
         process.kill()
-    with another(database) as other:  # as if the former one's had ended just now
-        other.execute("UPDATE leases SET former_until_ms = (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
     began = time.monotonic()
     with gateway(database, tmp_path):
         eventually(lambda: answers(tmp_path))
         assert held_by(tmp_path) == 3
-        assert time.monotonic() - began >= AFTERMATH_S - 0.5  # its end is a whole millisecond, of another clock
+        assert time.monotonic() - began >= AFTERMATH_S
+        eventually(lambda: rows(database, "SELECT former_home FROM leases") == [("",)])
+    with gateway(database, tmp_path):
+        assert eventually(lambda: answers(tmp_path)) < AFTERMATH_S, "what is over was waited for again"
 
 
 def test_a_second_gateway_at_home_takes_nothing_from_the_first(database: str, tmp_path: Path) -> None:
@@ -118,6 +134,77 @@ def test_a_second_gateway_at_home_takes_nothing_from_the_first(database: str, tm
         assert held_by(tmp_path) == 1
         time.sleep(LEASE_S)
         assert first.poll() is None and answers(tmp_path)
+
+
+def test_a_gateway_that_does_not_know_yet_that_another_has_taken_over_sends_nothing(
+    database: str, tmp_path: Path
+) -> None:
+    """As when its machine was frozen, clocks and all: its timer has time left, and its next renewal is to come."""
+    with (
+        gateway(database, tmp_path, lease_s=300) as process,
+        MarketClient(tmp_path / "run" / "gateway.sock", timeout_s=20) as client,
+    ):
+        eventually(lambda: answers(tmp_path))
+        task = running_task()
+
+        def place() -> None:
+            client.place(ORDER, task=task.id, token=1, deadline_ms=soon())
+
+        with pytest.raises(Unavailable, match="failed to send"):  # there is no marketplace
+            place()
+        with another(database) as other:
+            other.execute("UPDATE leases SET home = 'elsewhere', token = token + 1")
+        with pytest.raises(Unavailable, match="another gateway has taken over"):
+            place()
+        assert process.poll() is None
+
+
+@pytest.mark.parametrize("verb", ["gateway", "manager", "hooks"])
+def test_a_program_waits_for_a_database_that_is_unfit_for_now(database: str, tmp_path: Path, verb: str) -> None:
+    """supervisord gives up a program that ends ten times, and would not start it when the database is mended."""
+    base.close()
+    postgresql.drop(database)
+    postgresql.make(database, "ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    with gateway(database, tmp_path, verb) as process:
+        eventually(lambda: has_said(tmp_path, "the database must be one of encoding UTF8"))
+        time.sleep(2)
+        assert process.poll() is None
+        postgresql.drop(database)
+        postgresql.make(database)
+        base.connect(database)
+        name = "slot 0" if verb == "manager" else verb
+        eventually(lambda: leases.held(name) is not None)
+        assert process.poll() is None
+
+
+def test_a_gateway_on_a_database_without_our_tables_says_so_and_ends(tmp_path: Path) -> None:
+    url = postgresql.fresh("")
+    with gateway(url, tmp_path) as process:
+        assert process.wait(PATIENCE_S) == 1
+        assert has_said(tmp_path, 'cannot be used: relation "leases" does not exist')
+    postgresql.drop(url)
+
+
+def test_a_gateway_that_is_started_again_knows_a_former_primary(tmp_path: Path) -> None:
+    """Which has been started by hand, while the standby that took over is away, and would hand out everything twice."""
+    with pair(synchronous=False) as servers:
+        base.connect(servers.url)
+        schema.migrate()
+        base.close()
+        servers.follow()
+        with gateway(servers.url, tmp_path, lease_s=30):
+            eventually(lambda: answers(tmp_path))
+            servers.fail_over()
+            eventually(lambda: '": 2' in (tmp_path / "timelines.json").read_text())
+        former, present = servers.standby, servers.primary
+        present.kill()
+        former.start_again()
+        with gateway(servers.url, tmp_path, lease_s=30) as process:
+            eventually(lambda: has_said(tmp_path, "has timeline 1, but a standby took over with 2"))
+            time.sleep(2)
+            assert process.poll() is None and not answers(tmp_path)
+            present.start_again()
+            eventually(lambda: answers(tmp_path))
 
 
 def test_a_gateway_needs_no_more_of_the_database_than_the_documents_say(database: str, tmp_path: Path) -> None:

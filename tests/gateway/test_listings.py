@@ -100,6 +100,14 @@ def test_pages_without_end_are_no_answer(venue: Bench) -> None:
         venue.client().own_listings(VAULT, 0)
 
 
+def test_a_gateway_that_is_not_the_one_any_more_lists_nothing(venue: Bench) -> None:
+    venue.is_the_one = lambda: False
+    with pytest.raises(Unavailable, match="another gateway has taken over; nothing was sent"):
+        _list(venue)
+    assert venue.venue.calls == []
+    assert _delist(venue) is True
+
+
 @pytest.mark.parametrize("write", [_list, _delist])
 def test_after_a_write_nothing_older_is_told(venue: Bench, write: Callable[[Bench], Any]) -> None:
     client = venue.client()

@@ -1,4 +1,8 @@
-"""A month of a hundred tasks on a clock that the test moves: no quota is ever passed, and what gives way when."""
+"""A month of a hundred tasks on a clock that the test moves: no quota is ever passed, and what gives way when.
+
+`make test` has the six last days of one, with a fifth of its calls, as of a key that was first used then: the pace is
+arithmetic on shares. `make faults` has the whole month.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +30,26 @@ from tests.clock import Clock
 
 pytestmark = pytest.mark.slow
 
-LIMIT = 100_000
-BEGIN = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp()) * 1000
+MONTH_DAYS, MONTHS_CALLS = 30, 100_000
 END = end_of("2026-11")
+DAY_MS = 86_400_000
 LOOP_S = 60
+CHECKS = 60  # loops between two looks at the count, which only grows
 SLUGS = 3
+
+
+@dataclass(frozen=True)
+class Span:
+    """The `days` before the month's end, and their share of a month's calls."""
+
+    days: int
+
+    @property
+    def begin_ms(self) -> int:
+        return END - self.days * DAY_MS
+
+    def share(self, of_month: int) -> int:
+        return of_month * self.days // MONTH_DAYS
 
 
 @dataclass
@@ -41,6 +59,7 @@ class Month:
     quota: Quota
     clock: Clock
     scarcity: QuotaRestraint
+    begin_ms: int
     ladders: list[int] = field(default_factory=list)
     user: int = 1
     slugs: int = SLUGS
@@ -61,7 +80,7 @@ class Month:
 
     def cycle(self) -> None:
         errand.begin(Errand(self.user))
-        if (self.now_ms - BEGIN) // 60_000 % self.every:
+        if (self.now_ms - self.begin_ms) // 60_000 % self.every:
             return
         for slug in range(self.slugs):
             self._read("asks", f"asks {slug}", LOOP_S / 2)
@@ -152,26 +171,35 @@ class Runes(Month):
     def cycle(self) -> None:
         for rune in range(self.runes):
             self._read("rune_asks", f"asks {rune}", LOOP_S / 2)
-            if (self.now_ms - BEGIN) // 1000 % (self.bid_s // LOOP_S * LOOP_S) == 0:
+            if (self.now_ms - self.begin_ms) // 1000 % (self.bid_s // LOOP_S * LOOP_S) == 0:
                 self._read("rune_asks", f"asks {rune}", 3)
 
 
 Make = Callable[..., Month]
 
 
+@pytest.fixture(params=[6, pytest.param(MONTH_DAYS, marks=pytest.mark.faults)])
+def span(request: pytest.FixtureRequest) -> Span:
+    return Span(request.param)
+
+
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
-    """Makes months by one clock, whose counts are in one file."""
-    clock, file, counts = Clock(BEGIN), QuotaFile(tmp_path / "quota.json"), list[QuotaCount]()
+def make(tmp_path: Path, span: Span) -> Iterator[Make]:
+    """Makes months by one clock, whose counts are in one file. `calls` are a whole month's."""
+    clock, file, counts = Clock(span.begin_ms), QuotaFile(tmp_path / "quota.json"), list[QuotaCount]()
 
     def make(
-        kind: type[Month] = Month, venue: str = "satflow", limit: int = LIMIT, quota: Quota | None = None, **given: Any
+        kind: type[Month] = Month,
+        venue: str = "satflow",
+        calls: int = MONTHS_CALLS,
+        quota: Quota | None = None,
+        **given: Any,
     ) -> Month:
         if quota is None:
             counts.append(QuotaCount(file, venue, "key", clock, 1_000))
-            quota = Quota(limit, counts[-1], clock)
+            quota = Quota(span.share(calls), counts[-1], clock)
         restraint = QuotaRestraint(quota, OF_RUNES) if kind is Runes else QuotaRestraint(quota)
-        return kind(quota, clock, restraint, **given)
+        return kind(quota, clock, restraint, span.begin_ms, **given)
 
     yield make
     for count in counts:
@@ -186,11 +214,20 @@ def begin(make: Make) -> Month:
 def play(*months: Month, until_ms: int = END) -> Month:
     clock = months[0].clock
     while clock.now_ms < until_ms:
+        for _ in range(CHECKS):
+            for month in months:
+                copy_context().run(month.cycle)
+            clock.now_ms += LOOP_S * 1000
+        clock.now_ms -= LOOP_S * 1000  # the month's last loop is still in it
         for month in months:
-            copy_context().run(month.cycle)
             assert month.quota.status()["used"] <= month.quota.limit, clock.now_ms
         clock.now_ms += LOOP_S * 1000
     return months[0]
+
+
+def lies_within(used: int, least: float, limit: int) -> bool:
+    """Tells whether that is at least this share of the calls, and no more than there are."""
+    return least * limit < used <= limit
 
 
 def test_a_hundred_tasks_of_which_thirty_bid_once(begin: Month) -> None:
@@ -199,17 +236,17 @@ def test_a_hundred_tasks_of_which_thirty_bid_once(begin: Month) -> None:
 
     month = play(begin)
 
-    assert 90_000 < month.used <= LIMIT
+    assert lies_within(month.used, 0.9, begin.quota.limit)
     assert month.cancelled > 0
-    assert BEGIN < month.first["stretched"] < month.first["stretched fully"] <= month.first["refused"]
+    assert month.begin_ms < month.first["stretched"] < month.first["stretched fully"] <= month.first["refused"]
     assert month.refused == {0}
     assert month.in_vain < month.cancelled / 10  # hardly ever is a bid cancelled and then not placed again
 
-    left = LIMIT - month.used
+    left = month.quota.limit - month.used
     month.clock.now_ms = END - 1_000
     for _ in range(left):
         month._call(Priority.CANCEL)
-    assert left > 3_000
+    assert left > 0.03 * month.quota.limit
     month.quota.permit(Priority.CANCEL)  # and should it not be enough, the venue decides
 
 
@@ -219,12 +256,12 @@ def test_thirty_bids_in_ladders_lose_the_lowest_rungs_first(begin: Month) -> Non
 
     month = play(begin)
 
-    assert 90_000 < month.used <= LIMIT
-    assert BEGIN < month.first["stretched"] < month.first["stretched fully"] <= month.first["refused"]
+    assert lies_within(month.used, 0.9, begin.quota.limit)
+    assert month.begin_ms < month.first["stretched"] < month.first["stretched fully"] <= month.first["refused"]
     placed = [month.placed.get(rung, 0) for rung in range(10)]
     assert placed == sorted(placed, reverse=True)
     assert 0 not in month.refused and 9 in month.refused
-    assert placed[0] > 0.95 * 3 * (END - BEGIN) / 1000 / (month.bid_s + LOOP_S)
+    assert placed[0] > 0.95 * 3 * (END - month.begin_ms) / 1000 / (month.bid_s + LOOP_S)
     assert placed[9] < placed[0] / 2
 
 
@@ -234,12 +271,12 @@ def test_reads_alone_are_stretched_and_refuse_nobody(begin: Month) -> None:
     month = play(begin)
 
     assert "stretched" in month.first and "refused" not in month.first
-    assert 85_000 < month.used <= LIMIT
+    assert lies_within(month.used, 0.85, begin.quota.limit)
 
 
 def test_what_fits_is_left_alone(begin: Month) -> None:
     begin.ladders = [2]
-    quiet = play(begin, until_ms=BEGIN + 3_600_000)
+    quiet = play(begin, until_ms=begin.begin_ms + 3_600_000)
 
     assert quiet.first == {}
     assert quiet.placed == {0: 4, 1: 4}
@@ -253,19 +290,19 @@ def test_the_source_of_runes_is_read_less_and_less_and_never_too_often(make: Mak
 
     play(month)
 
-    assert 45_000 < month.used < 58_000
-    assert BEGIN < month.first["stretched"] < END
+    assert 0.75 * month.quota.limit < month.used < 0.967 * month.quota.limit
+    assert month.begin_ms < month.first["stretched"] < END
 
 
 def test_two_venues_at_once_have_a_month_each(make: Make) -> None:
-    busy, runes, quiet = make(), make(Runes, "unisat", 15_000), make(venue="third", limit=400_000)
+    busy, runes, quiet = make(), make(Runes, "unisat", 15_000), make(venue="third", calls=400_000)
     assert isinstance(runes, Runes)
     busy.ladders, runes.runes, quiet.ladders = [30], 5, [1]
 
     play(busy, runes, quiet)
 
-    assert 90_000 < busy.used <= LIMIT
-    assert 14_000 < runes.used <= 15_000, "five runes once in ten minutes are more than there is"
+    assert lies_within(busy.used, 0.9, busy.quota.limit)
+    assert lies_within(runes.used, 0.933, runes.quota.limit), "five runes once in ten minutes are more than there is"
     assert 29 in busy.refused and 0 not in busy.refused
     assert quiet.first == {} and quiet.refused == set(), "the others' want is not its own"
     for month in (busy, runes, quiet):
@@ -277,15 +314,15 @@ MODEST = {"ladders": [2], "slugs": 1, "every": 10, "bid_s": 7_200}  # within a q
 
 def test_three_users_who_look_without_end_cost_a_fourth_no_bid(make: Make) -> None:
     alone = play(make(ladders=[2]))
-    alone.clock.now_ms = BEGIN
+    alone.clock.now_ms = alone.begin_ms
     victim = make(venue="another", ladders=[2])
     abusers = [make(Abuser, quota=victim.quota, user=user) for user in (2, 3, 4)]
-    first_hour = dict(play(victim, *abusers, until_ms=BEGIN + 3_600_000).first)
-    costs = [abuser.looked / LIMIT for abuser in abusers if isinstance(abuser, Abuser)]
+    first_hour = dict(play(victim, *abusers, until_ms=victim.begin_ms + 3_600_000).first)
+    costs = [abuser.looked / MONTHS_CALLS for abuser in abusers if isinstance(abuser, Abuser)]
 
     play(victim, *abusers)
 
-    looked = sum(abuser.looked for abuser in abusers if isinstance(abuser, Abuser)) / LIMIT
+    looked = sum(abuser.looked for abuser in abusers if isinstance(abuser, Abuser)) / victim.quota.limit
     print(f"an hour of one user's looks: {max(costs):.2%} of the month; three for a month: {looked:.1%};", end=" ")
     print(f"bids placed {sum(victim.placed.values())}, alone {sum(alone.placed.values())}")
     assert first_hour == {} and max(costs) < 0.011
@@ -295,7 +332,7 @@ def test_three_users_who_look_without_end_cost_a_fourth_no_bid(make: Make) -> No
 
 def test_three_users_with_far_too_many_bids_cost_a_modest_fourth_none(make: Make) -> None:
     alone = play(make(**MODEST))
-    alone.clock.now_ms = BEGIN
+    alone.clock.now_ms = alone.begin_ms
     victim = make(venue="another", **MODEST)
     greedy = [make(quota=victim.quota, user=user, ladders=[30] * 3) for user in (2, 3, 4)]
 
@@ -304,6 +341,6 @@ def test_three_users_with_far_too_many_bids_cost_a_modest_fourth_none(make: Make
     used = [month.used for month in (victim, *greedy)]
     print(f"calls by user {used}; bids placed {victim.placed}, alone {alone.placed}")
     assert victim.first == {} and victim.placed == alone.placed
-    assert 90_000 < sum(used) <= LIMIT, "what one does not use, others may"
+    assert lies_within(sum(used), 0.9, victim.quota.limit), "what one does not use, others may"
     assert all(29 in month.refused for month in greedy)
     assert max(used[1:]) < 1.2 * min(used[1:])

@@ -221,6 +221,31 @@ def test_a_task_unseen_since_the_start_is_fenced_by_the_database(bench: Bench) -
     _place(bench, task=7, token=3)
 
 
+def test_a_gateway_that_is_not_the_one_any_more_places_nothing(bench: Bench) -> None:
+    """As one on a machine that was frozen with its clocks, while another machine's has taken over."""
+    bench.is_the_one = lambda: False
+    with pytest.raises(Unavailable, match="another gateway has taken over; nothing was sent"):
+        _place(bench)
+    bench.is_the_one = lambda: bool(1 // 0)  # nobody can tell
+    with pytest.raises(Unavailable, match="failed to ask whether another gateway has taken over"):
+        _place(bench)
+    bench.venue.answers[CANCEL] = {"success": True, "data": {"success": True, "successCount": 1, "failedCount": 0}}
+    assert _cancel(bench), "what is cancelled twice costs nothing, and must go while the database is away"
+    assert bench.venue.of(PLACE) == []
+
+
+def test_whether_it_is_the_one_is_asked_when_all_else_is_ready(bench: Bench) -> None:
+    """Another one may take over while a bid waits for its turn."""
+    bench.pause(0.5)
+    with ThreadPoolExecutor(1) as askers:
+        place = askers.submit(_place, bench)
+        eventually(lambda: bench.waiting() == 1)
+        bench.is_the_one = lambda: False
+        with pytest.raises(Unavailable, match="another gateway has taken over"):
+            place.result(10)
+    assert bench.venue.of(PLACE) == []
+
+
 def test_a_place_whose_asker_has_gone_is_not_sent(bench: Bench) -> None:
     bench.pause(0.5)
     leaver = bench.client()

@@ -276,7 +276,8 @@ BUGS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "a batch is cancelled as one": (batch_is_one, ("forgotten", "wrong_end")),
     "made first, past maxBidTotal": (make_past_the_total, ("over_task_total", "over_user_exposure")),
     "made first, past maxFills": (make_past_the_fills, ("over_fills",)),
-    "a failed read is an empty one": (failed_read_is_empty, ("forgotten", "over_count")),
+    # What is taken for gone still stands: it is forgotten, counts, or is filled as what was closed as cancelled.
+    "a failed read is an empty one": (failed_read_is_empty, ("forgotten", "over_count", "wrong_end")),
     "a sale is a cancel": (sale_is_a_cancel, ("wrong_end",)),
     "a tolerance without an end": (tolerance_without_end, ("stands_too_high",)),
 }

@@ -232,9 +232,7 @@ class Manager:
                 raise NotStarted(refusal)
             tasks.stop_wanting(row.id, refusal)
             return
-        if kind == "bidder":
-            tasks.observe(row.id, "starting", self._clock.now_ms)
-        token = tasks.raise_token(row.id)
+        token = tasks.begin_start(row.id, self._clock.now_ms) if kind == "bidder" else tasks.raise_token(row.id)
         try:
             secret = self._signer.grant(self._grant(kind, row, token))
             desk.granted = token

@@ -7,6 +7,7 @@ import os
 from typing import TypeVar
 
 from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.database import ExampleDatabase
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.machine.machine import Machine
@@ -17,16 +18,24 @@ AnyMachine = TypeVar("AnyMachine", Machine, Processes)
 
 
 def run(
-    machine: type[AnyMachine], examples: int, steps: int, *, shrinks: bool = True, chosen_seed: int = SEED
+    machine: type[AnyMachine],
+    examples: int,
+    steps: int,
+    *,
+    shrinks: bool = True,
+    chosen_seed: int = SEED,
+    database: ExampleDatabase | None = None,
 ) -> type[AnyMachine]:
-    """Runs it with the seed and returns it with its counts. Raises AssertionError for what does not hold."""
+    """Runs it with the seed, what `database` has first, and returns it with its counts. Raises AssertionError for what
+    does not hold.
+    """
     machine.start_counting()
     chosen = settings(
         max_examples=examples,
         stateful_step_count=steps,
         deadline=None,
-        database=None,
-        phases=[Phase.generate, Phase.shrink] if shrinks else [Phase.generate],
+        database=database,
+        phases=[Phase.reuse, Phase.generate, Phase.shrink] if shrinks else [Phase.reuse, Phase.generate],
         report_multiple_bugs=False,
         print_blob=False,
         suppress_health_check=list(HealthCheck),

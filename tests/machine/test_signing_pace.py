@@ -1,4 +1,4 @@
-"""Two hours on a market that drifts without end: the signer never refuses, and no task has anything to complain of."""
+"""Hours on a market that drifts without end: the signer never refuses, and no task has anything to complain of."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.machine.house import House
 from tests.machine.market import Market
 from tests.machine.owner import Owners
 
-SECONDS, STEP_S = 7_200, 15
+STEP_S = 15
 CONFIGS = [
     (0, BidConfig(slug="cats", hardcap_sats=90_000, bid_count=5, loop_seconds=5, min_age_seconds=10)),
     (
@@ -40,7 +40,8 @@ def house(monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
 
 
 @pytest.mark.slow
-def test_two_hours_of_drift_without_one_refusal(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("minutes", [40, pytest.param(120, marks=pytest.mark.faults)])
+def test_drift_without_one_refusal(house: House, monkeypatch: pytest.MonkeyPatch, minutes: int) -> None:
     refused: Counter[str] = Counter()
     ask = house._signer.handle
 
@@ -64,7 +65,8 @@ def test_two_hours_of_drift_without_one_refusal(house: House, monkeypatch: pytes
         assert task is not None
         owners.start(task)
     rng, way, told = random.Random(1), 1, Counter[str]()
-    for step in range(SECONDS // STEP_S):
+    steps = minutes * 60 // STEP_S
+    for step in range(steps):
         if step % 80 == 0:
             way = -way
         for slug in floors:
@@ -80,7 +82,7 @@ def test_two_hours_of_drift_without_one_refusal(house: House, monkeypatch: pytes
         told["bids"] += len(market.ours())
     assert not refused
     assert house.complaints == []
-    assert told["cycles with patience"] > 20, "the run is void: no ceiling was near"
-    assert told["bids"] > SECONDS // STEP_S * 4, "two thirds of the bids are live"
+    assert told["cycles with patience"] > minutes / 6, "the run is void: no ceiling was near"
+    assert told["bids"] > steps * 4, "two thirds of the bids are live"
     assert all(cycles_of(task, 1) for task in tasks if task)
     print(dict(told))

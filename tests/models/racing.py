@@ -22,7 +22,10 @@ def race(worker: Worker, database: str, what: Any, processes: int, tries: int) -
 
     Each waits for `started`, and says a Counter of its results and the seconds of its slowest try.
     """
-    context = multiprocessing.get_context("spawn")
+    # Processes of their own, forked from one that has read everything in and has nothing open: reading it in would cost
+    # each of them more than its tries do.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([worker.__module__])
     started, said = context.Barrier(processes), context.Queue()
     # Daemons, so that they end with this process when something fails.
     workers = [

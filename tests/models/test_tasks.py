@@ -37,8 +37,8 @@ def create_listing(owner: users.User, inscription: str, venue: str = "simulator"
 def test_no_two_tasks_have_one_id_whatever_their_kinds(database: str) -> None:
     made = [create(user(), "cats"), create_listing(user(), "a"), create(user(), "dogs")]
     assert [task.id for task in made] == [1, 2, 3]
-    assert tasks.outline(1) == (BIDDING, "simulator", "cats", 1)
-    assert tasks.outline(2) == (LISTING, "simulator", "a", 1)
+    assert tasks.outline(1) == (BIDDING, "simulator", "cats", 1, 0)
+    assert tasks.outline(2) == (LISTING, "simulator", "a", 1, 0)
     assert tasks.outline(4) is None
     assert [tasks.with_owner(task.id) for task in made] == made
 
@@ -99,7 +99,7 @@ def test_what_is_written_of_one_task_is_not_anothers(database: str) -> None:
 def test_a_change_of_the_config_leaves_the_venue(database: str) -> None:
     task = create(user(), "cats", venue="simulator-ordnet")
     tasks.change_bidding_task(task, type="ordinals", slug="dogs", slug_key="dogs", config=task.config)
-    assert tasks.outline(task.id) == (BIDDING, "simulator-ordnet", "dogs", task.user_id)
+    assert tasks.outline(task.id) == (BIDDING, "simulator-ordnet", "dogs", task.user_id, 0)
     assert [listed.venue for listed in bidding_task_list(user().id)] == ["simulator-ordnet"]
 
 
@@ -190,6 +190,20 @@ def test_tokens_only_grow_and_a_missing_task_has_none_low_enough(database: str) 
     assert tasks.raise_token(task.id, above=2) == 4
     assert tasks.raise_token(task.id, above=7) == tasks.least_token(task.id) == 8
     assert tasks.least_token(999) > 2**61
+
+
+def test_a_start_is_observed_and_gets_its_token_in_one_commit(database: str) -> None:
+    task = create(user(), "cats")
+    tasks.raise_token(task.id)
+    assert tasks.begin_start(task.id, 5) == tasks.least_token(task.id) == 2
+    assert Task.get_by_id(task.id).observed == "starting"
+    with pytest.raises(ValueError, match="from running to starting"):
+        tasks.observe(task.id, "running", 6)
+        tasks.begin_start(task.id, 7)
+    assert tasks.least_token(task.id) == 2
+    outline = tasks.outline(task.id)
+    assert outline is not None
+    assert outline.token == 2
 
 
 def test_only_the_newest_token_is_taken_above_what_others_have_seen(database: str) -> None:

@@ -80,7 +80,7 @@ async def test_what_another_machine_keeps_is_not_missing_here(service: Service, 
     before = await service.api("GET", "/readyz")
     taken = leases.take(base.database.obj, leases.HOOKS, leases.Holder("there", "b.example"), 300)
     kept = await service.api("GET", "/readyz")
-    assert taken is not None
+    assert isinstance(taken, leases.Taken)
     leases.give_back(base.database.obj, leases.HOOKS, taken.token)
     after = await service.api("GET", "/readyz")
     assert [answer.status for answer in (before, kept, after)] == [503, 200, 503]

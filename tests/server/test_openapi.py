@@ -17,10 +17,10 @@ from server.openapi.page import render
 from server.urls import ROUTES, SCOPES
 from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, problems
 from tests.server.conftest import Service
+from tests.server.driver import DOCUMENT
 from tests.server.json_schema import KEYWORDS, Shapes
 from tests.server.test_access import operations
 
-DOCUMENT = document(ROUTES, SCOPES)
 COMPONENTS = DOCUMENT["components"]
 NAMES = {"([0-9]+)": "{id}", "([1-9][0-9]*)": "{deliveryId}", "([^/]+)": "{inscriptionId}"}
 NAMES["([A-Za-z0-9]+)"] = "{address}"

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import PeerRefused
+from tests.examples import part_of
 from tests.wallet.evil import Judge
 from tests.wallet.listing_desk import LIST_GRANT, SECURE_AT_PLAY, TASK, Desk, desk, listing_of
 from tests.wallet.listings import PAYOUT_ADDRESS, PRICE, VAULT, Case, Form, honest
@@ -27,7 +28,7 @@ from wallet.signer.audit import verify_chain
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unlogged")]
 
-REQUESTS = int(os.environ.get("EVIL_REQUESTS", "10000"))
+REQUESTS = part_of(int(os.environ.get("EVIL_REQUESTS", "10000")), dear=True)
 SEED = int(os.environ.get("EVIL_SEED", "1"))
 PLAIN: tuple[Form, ...] = ("listing", "secure")
 ANY = Rate(10**9, 10**9)
@@ -80,7 +81,8 @@ def test_every_attack_by_name_is_refused_by_the_signer(open_desk: Desk) -> None:
     assert verify_chain(open_desk.audit_path) == 0
 
 
-def test_ten_thousand_lies_of_a_venue(open_desk: Desk) -> None:
+@pytest.mark.sampled
+def test_lies_of_a_venue(open_desk: Desk) -> None:
     rng = random.Random(f"venue {SEED}")
     judge, tags = Judge(Ceilings()), Counter[str]()
     judge.granted(LIST_GRANT)

@@ -14,6 +14,7 @@ import pytest
 from embit.util import key as curve  # arithmetic in Python, not libsecp256k1
 
 from simulator.ordnet.scripts import ENCLAVE, GATE, MARKET, xonly
+from tests.examples import part_of
 from tests.wallet.listings import PAYMENT, TIP, VAULT
 from tests.wallet.offer_attacks import ATTACKS
 from tests.wallet.offers import FORMS, OWNERS, PAYMENT_SCRIPT, PRICE, VAULT_SCRIPT, Offer, copied, honest
@@ -24,7 +25,7 @@ from wallet.psbt.common import MOST_BLOCKS_BEHIND
 
 pytestmark = pytest.mark.slow
 
-MUTANTS = int(os.environ.get("PSBT_MUTANTS", "20000")) // 4
+MUTANTS = part_of(int(os.environ.get("PSBT_MUTANTS", "20000")) // 4, dear=True)
 SEED = int(os.environ.get("PSBT_SEED", "1"))
 KEY = PAYMENT.get_public_key().sec()
 
@@ -169,6 +170,7 @@ def outcome(offer: Offer) -> tuple[str, list[str]]:
     return "signed", faults(offer, offer.draft.encode(), answer)
 
 
+@pytest.mark.sampled
 def test_nothing_is_signed_wrongly() -> None:
     rng = random.Random(SEED)
     tags: Counter[str] = Counter()

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.examples import part_of
 from tests.wallet.listings import FORMS, KINDS, PAYOUT_SCRIPT, Case, honest
 from tests.wallet.psbt_mutants import mutant
 from tests.wallet.psbt_oracle import faults
@@ -24,7 +25,7 @@ from wallet.psbt.transaction import TxOutput, decode_output
 
 pytestmark = pytest.mark.slow
 
-MUTANTS = int(os.environ.get("PSBT_MUTANTS", "20000"))
+MUTANTS = part_of(int(os.environ.get("PSBT_MUTANTS", "20000")), dear=True)
 SEED = int(os.environ.get("PSBT_SEED", "1"))
 SHARDS = 4
 
@@ -44,6 +45,7 @@ def outcome(case: Case) -> tuple[str, list[str]]:
     return "signed", faults(case, case.draft.encode(), answer)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_nothing_is_signed_wrongly(shard: int) -> None:
     rng = random.Random(f"{SEED}-{shard}")

@@ -6,10 +6,31 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import some_of
 from tests.workers.bidding.drafts import DraftWorld
 from tests.workers.bidding.world import World
 from tests.workers.installation import Installation
 from tests.workers.listing.listing_world import ListingWorld
+
+
+# The manager's tests are all tried with the zygote, and in `make test` a quarter of them again with the other back-end,
+# whose workers are whole Pythons. The back-ends' own tests (spawning/) always try both.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves those out whose turn is in `make faults`."""
+    again = {
+        item.nodeid: item
+        for item in items
+        if "tests/workers/manager/" in item.nodeid
+        and getattr(item, "callspec", None)
+        and item.callspec.params.get("back_end") == "popen"
+    }
+    for item in again.values():
+        item.add_marker(pytest.mark.sampled)
+    left_out = again.keys() - set(some_of(sorted(again), "popen", dear=True))
+    if left_out:
+        config.hook.pytest_deselected(items=[again[name] for name in sorted(left_out)])
+        items[:] = [item for item in items if item.nodeid not in left_out]
 
 
 @pytest.fixture(params=["zygote", "popen"])

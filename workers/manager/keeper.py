@@ -196,7 +196,7 @@ class Keeper:
             is_deleted=row.deleted_ms is not None,
             observed=row.observed,
             revision=row.revision,
-            open_orders=still_open.to_be_ended(row),
+            open_orders=0 if self.child else still_open.to_be_ended(row),  # of no interest while there is a worker
             worker=self.child.kind if self.child else None,
             worker_revision=self.child.revision if self.child else 0,
             resting=not asked and self.is_resting,
@@ -231,10 +231,11 @@ class Keeper:
             return self._turns.askers > 0 and (not asked or has_changed(row))
 
         with self._surroundings.slots.ask(urgent=asked, on_granted=self._turns.news) as slot:
-            if not await self._turns.until(lambda: slot.granted, gives_way):
-                return False
-            if has_changed(row):
-                return True
+            if not slot.granted:
+                if not await self._turns.until(lambda: slot.granted, gives_way):
+                    return False
+                if has_changed(row):
+                    return True
             try:
                 if kind != "drain" and (
                     reason := self._surroundings.rights.entitlements.refusal(row.user, self._surroundings.clock_ms())
@@ -254,10 +255,11 @@ class Keeper:
     async def _bring_up(self, kind: Kind, row: Task, wait_s: float) -> bool:
         """Runs the sequence of a start: token, signer, gateway, process, lock."""
         surroundings = self._surroundings
-        if kind != "drain":
-            tasks.observe(row.id, "starting", self._now_ms)
+        if kind == "drain":
+            token = tasks.raise_token(row.id)
+        else:
+            token = tasks.begin_start(row.id, self._now_ms)
             surroundings.places.take(row.id)
-        token = tasks.raise_token(row.id)
         right = await surroundings.rights.hand_over(row, kind, token, surroundings.clock_ms())
         self._granted = token = right.token
         if self._closed:

@@ -24,7 +24,7 @@ from models.ledger.limits import fills_of, most_sats, most_signed_task, most_sig
 from models.own_ceilings import own_ceilings
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
-from models.users import DAY_MS, subscription_of
+from models.users import DAY_MS, Subscription, subscription_of
 from strategy.bid_config import BidConfig, load_bid_config
 from strategy.listing.listing_config import ListingConfig, load_listing_config
 from strategy.listing.price import guard
@@ -163,16 +163,16 @@ class Rights:
 
     def ends_ms(self, row: Task, now_ms: int) -> int:
         """Returns when the grant of a task's own worker would end, if it were given now."""
-        subscription = subscription_of(row.user_id)
-        return min(subscription.expires_ms if subscription else 0, now_ms + GRANT_MS)
+        return _ends_ms(subscription_of(row.user_id), now_ms)
 
     def _grant(self, row: Task, kind: Kind, token: int, now_ms: int) -> Grant:
         if kind == "drain":
             return drain_grant(row, token, now_ms)
-        plan = self.entitlements.plan(row.user)
+        subscription = subscription_of(row.user_id)
+        plan = self.entitlements.plan_by(subscription, row.user)
         if plan is None:
             raise PeerRefused(ME, "not_entitled", "the task's owner has no plan")
-        ends_ms = self.ends_ms(row, now_ms)
+        ends_ms = _ends_ms(subscription, now_ms)
         try:
             if row.kind == LISTING:
                 fee_ppm = self._settings.seller_fee_ppm(row.venue)
@@ -195,6 +195,10 @@ class Rights:
         except SignerError as error:
             highest = error.highest if isinstance(error, SignerRefused) else None
             raise PeerRefused(ME, "start_failed", str(error), highest) from error
+
+
+def _ends_ms(subscription: Subscription | None, now_ms: int) -> int:
+    return min(subscription.expires_ms if subscription else 0, now_ms + GRANT_MS)
 
 
 def _refuse_nonsense(least: int, token: int) -> None:

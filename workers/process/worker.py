@@ -74,17 +74,19 @@ class Worker:
         except task_lock.LockHeld as held:
             log.error("%s", held)
             return exits.EXIT_SUPERSEDED
+        set_title(f"bidkeeper: {self._kind} task {self._task_id} begins")
+        # Somebody waits for this, and not for what a connection takes.
+        os.write(status_fd, b"locked\n")
+        os.close(status_fd)
         # A former primary that answers again is perhaps the first of the address.
         servers.keep_in(settings.data_dir / servers.TIMELINES_FILE)
         base.connect(settings.database_url)
         try:
             outline = tasks.outline(self._task_id)
-            if outline is None or tasks.least_token(self._task_id) != self._token:
+            if outline is None or outline.token != self._token:
                 log.error("token %d is not the task's any more", self._token)
                 return exits.EXIT_SUPERSEDED
             set_title(f"bidkeeper: {self._kind} task {self._task_id} {outline.subject}")
-            os.write(status_fd, b"locked\n")
-            os.close(status_fd)
             log.info("%s worker begins, token %d, pid %d", self._kind, self._token, os.getpid())
             self._pause(given["wait_s"])
             return self._work(make_job, self._context(settings, outline, given["secret"], lock), lock)

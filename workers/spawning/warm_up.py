@@ -207,7 +207,6 @@ def _days_work() -> list[str]:
 
 def _work(settings: Settings, task: Task, kind: str, market: MadeUpMarket) -> list[str]:
     token = tasks.raise_token(task.id)
-    tasks.least_token(task.id)
     tasks.outline(task.id)
     # A zygote has no crash points, and every cycle is due at once.
     context = Context(settings, task.id, token, "", market, MadeUpSigner(), _clock_ms, crash=lambda point: None)

@@ -147,7 +147,7 @@ async def test_a_worker_is_confined_and_named(installation: Installation) -> Non
         assert limits["Max open files"] == ["64", "64"]
         assert limits["Max core file size"] == ["0", "0"]
         assert (process / "oom_score_adj").read_text() == "500\n"
-        assert f"bidkeeper: bidder task {task} cats" in (process / "cmdline").read_text()
+        await eventually(lambda: f"bidkeeper: bidder task {task} cats" in (process / "cmdline").read_text())
         assert f"BIDKEEPER_DATA_DIR={installation.settings.data_dir}" in (process / "environ").read_text()
         log = installation.settings.log_dir / f"task-{task}.log"
         assert log.stat().st_mode & 0o777 == 0o600

@@ -42,8 +42,8 @@ async def test_the_title_names_the_task_as_its_owner_knows_it(installation: Inst
     async with installation.running():
         inscription = "ab" * 32 + "i0"
         task = await installation.started_listing(inscription)
-        title = Path(f"/proc/{installation.pid(task)}/cmdline").read_text().rstrip("\0")
-        assert title == f"bidkeeper: lister task 1 {inscription}"
+        title, told = f"bidkeeper: lister task 1 {inscription}", Path(f"/proc/{installation.pid(task)}/cmdline")
+        await eventually(lambda: told.read_text().rstrip("\0") == title)
 
 
 async def test_a_bidding_and_an_auto_list_task_do_not_meet(installation: Installation) -> None:

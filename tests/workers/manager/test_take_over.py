@@ -121,13 +121,32 @@ async def test_another_machines_manager_takes_a_slot_over(installation: Installa
             assert {task for task, _ in fences[-1]["args"]["tokens"]} == set(of_slot)
 
 
+def test_a_manager_that_stood_by_while_the_slots_were_changed_keeps_none(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """The slot of its number is another one now: its users are others."""
+    leases.set_slots(2)
+    former = leases.take(base.database.obj, "slot 1", leases.Holder("elsewhere", "another"), 300)
+    assert isinstance(former, leases.Taken)
+    with manager(installation, tmp_path / "b", 1) as second:
+        assert second.stderr is not None
+        next(line for line in second.stderr if "this one stands by" in line)
+        base.database.execute_sql("UPDATE leases SET until_ms = 0")  # nobody takes it, but the slots may be changed
+        leases.set_slots(4)
+        _, said = second.communicate(timeout=60)
+    assert second.returncode == 1
+    assert "the number of slots was changed while this manager stood by" in said
+    held = leases.held("slot 1")
+    assert held is not None and (held.token, held.left_ms < 0) == (former.token + 2, True), "it is given back"
+
+
 async def test_nothing_is_started_before_the_former_workers_rights_are_ended(
     installation: Installation, tmp_path: Path
 ) -> None:
     leases.set_slots(2)
     task = next(task for task in wanted_tasks(installation, 2) if installation.row(task).user_id % 2 == 1)
     former = leases.take(base.database.obj, "slot 1", leases.Holder("elsewhere", "another"), LEASE_S)
-    assert former is not None
+    assert isinstance(former, leases.Taken)
     leases.give_back(base.database.obj, "slot 1", former.token)
     async with installation.peers():
         installation.signer.refusal = "locked"
@@ -154,7 +173,7 @@ async def test_former_rights_end_also_where_the_database_has_gone_back(
     mine = [task for task in wanted_tasks(installation, 6) if installation.row(task).user_id % 2 == 1]
     behind, at_gateway, even = mine
     former = leases.take(base.database.obj, "slot 1", leases.Holder("elsewhere", "another"), LEASE_S)
-    assert former is not None
+    assert isinstance(former, leases.Taken)
     leases.give_back(base.database.obj, "slot 1", former.token)
     installation.signer.highest |= {behind: 40}
     installation.gateway.least |= {behind: 30, at_gateway: 50}

@@ -69,8 +69,9 @@ async def test_deaths_with_the_zygote_are_not_counted(installation: Installation
 async def test_a_title_has_room_for_a_long_slug(installation: Installation) -> None:
     async with installation.running():
         task = await installation.started("a-collection-with-a-rather-long-name")
-        title = Path(f"/proc/{installation.pid(task)}/cmdline").read_text().rstrip("\0")
-        assert title == f"bidkeeper: bidder task {task} a-collection-with-a-rather-long-name"
+        title = f"bidkeeper: bidder task {task} a-collection-with-a-rather-long-name"
+        told = Path(f"/proc/{installation.pid(task)}/cmdline")
+        await eventually(lambda: told.read_text().rstrip("\0") == title)
 
 
 async def test_workers_have_chances_of_their_own(installation: Installation) -> None:

@@ -1,0 +1,48 @@
+"""Commands for tests, as an operator gives them: each returns the exit code and what was said on both ways out."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+
+import pytest
+
+from cli.main import main
+from models import base
+from tests.e2e.installation import PATIENCE
+
+Way = Callable[..., tuple[int, str, str]]
+
+
+def as_program(environment: Mapping[str, str], *words: str, given: str = "") -> tuple[int, str, str]:
+    """Runs the command as a program of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cli.main", *words],
+        env=environment,
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def in_this_process(environment: Mapping[str, str], *words: str, given: str = "") -> tuple[int, str, str]:
+    """Runs the same without a Python of its own, which is most of what a command costs."""
+    said, complained = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(complained):
+        for name in os.environ.keys() - environment.keys():
+            patch.delenv(name)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "stdin", io.StringIO(given))
+        try:
+            code = main(list(words))
+        finally:
+            base.close()
+    return code, said.getvalue(), complained.getvalue()
