@@ -2,8 +2,8 @@
 
 A test that takes `visitor` or `page` fails on each message of warning or error in the console, each exception, each
 violation of the page's policy, each native dialog and each request to another origin, unless it declared it by
-`visitor.allow`. A file whose tests go on in one browser has a `Stay`. Wait with locators: the page's policy forbids what
-`wait_for_function` does with a text.
+`visitor.allow`. A file whose tests go on in one browser has a `Stay`. Wait with locators: the page's policy forbids
+what `wait_for_function` does with a text.
 """
 
 from __future__ import annotations

@@ -165,6 +165,15 @@ def test_a_link_leads_to_the_top_and_the_way_back_to_where_one_was(local: Visito
     assert page.evaluate("scrollY") == 150
 
 
+@pytest.mark.parametrize(("path", "title"), [("/venues", "Venues"), ("/no/such/page", "No such page")])
+def test_a_link_from_elsewhere_leads_straight_there(path: str, title: str, visitor: Visitor, person: Person) -> None:
+    """Other screens are opened so by their own tests."""
+    visitor.give_token(person)
+    page = visitor.open(f"#{path}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    expect(page.get_by_role("radio", name="Run")).to_be_checked()
+
+
 def test_an_amount_that_cannot_be_read_is_not_all_there_is(local: Visitor) -> None:
     page = local.open("#/wallet")
     page.get_by_label("Sats that arrive").fill("half of it")

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.e2e.installation import Installation, until
-from tests.web.visitor import Visitor, visiting
+from tests.web.visitor import Visitor, staying, visiting
 
 # What is done on a page, and the kinds of trouble that it is.
 DEEDS = {
@@ -70,6 +70,27 @@ def test_what_a_test_declares_does_not_fail_it(visitor: Visitor) -> None:
 
     assert ["another" in each.text for each in visitor.trouble] == [True]
     visitor.allow("another")
+
+
+def test_a_stay_forgets_what_the_test_before_declared_and_ends_with_one_that_failed(
+    browser: Browser, service: Installation
+) -> None:
+    with staying(browser, service, lambda visitor: None) as stay:
+        first = stay.visitor()
+        first.page.goto("/docs")
+        first.allow("so")
+        first.page.evaluate("console.error('so')")
+        first.check()
+
+        assert stay.visitor() is first
+        first.check()
+        first.page.evaluate("console.error('so')")
+        with pytest.raises(AssertionError):
+            first.check()
+
+        first.has_failed = True
+        assert stay.visitor() is not first
+        stay.visitor().check()
 
 
 def kinds_of(visitor: Visitor) -> set[str]:
