@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from bench.load import call
 from tests.e2e.installation import Installation, Trader, installation
 
-_PLAN = """
+PLAN = """
 [plans.beta]
 name = "Beta"
 max_tasks = {max_tasks}
@@ -129,6 +129,6 @@ def installed(max_tasks: int, **settings: str) -> Iterator[Home]:
     """Starts an installation whose first plan allows `max_tasks` bidding tasks; destroys it at the end."""
     with TemporaryDirectory(prefix="bk-bench-") as name:
         config = Path(name) / "bidkeeper.toml"
-        config.write_text(_PLAN.format(max_tasks=max_tasks))
+        config.write_text(PLAN.format(max_tasks=max_tasks))
         with installation(BIDKEEPER_CONFIG=str(config), BIDKEEPER_LOG_LEVEL="INFO", **settings) as made:
             yield Home(made)

@@ -9,9 +9,9 @@ from tests.hosts.site import Site
 class FarSite(Site):
     """Every machine can be cut off; the test itself is at the hub, and looks into the database past the networks."""
 
-    def __init__(self, traders: int = 3, slots: int = 3) -> None:
+    def __init__(self, traders: int = 3, slots: int = 3, **settings: str) -> None:
         self.database = FarDatabase()
-        super().__init__(traders, slots, self.database.bridge, self.database.url)
+        super().__init__(traders, slots, self.database.bridge, self.database.url, **settings)
 
     @property
     def database_url(self) -> str:

@@ -27,11 +27,16 @@ LEASE_S = 6
 
 
 class Site(Installation):
-    """`hub` has the server and the practice market, `vault` the signer, `gateways` and `traders` take turns."""
+    """`hub` has the server and the practice market, `vault` the signer, `gateways` and `traders` take turns.
 
-    def __init__(self, traders: int = 2, slots: int = 2, networks: Networks = LOOPBACK, url: str = "") -> None:
+    `settings` are those of all machines.
+    """
+
+    def __init__(
+        self, traders: int = 2, slots: int = 2, networks: Networks = LOOPBACK, url: str = "", **settings: str
+    ) -> None:
         need_relay()
-        super().__init__(**({"BIDKEEPER_DATABASE_URL": url} if url else {}))
+        super().__init__(**({"BIDKEEPER_DATABASE_URL": url} if url else {}), **settings)
         self.slots, self.networks = slots, networks
         self.authority = Authority(self.data_dir / "authority")
         self._ports = dict(zip(("gateway", "facts", "signer", "manager"), free_ports(4), strict=True))
@@ -46,9 +51,9 @@ class Site(Installation):
     def _machine(self, name: str) -> Machine:
         role = "signer" if name == "vault" else "trader"
         gateways = [self.addresses[each] for each in ("g1", "g2")]
-        environment = self.environment | {
+        environment = {"BIDKEEPER_LEASE_SECONDS": str(LEASE_S)} | self.environment
+        environment |= {
             "BIDKEEPER_DATABASE_URL": self.networks.url(self.database_url),
-            "BIDKEEPER_LEASE_SECONDS": str(LEASE_S),
             "BIDKEEPER_MIN_AGE_SECONDS": "0",
             "BIDKEEPER_TLS_DIR": str(self.authority.certificate(role, name)),
             "BIDKEEPER_GATEWAY_HOSTS": ",".join(f"{each}:{self._ports['gateway']}" for each in gateways),

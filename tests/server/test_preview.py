@@ -414,8 +414,7 @@ async def test_a_worker_plans_what_the_preview_said(
 
 def _answering(ask_market: Any, verb: str) -> Any:
     def answer(**args: Any) -> Any:
-        if "trait" in args:
-            args["trait"] = tuple(args["trait"])
-        return ask_market(**args, **({} if verb == "profile" else {"max_age_s": 0}))
+        given = args | ({"trait": tuple(args["trait"])} if "trait" in args else {})
+        return ask_market(**given, **({} if verb == "profile" else {"max_age_s": 0}))
 
     return answer

@@ -10,8 +10,9 @@ import pytest
 
 from models.tasks import tasks
 from strategy.listing.listing_config import ListingConfig
+from tests.workers.listing.escrow_world import EscrowSigner
 from tests.workers.listing.listing_world import ListingWorld
-from tests.workers.listing.test_listing_escrow import EscrowSigner, shop, stranded, ways_home
+from tests.workers.listing.test_listing_escrow import shop, stranded, ways_home
 from wallet.escrow_terms import ESCROW_TERMS
 from wallet.signer_client import SignerRefused
 from workers.listing import cycle
