@@ -18,12 +18,13 @@ import pytest
 
 from core.errors import BidkeeperError
 from core.settings import Settings
-from models import base, held_lease, leases, schema
-from models.held_lease import HeldLease, NotTheOne
-from models.lease_watch import Watch
-from models.leases import CannotChangeSlots, Holder, LeaseLost, Standing, Taken
-from models.manager_places import PeerUnavailable, place_for, places
-from models.slot import EVERYBODY, Slot, slot_of
+from models import base, schema
+from models.leases import held_lease, leases
+from models.leases.held_lease import HeldLease, NotTheOne
+from models.leases.lease_watch import Watch
+from models.leases.leases import CannotChangeSlots, Holder, LeaseLost, Standing, Taken
+from models.leases.manager_places import PeerUnavailable, place_for, places
+from models.leases.slot import EVERYBODY, Slot, slot_of
 from models.tasks import tasks
 from tests import postgresql
 from tests.databases import another, questions, rows
