@@ -40,9 +40,9 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     for directory in (settings.data_dir, settings.run_dir, settings.log_dir):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if options.verb in _OF_DATABASE:
-        servers.keep_in(settings.data_dir / "timelines.json")
+        servers.keep_in(settings.data_dir / servers.TIMELINES_FILE)
     elif options.verb == "gateway":  # whose user may be another one
-        servers.keep_in(settings.quota_file.with_name("timelines.json"))
+        servers.keep_in(settings.quota_file.with_name(servers.TIMELINES_FILE))
     _PROGRAMS[options.verb](settings, options)
     return 0
 

@@ -12,6 +12,7 @@ from cli.on_ray.slot_actor import SlotActor
 from core.errors import BidkeeperError
 
 RESOURCE = "bidkeeper_slot"  # what `ray start --resources` gives each machine that may run managers
+MANAGER = ("cli.main", "manager", "--slot")  # the module of a manager, and its arguments before the slot
 _NAMESPACE = "bidkeeper"
 _ANSWER_S = 10.0
 _STOP_S = 20.0
@@ -61,7 +62,7 @@ class Cluster:
                 num_cpus=0,
                 resources={RESOURCE: 1},
                 scheduling_strategy="SPREAD",
-            ).remote(("cli.main", "manager", "--slot", str(slot)))
+            ).remote((*MANAGER, str(slot)))
 
     def is_started(self, slot: int) -> bool:
         """Tells whether the slot's manager is to be kept running."""

@@ -18,9 +18,10 @@ from typing import Any
 from core.process import PARENT
 
 _STOP_S = 13.0  # as long as supervisord gives a manager
-# Between the manager's end and ours: or one that ends at once would be started again and again without a pause. In
-# this time the one who had the manager stopped can end or move us.
+# Between the end of a young manager and ours: or one that ends at once would be started again and again without a
+# pause. After an end in order it is the time in which whoever wanted it can end or move us.
 _REST_S = 2.0
+_YOUNG_S = 10.0
 
 
 class SlotActor:
@@ -29,6 +30,8 @@ class SlotActor:
     def __init__(self, program: Sequence[str]) -> None:
         """Starts `python -m PROGRAM`, a module and its arguments, with the environment of this machine's raylet."""
         self._since = time.time()
+        self._began = time.monotonic()
+        self._is_stopped = False
         self._manager = subprocess.Popen(
             [sys.executable, "-m", *program],
             env=os.environ | {PARENT: str(os.getpid())},
@@ -45,11 +48,13 @@ class SlotActor:
 
     def stop(self) -> None:
         """Ends the manager in order, so that it gives its lease back. The caller then ends or moves this actor."""
+        self._is_stopped = True
         self._manager.terminate()
         self._manager.wait(_STOP_S)
 
     def _end_with_manager(self) -> None:
         code = self._manager.wait()
         print(f"the manager has ended ({code})", file=sys.stderr, flush=True)
-        time.sleep(_REST_S)
+        if self._is_stopped or time.monotonic() < self._began + _YOUNG_S:
+            time.sleep(_REST_S)
         os._exit(1)  # for Ray an actor that ends by itself has failed, and is started again

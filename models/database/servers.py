@@ -3,6 +3,8 @@
 A standby that takes over begins a new timeline, the next number of its cluster. Its former primary does not know that:
 started again, it would write on the old timeline, and hand out tokens for a second time. So whoever has seen the newer
 one refuses it: a process as long as it lives, and programs that `keep_in` a file, also after their next start.
+The server that was taken last is kept beside that file: while the first of several is away, asking it would cost each
+new process its whole patience.
 """
 
 from __future__ import annotations
@@ -17,13 +19,17 @@ _TIMELINE = (
     "SELECT system_identifier::text, ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint"
     " FROM pg_control_system()"
 )
+TIMELINES_FILE, PLACE_FILE = "timelines.json", "server"
 _seen: dict[str, int] = {}  # the newest timeline of each cluster
 _file: Path | None = None
-_taken = 0  # the place, among those that are named, of the server that was taken last
+_taken: int | None = None  # the place, among those that are named, of the server that was taken last
 
 
 def keep_in(path: Path) -> None:
-    """Reads and writes the newest timelines there from now on. Programs of one user share the file."""
+    """Reads and writes the newest timelines there, and in a file beside it the server that was taken last.
+
+    Programs of one user share them.
+    """
     global _file
     _file = path
 
@@ -39,7 +45,8 @@ def open_newest(chosen: dict[str, Any], refuse_unfit: Callable[[Any], None]) -> 
     global _taken
     faults = []
     ways = list(_one_by_one(chosen))
-    for place in sorted(range(len(ways)), key=lambda place: place != _taken):
+    former = _kept_place() if _taken is None else _taken
+    for place in sorted(range(len(ways)), key=lambda place: place != former):
         each = ways[place]
         try:
             # A standby is refused by the driver: it may not know the newest commits.
@@ -51,6 +58,7 @@ def open_newest(chosen: dict[str, Any], refuse_unfit: Callable[[Any], None]) -> 
             refuse_unfit(connection.info)
             if not (fault := _is_superseded(connection)):
                 _taken = place
+                _keep_place(place)
                 return connection
         except BaseException:
             connection.close()
@@ -121,6 +129,24 @@ def _kept() -> dict[str, int]:
 
 def _keep(path: Path) -> None:
     # Two that write at once may lose what one of them saw; its next connection writes it again.
+    _write(path, json.dumps(_kept() | _seen))
+
+
+def _kept_place() -> int:
+    """Returns the place that is kept; the first one where there is none."""
+    try:
+        return int(_file.with_name(PLACE_FILE).read_text()) if _file is not None else 0
+    except (OSError, ValueError):
+        return 0
+
+
+def _keep_place(place: int) -> None:
+    # A file of its own: what is written here in a race may be old, which a timeline must not be.
+    if _file is not None and place != _kept_place():
+        _write(_file.with_name(PLACE_FILE), str(place))
+
+
+def _write(path: Path, text: str) -> None:
     made = path.with_name(f"{path.name}.{os.getpid()}")
-    made.write_text(json.dumps(_kept() | _seen))
+    made.write_text(text)
     made.replace(path)

@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 SPARE_S = 1.0  # from our end to the lease's
 _LOOK_S = 0.5
 _ANSWER_S = 3.0
+# With two leases, how long a server may leave a question about a lease without an answer. One that is frozen, or
+# has lost its place to its standby and commits nothing, keeps the connection open for ever; a new process asks anew.
+_NO_ANSWER_S = 10.0
 _AWAY = (OperationalError, InterfaceError, DatabaseAway)
 SILENT_S = 60.0  # a program that gives no sign of life for this has its lease run out
 
@@ -94,9 +97,9 @@ class HeldLease:
             if now_s() - self._alive_at > self._silent_s:
                 log.error("the lease %s is not renewed: this program gives no sign of life", self._name)
                 continue
-            since_s = now_s()
             try:
                 _connect(database, self._seconds)
+                since_s = now_s()
                 if not leases.renew(
                     database, self._name, self._token, self._seconds, forgets_former=self._forgets_former
                 ):
@@ -156,16 +159,18 @@ def claim(
 
     With `waits` it waits for as long as another home has it; else only to see whether that one lives, and raises
     NotTheOne (`kind` says what it is in words). Raises DatabaseAway, and BidkeeperError in process 1 of a container.
+    Where a question stays without an answer this process does not live on: whoever keeps it running starts it again.
     """
     if not is_postgresql(url):
         return HeldLease()
     check_mortal()
     database: Any = opened(url)
-    watch = Watch()
+    watch, timer = Watch(), DeathTimer()
     while True:
-        since_s = now_s()
+        timer.arm(now_s() + 2 * seconds + _NO_ANSWER_S)
         try:
             _connect(database, seconds)
+            since_s = now_s()  # not before: of several servers the first may be away, and cost its whole patience
             found = leases.take(database, name, holder, seconds, watch.over(since_s))
         except _AWAY as error:
             database.close()
@@ -177,6 +182,8 @@ def claim(
         except ProgrammingError as error:
             database.close()
             raise BidkeeperError(f"the leases of the database {place(url)} cannot be used: {error}") from None
+        finally:
+            timer.disarm()
         if isinstance(found, Taken):
             database.close()
             return HeldLease(url, name, seconds, found).keep(since_s, silent_s)

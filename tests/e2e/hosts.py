@@ -44,10 +44,14 @@ class Host:
             environment = self.environment | settings
             # A session of its own, so that its children can be ended with it.
             started = subprocess.Popen(
-                [*self.command, program], env=environment, stdout=log, stderr=log, start_new_session=True
+                self.line(program), env=environment, stdout=log, stderr=log, start_new_session=True
             )
         self.processes[name] = started
         return started
+
+    def line(self, program: str) -> list[str]:
+        """Returns the command line of a program."""
+        return [*self.command, program]
 
     def said(self, program: str) -> str:
         return (self.data_dir / "logs" / f"{program}.log").read_text()

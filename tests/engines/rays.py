@@ -40,6 +40,20 @@ def shipped() -> tuple[dict[str, str], list[str]]:
     return settings, shlex.split(command[1].replace("$BIDKEEPER_RAY", ""))[1:]
 
 
+def settings(directory: Path, token: Path) -> dict[str, str]:
+    """Returns Ray's settings, as shipped, for a machine with this directory and file with the secret."""
+    return shipped()[0] | {"RAY_AUTH_TOKEN_PATH": str(token), "RAY_gcs_storage_path": str(directory / "gcs")}
+
+
+def command(directory: Path) -> list[str]:
+    """Returns the command of the unit, without what says which machine it is; its directory is made."""
+    (directory / "gcs").mkdir(parents=True, exist_ok=True)
+    ray = str(Path(sys.executable).with_name("ray"))
+    options = [f"--temp-dir={directory}" if option.startswith("--temp-dir=") else option for option in shipped()[1]]
+    # Processes of its own, since Ray looks for others of its kind on the machine, and takes them for its own.
+    return ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", ray, *options]
+
+
 class RayCluster:
     """What the machines share: the address of the one that leads, and the secret."""
 
@@ -57,32 +71,20 @@ class RayMachine(Trading):
     def __init__(self, cluster: RayCluster, *, leads: bool = False) -> None:
         super().__init__(cluster.middle)
         self._port = cluster.address.rpartition(":")[2]
-        settings, self._options = shipped()
         self._directory = self.data_dir / "ray"
         self._starts = 0
-        self.environment |= settings | {
-            "RAY_AUTH_TOKEN_PATH": str(cluster.token),
-            "RAY_gcs_storage_path": str(self._directory / "gcs"),
-            "RAY_ADDRESS": cluster.address,
-        }
+        self.environment |= settings(self._directory, cluster.token) | {"RAY_ADDRESS": cluster.address}
         own = f"--head --port={self._port} --include-dashboard=false"
         self._own = own if leads else f'--address={cluster.address} --resources={{"bidkeeper_slot":{ROOM}}}'
 
     def up(self, verb: str = "") -> None:
-        (self._directory / "gcs").mkdir(parents=True, exist_ok=True)
         self._starts += 1
-        ray = str(Path(sys.executable).with_name("ray"))
-        options = [
-            f"--temp-dir={self._directory}" if option.startswith("--temp-dir=") else option for option in self._options
-        ]
-        # Processes of its own, since Ray looks for others of its kind on the machine, and takes them for its own.
-        alone = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
         # Ports as there are free ones: the usual ones are for one cluster a machine.
         ports = ["--min-worker-port=0", "--max-worker-port=0", "--node-ip-address=127.0.0.1"]
         environment = {name: value for name, value in self.environment.items() if name != "RAY_ADDRESS"}
         with (self.data_dir / "ray.out").open("ab") as out:
             self.process = subprocess.Popen(
-                [*alone, ray, *options, *ports, *self._own.split()],
+                [*command(self._directory), *ports, *self._own.split()],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -112,6 +114,6 @@ class RayMachine(Trading):
 
     def bidkeeper(self, *words: str) -> tuple[int, str]:
         """Runs `bidkeeper ray ...` on this machine; returns its result and its words."""
-        command = [sys.executable, "-m", "cli.main", "ray", *words]
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=300)
+        line = [sys.executable, "-m", "cli.main", "ray", *words]
+        done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=300)
         return done.returncode, done.stdout + done.stderr

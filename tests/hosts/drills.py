@@ -11,11 +11,11 @@ from tests.e2e.installation import until
 from tests.hosts.far_database import FarServer
 from tests.hosts.far_site import FarSite
 from tests.hosts.machine import Machine, living
-from tests.hosts.program import WITHOUT_TIMER
 from tests.hosts.site import LEASE_S, Site
 from tests.hosts.traders import Traders
 from tests.hosts.trial import Trial, WatchOfAll, struck
 
+Strike = Callable[[Machine], None]
 PAUSE_S = 3 * LEASE_S
 TAKE_OVER_S = 2.0  # from the loss of the database's primary until its standby is told to take over
 
@@ -31,7 +31,7 @@ def kill(traders: Traders) -> Trial:
     traders.move_floors()
     time.sleep(0.5)
     with struck("kill", traders, machine) as watch:
-        machine.send(signal.SIGKILL, machine.pids())
+        machine.kill()
         watch.until_back()
         watch.until_acted()
     machine.revive()
@@ -44,14 +44,14 @@ def pause(traders: Traders) -> Trial:
     traders.move_floors()
     time.sleep(0.5)
     with struck("pause", traders, machine) as watch:
-        acting, everything = watch.acting, machine.pids()
-        machine.send(signal.SIGSTOP, everything)
+        acting = watch.acting
+        machine.stand_still()
         try:
             watch.until_back()
             time.sleep(max(0.0, watch.began + PAUSE_S - time.monotonic()))
             assert living(acting) == [], "they still live, though their lease is over"
         finally:
-            machine.send(signal.SIGCONT, everything)
+            machine.go_on()
         watch.trial.gone_s = 0.0
         watch.until_acted()
     machine.revive()
@@ -64,8 +64,8 @@ def wake_up(traders: Traders) -> Trial:
     Their tasks need not act elsewhere: a bid of which nobody knows holds its rung until it would have expired.
     """
     machine = busiest(traders.site)
-    rebuild(machine, traders, **{WITHOUT_TIMER: "1"})
-    machine = busiest(traders.site)
+    traders.site.engine.rebuild(traders.site, machine)
+    settled(traders)
     with struck("wake up, no timer", traders, machine) as watch:
         traders.move_floors()
         machine.hold(len(watch.moved))
@@ -107,15 +107,21 @@ def ask_to_end(traders: Traders) -> Trial:
 
 def kill_gateway(traders: Traders) -> Trial:
     """Kills everything on the gateway's machine; another one takes its lease."""
-    return _without_gateway(traders, "kill of the gateway's", lambda each: each.send(signal.SIGKILL, each.pids()))
+    return _without_gateway(traders, "kill of the gateway's", Machine.kill)
+
+
+def pause_gateway(traders: Traders) -> Trial:
+    """Stops everything on the gateway's machine for three leases."""
+    return _without_gateway(traders, "pause of the gateway's", Machine.stand_still, Machine.go_on)
 
 
 def cut_gateway(traders: Traders) -> Trial:
-    """Cuts off the gateway's machine."""
-    return _without_gateway(traders, "partition of the gateway's", lambda each: each.link("down"))
+    """Cuts off the gateway's machine for three leases."""
+    down, up = (lambda each: each.link("down")), (lambda each: each.link("up"))
+    return _without_gateway(traders, "partition of the gateway's", down, up)
 
 
-def _without_gateway(traders: Traders, drill: str, strike: Callable[[Machine], None]) -> Trial:
+def _without_gateway(traders: Traders, drill: str, strike: Strike, heal: Strike = lambda machine: None) -> Trial:
     site = traders.site
     machine = next(each for each in site.gateways if each.name == site.holder("gateway"))
     other = next(each for each in site.gateways if each is not machine)
@@ -125,12 +131,16 @@ def _without_gateway(traders: Traders, drill: str, strike: Callable[[Machine], N
     listened = other.said("gateway").count("listening at")
     acting = machine.pids("gateway")
     strike(machine)
-    until(lambda: other.said("gateway").count("listening at") > listened, "the other gateway", 90)
-    watch.trial.back_s = time.monotonic() - watch.began
-    watch.until_acted()
-    assert living(acting) == [], "the former gateway still lives"
-    if machine.network:
-        machine.link("up")
+    try:
+        until(lambda: other.said("gateway").count("listening at") > listened, "the other gateway", 90)
+        watch.trial.back_s = time.monotonic() - watch.began
+        watch.until_acted()
+        assert living(acting) == [], "the former gateway still lives"
+        time.sleep(max(0.0, watch.began + PAUSE_S - time.monotonic()))
+    finally:
+        heal(machine)
+    if strike is Machine.stand_still:
+        watch.trial.gone_s = 0.0
     machine.revive()
     return watch.judged()
 
@@ -159,6 +169,11 @@ def kill_database(traders: Traders) -> Trial:
     return _without_primary(traders, "kill of the primary", lambda server: server.kill())
 
 
+def pause_database(traders: Traders) -> Trial:
+    """Stops the database's primary for three leases; when it goes on, its standby has taken over."""
+    return _without_primary(traders, "pause of the primary", FarServer.stand_still)
+
+
 def cut_database(traders: Traders) -> Trial:
     """Cuts the database's primary off; its standby takes over, and then there are two."""
     return _without_primary(traders, "partition of the primary", lambda server: server.link("down"))
@@ -167,50 +182,45 @@ def cut_database(traders: Traders) -> Trial:
 def _without_primary(traders: Traders, drill: str, strike: Callable[[FarServer], None]) -> Trial:
     site = traders.site
     assert isinstance(site, FarSite)
+    former = site.database.primary
     traders.move_floors()
     time.sleep(0.5)
     watch = WatchOfAll(drill, traders, traders.glances())
-    strike(site.database.primary)
+    strike(former)
     time.sleep(TAKE_OVER_S)
     site.database.take_over()
 
     def supervise() -> None:
         for machine in site.machines:
             machine.revive()
+        if time.monotonic() > watch.began + PAUSE_S:
+            former.go_on()
 
     watch.meanwhile = supervise
+    watch.until_back()
     watch.until_acted()
-    watch.trial.back_s = watch.trial.acted_s
-    site.database.standby.link("up")
-    time.sleep(LEASE_S)
+    former.link("up")
+    time.sleep(max(LEASE_S, watch.began + PAUSE_S - time.monotonic()))
+    former.go_on()
     site.database.follow()
     return watch.judged()
 
 
-def rebuild(machine: Machine, traders: Traders, **planted: str) -> None:
-    """Has the machine's managers begin anew with `planted`, and its tasks run there again."""
-    for name in [name for name in machine.processes if name.startswith("manager")]:
-        machine.end(name)
-    others = [each for each in traders.site.traders if each is not machine]
-    until(lambda: not traders.site.slots_of(machine), "the others' taking over", 60)
-    machine.revive(**planted)
-    for other in others:  # their managers give the slots back
-        for name in [name for name in other.processes if name.startswith("manager")]:
-            other.end(name)
-    until(lambda: len(traders.site.slots_of(machine)) == traders.site.slots, "the slots' way back", 60)
-    for other in others:
-        other.revive()
-    settled(traders)
-
-
 def settled(traders: Traders) -> None:
-    """Waits until every task has a living worker."""
+    """Waits until every task has a living worker, and every machine is there."""
 
     def all_run() -> bool:
         found = traders.glances().values()
         return all(each.observed == "running" and each.pid and living([each.pid]) for each in found)
 
+    def is_whole() -> bool:
+        for machine in site.machines:
+            machine.revive()
+        return site.engine.is_whole(site)
+
+    site = traders.site
     until(all_run, "that all tasks run", 120)
+    until(is_whole, "that all machines are there", 180)
 
 
 def _is_worker(pid: int) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -13,6 +15,7 @@ from tests import postgresql
 from tests.authority import Authority
 from tests.databases import rows
 from tests.e2e.installation import until
+from tests.hosts.machine import family
 from tests.hosts.networks import Bridge
 from tests.postgresql import Cluster
 
@@ -32,6 +35,7 @@ class FarServer(Cluster):
         settings = (f"listen_addresses={address}", "ssl=on", "max_connections=200", "fsync=off", *files)
         super().__init__(directory, *settings, is_empty=is_empty)
         self.network, self.address = network, address
+        self._stopped: list[int] = []
         if not is_empty:
             with (directory / "data" / "pg_hba.conf").open("a") as file:
                 for what in ("all", "replication"):
@@ -45,6 +49,19 @@ class FarServer(Cluster):
     def link(self, state: str) -> None:
         """Cuts the server off ("down"), or connects it again ("up")."""
         subprocess.run(["ip", "-n", self.network, "link", "set", "eth0", state], check=True)
+
+    def stand_still(self) -> None:
+        """Stops all of the server's processes, as a machine that is frozen."""
+        self._stopped = family(self.pid)
+        self._send(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._send(signal.SIGCONT)
+
+    def _send(self, number: int) -> None:
+        for pid in self._stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
 
 class FarDatabase:

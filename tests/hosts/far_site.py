@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.hosts.engines import Engine
 from tests.hosts.far_database import FarDatabase
 from tests.hosts.site import Site
 
@@ -9,9 +10,9 @@ from tests.hosts.site import Site
 class FarSite(Site):
     """Every machine can be cut off; the test itself is at the hub, and looks into the database past the networks."""
 
-    def __init__(self, traders: int = 3, slots: int = 3, **settings: str) -> None:
+    def __init__(self, traders: int = 3, slots: int = 3, engine: Engine | None = None, **settings: str) -> None:
         self.database = FarDatabase()
-        super().__init__(traders, slots, self.database.bridge, self.database.url, **settings)
+        super().__init__(traders, slots, self.database.bridge, self.database.url, engine, **settings)
 
     @property
     def database_url(self) -> str:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tests.e2e.hosts import Host
@@ -25,8 +25,8 @@ class Machine(Host):
         # A Unix socket's path ends at 107 bytes, so not in pytest's long directories.
         super().__init__(Path(tempfile.mkdtemp(prefix=f"bk-{name}-")), environment)
         self.name, self.address, self.network = name, address, network
-        entry = ("ip", "netns", "exec", network) if network else ()
-        self.command = (*entry, sys.executable, "-m", "tests.hosts.program")
+        self.entry = ("ip", "netns", "exec", network) if network else ()
+        self.command = (*self.entry, sys.executable, "-m", "tests.hosts.program")
         self.programs: dict[str, tuple[str, dict[str, str]]] = {}
 
     def runs(self, program: str, called: str = "", **settings: str) -> None:
@@ -34,8 +34,8 @@ class Machine(Host):
         self.programs[called or program] = (program, settings)
         self.start(program, called, **settings)
 
-    def revive(self, **planted: str) -> None:
-        """Starts all of its programs that do not run, as the machine's supervisor would; `planted` in all of these."""
+    def revive(self) -> None:
+        """Starts all of its programs that do not run, as the machine's supervisor would."""
         for name, (program, settings) in self.programs.items():
             process = self.processes.get(name)
             if process is not None and process.poll() is None:
@@ -43,7 +43,7 @@ class Machine(Host):
             if process is not None:
                 with contextlib.suppress(ProcessLookupError):  # what a killed nginx has left behind
                     os.killpg(process.pid, signal.SIGKILL)
-            self.start(program, name, **settings, **planted)
+            self.start(program, name, **settings)
 
     def pids(self, *programs: str) -> list[int]:
         """Returns the pids of these programs, or of all, with all that descend from them, the youngest first."""
@@ -53,19 +53,44 @@ class Machine(Host):
                 found += family(process.pid)
         return found[::-1]
 
+    def managers(self, slots: Iterable[int]) -> list[int]:
+        """Returns the pids of these slots' managers, with all that descend from them."""
+        return self.pids(*(f"manager-{slot}" for slot in slots))
+
+    def end_managers(self) -> None:
+        """Ends all managers in order."""
+        for name in [name for name in self.processes if name.startswith("manager")]:
+            self.end(name)
+
     def send(self, number: int, pids: list[int]) -> None:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+    def kill(self) -> None:
+        """Kills everything at once: nobody has the time to start another one again."""
+        self.stand_still()
+        self.send(signal.SIGKILL, self.pids())
+
+    def stand_still(self) -> None:
+        """Stops everything, as a machine that is frozen."""
+        self.send(signal.SIGSTOP, self.pids())
+
+    def go_on(self) -> None:
+        self.send(signal.SIGCONT, self.pids())
 
     def link(self, state: str) -> None:
         """Cuts the machine off ("down"), or connects it again ("up")."""
         subprocess.run(["ip", "-n", self.network, "link", "set", "eth0", state], check=True)
 
     def end_all(self) -> None:
-        self.send(signal.SIGCONT, self.pids())
+        self.kill()
         for name in reversed(list(self.processes)):
             self.end(name, signal.SIGKILL)
+
+    def plant(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Plants this in the programs that start in the block."""
+        return planted(self.data_dir / name)
 
     # What the drill's own programs have noted
 
@@ -86,6 +111,15 @@ class Machine(Host):
 
     def refused(self, who: str) -> int:
         return self.noted(REFUSED, who)
+
+
+@contextlib.contextmanager
+def planted(path: Path) -> Iterator[None]:
+    path.touch()
+    try:
+        yield
+    finally:
+        path.unlink()
 
 
 def family(pid: int) -> list[int]:

@@ -64,7 +64,7 @@ class Bridge(Networks):
         authority = quote(str(self._certificates / "ca.pem"))
         return (
             f"postgresql:///{name}?host={hosts}&hostaddr={addresses}&user=bidkeeper"
-            f"&sslmode=verify-full&sslrootcert={authority}"
+            f"&sslmode=verify-full&sslrootcert={authority}&connect_timeout=2"
         )
 
     def join(self, name: str, address: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-WITHOUT_TIMER = "DRILL_WITHOUT_TIMER"
+WITHOUT_TIMER = "without-timer"  # while this file is in the data directory, programs begin without the kernel's timer
 VENUE = "DRILL_VENUE"  # the host at which the practice market is; the program `venue` leads there
 REFUSED = "refused"  # the file, in the data directory, with a line for each refusal
 
@@ -57,11 +57,15 @@ def _plant(verb: str) -> None:
             return isinstance(error, policy.PolicyRefused)
 
         policy.grant_live = note_refusals(verb, policy.grant_live, is_former)
+    elif verb == "ray":
+        from cli.on_ray import cluster
+
+        cluster.MANAGER = ("tests.hosts.program", *cluster.MANAGER[1:])
     elif verb == "manager":
         from workers.spawning import zygote_spawner
 
         zygote_spawner.ZygoteSpawner.__init__.__defaults__ = ((sys.executable, "-m", "tests.hosts.zygote"),)
-    if os.environ.get(WITHOUT_TIMER):
+    if (Path(os.environ["BIDKEEPER_DATA_DIR"]) / WITHOUT_TIMER).exists():
         from core.death_timer import DeathTimer
 
         DeathTimer.arm = lambda self, at_s: None  # type: ignore[method-assign]

@@ -18,12 +18,13 @@ from tests.authority import Authority
 from tests.databases import rows
 from tests.e2e.hosts import need_relay
 from tests.e2e.installation import Installation, until
+from tests.hosts.engines import Engine
 from tests.hosts.machine import Machine
 from tests.hosts.networks import LOOPBACK, Networks
 from tests.hosts.program import VENUE
 from tests.ports import free_ports
 
-LEASE_S = 6
+LEASE_S = int(os.environ.get("DRILL_LEASE", "6"))
 
 
 class Site(Installation):
@@ -33,19 +34,25 @@ class Site(Installation):
     """
 
     def __init__(
-        self, traders: int = 2, slots: int = 2, networks: Networks = LOOPBACK, url: str = "", **settings: str
+        self,
+        traders: int = 2,
+        slots: int = 2,
+        networks: Networks = LOOPBACK,
+        url: str = "",
+        engine: Engine | None = None,
+        **settings: str,
     ) -> None:
         need_relay()
         super().__init__(**({"BIDKEEPER_DATABASE_URL": url} if url else {}), **settings)
-        self.slots, self.networks = slots, networks
+        self.slots, self.networks, self.engine = slots, networks, engine or Engine()
         self.authority = Authority(self.data_dir / "authority")
         self._ports = dict(zip(("gateway", "facts", "signer", "manager"), free_ports(4), strict=True))
-        names = ["hub", "vault", "g1", "g2", *(f"t{number}" for number in range(traders))]
+        names = ["hub", "vault", "g1", "g2", *(f"t{number}" for number in range(traders)), *self.engine.more]
         self.addresses = {name: networks.address(number) for number, name in enumerate(names)}
         made = {name: self._machine(name) for name in names}
         self.hub, self.vault = made["hub"], made["vault"]
         self.gateways = [made["g1"], made["g2"]]
-        self.traders = [made[name] for name in names[4:]]
+        self.traders = [made[name] for name in names[4 : 4 + traders]]
         self.machines = list(made.values())
 
     def _machine(self, name: str) -> Machine:
@@ -73,39 +80,28 @@ class Site(Installation):
                 environment[f"BIDKEEPER_{program.upper()}_LISTEN"] = f"{at}:{self._ports[program]}"
         if name.startswith("t"):
             environment["BIDKEEPER_MANAGER_LISTEN"] = f"{at}:{self._ports['manager']}"
-        return Machine(name, at, environment, self.networks.join(name, at))
+        return self.engine.machine(self, name, environment, self.networks.join(name, at))
 
     def up(self, verb: str = "up") -> None:
         command = [sys.executable, "-m", "cli.main", "migrate", "--slots", str(self.slots)]
         subprocess.run(command, env=self.hub.environment, check=True, capture_output=True)
-        for machine, programs in (
-            (self.hub, ("simulator", "relay")),
-            (self.vault, ("relay", "signer")),
-            (self.gateways[0], ("facts", "gateway")),
-        ):
+        for machine, programs in ((self.hub, ("simulator", "relay")), (self.vault, ("relay", "signer"))):
             for program in programs:
                 machine.runs(program)
+        self.engine.start_gateway(self.gateways[0])
         until(lambda: self.holder("gateway") == self.gateways[0].name, "the gateway's lease")
-        for program in ("facts", "gateway"):
-            self.gateways[1].runs(program)
+        self.engine.start_gateway(self.gateways[1])
         if self.networks.are_apart:
             for machine in self.gateways:
                 machine.runs("venue")
-        for machine in self.traders:
-            machine.runs("relay")
-        for number in range(self.slots):
-            # Each begins at another machine; the others stand by for it.
-            first = self.traders[number % len(self.traders)]
-            first.runs("manager", called=f"manager-{number}", BIDKEEPER_SLOT=str(number))
-            name = leases.slot_name(number)
-            until(lambda name=name, first=first: self.holder(name) == first.name, f"the lease of {name}")
-            for machine in self.traders:
-                if machine is not first:
-                    machine.runs("manager", called=f"manager-{number}", BIDKEEPER_SLOT=str(number))
+        self.engine.start_managers(self)
         for program in ("hooks", "server"):
             self.hub.runs(program)
         until(self.ready_again, "everything answers", 60)
         self.sim("PUT", "/sim/limits", {"perSecond": 50, "burst": 50})
+
+    def named(self, name: str) -> Machine:
+        return next(each for each in self.machines if each.name == name)
 
     def holder(self, lease: str) -> str:
         """Returns the name of the machine that has the lease now; "" when nobody has it."""

@@ -39,7 +39,7 @@ def traders() -> Iterator[Traders]:
         site.destroy()
 
 
-DRILLS = [drills.kill, drills.pause, drills.wake_up, drills.ask_to_end, drills.kill_gateway]
+DRILLS = [drills.kill, drills.pause, drills.wake_up, drills.ask_to_end, drills.kill_gateway, drills.pause_gateway]
 
 
 @pytest.mark.parametrize("drill", DRILLS, ids=lambda drill: drill.__name__)
@@ -55,7 +55,8 @@ def repeated(traders: Traders, drill: Callable[[Traders], Trial]) -> None:
         trials.append(drill(traders))
         print(f"\n{trials[-1]}")
     found = traders.disagreements()
-    print(f"\n{table(trials)}\n{len(found)} disagreements, of {len(traders.taken())} bids")
+    untracked, over = (sum(each.startswith(check) for each in found) for check in ("untracked", "over_"))
+    print(f"\n{table(trials)}\nof {len(traders.taken())} bids {untracked} untracked, {over} over a limit; {found}")
     assert found == []
     assert [trial.accepted for trial in trials] == [0] * TIMES
     if drill is drills.wake_up:

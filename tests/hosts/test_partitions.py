@@ -27,8 +27,10 @@ DRILLS = (
     drills.wake_up,
     drills.cut_gateway,
     drills.kill_gateway,
+    drills.pause_gateway,
     drills.kill_database,
     drills.cut_database,
+    drills.pause_database,
 )
 
 

@@ -21,7 +21,7 @@ CONFIG = {"bidCount": 3, "hardcapSats": 400_000, "maxBidTotal": 1_600_000, "bidE
 
 @dataclass(frozen=True)
 class Glance:
-    """A task as the database has it; `slot` is that of its user."""
+    """A task as the database has it; `slot` is that of its user, `pid` its worker's as it is seen from here."""
 
     slot: int
     token: int
@@ -57,7 +57,8 @@ class Traders:
 
     def glances(self) -> dict[int, Glance]:
         found = self.site.rows("SELECT id, user_id, token, pid, observed FROM tasks")
-        return {row[0]: Glance(row[1] % self.site.slots, *row[2:]) for row in found}
+        glances = {row[0]: Glance(row[1] % self.site.slots, *row[2:]) for row in found}
+        return self.site.engine.seen_from_here(self.site, glances)
 
     def taken(self) -> list[tuple[Bid, int, int]]:
         """Returns every bid that the venue took, with its task and token; 0 for one that no ledger knows."""
@@ -72,6 +73,7 @@ class Traders:
     def evidence(self) -> Evidence:
         as_of_ms = now_ms()
         history = self.site.history()
+        lines = audit_lines(self.site.vault.data_dir)  # before the orders, which are there before they are signed
         tables = {}
         for table in ("orders", "cycles", "tasks"):
             names = [
@@ -83,7 +85,6 @@ class Traders:
             ]
             found = self.site.rows(f"SELECT * FROM {table} ORDER BY id")
             tables[table] = [dict(zip(names, row, strict=True)) for row in found]
-        lines = audit_lines(self.site.vault.data_dir)
         evidence = Evidence(history, tables["orders"], lines, cycles=tables["cycles"], as_of_ms=as_of_ms)
         evidence.asks = self.asks
         for task in tables["tasks"]:

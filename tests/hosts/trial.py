@@ -122,6 +122,24 @@ class Watch:
 class WatchOfAll(Watch):
     """No task moves; all of them act again once they can."""
 
+    def until_back(self) -> None:
+        """Waits until the holder of each lease has renewed it, and each task has a living worker."""
+        found, deadline = self._ends(), time.monotonic() + PATIENCE_S
+        while True:
+            late = [name for name, until_ms in self._ends().items() if until_ms <= found[name]]
+            glances = self._traders.glances().items()
+            missing = [task for task, each in glances if each.observed != "running" or not living([each.pid or 0])]
+            if not late and not missing:
+                self.trial.back_s = time.monotonic() - self.began
+                return
+            self.meanwhile()
+            assert time.monotonic() < deadline, f"not all back: {late}, {missing}\n{self._traders.site.last_words()}"
+            time.sleep(0.2)
+
+    def _ends(self) -> dict[str, int]:
+        found = self._traders.site.rows("SELECT name, until_ms FROM leases WHERE name ~ '^(slot|gateway)'")
+        return dict(found)
+
     def _count(self) -> int:
         return 0
 

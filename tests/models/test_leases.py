@@ -491,3 +491,29 @@ def test_programs_that_start_together_are_at_one_home(tmp_path: Path) -> None:
             (made := tmp_path / str(number)).mkdir()
             assert len(set(processes.map(leases.holder_in, [made] * 8))) == 1
             assert [path.name for path in made.iterdir()] == ["home"]
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_one_that_stands_by_at_a_server_that_freezes_is_ended() -> None:
+    """Its connection stays open, so nothing else would tell it: it would stand by for nobody."""
+    with postgresql.cluster("fsync=off") as server:
+        postgresql.command(server.url("postgres"), "CREATE DATABASE frozen")
+        url = server.url("frozen")
+        base.connect(url)
+        schema.migrate()
+        base.close()
+        backends = "SELECT pid FROM pg_stat_activity WHERE application_name = 'bidkeeper'"
+        with in_a_process(url, "here") as first:
+            assert said(first) == "held\n"
+            with in_a_process(url, "there") as second:
+                while len(rows(url, backends)) < 2:
+                    time.sleep(0.1)
+                frozen = [server.pid, *(pid for (pid,) in rows(url, backends))]
+                for pid in frozen:
+                    os.kill(pid, signal.SIGSTOP)
+                try:
+                    assert second.wait(60) == -signal.SIGKILL
+                finally:
+                    for pid in frozen:
+                        os.kill(pid, signal.SIGCONT)

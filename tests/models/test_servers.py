@@ -22,7 +22,8 @@ def test_a_server_that_is_away_is_asked_by_the_first_connection_alone(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Workers connect for each cycle: a host that does not answer would hold each of them up for seconds."""
-    monkeypatch.setattr(servers, "_taken", 0)
+    monkeypatch.setattr(servers, "_taken", None)
+    monkeypatch.setattr(servers, "_file", None)
     monkeypatch.chdir(tmp_path)  # a Unix socket's path ends at 107 bytes
     asked = 0
 
@@ -42,12 +43,16 @@ def test_a_server_that_is_away_is_asked_by_the_first_connection_alone(
         thread.start()
         away = f"/proc/{os.getpid()}/cwd"
         there = parse_qs(urlsplit(database).query)["host"][0]
+        servers.keep_in(tmp_path / servers.TIMELINES_FILE)
         base.connect(database.replace(f"host={there}", f"host={away},{there}"))
         assert asked == 1
         for _ in range(3):
             base.rest()
             assert User.select().count() == 0
         assert asked == 1
+        monkeypatch.setattr(servers, "_taken", None)
+        base.connect(database.replace(f"host={there}", f"host={away},{there}"))
+        assert asked == 1, "the next process knows it, too"
         base.connect(database.replace(f"host={there}", f"host={there},{away}"))
         assert asked == 2, "the place that answered last is asked first, whatever is there now"
         listener.shutdown(socket.SHUT_RDWR)

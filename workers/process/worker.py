@@ -15,6 +15,7 @@ from core import logs
 from core.logs import mask
 from core.settings import SECRETS, Settings, load
 from models import base
+from models.database import servers
 from models.database.kinds import is_postgresql
 from models.tasks import tasks
 from models.tasks.tasks import Outline
@@ -78,6 +79,8 @@ class Worker:
         # Somebody waits for this, and not for what a connection takes.
         os.write(status_fd, b"locked\n")
         os.close(status_fd)
+        # A former primary that answers again is perhaps the first of the address.
+        servers.keep_in(settings.data_dir / servers.TIMELINES_FILE)
         base.connect(settings.database_url)
         try:
             outline = tasks.outline(self._task_id)
