@@ -53,9 +53,9 @@ test-ray: setup .venv-ray/.ok
 	@.venv-ray/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch .venv-ray/.ok
 
-# On a disk, where each commit waits for it; the other tests' databases lie in memory.
+# On a disk, where each commit waits for it; the other tests' databases lie in memory. With pictures of every screen.
 faults: setup
-	TMPDIR=$${TMPDIR:-/tmp} $(BIN)/python -m pytest -s -m "faults or sampled"
+	TMPDIR=$${TMPDIR:-/tmp} BIDKEEPER_SCREENS=$${BIDKEEPER_SCREENS:-build/screens} $(BIN)/python -m pytest -s -m "faults or sampled"
 
 # The demo for some minutes, watched: its results, its use of the machine, and whether it would go on.
 MINUTES ?= 60

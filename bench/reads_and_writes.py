@@ -23,7 +23,7 @@ from bench import traders_database
 from bench.load import ask, get, press, write
 from bench.processes import cpu_seconds, free_port, peer_python, serving
 from bench.timing import Row
-from models.sqlite import PRAGMAS
+from models.database.sqlite import PRAGMAS
 
 OURS, SQLMODEL, RAW = "ours", "FastAPI, SQLModel", "FastAPI, raw SQL"
 ROUNDS = 3

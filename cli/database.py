@@ -13,9 +13,10 @@ from core.errors import BidkeeperError
 from core.process import hold_lock
 from core.setting_values import database as read_address
 from core.settings import Settings
-from models import copying, leases
-from models.database import place
-from models.held_lease import HeldLease, claim
+from models.database import copying
+from models.database.kinds import place
+from models.leases import leases
+from models.leases.held_lease import HeldLease, claim
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core import local
 from core.errors import PeerError
 from core.settings import Settings
-from models.manager_places import address_at, places
+from models.leases.manager_places import address_at, places
 
 _PATIENCE_S = 60.0
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from core.settings import MOST_SLOTS, Settings
-from models import base, leases, schema
+from models import base, schema
+from models.leases import leases
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from core.process import PARENT, end_with_parent
 from core.settings import MOST_SLOTS, Settings
-from models import servers
+from models.database import servers
 
 _OF_DATABASE = ("server", "manager", "hooks")  # of one user, who may write in the data directory
 
@@ -63,8 +63,9 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
     from core import tls
     from gateway.app import run
     from markets.http import AFTERMATH_S
-    from models import base, leases
-    from models.held_lease import HeldLease, claim, wait_out
+    from models import base
+    from models.leases import leases
+    from models.leases.held_lease import HeldLease, claim, wait_out
     from models.tasks import tasks
 
     def least_token(task_id: int) -> int:

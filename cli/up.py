@@ -21,7 +21,7 @@ from cli.migrate import migrate
 from core.errors import BidkeeperError
 from core.process import hold_lock
 from core.settings import Settings
-from models import leases
+from models.leases import leases
 
 CONFIGURATION = Path(__file__).resolve().parents[1] / "supervisord.conf"
 # The programs need at most 5 + 13 s, and seldom more than 3; service managers expect an end within 15.

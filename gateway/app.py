@@ -33,7 +33,7 @@ from gateway.verbs import Verbs
 from gateway.withdrawals import Withdrawals
 from markets.adapter import Adapter
 from markets.unisat.adapter import Unisat
-from models.database import is_postgresql
+from models.database.kinds import is_postgresql
 
 MOST_ANSWERS = 500  # answers kept of each marketplace
 

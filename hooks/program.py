@@ -20,9 +20,10 @@ from core.process import hold_lock
 from core.settings import Settings
 from hooks.courier import Courier
 from hooks.sender import Mailer, Sender
-from models import base, leases, schema
-from models.held_lease import HeldLease, claim
+from models import base, schema
 from models.hooks import hooks, queue
+from models.leases import leases
+from models.leases.held_lease import HeldLease, claim
 
 log = logging.getLogger(__name__)
 

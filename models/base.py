@@ -1,4 +1,4 @@
-"""The connection to the database: one per process, of either kind (models/database.py).
+"""The connection to the database: one per process, of either kind (models/database/kinds.py).
 
 A process opens its connection after it was forked or started, never before. Rows hold times as whole milliseconds since
 1970 and money as whole sats.
@@ -14,10 +14,10 @@ from typing import Any
 
 from peewee import SQL, BigAutoField, DatabaseProxy, Model, Node, NodeList, OperationalError, fn
 
-from models.database import is_postgresql, opened, place
-from models.database_errors import DatabaseAway
-from models.postgresql import Postgresql
-from models.sqlite import Sqlite
+from models.database.errors import DatabaseAway
+from models.database.kinds import is_postgresql, opened, place
+from models.database.postgresql import Postgresql
+from models.database.sqlite import Sqlite
 
 database = DatabaseProxy()
 log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ def transaction(*, durable: bool = False, alone: bool = True) -> Iterator[None]:
     With `durable` the commit has reached the disk when it returns. It must be the outermost one: nested, the lock would
     silently not be taken (peewee makes it a savepoint), so nesting is an error. One that is not `alone` goes on beside
     others of its kind where the database lets it: it locks by itself what it relies on, before it reads that, in the
-    order of models/locks.py.
+    order of models/database/locks.py.
     """
     if database.in_transaction():
         raise RuntimeError("a writing transaction must be the outermost one")

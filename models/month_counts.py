@@ -5,7 +5,7 @@ from __future__ import annotations
 from peewee import CharField, TextField
 
 from models.base import Row
-from models.database import opened
+from models.database.kinds import opened
 
 
 class MonthCount(Row):

@@ -9,8 +9,8 @@ from playhouse.migrations import Runner
 
 from core.errors import BidkeeperError
 from models.base import database
-from models.postgresql import Postgresql
-from models.sqlite import Sqlite
+from models.database.postgresql import Postgresql
+from models.database.sqlite import Sqlite
 
 # The caller prints the applied migrations; the library's own line would be a second one.
 logging.getLogger("peewee.migrations").setLevel(logging.WARNING)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 from server.http import json_out
 from server.http.base import Handler
 from server.http.json_out import Raw
-from server.openapi import page
-from server.openapi.document import Document, document
 
 
 class Described(Handler):
-    """The common part: the document is made once, at the first request, and may be kept by its readers."""
+    """The common part: both texts are made once, at the first request for either, and may be kept by their readers."""
 
     has_etag = True
 
@@ -18,34 +19,42 @@ class Described(Handler):
         super().set_default_headers()
         self.set_header("Cache-Control", "no-cache")
 
-    def document(self) -> Document:
-        """Describes the application's own route table."""
+    async def texts(self) -> tuple[Raw, bytes, str]:
+        """Describes the application's own route table, as JSON and as a page with its policy."""
         shared = self.application.settings
-        if "document" not in shared:
-            shared["document"] = document(shared["routes"], shared["scopes"])
-        made: Document = shared["document"]
+        if "description" not in shared:
+            # In a thread, since it takes a fifth of a second; its task is kept, so that nobody begins it again.
+            shared["description"] = asyncio.create_task(
+                asyncio.to_thread(_describe, shared["routes"], shared["scopes"])
+            )
+        made: tuple[Raw, bytes, str] = await shared["description"]
         return made
+
+
+def _describe(routes: Any, scopes: Any) -> tuple[Raw, bytes, str]:
+    # Not with this module: the schemas of all answers are a fifth of a server's start, and few are ever asked for them.
+    from server.openapi import page
+    from server.openapi.document import document
+
+    made = document(routes, scopes)
+    return Raw(json_out.dumps(made)), page.render(made).encode(), page.POLICY
 
 
 class OpenApiHandler(Described):
     """GET /api/openapi.json"""
 
-    def get(self) -> None:
-        shared = self.application.settings
-        if "document_text" not in shared:
-            shared["document_text"] = Raw(json_out.dumps(self.document()))
-        self.answer(shared["document_text"])
+    async def get(self) -> None:
+        described, _, _ = await self.texts()
+        self.answer(described)
 
 
 class DocsHandler(Described):
     """GET /docs: no scripts, and nothing from anywhere else."""
 
-    def get(self) -> None:
-        shared = self.application.settings
-        if "docs_page" not in shared:
-            shared["docs_page"] = page.render(self.document()).encode()
+    async def get(self) -> None:
+        _, page, policy = await self.texts()
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        self.set_header("Content-Security-Policy", page.POLICY)
+        self.set_header("Content-Security-Policy", policy)
         self.set_header("Referrer-Policy", "no-referrer")
         self.set_header("X-Frame-Options", "DENY")
-        self.finish(shared["docs_page"])
+        self.finish(page)

@@ -20,7 +20,7 @@ from core.errors import SettingsError
 from core.settings import Settings
 from markets.market_client import MarketClient
 from models import almanac, base, schema, sessions
-from models.commit_cache import CommitCache
+from models.database.commit_cache import CommitCache
 from models.entitlements import Entitlements
 from models.events import keeping
 from server.control import REMIND_S, remind_signer

@@ -12,7 +12,8 @@ from peewee import PeeweeException
 from core import local
 from core.errors import BidkeeperError
 from markets.market_client import MarketClient
-from models import leases, schema
+from models import schema
+from models.leases import leases
 from server.http.base import Handler
 from server.http.services import Services
 

@@ -12,7 +12,7 @@ from core.setting_values import is_loopback
 from core.settings import Settings
 from markets.market_client import MarketClient
 from models import totals
-from models.manager_places import Place, address_at, places
+from models.leases.manager_places import Place, address_at, places
 from models.tasks.table import BIDDING, LISTING
 from server.http.api_errors import not_found
 from server.http.base import Handler

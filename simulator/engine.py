@@ -27,7 +27,7 @@ from simulator.orders import (
 )
 from simulator.rules import BidTerms, Refusal, check_bid
 from simulator.sales import Sales
-from simulator.wallets import Wallets
+from simulator.wallets.wallets import Wallets
 from wallet import address
 
 

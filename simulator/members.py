@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from simulator.engine import Engine
 from simulator.item_names import name_of
 from simulator.orders import Market, Order
-from simulator.wallets import Item
+from simulator.wallets.wallets import Item
 
 
 @dataclass(frozen=True, slots=True)

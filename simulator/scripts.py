@@ -12,7 +12,7 @@ from typing import Any
 from simulator.engine import Engine
 from simulator.item_names import name_of
 from simulator.orders import Market, Side, Trait, unit_price
-from simulator.wallets import Item
+from simulator.wallets.wallets import Item
 from simulator.wire import EXACT, MAX_SATS, MAX_WHOLE, amount, bad, items, only, text, whole
 from wallet import address
 

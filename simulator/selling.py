@@ -9,7 +9,7 @@ from simulator.item_names import name_of
 from simulator.orders import Market, Order, Trait
 from simulator.sales import Sale
 from simulator.trades import fill
-from simulator.wallets import Item
+from simulator.wallets.wallets import Item
 from simulator.wire import EXACT, ApiError, bad, decimal_places
 
 MAX_ITEMS = 100

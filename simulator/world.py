@@ -17,10 +17,10 @@ from simulator.listing.auctions import Auctions
 from simulator.listing.listings import AskTerms
 from simulator.listing.poison import Poison
 from simulator.ordnet.desk import Desk
-from simulator.play_wallet import PlayWallet
 from simulator.sessions.challenges import Challenges
 from simulator.sessions.wallet_sessions import WalletSessions
 from simulator.shapes import Shape, shape_of
+from simulator.wallets.play_wallet import PlayWallet
 
 VERSION = 1
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from models import postgresql as kinds
-from models.database import is_postgresql
+from models.database import postgresql as kinds
+from models.database.kinds import is_postgresql
 
 
 class Another:

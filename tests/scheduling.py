@@ -1,7 +1,7 @@
-"""Which tests of a parallel run stay together: those of a file, and those of tests/web in four parts.
+"""Which tests of a parallel run stay together: those of a file, and those of tests/web in two parts.
 
-Each process that has any of tests/web starts an installation and a browser for them. With a file at a time all of eight
-processes did, with four parts half of them do.
+Each process that has any of tests/web starts an installation and a browser for them, which is more than most of its
+files cost. With a file at a time all of eight processes did.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from xdist.scheduler import LoadFileScheduling
 
 _WEB = "tests/web/"
-_PARTS = 4
+_PARTS = 2
 
 
 class Rooms(LoadFileScheduling):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -30,6 +31,8 @@ BELOW = {
 }
 # What would make a worker, of which there may be hundreds, heavy. asyncio alone is 4 MiB.
 HEAVY = {"requests", "tornado", "pydantic", "asyncio", "embit", "bip322", "cryptography", "ssl", "urllib3"}
+
+MOST_MODULES, MOST_LINES = 26, 420
 
 
 def modules() -> list[Path]:
@@ -100,11 +103,22 @@ def test_no_circle_between_modules() -> None:
         visit(module, ())
 
 
+def test_a_folder_is_taken_in_at_a_glance() -> None:
+    folders = Counter(path.parent for path in modules() if path.name != "__init__.py")
+    assert {str(folder): count for folder, count in folders.items() if count > MOST_MODULES} == {}
+
+
+def test_a_file_is_read_in_one_sitting() -> None:
+    paths = [*modules(), *(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]
+    lengths = {path.relative_to(ROOT).as_posix(): path.read_text().count("\n") for path in paths}
+    assert {path: lines for path, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
 def test_three_files_know_the_kinds_of_database() -> None:
     kinds = {f"peewee.{name}" for name in ("SqliteDatabase", "PostgresqlDatabase", "MySQLDatabase")}
     kinds |= {"psycopg", "psycopg2", "playhouse.sqlite_ext", "playhouse.postgres_ext"}
     knowing = {path.relative_to(ROOT).as_posix() for path in modules() if kinds & imported(path)}
-    assert knowing == {"models/sqlite.py", "models/postgresql.py", "models/servers.py"}
+    assert knowing == {"models/database/sqlite.py", "models/database/postgresql.py", "models/database/servers.py"}
 
 
 def test_strategy_is_pure() -> None:

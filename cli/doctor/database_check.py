@@ -13,9 +13,10 @@ from cli.doctor import leases_check, postgresql_check
 from cli.doctor.check import Check, fail, ok, warn
 from core.errors import BidkeeperError
 from core.settings import Settings
-from models import base, schema, servers
-from models.database import is_postgresql, place
-from models.database_errors import Unfit
+from models import base, schema
+from models.database import servers
+from models.database.errors import Unfit
+from models.database.kinds import is_postgresql, place
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import RUNNING, Task
 from models.users import Whitelist

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cli.doctor.check import Check, fail, ok, warn
-from models import leases
-from models.leases import Held
+from models.leases import leases
+from models.leases.leases import Held
 
 _PAGE = "docs/several-machines.md"
 

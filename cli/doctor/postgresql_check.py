@@ -7,7 +7,7 @@ from typing import Any
 
 from cli.doctor.check import Check, fail, ok, warn
 from models.base import database
-from models.servers import Seen
+from models.database.servers import Seen
 
 _OTHERS = 20  # connections of all programs but the workers, and of whoever looks
 _CUSTOMARY_TASKS = 100

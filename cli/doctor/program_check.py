@@ -24,7 +24,7 @@ from gateway.app import quotas
 from gateway.limits.skew import MOST_S
 from markets.gateway_client import skew_words
 from markets.market_client import MarketClient
-from models.database import is_postgresql
+from models.database.kinds import is_postgresql
 from wallet.signer_client import SignerClient
 
 PATIENCE_S = 5.0

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from cli.on_ray.cluster import RESOURCE, Cluster, joined
 from core.errors import BidkeeperError
 from core.settings import Settings
-from models import leases
+from models.leases import leases
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from markets.base import AuthFailed, Refused
 from markets.listings import LONGEST_PSBT, ListingAsk, ListingDraft, ListingOrder
 from markets.ordinalswallet.wire import content
-from markets.psbt_final import with_witnesses
+from markets.psbt.psbt_final import with_witnesses
 from markets.replies import error_text, refusal
 from markets.wire import Unreadable, flag, table, text, whole
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from markets.base import BidOrder, Refused
 from markets.offers import LONGEST_REFERENCE, BidAsk, BidDraft, DraftPsbt
-from markets.psbt_text import in_base64
+from markets.psbt.psbt_text import in_base64
 from markets.satflow.wire import payload
 from markets.wire import first, table
 

@@ -17,7 +17,7 @@ from markets.listings import (
     OwnListing,
     SecureDraft,
 )
-from markets.psbt_text import in_base64
+from markets.psbt.psbt_text import in_base64
 from markets.satflow.wire import live_listing, payload
 from markets.wire import Page, Unreadable, first, how_many, identifier, rows, sats, table, text, whole
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from markets.base import AuthFailed, Refused, Unavailable, Unknown
 from markets.listings import ListingAsk, ListingDraft
-from markets.psbt_text import in_base64
+from markets.psbt.psbt_text import in_base64
 from markets.unisat.wire import content
 from markets.wire import Unreadable, identifier, rows, table, whole
 

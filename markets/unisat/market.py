@@ -15,7 +15,7 @@ from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, Re
 from markets.http import Http, Permit
 from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
 from markets.offers import BidAsk, BidDraft
-from markets.psbt_text import is_base64
+from markets.psbt.psbt_text import is_base64
 from markets.unisat import listings, market_wire
 from markets.unreadable_answers import of_read, of_write
 from markets.wire import Page

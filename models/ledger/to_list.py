@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from peewee import fn
 
+from models.leases.slot import Slot
 from models.ledger.listing_table import SOLD, Listing
 from models.ledger.order_table import IS_FILLED, IS_REAL, IS_TO_LIST, LISTED, NOT_LISTED, TO_LIST, Order
-from models.slot import Slot
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
 from models.tasks.tasks import TaskExists

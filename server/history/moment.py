@@ -8,9 +8,9 @@ from typing import Any
 
 from markets.base import AskBook, BidBook
 from markets.look import BidderWallet
+from models.leases.manager_places import machine_elsewhere
 from models.ledger import order_history
 from models.ledger.order_table import Order
-from models.manager_places import machine_elsewhere
 from models.tasks.samples import HOUR, MINUTE, Sample, samples_between
 from server.bidding.book import PREVIEWED_LEVELS, book_as_json
 from server.bidding.preview_answer import rungs_as_json

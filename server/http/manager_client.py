@@ -12,7 +12,7 @@ from core import local
 from core.errors import PeerError, PeerRefused, PeerUnavailable
 from core.settings import Settings
 from core.task_files import end_of_log, log_path
-from models.manager_places import Place, address_at, place_for, places
+from models.leases.manager_places import Place, address_at, place_for, places
 from server.http.api_errors import ApiError, too_many
 
 WAIT_S = 10.0

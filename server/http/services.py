@@ -11,7 +11,7 @@ from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from markets.gateway_client import ByHand
 from markets.market_client import MarketClient
-from models.commit_cache import CommitCache
+from models.database.commit_cache import CommitCache
 from models.entitlements import Entitlements
 from server.events.feed import Feed
 from server.http.blocking import Pool

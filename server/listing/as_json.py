@@ -17,7 +17,7 @@ from server.http import json_out
 from server.http.json_out import Raw
 from server.http.services import Services
 from server.listing.cost import cost_sources, source_fill_id
-from server.schemas import listing_config
+from server.schemas.listing import config as listing_config
 from wallet.signer_client import SignerClient, SignerError
 
 PATIENCE_S = 2.0

@@ -16,7 +16,7 @@ from server.bidding.traits import refuse_unknown_trait
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
 from server.listing.inscriptions import look_up
-from server.schemas import listing_config
+from server.schemas.listing import config as listing_config
 from strategy.bid_config import BidConfig
 from strategy.listing.listing_config import ListingConfig, problems, unstartable
 

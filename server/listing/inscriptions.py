@@ -16,7 +16,7 @@ from server.http.api_errors import not_found
 from server.http.base import SignedIn
 from server.http.json_out import Raw
 from server.http.user_market import UserMarket
-from server.schemas.listing_config import is_inscription_id
+from server.schemas.listing.config import is_inscription_id
 from server.task_venues import telling_wallets
 
 KEPT_MS = 300_000

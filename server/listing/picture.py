@@ -16,7 +16,7 @@ from server.http.api_errors import not_found
 from server.http.base import SignedIn
 from server.listing import placeholder
 from server.listing.inscriptions import look_up
-from server.schemas.listing_config import is_inscription_id
+from server.schemas.listing.config import is_inscription_id
 
 _MAX_AGE_S = 30.0
 # Seconds for which the browser alone may keep an answer.

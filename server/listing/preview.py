@@ -27,7 +27,7 @@ from server.listing.checks import known_collection
 from server.listing.cost import with_known_cost
 from server.listing.preview_answer import answer_of, drafted_as_json
 from server.listing.tasks import AutolistTaskHandler
-from server.schemas import listing_config
+from server.schemas.listing import config as listing_config
 from strategy.bid_config import BidConfig
 from strategy.listing.inputs import Listed, ListingInputs, ListingPlan
 from strategy.listing.listing_config import ListingConfig, load_listing_config, unstartable

@@ -14,8 +14,8 @@ from server.listing.as_json import autolist_task_as_json, autolist_tasks_as_json
 from server.listing.checks import known_collection, startable_collection
 from server.listing.cost import with_known_cost
 from server.listing.leftovers import take_up
-from server.schemas import listing_config
-from server.schemas.listing_config import ListingChange
+from server.schemas.listing import config as listing_config
+from server.schemas.listing.config import ListingChange
 from server.schemas.tags import has_tag, stored_tags
 from server.task_handler import TaskHandler
 from server.withdrawals.ways_out import refuse_without_sources

@@ -29,7 +29,7 @@ from server.openapi import (
 )
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 from server.schemas.answers import Error
-from server.schemas.listing_config import INSCRIPTION
+from server.schemas.listing.config import INSCRIPTION
 
 Document = dict[str, Any]
 

@@ -23,9 +23,9 @@ from server.openapi.operation import (
     many,
     one,
 )
-from server.schemas import listing_answers as answers
-from server.schemas import listing_preview as preview
-from server.schemas.listing_preview import AutolistPreview
+from server.schemas.listing import answers as answers
+from server.schemas.listing import preview as preview
+from server.schemas.listing.preview import AutolistPreview
 from server.schemas.task_bodies import AutolistTaskChange, NewAutolistTask
 
 _TAG = "auto-list tasks"

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from core.process import hold_lock
 from core.task_files import journal_path, older
-from models.manager_places import machine_elsewhere
+from models.leases.manager_places import machine_elsewhere
 from models.own_ceilings import own_ceilings
 from models.tasks.table import Task
 from server import task_venues

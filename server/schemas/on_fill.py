@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field, create_model
 
 from server.http.bodies import Body, Flag, Whole, wrong
-from server.schemas.listing_config import ListingFields, details_of
-from server.schemas.listing_words import OF_THE_FILL, Schema, fill_listing_rules
+from server.schemas.listing.config import ListingFields, details_of
+from server.schemas.listing.words import OF_THE_FILL, Schema, fill_listing_rules
 from strategy.bid_parts import DEFAULT_OPEN, MOST_OPEN, OnFill
 from strategy.listing.listing_config import ListingConfig, dump_listing_config, problems, unstartable
 

@@ -15,8 +15,8 @@ from pydantic.alias_generators import to_camel
 from core.settings import VENUES
 from server.schemas.bid_config import BidConfigFields
 from server.schemas.bid_parts import shown_part
-from server.schemas.listing_config import ListingFields
-from server.schemas.listing_words import TAGS, VENUE, described, listing_rules, sized
+from server.schemas.listing.config import ListingFields
+from server.schemas.listing.words import TAGS, VENUE, described, listing_rules, sized
 from strategy import bid_config
 from strategy.bid_config import BidConfig
 from strategy.listing.listing_config import ListingConfig

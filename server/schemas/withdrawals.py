@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, PlainValidator
 from models.ledger.withdrawals import STATES
 from server.http.bodies import MAX_SATS, SATS, Body, Flag, number, one_of, read, text, whole, wrong
 from server.schemas.answers import Answer
-from server.schemas.listing_config import is_inscription_id
+from server.schemas.listing.config import is_inscription_id
 from wallet.withdrawal.request import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, SOURCES, VIRTUAL_KB
 
 State = Literal["reserved", "signed", "submitted", "unknown", "confirmed", "refused"]

@@ -15,7 +15,7 @@ from simulator.engine import Engine
 from simulator.listing.psbt import Drafts, drafts, read, read_signed
 from simulator.orders import Market, Order
 from simulator.rules import Refusal
-from simulator.wallets import Item
+from simulator.wallets.wallets import Item
 
 
 @dataclass(frozen=True, slots=True)

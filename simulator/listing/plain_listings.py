@@ -18,7 +18,7 @@ from simulator.listing.listings import AskTerms, ask_order, holding, refuse
 from simulator.listing.psbt import Draft, SignedSale, encode_sale
 from simulator.orders import Order
 from simulator.rules import Refusal
-from simulator.wallets import Item
+from simulator.wallets.wallets import Item
 
 
 def draft_plain(engine: Engine, wanted: Sequence[AskTerms]) -> Draft:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from simulator.pictures.figures import picture
-from simulator.wallets import Item
+from simulator.wallets.wallets import Item
 
 Kind = Literal["picture", "svg", "text", "large"]
 _OTHERS: tuple[Kind, ...] = ("svg", "text", "large")

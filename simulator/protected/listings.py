@@ -25,7 +25,7 @@ from simulator.orders import Order
 from simulator.ordnet.signed import key_path_witness, leaf_signature
 from simulator.protected.escrow import sale_output
 from simulator.rules import Refusal
-from simulator.wallets import Item
+from simulator.wallets.wallets import Item
 
 LEAST_POSTAGE = 330
 TRANSFER_FEE = 12

@@ -13,9 +13,11 @@ import pytest
 
 from cli.main import main
 from core.process import hold_lock
-from models import base, budgets, copying, leases, schema
-from models.held_lease import claim
-from models.leases import HOOKS, Holder
+from models import base, budgets, schema
+from models.database import copying
+from models.leases import leases
+from models.leases.held_lease import claim
+from models.leases.leases import HOOKS, Holder
 from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.cycles import record_cycle

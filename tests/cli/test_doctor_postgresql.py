@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from cli.doctor import postgresql_check
-from models import base, leases
-from models import postgresql as kinds
-from models.servers import Seen
+from models import base
+from models.database import postgresql as kinds
+from models.database.servers import Seen
+from models.leases import leases
 from tests import postgresql
 from tests.cli.conftest import Examine
 

@@ -52,8 +52,8 @@ def test_it_is_of_its_own_process_alone() -> None:
 _ALONE = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c"]
 _CLAIM = """
 from core.errors import BidkeeperError
-from models.held_lease import claim
-from models.leases import Holder
+from models.leases.held_lease import claim
+from models.leases.leases import Holder
 try:
     claim("postgresql:///none?host=/nowhere", "slot 0", Holder("home", "machine"), 15, waits=True, kind="manager")
 except BidkeeperError as error:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from models import leases
+from models.leases import leases
 from tests.authority import Authority
 from tests.databases import rows
 from tests.e2e.hosts import need_relay

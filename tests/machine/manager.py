@@ -18,9 +18,9 @@ from core.subscription_plans import FIRST_PLAN
 from markets.base import VenueError
 from markets.market_client import MarketClient
 from models.entitlements import Entitlements
+from models.leases.slot import EVERYBODY
 from models.ledger import orders
 from models.ledger.limits import fills_of
-from models.slot import EVERYBODY
 from models.tasks import tasks
 from models.tasks.table import MOVES, RUNNING, STOPPED, Task
 from strategy.bid_config import BidConfig, load_bid_config

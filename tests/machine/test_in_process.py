@@ -19,12 +19,17 @@ def report(machine: type[Machine]) -> str:
     return f"seed {SEED}: {counts}; cycles interrupted at {hits}"
 
 
-def test_15_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    machine = run(Machine, 15, 50)
-    with capsys.disabled():
-        print(f"\n{report(machine)}")
-    assert machine.tally["bids accepted"] >= 50, "the run is void: next to nothing was placed"
-    assert len(machine.hits) >= len(NAMES) // 2, "the run is void: too few crash points were hit"
+def test_15_examples_or_more(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tries fifteen, and as many again while too few crash points were hit: that depends on what else is loaded."""
+    placed, hit = 0, set[str]()
+    for more in range(4):
+        machine = run(Machine, 15, 50, chosen_seed=SEED + more)
+        with capsys.disabled():
+            print(f"\n{report(machine)}")
+        placed, hit = placed + machine.tally["bids accepted"], hit | machine.hits.keys()
+        if placed >= 50 and len(hit) >= len(NAMES) // 2:
+            return
+    pytest.fail(f"the run is void: {placed} bids accepted, and only {sorted(hit)} hit")
 
 
 @pytest.mark.faults

@@ -11,7 +11,7 @@ from multiprocessing.synchronize import Barrier
 from typing import Any
 
 from models import base
-from models.sqlite import Sqlite
+from models.database.sqlite import Sqlite
 
 START_S, RUN_S = 120, 550
 Worker = Callable[[str, Any, int, int, Barrier, Any], None]

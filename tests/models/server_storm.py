@@ -13,7 +13,7 @@ from peewee import InterfaceError, OperationalError
 
 from core.subscription_plans import DEFAULT_PLANS
 from models import base, schema, users
-from models.database_errors import CommitUnknown
+from models.database.errors import CommitUnknown
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, Order
 from models.ledger.orders import ExposureLimits, LimitReached

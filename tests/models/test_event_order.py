@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from models import base, locks
+from models import base
+from models.database import locks
 from models.events import outbox, reading
 from models.events.table import FILL, Event
 from tests import postgresql

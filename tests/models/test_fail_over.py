@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from peewee import OperationalError
 
-import models.servers
 from cli.doctor import postgresql_check
 from models import base
-from models.database_errors import DatabaseAway
-from models.servers import look_at_each
+from models.database import servers as known_servers
+from models.database.errors import DatabaseAway
+from models.database.servers import look_at_each
 from models.tasks import tasks
 from tests import postgresql
 from tests.databases import rows
@@ -157,10 +157,10 @@ def test_a_former_primary_that_comes_back_is_not_used(
     is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is the first of the address, and says that it is a primary."""
-    monkeypatch.setattr(models.servers, "_seen", {})
-    monkeypatch.setattr(models.servers, "_file", None)
+    monkeypatch.setattr(known_servers, "_seen", {})
+    monkeypatch.setattr(known_servers, "_file", None)
     if is_kept:
-        models.servers.keep_in(tmp_path / "timelines.json")
+        known_servers.keep_in(tmp_path / "timelines.json")
     with pair(synchronous=False) as servers:
         laid_out(servers.url, tmp_path)
         servers.follow()
@@ -171,7 +171,7 @@ def test_a_former_primary_that_comes_back_is_not_used(
             assert base.database.execute_sql(where).fetchone() == (f"{servers.primary.directory}/data",)
             base.close()
             if is_kept:
-                models.servers._seen.clear()
+                known_servers._seen.clear()
             if not servers.standby.is_running:
                 servers.standby.start_again()
                 doctor = doctors_lines(servers)

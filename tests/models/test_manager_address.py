@@ -9,7 +9,7 @@ import pytest
 from core.errors import PeerUnavailable
 from core.settings import Settings
 from core.tls import FarAddress
-from models.manager_places import address_at
+from models.leases.manager_places import address_at
 from tests.authority import Authority
 
 ELSEWHERE = "10.0.0.7:9705"

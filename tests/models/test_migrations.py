@@ -16,7 +16,7 @@ from core.settings import load
 from models import api_tokens, base, budgets, controls, floor_samples, inscriptions, presets, schema, sessions, users
 from models.events.table import Event, Forgotten
 from models.hooks.table import Delivery, Hook
-from models.leases import Lease
+from models.leases.leases import Lease
 from models.ledger import withdrawals
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order

@@ -12,16 +12,17 @@ import pytest
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, commits, copying, locks, schema, sessions, users
-from models import postgresql as kinds
-from models.database import place
-from models.database_errors import CommitUnknown, DatabaseAway, Unfit
+from models import base, schema, sessions, users
+from models.database import commits, copying, locks
+from models.database import postgresql as kinds
+from models.database.errors import CommitUnknown, DatabaseAway, Unfit
+from models.database.kinds import place
+from models.database.postgresql import Postgresql
+from models.database.sqlite import Sqlite
 from models.events import outbox, reading
 from models.events.table import FILL
 from models.ledger import orders
 from models.ledger.orders import ExposureLimits
-from models.postgresql import Postgresql
-from models.sqlite import Sqlite
 from models.users import User
 from tests import postgresql
 from tests.databases import another, rows

@@ -10,7 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from models import base, servers
+from models import base
+from models.database import servers
 from models.users import User
 from tests import postgresql
 

@@ -7,7 +7,7 @@ from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS
 from models import users
 from models.entitlements import Entitlements
-from models.slot import EVERYBODY
+from models.leases.slot import EVERYBODY
 from models.tasks import cycles, tasks
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task

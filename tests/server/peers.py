@@ -32,8 +32,8 @@ from markets.base import (
 from markets.codec import named, pack
 from markets.listings import OwnListings
 from markets.outpoint_facts import OutpointFacts, Whereabouts
+from models.leases.slot import EVERYBODY
 from models.ledger import still_open
-from models.slot import EVERYBODY
 from models.tasks import tasks
 from strategy.book import VenueProfile
 from tests.server.api import START_MS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from models import sessions
-from models.slot import EVERYBODY
+from models.leases.slot import EVERYBODY
 from models.tasks.table import Task
 from models.users import DAY_MS, User
 from server.urls import ROUTES, SCOPES, routes_with_openings

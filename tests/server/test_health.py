@@ -12,7 +12,8 @@ from tornado.ioloop import IOLoop
 from tornado.web import Application, RequestHandler
 
 from core.local_server import serve
-from models import base, leases
+from models import base
+from models.leases import leases
 from server import health
 from tests import postgresql
 from tests.ports import free_ports

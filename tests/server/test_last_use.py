@@ -8,9 +8,9 @@ import pytest
 
 from models.api_tokens import ApiToken
 from models.base import database
-from models.database import is_postgresql
+from models.database.kinds import is_postgresql
+from models.database.sqlite import Sqlite
 from models.sessions import Session
-from models.sqlite import Sqlite
 from tests import postgresql
 from tests.databases import another
 from tests.server.conftest import Service

@@ -14,7 +14,7 @@ from simulator.item_names import name_of
 from simulator.pictures.content import content_of, kind_of, media_of
 from simulator.pictures.figures import picture
 from simulator.pictures.png import png
-from simulator.wallets import Item
+from simulator.wallets.wallets import Item
 from tests.examples import part_of
 from tests.simulator.desk import PUPPETS, Desk, Trader
 

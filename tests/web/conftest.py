@@ -2,7 +2,8 @@
 
 A test that takes `visitor` or `page` fails on each message of warning or error in the console, each exception, each
 violation of the page's policy, each native dialog and each request to another origin, unless it declared it by
-`visitor.allow`. Wait with locators: the page's policy forbids what `wait_for_function` does with a text.
+`visitor.allow`. A file whose tests go on in one browser has a `Stay`. Wait with locators: the page's policy forbids
+what `wait_for_function` does with a text.
 """
 
 from __future__ import annotations
@@ -65,9 +66,11 @@ def page(visitor: Visitor) -> Page:
 
 
 @pytest.fixture
-def person(service: Installation) -> Person:
-    """Somebody who has signed in over HTTP, with no task yet."""
-    return Person(service).sign_in()
+def person(service: Installation) -> Iterator[Person]:
+    """Somebody who has signed in over HTTP, with no task yet; what they make ends with the test."""
+    made = Person(service).sign_in()
+    yield made
+    made.leave()
 
 
 @pytest.fixture
@@ -94,6 +97,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
     """Tells of a failure what the programs said last, what went wrong in the browser, and keeps a picture of it."""
     report: Any = yield from tells_logs(item, call)
+    if report.failed:
+        for visitor in visitors(item):
+            visitor.has_failed = True
     if report.when == "call" and report.failed:
         for visitor in visitors(item):
             report.sections.append(("trouble in the browser", "\n".join(map(str, visitor.trouble)) or "none"))

@@ -1,6 +1,7 @@
 // Wallets as extensions inject them, each with its own interface. Every one signs with ECDSA, or not at all, unless it is
 // asked for BIP-322 in the way that its maker documents: the service then refuses the signature, and the test fails.
 (given) => {
+  window.walletsMood = given; // a test may change `refuses` and `isOld` on the way
   const { address, paymentAddress, publicKey } = given;
   const account = { address, publicKey, purpose: "ordinals", addressType: "p2tr", type: "p2tr", symbol: "BTC" };
   const payment = { address: paymentAddress, publicKey, purpose: "payment", addressType: "p2wpkh", type: "p2wpkh", symbol: "BTC" };

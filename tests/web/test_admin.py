@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.e2e.installation import Installation
 from tests.web.looks import settled, too_wide, violations
-from tests.web.visitor import NARROW, Person, Visitor
+from tests.web.visitor import NARROW, Person, Stay, Visitor, staying
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def admin(browser: Browser, service: Installation) -> Person:
     """Somebody whom the operator has made an administrator."""
     person = Person(service)
@@ -22,23 +23,33 @@ def admin(browser: Browser, service: Installation) -> Person:
     return person.sign_in()
 
 
-def test_the_installation_is_shown_as_it_is(visitor: Visitor, admin: Person) -> None:
+@pytest.fixture(scope="module")
+def stay(browser: Browser, service: Installation, admin: Person) -> Iterator[Stay]:
+    with staying(browser, service, lambda visitor: visitor.give_token(admin)) as made:
+        yield made
+
+
+@pytest.fixture
+def operator(stay: Stay) -> Visitor:
+    """The browser of `admin`, in which these tests go on after one another."""
+    return stay.visitor()
+
+
+def test_the_installation_is_shown_as_it_is(operator: Visitor, admin: Person) -> None:
     told = admin.ok("GET", "/api/admin/readiness")
-    visitor.give_token(admin)
-    page = visitor.open("#/admin")
+    page = operator.open("#/admin")
     expect(page.get_by_text("Everything answers")).to_be_visible()
     for peer in told["peers"]:
         expect(page.locator(".rows li").filter(has_text=peer["name"]).first).to_contain_text("answers")
     expect(page.locator(".number").filter(has_text="Workers")).to_contain_text(f"of {told['mostWorkers']:,}")
     expect(page.get_by_role("link", name="Admin")).to_have_attribute("aria-current", "page")
-    visitor.screenshot("admin-state")
+    operator.screenshot("admin-state")
 
 
-def test_an_address_comes_on_the_list_and_off_it(visitor: Visitor, admin: Person, service: Installation) -> None:
-    visitor.allow("400")
+def test_an_address_comes_on_the_list_and_off_it(operator: Visitor, admin: Person, service: Installation) -> None:
+    operator.allow("400")
     newcomer = Person(service)
-    visitor.give_token(admin)
-    page = visitor.open("#/admin?tab=whitelist")
+    page = operator.open("#/admin?tab=whitelist")
     field = page.get_by_label("Address that may sign in")
     field.fill("bc1qnotone")
     page.get_by_role("button", name="Add").click()
@@ -46,7 +57,7 @@ def test_an_address_comes_on_the_list_and_off_it(visitor: Visitor, admin: Person
     field.fill(newcomer.address)
     page.get_by_role("button", name="Add").click()
     expect(page.locator(f'code[title="{newcomer.address}"]')).to_be_visible()
-    visitor.screenshot("admin-whitelist")
+    operator.screenshot("admin-whitelist")
 
     page.get_by_role("button", name=f"Take {newcomer.address} off the list?").click()
     page.get_by_role("dialog").get_by_role("button", name="Take off").click()
@@ -55,12 +66,11 @@ def test_an_address_comes_on_the_list_and_off_it(visitor: Visitor, admin: Person
     assert newcomer.address not in listed
 
 
-def test_a_plan_is_ended_on_a_day(visitor: Visitor, admin: Person, person: Person) -> None:
-    visitor.give_token(admin)
-    page = visitor.open(f"#/admin?tab=users&find={person.address}")
+def test_a_plan_is_ended_on_a_day(operator: Visitor, admin: Person, person: Person) -> None:
+    page = operator.open(f"#/admin?tab=users&find={person.address}")
     page.get_by_role("button", name=f"Change the plan of {person.address}").click()
     page.get_by_label("Ends on").fill("2026-01-01")
-    visitor.screenshot("admin-plan")
+    operator.screenshot("admin-plan")
     page.get_by_role("dialog").get_by_role("button", name="Save").click()
     expect(page.get_by_role("region", name="Users").locator("tbody tr")).to_contain_text("over")
     (user,) = admin.ok("GET", f"/api/admin/users?address={person.address}")["users"]
@@ -76,9 +86,8 @@ def test_others_get_nothing_of_it(visitor: Visitor, person: Person) -> None:
 
 
 @pytest.mark.parametrize("tab", ["state", "users", "whitelist"])
-def test_each_part_is_accessible_and_not_too_wide(tab: str, visitor: Visitor, admin: Person) -> None:
-    visitor.give_token(admin)
-    page = visitor.open(f"#/admin?tab={tab}")
+def test_each_part_is_accessible_and_not_too_wide(tab: str, operator: Visitor) -> None:
+    page = operator.open(f"#/admin?tab={tab}")
     for theme in ("dark", "light"):
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
         settled(page)

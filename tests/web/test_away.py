@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.e2e.installation import Installation, installation, until
+from tests.web.test_overview import row, running, said_soon
 from tests.web.visitor import Person, Visitor
 
 BANNER = "The server does not answer"
@@ -109,3 +110,25 @@ def test_a_stop_is_kept_while_the_manager_is_away(visitor: Visitor, person: Pers
         os.kill(manager, signal.SIGCONT)
     expect(page.locator(".page-head .state")).to_have_text("Stopped")
     until(lambda: not service.live_prices("patient"), "the bids to go")
+
+
+def test_trouble_of_marketplace_and_server_is_said(visitor: Visitor, person: Person, service: Installation) -> None:
+    task = running(person, "shaky-cats")
+    visitor.give_token(person)
+    visitor.allow("status of (429|50[0-9])|net::ERR")
+    page = visitor.open()
+    shown = row(page, "shaky-cats")
+    expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
+
+    service.sim("PUT", "/sim/faults", [{"operation": "own_bids", "mode": "rate_429", "count": 3}])
+    said_soon(person, task, "venue_rate_limited", shown.get_by_text("The marketplace asks for a pause"))
+    expect(shown.locator(".state")).to_have_text("Needs a look")
+    service.sim("PUT", "/sim/faults", [{"operation": "own_bids", "mode": "cut", "count": 1000}])
+    said_soon(person, task, "venue_unavailable", shown.get_by_text("The marketplace does not answer"))
+    expect(page.locator(".feed")).to_contain_text("The marketplace does not answer")
+
+    kill_server(service)
+    expect(page.locator(".banner")).to_contain_text("The server does not answer. Your tasks go on by themselves")
+    expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
+    expect(page.locator(".banner")).to_have_count(0)
+    service.sim("PUT", "/sim/faults", [])

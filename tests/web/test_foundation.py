@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
-from playwright.sync_api import Page, Request, Route, expect
+from playwright.sync_api import Browser, Page, Request, Route, expect
 
 from tests.e2e.installation import Installation
-from tests.web.visitor import Person, Visitor
+from tests.web.visitor import Person, Stay, Visitor, staying
 
 SLUG = "voles-of-the-former"
 
@@ -15,14 +17,34 @@ def streams(requests: list[Request]) -> list[Request]:
     return [each for each in requests if each.headers.get("accept") == "text/event-stream"]
 
 
+@pytest.fixture(scope="module")
+def resident(browser: Browser, service: Installation) -> Person:
+    """Somebody who leaves everything as it was."""
+    return Person(service).sign_in()
+
+
+@pytest.fixture(scope="module")
+def stay(browser: Browser, service: Installation, resident: Person) -> Iterator[Stay]:
+    with staying(browser, service, lambda visitor: visitor.give_token(resident)) as made:
+        yield made
+
+
 @pytest.fixture
-def quiet(visitor: Visitor, person: Person) -> Page:
-    """Returns a screen that asks for little, once it follows what happens."""
-    visitor.give_token(person)
-    page = visitor.open("#/settings")
+def quiet(stay: Stay, resident: Person) -> Page:
+    """Returns a screen that asks for little, once it follows what happens: the same page for all these tests."""
+    page = stay.visitor().open("#/settings")
     expect(page.locator(".connection.live").first).to_be_visible()
-    expect(page.get_by_text(person.address[:6]).first).to_be_visible()
+    expect(page.get_by_text(resident.address[:6]).first).to_be_visible()
     return page
+
+
+@pytest.fixture
+def local(stay: Stay) -> Visitor:
+    """The same browser, at a place where none of its tests begins."""
+    made = stay.visitor()
+    made.open("#/more")
+    expect(made.page.get_by_role("heading", level=1, name="More")).to_be_visible()
+    return made
 
 
 def beside(visitor: Visitor, person: Person) -> Page:
@@ -123,10 +145,9 @@ def test_a_tab_that_is_looked_at_takes_over_from_one_that_sleeps(visitor: Visito
     assert not first.is_closed()
 
 
-def test_a_link_leads_to_the_top_and_the_way_back_to_where_one_was(visitor: Visitor, person: Person) -> None:
-    visitor.page.set_viewport_size({"width": 1000, "height": 400})
-    visitor.give_token(person)
-    page = visitor.open("#/wallet")
+def test_a_link_leads_to_the_top_and_the_way_back_to_where_one_was(local: Visitor) -> None:
+    local.page.set_viewport_size({"width": 1000, "height": 400})
+    page = local.open("#/wallet")
     expect(page.get_by_role("button", name="Show what would be sent")).to_be_visible()
     page.evaluate("scrollTo(0, 200)")
     page.get_by_role("link", name="Venues").click()
@@ -144,26 +165,33 @@ def test_a_link_leads_to_the_top_and_the_way_back_to_where_one_was(visitor: Visi
     assert page.evaluate("scrollY") == 150
 
 
-def test_an_amount_that_cannot_be_read_is_not_all_there_is(visitor: Visitor, person: Person) -> None:
+@pytest.mark.parametrize(("path", "title"), [("/venues", "Venues"), ("/no/such/page", "No such page")])
+def test_a_link_from_elsewhere_leads_straight_there(path: str, title: str, visitor: Visitor, person: Person) -> None:
+    """Other screens are opened so by their own tests."""
     visitor.give_token(person)
-    page = visitor.open("#/wallet")
+    page = visitor.open(f"#{path}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    expect(page.get_by_role("radio", name="Run")).to_be_checked()
+
+
+def test_an_amount_that_cannot_be_read_is_not_all_there_is(local: Visitor) -> None:
+    page = local.open("#/wallet")
     page.get_by_label("Sats that arrive").fill("half of it")
     page.get_by_role("button", name="Show what would be sent").click()
     expect(page.get_by_label("Sats that arrive")).to_be_focused()
     page.wait_for_timeout(500)
-    assert not [each for each in visitor.requests if each.url.endswith("/api/wallet/withdraw")]
+    assert not [each for each in local.requests if each.url.endswith("/api/wallet/withdraw")]
 
 
-def test_a_withdrawal_that_was_changed_meanwhile_is_not_offered_for_sending(visitor: Visitor, person: Person) -> None:
+def test_a_withdrawal_that_was_changed_meanwhile_is_not_offered_for_sending(local: Visitor, resident: Person) -> None:
     held: list[Route] = []
-    visitor.page.route("**/api/wallet/withdraw", lambda route: held.append(route))
-    visitor.give_token(person)
-    page = visitor.open("#/wallet")
+    local.page.route("**/api/wallet/withdraw", lambda route: held.append(route))
+    page = local.open("#/wallet")
     page.get_by_label("Sats that arrive").fill("1000")
     page.get_by_role("button", name="Show what would be sent").click()
     expect(page.get_by_role("button", name="Show what would be sent")).to_be_disabled()
     page.get_by_label("Sats that arrive").fill("")
-    quote = {"destination": person.address, "sentSats": 1000, "feeSats": 200, "leftOut": []}
+    quote = {"destination": resident.address, "sentSats": 1000, "feeSats": 200, "leftOut": []}
     held[0].fulfill(json=quote)
     expect(page.get_by_role("button", name="Show what would be sent")).to_be_enabled()
     expect(page.get_by_role("button", name="Hold to send it")).to_have_count(0)
@@ -183,37 +211,38 @@ def test_a_text_is_marked_beyond_a_dialog_without_ending_it(quiet: Page) -> None
 
 
 def test_halt_is_reached_by_keys_while_the_server_is_away(quiet: Page) -> None:
-    quiet.evaluate("import('/web/js/store.js').then(({ link }) => void (link.value = 'offline'))")
+    say = "word => import('/web/js/store.js').then(({ link }) => void (link.value = word))"
+    known = quiet.evaluate("import('/web/js/store.js').then(({ link }) => link.value)")
+    quiet.evaluate(say, "offline")
     expect(quiet.get_by_role("radio", name="Run")).to_be_disabled()
     expect(quiet.get_by_role("radio", name="Halt")).to_have_attribute("tabindex", "0")
+    quiet.evaluate(say, known)
+    expect(quiet.get_by_role("radio", name="Run")).to_be_enabled()
 
 
-def test_a_filter_keeps_the_cursor_while_one_types(visitor: Visitor, person: Person) -> None:
-    visitor.give_token(person)
-    page = visitor.open("#/history?days=7")
+def test_a_filter_keeps_the_cursor_while_one_types(local: Visitor) -> None:
+    page = local.open("#/history?days=7")
     page.get_by_label("Collection or rune").press_sequentially("voles", delay=120)
     expect(page.get_by_label("Collection or rune")).to_have_value("voles")
 
 
-def test_a_screen_that_cannot_be_drawn_leaves_the_brake(visitor: Visitor, person: Person) -> None:
-    visitor.allow("RangeError|Invalid time")
-    visitor.give_token(person)
-    page = visitor.open("#/history?days=1e300")
+def test_a_screen_that_cannot_be_drawn_leaves_the_brake(local: Visitor) -> None:
+    local.allow("RangeError|Invalid time")
+    page = local.open("#/history?days=1e300")
     expect(page.get_by_role("alert")).to_contain_text("could not be drawn")
     expect(page.get_by_role("radio", name="Halt")).to_be_enabled()
     page.get_by_role("link", name="Venues").click()
     expect(page.get_by_role("heading", level=1, name="Venues")).to_be_visible()
 
 
-def test_a_limit_that_cannot_be_read_is_not_no_limit(visitor: Visitor, person: Person) -> None:
-    visitor.give_token(person)
-    page = visitor.open("#/settings?tab=limits")
+def test_a_limit_that_cannot_be_read_is_not_no_limit(local: Visitor, resident: Person) -> None:
+    page = local.open("#/settings?tab=limits")
     page.get_by_role("button", name="New budget").click()
     page.get_by_label("Name").fill("small")
     page.locator("form").last.get_by_role("textbox").nth(1).fill("a million")
     page.locator("form").last.get_by_role("button").last.click()
     page.wait_for_timeout(500)
-    assert person.ok("GET", "/api/budgets") == []
+    assert resident.ok("GET", "/api/budgets") == []
 
 
 def test_nothing_is_said_to_be_unchanged_where_that_is_not_known(quiet: Page) -> None:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.installation import Installation, until
-from tests.web.visitor import Person, Visitor
+from tests.web.visitor import Person, Stay, Visitor, staying
 
 LYNXES = "lynxes-of-history"
 
@@ -30,14 +30,28 @@ def buyer(browser: Browser, service: Installation) -> Iterator[Person]:
     yield person
 
 
-def opened(visitor: Visitor, person: Person, query: str = "") -> Page:
-    visitor.give_token(person)
-    return visitor.open(f"#/history{query}")
+@pytest.fixture(scope="module")
+def stay(browser: Browser, service: Installation, buyer: Person) -> Iterator[Stay]:
+    with staying(browser, service, lambda visitor: visitor.give_token(buyer)) as made:
+        yield made
+
+
+@pytest.fixture
+def visitor(stay: Stay) -> Visitor:
+    """The browser of `buyer`, in which these tests go on after one another."""
+    return stay.visitor()
+
+
+def opened(visitor: Visitor) -> Page:
+    """Opens the history without a filter, wherever one was before."""
+    visitor.open("#/more")
+    expect(visitor.page.get_by_role("heading", level=1, name="More")).to_be_visible()
+    return visitor.open("#/history")
 
 
 def test_what_was_bought_is_there_by_the_servers_figures(visitor: Visitor, buyer: Person) -> None:
     (fill,) = buyer.ok("GET", "/api/fills")["fills"]
-    page = opened(visitor, buyer)
+    page = opened(visitor)
     row = page.get_by_role("region", name="Trades").locator("tbody tr")
     expect(row).to_have_count(1)
     expect(row).to_contain_text(f"{fill['price']:,}")
@@ -51,8 +65,8 @@ def test_what_was_bought_is_there_by_the_servers_figures(visitor: Visitor, buyer
     expect(fates.filter(has_text="Cancelled").first).to_be_visible()
 
 
-def test_a_filter_stands_in_the_address(visitor: Visitor, buyer: Person) -> None:
-    page = opened(visitor, buyer)
+def test_a_filter_stands_in_the_address(visitor: Visitor) -> None:
+    page = opened(visitor)
     page.get_by_role("button", name="Sold", exact=True).click()
     expect(page.get_by_text("Nothing was bought or sold in this time.")).to_be_visible()
     assert "side=sell" in page.url
@@ -61,8 +75,8 @@ def test_a_filter_stands_in_the_address(visitor: Visitor, buyer: Person) -> None
     expect(page.get_by_text("Nothing was bought or sold in this time.")).to_be_visible()
 
 
-def test_trades_go_out_as_a_file(visitor: Visitor, buyer: Person) -> None:
-    page = opened(visitor, buyer)
+def test_trades_go_out_as_a_file(visitor: Visitor) -> None:
+    page = opened(visitor)
     with page.expect_download() as download:
         page.get_by_role("button", name="CSV").click()
     assert download.value.suggested_filename == "bidkeeper-plain.csv"
@@ -72,7 +86,6 @@ def test_trades_go_out_as_a_file(visitor: Visitor, buyer: Person) -> None:
 
 def test_every_marketplace_says_what_it_takes(visitor: Visitor, buyer: Person) -> None:
     venues = buyer.ok("GET", "/api/venues")
-    visitor.give_token(buyer)
     page = visitor.open("#/venues")
     for venue in venues:
         card = page.get_by_role("region", name=venue["title"], exact=True)

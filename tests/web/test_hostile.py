@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -10,7 +11,7 @@ from playwright.sync_api import Browser, expect
 from tests.e2e.installation import Installation, until
 from tests.web.looks import settled, too_wide
 from tests.web.places import BUILT, Place
-from tests.web.visitor import NARROW, Person, Visitor
+from tests.web.visitor import NARROW, Person, Stay, Visitor, staying
 
 INJECTED = "<img src=x onerror=\"window.pwned='img'\"><script>window.pwned='script'</script><b class=injected>bold</b>"
 RIGHT_TO_LEFT = "מחיר (מאה) ١٢٣ sats"  # marks of direction are refused by the service
@@ -45,9 +46,20 @@ def victim(browser: Browser, service: Installation) -> Person:
     return person
 
 
+@pytest.fixture(scope="module")
+def stay(browser: Browser, service: Installation, victim: Person) -> Iterator[Stay]:
+    with staying(browser, service, lambda visitor: visitor.give_token(victim)) as made:
+        yield made
+
+
+@pytest.fixture
+def visitor(stay: Stay) -> Visitor:
+    """The browser of `victim`, who goes from screen to screen in it."""
+    return stay.visitor()
+
+
 @pytest.mark.parametrize("place", BUILT, ids=lambda place: place.name)
 def test_hostile_names_are_text(place: Place, visitor: Visitor, victim: Person) -> None:
-    visitor.give_token(victim)
     page = visitor.open(place.route(victim))
     settled(page)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.installation import Installation
 from tests.web.places import PLACES, need_screen
-from tests.web.visitor import Person, Visitor
+from tests.web.visitor import Person, Stay, Visitor, staying
 
 LETTERS = {"gw": "/wallet", "gh": "/history", "gl": "/listings", "gb": "/bids", "go": "/", "n": "/new"}
 # What has the focus: its role's name, whether it is in view, and whether something shows that it has it.
@@ -29,28 +30,62 @@ FOCUSED = """() => {
 }"""
 
 
+@pytest.fixture(scope="module")
+def person(browser: Browser, service: Installation) -> Iterator[Person]:
+    """Somebody without a task."""
+    made = Person(service).sign_in()
+    yield made
+    made.leave()
+
+
+@pytest.fixture(scope="module")
+def stay(browser: Browser, service: Installation, person: Person) -> Iterator[Stay]:
+    with staying(browser, service, lambda visitor: visitor.give_token(person)) as made:
+        yield made
+
+
 @pytest.fixture
-def at_more(visitor: Visitor, person: Person) -> Page:
-    """Returns the page of somebody without a task at a place that needs none."""
-    visitor.give_token(person)
+def typist(stay: Stay, person: Person) -> Visitor:
+    """The browser of `person`, in which these tests go on after one another."""
+    person.ok("PUT", "/api/control", {"scope": "user", "state": "run"})
+    return stay.visitor()
+
+
+@pytest.fixture
+def at_more(typist: Visitor) -> Page:
+    """Returns the page of `person` at a place that needs no task."""
+    typist.open("#/venues")
+    expect(typist.page.get_by_role("heading", level=1, name="Venues")).to_be_visible()
+    return see_more(typist)
+
+
+def see_more(visitor: Visitor) -> Page:
     page = visitor.open("#/more")
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name="More")).to_be_visible()
     expect(page.get_by_role("radio", name="Run")).to_be_checked()
     return page
 
 
-def test_the_first_tab_skips_to_the_content(at_more: Page) -> None:
-    at_more.keyboard.press("Tab")
-    expect(at_more.locator("a.skip")).to_be_focused()
-    at_more.keyboard.press("Enter")
-    expect(at_more.locator("main")).to_be_focused()
+@pytest.fixture
+def new(visitor: Visitor, person: Person) -> Page:
+    """Returns the same place in a page that was just loaded, where nothing has had the focus yet."""
+    visitor.give_token(person)
+    person.ok("PUT", "/api/control", {"scope": "user", "state": "run"})
+    return see_more(visitor)
 
 
-def test_every_stop_of_the_tab_key_has_a_name_is_in_view_and_is_marked(at_more: Page) -> None:
+def test_the_first_tab_skips_to_the_content(new: Page) -> None:
+    new.keyboard.press("Tab")
+    expect(new.locator("a.skip")).to_be_focused()
+    new.keyboard.press("Enter")
+    expect(new.locator("main")).to_be_focused()
+
+
+def test_every_stop_of_the_tab_key_has_a_name_is_in_view_and_is_marked(new: Page) -> None:
     stops = []
     for _ in range(60):
-        at_more.keyboard.press("Tab")
-        stop = at_more.evaluate(FOCUSED)
+        new.keyboard.press("Tab")
+        stop = new.evaluate(FOCUSED)
         if stop is None or stop in stops:
             break
         stops.append(stop)
@@ -60,17 +95,17 @@ def test_every_stop_of_the_tab_key_has_a_name_is_in_view_and_is_marked(at_more: 
 
 
 @pytest.mark.parametrize(("keys", "path"), LETTERS.items())
-def test_two_letters_lead_to_every_place(keys: str, path: str, at_more: Page, visitor: Visitor) -> None:
+def test_two_letters_lead_to_every_place(keys: str, path: str, at_more: Page, typist: Visitor) -> None:
     need_screen(next(place.screen for place in PLACES if place.path == path))
     at_more.keyboard.type(keys)
 
-    expect(at_more).to_have_url(f"{visitor.origin}/#{path}")
+    expect(at_more).to_have_url(f"{typist.origin}/#{path}")
     expect(at_more.locator("main")).to_be_focused()
 
 
-def test_going_back_shows_what_was_there(at_more: Page, visitor: Visitor) -> None:
+def test_going_back_shows_what_was_there(at_more: Page, typist: Visitor) -> None:
     at_more.keyboard.type("gw")
-    expect(at_more).to_have_url(f"{visitor.origin}/#/wallet")
+    expect(at_more).to_have_url(f"{typist.origin}/#/wallet")
     at_more.go_back()
     expect(at_more.get_by_role("heading", level=1, name="More")).to_be_visible()
 
@@ -87,7 +122,7 @@ def test_the_help_names_the_keys_and_gives_the_focus_back(at_more: Page) -> None
     expect(link).to_be_focused()
 
 
-def test_a_task_is_found_by_its_name(at_more: Page, visitor: Visitor, person: Person, service: Installation) -> None:
+def test_a_task_is_found_by_its_name(at_more: Page, typist: Visitor, person: Person, service: Installation) -> None:
     need_screen("task")
     service.put_collection("found-by-keys", [100_000])
     task = person.task(slug="found-by-keys", bidCount=1, hardcapSats=90_000)
@@ -100,7 +135,7 @@ def test_a_task_is_found_by_its_name(at_more: Page, visitor: Visitor, person: Pe
     expect(at_more.get_by_role("dialog").get_by_role("link", name="found-by-keys")).to_be_visible()
     at_more.keyboard.press("Enter")
 
-    expect(at_more).to_have_url(f"{visitor.origin}/#/tasks/{task}")
+    expect(at_more).to_have_url(f"{typist.origin}/#/tasks/{task}")
 
 
 def test_the_brakes_key_asks_and_escape_changes_nothing(at_more: Page, person: Person) -> None:
@@ -140,11 +175,11 @@ def test_halt_by_keys_alone(at_more: Page, person: Person) -> None:
     assert person.ok("GET", "/api/control")["user"]["state"] == "halt"
 
 
-def test_keys_write_in_fields_and_do_nothing_else(at_more: Page, visitor: Visitor) -> None:
+def test_keys_write_in_fields_and_do_nothing_else(at_more: Page, typist: Visitor) -> None:
     at_more.keyboard.press("/")
     at_more.keyboard.type("n.")  # the search may not be there yet
     expect(at_more.get_by_role("searchbox")).to_be_focused()
     at_more.keyboard.type("n.?gw")
     expect(at_more.get_by_role("searchbox")).to_have_value(re.compile(r"n\.\?gw$"))
     expect(at_more.get_by_role("dialog")).to_have_count(1)
-    expect(at_more).to_have_url(f"{visitor.origin}/#/more")
+    expect(at_more).to_have_url(f"{typist.origin}/#/more")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import time
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.e2e.installation import Installation, installation, until
+from tests.e2e.installation import Installation, until
 from tests.web.visitor import NARROW, Person, Visitor, visiting
 
 # Two seconds is what a person may wait after a cycle; the machine of a test has others to serve.
@@ -20,23 +16,6 @@ SOON_S = 2.0
 PATIENT = 5.0
 LADDER = {"bidMode": "fixed", "bidFixedLow": 50_000, "bidFixedHigh": 80_000, "bidCount": 2, "loopSeconds": 5}
 CONFIG = {**LADDER, "hardcapSats": 200_000, "minAgeSeconds": 0, "pauseAfterFillSeconds": 0}
-
-
-@pytest.fixture(scope="module")
-def shaky() -> Iterator[Installation]:
-    """An installation whose marketplace and server are made to fail."""
-    with installation() as made:
-        yield made
-
-
-@pytest.fixture
-def person(service: Installation) -> Iterator[Person]:
-    """Somebody whose tasks end with the test, so that they take no calls from those of the next."""
-    made = Person(service).sign_in()
-    yield made
-    made.ok("PUT", "/api/control", {"scope": "user", "state": "halt"})
-    if ids := [task["id"] for task in made.ok("GET", "/api/tasks")]:
-        made.ok("POST", "/api/tasks/actions", {"action": "delete", "ids": ids})
 
 
 def running(person: Person, slug: str, asks: list[int] | None = None, **config: Any) -> int:
@@ -130,31 +109,6 @@ def test_a_halt_names_true_numbers_and_is_said(visitor: Visitor, person: Person)
     expect(row(page, "halted-owls").get_by_text("Halted").first).to_be_visible()
     said_soon(person, task, "control halt", row(page, "halted-owls").locator(".bids-cell", has_text="0 / 2"))
     expect(page.locator(".feed")).to_contain_text("Halted by you")
-
-
-def test_trouble_of_marketplace_and_server_is_said(browser: Browser, shaky: Installation) -> None:
-    person = Person(shaky).sign_in()
-    task = running(person, "shaky-cats")
-    with visiting(browser, shaky) as visitor:
-        visitor.give_token(person)
-        visitor.allow("status of (429|50[0-9])|net::ERR")
-        page = visitor.open()
-        shown = row(page, "shaky-cats")
-        expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
-
-        shaky.sim("PUT", "/sim/faults", [{"operation": "own_bids", "mode": "rate_429", "count": 3}])
-        said_soon(person, task, "venue_rate_limited", shown.get_by_text("The marketplace asks for a pause"))
-        expect(shown.locator(".state")).to_have_text("Needs a look")
-        shaky.sim("PUT", "/sim/faults", [{"operation": "own_bids", "mode": "cut", "count": 1000}])
-        said_soon(person, task, "venue_unavailable", shown.get_by_text("The marketplace does not answer"))
-        expect(page.locator(".feed")).to_contain_text("The marketplace does not answer")
-
-        for process in shaky.processes("cli.main", "server"):
-            os.kill(process, signal.SIGKILL)
-        expect(page.locator(".banner")).to_contain_text("The server does not answer. Your tasks go on by themselves")
-        expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
-        expect(page.locator(".banner")).to_have_count(0)
-        visitor.check()
 
 
 def test_hostile_words_are_text(visitor: Visitor, person: Person) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Literal
 from zlib import crc32
 
@@ -14,7 +15,7 @@ from tests.examples import part_of
 from tests.web.furnished import AWAY, furnish
 from tests.web.looks import settled, too_wide, violations
 from tests.web.places import BUILT, Place, need_screen
-from tests.web.visitor import DESKTOP, NARROW, PHONE, Person, Visitor
+from tests.web.visitor import DESKTOP, NARROW, PHONE, Person, Stay, Visitor, staying
 
 pytestmark = pytest.mark.sampled
 
@@ -30,14 +31,25 @@ def owner(browser: Browser, service: Installation) -> Person:
     return furnish(service)
 
 
-@pytest.mark.parametrize("place", [*BUILT, NOWHERE], ids=lambda place: place.name)
-def test_a_screen(place: Place, visitor: Visitor, owner: Person) -> None:
-    visitor.give_token(owner)
-    visitor.allow(f"404.*/api/market/book.*{AWAY}")  # the browser's own line about a collection that there is not
-    visitor.page.emulate_media(reduced_motion="reduce")
-    visitor.open(place.route(owner))
+@pytest.fixture(scope="module")
+def stay(browser: Browser, service: Installation, owner: Person) -> Iterator[Stay]:
+    with staying(browser, service, lambda visitor: visitor.give_token(owner)) as made:
+        yield made
 
-    found = faults(visitor, place.name)
+
+@pytest.fixture
+def guide(stay: Stay) -> Visitor:
+    """The browser of `owner`, who goes from screen to screen in it."""
+    return stay.visitor()
+
+
+@pytest.mark.parametrize("place", [*BUILT, NOWHERE], ids=lambda place: place.name)
+def test_a_screen(place: Place, guide: Visitor, owner: Person) -> None:
+    guide.allow(f"404.*/api/market/book.*{AWAY}")  # the browser's own line about a collection that there is not
+    guide.page.emulate_media(reduced_motion="reduce")
+    guide.open(place.route(owner))
+
+    found = faults(guide, place.name)
     assert not found, "\n".join(found)
 
 

@@ -4,39 +4,64 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
+from tests.e2e.installation import Installation
 from tests.web.looks import settled, too_wide, violations
-from tests.web.visitor import NARROW, Person, Visitor
+from tests.web.visitor import NARROW, Person, Stay, Visitor, staying
 
 
-def opened(visitor: Visitor, person: Person, tab: str) -> Page:
-    visitor.give_token(person)
+@pytest.fixture(scope="module")
+def owner(browser: Browser, service: Installation) -> Person:
+    """Somebody with a wallet, who tries everything in one page."""
+    return Person(service).sign_in()
+
+
+@pytest.fixture(scope="module")
+def stay(browser: Browser, service: Installation, owner: Person) -> Iterator[Stay]:
+    def prepare(visitor: Visitor) -> None:
+        visitor.give_token(owner)
+        visitor.install("unisat", owner)
+
+    with staying(browser, service, prepare) as made:
+        yield made
+
+
+@pytest.fixture
+def setter(stay: Stay) -> Visitor:
+    """The browser of `owner`."""
+    return stay.visitor()
+
+
+def opened(visitor: Visitor, tab: str) -> Page:
+    visitor.open("#/more")
+    expect(visitor.page.get_by_role("heading", level=1, name="More")).to_be_visible()
     return visitor.open(f"#/settings?tab={tab}")
 
 
-def test_a_name_is_text_whatever_is_in_it(visitor: Visitor, person: Person) -> None:
-    page = opened(visitor, person, "look")
+def test_a_name_is_text_whatever_is_in_it(setter: Visitor, owner: Person) -> None:
+    page = opened(setter, "look")
     name = "<img src=x onerror=alert(1)> & co"
     page.get_by_label("Your name here").fill(name)
     page.get_by_role("button", name="Save").click()
     expect(page.locator(".account")).to_have_text(name)
-    assert person.ok("GET", "/api/auth/me")["displayName"] == name
+    assert owner.ok("GET", "/api/auth/me")["displayName"] == name
     assert page.locator("img").count() == 0
 
 
-def test_a_token_is_made_shown_once_and_ended(visitor: Visitor, person: Person) -> None:
-    page = opened(visitor, person, "access")
+def test_a_token_is_made_shown_once_and_ended(setter: Visitor, owner: Person) -> None:
+    page = opened(setter, "access")
     page.get_by_role("button", name="Make a token").click()
     page.get_by_label("Name").fill("A watcher")
     page.get_by_label("stop and brake").check()
     page.get_by_role("button", name="Make a token").click()
     token = page.locator(".note.good code").get_attribute("title")
     assert token
-    (made,) = person.ok("GET", "/api/tokens")
+    (made,) = owner.ok("GET", "/api/tokens")
     assert (made["name"], made["scopes"], made["taskId"]) == ("A watcher", ["read", "control"], None)
 
     page.reload()
@@ -47,43 +72,42 @@ def test_a_token_is_made_shown_once_and_ended(visitor: Visitor, person: Person) 
     expect(page.get_by_text("No program has a token")).to_be_visible()
 
 
-def test_a_ceiling_falls_at_once_and_rises_with_a_signature_only(visitor: Visitor, person: Person) -> None:
-    visitor.install("unisat", person)
-    page = opened(visitor, person, "limits")
+def test_a_ceiling_falls_at_once_and_rises_with_a_signature_only(setter: Visitor, owner: Person) -> None:
+    page = opened(setter, "limits")
     total = page.get_by_label("All open bids together")
     total.fill("2,000,000")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved.")).to_be_visible()
-    assert person.ok("GET", "/api/ceilings")["maxExposure"] == 2_000_000
+    assert owner.ok("GET", "/api/ceilings")["maxExposure"] == 2_000_000
 
     total.fill("3000000")
     page.get_by_role("button", name="Approve with your wallet").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.locator("pre")).to_contain_text("bids may be up to 3000000 sats in all")
-    assert person.ok("GET", "/api/ceilings")["maxExposure"] == 2_000_000
+    assert owner.ok("GET", "/api/ceilings")["maxExposure"] == 2_000_000
     dialog.get_by_role("button", name="UniSat").click()
     expect(dialog).to_have_count(0)
     expect(total).to_have_value("3,000,000")
-    assert person.ok("GET", "/api/ceilings")["maxExposure"] == 3_000_000
+    assert owner.ok("GET", "/api/ceilings")["maxExposure"] == 3_000_000
 
 
-def test_a_budget_is_made_and_deleted(visitor: Visitor, person: Person) -> None:
-    page = opened(visitor, person, "limits")
+def test_a_budget_is_made_and_deleted(setter: Visitor, owner: Person) -> None:
+    page = opened(setter, "limits")
     page.get_by_role("button", name="New budget").click()
     page.get_by_label("Name").fill("Cats together")
     page.get_by_label("Open at once").fill("0.01 btc")
     page.get_by_role("button", name="New budget").click()
     expect(page.get_by_role("cell", name="Cats together", exact=True)).to_be_visible()
-    (made,) = person.ok("GET", "/api/budgets")
+    (made,) = owner.ok("GET", "/api/budgets")
     assert (made["maxOpenSats"], made["spendCapSats"]) == (1_000_000, 0)
     page.get_by_role("button", name="Delete the budget Cats together").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_text("No budget yet")).to_be_visible()
 
 
-def test_a_hook_is_refused_in_words_made_and_deleted(visitor: Visitor, person: Person) -> None:
-    visitor.allow("400")
-    page = opened(visitor, person, "hooks")
+def test_a_hook_is_refused_in_words_made_and_deleted(setter: Visitor, owner: Person) -> None:
+    setter.allow("400")
+    page = opened(setter, "hooks")
     page.get_by_role("button", name="New hook").click()
     page.get_by_label("Address").fill("http://127.0.0.1:1/in")
     page.get_by_role("button", name="New hook").click()
@@ -97,10 +121,10 @@ def test_a_hook_is_refused_in_words_made_and_deleted(visitor: Visitor, person: P
     expect(page.get_by_text("Nobody is told yet")).to_be_visible()
 
 
-def test_presets_go_out_and_come_in_as_a_file(visitor: Visitor, person: Person, tmp_path: Path) -> None:
-    visitor.allow("409")
-    person.ok("POST", "/api/presets", {"name": "Low and wide", "config": {"bidCount": 3, "hardcapSats": 90_000}})
-    page = opened(visitor, person, "presets")
+def test_presets_go_out_and_come_in_as_a_file(setter: Visitor, owner: Person, tmp_path: Path) -> None:
+    setter.allow("409")
+    owner.ok("POST", "/api/presets", {"name": "Low and wide", "config": {"bidCount": 3, "hardcapSats": 90_000}})
+    page = opened(setter, "presets")
     with page.expect_download() as download:
         page.get_by_role("button", name="Save as a file").click()
     saved = json.loads(Path(download.value.path()).read_text())
@@ -112,12 +136,13 @@ def test_presets_go_out_and_come_in_as_a_file(visitor: Visitor, person: Person, 
     page.locator('input[type="file"]').set_input_files(file)
     page.get_by_role("dialog").get_by_role("button", name="Replace").click()
     expect(page.get_by_text("The presets of the file are here.")).to_be_visible()
-    assert person.ok("GET", "/api/presets")[0]["config"]["bidCount"] == 7
+    assert owner.ok("GET", "/api/presets")[0]["config"]["bidCount"] == 7
 
 
 def test_signing_out_everywhere_ends_this_session_too(visitor: Visitor, person: Person) -> None:
     visitor.allow("401")
-    page = opened(visitor, person, "access")
+    visitor.give_token(person)
+    page = visitor.open("#/settings?tab=access")
     page.get_by_role("button", name="End all of them").click()
     page.get_by_role("dialog").get_by_role("button", name="End all of them").click()
     expect(page.get_by_text(re.compile("session ended", re.IGNORECASE))).to_be_visible()
@@ -127,8 +152,8 @@ def test_signing_out_everywhere_ends_this_session_too(visitor: Visitor, person: 
 @pytest.mark.parametrize(
     ("tab", "form"), [("access", "Make a token"), ("limits", "New budget"), ("hooks", "New hook"), ("presets", "")]
 )
-def test_each_part_is_accessible_and_not_too_wide(tab: str, form: str, visitor: Visitor, person: Person) -> None:
-    page = opened(visitor, person, tab)
+def test_each_part_is_accessible_and_not_too_wide(tab: str, form: str, setter: Visitor) -> None:
+    page = opened(setter, tab)
     if form:
         page.get_by_role("button", name=form).click()
     for theme in ("dark", "light"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from playwright.sync_api import Browser
 
 from tests.e2e.installation import Installation, until
-from tests.web.visitor import Visitor, visiting
+from tests.web.visitor import Visitor, staying, visiting
 
 # What is done on a page, and the kinds of trouble that it is.
 DEEDS = {
@@ -28,18 +30,27 @@ DEEDS = {
 }
 
 
+@pytest.fixture(scope="module")
+def suspect(browser: Browser, service: Installation) -> Iterator[Visitor]:
+    """A browser on a page with a policy, in which all of it is done."""
+    with visiting(browser, service) as made:
+        yield made
+
+
 @pytest.mark.parametrize("deed", DEEDS)
-def test_it_notices(deed: str, browser: Browser, service: Installation) -> None:
+def test_it_notices(deed: str, suspect: Visitor) -> None:
     script, kinds = DEEDS[deed]
-    with visiting(browser, service) as visitor:
-        visitor.page.goto("/docs")
-        assert not visitor.trouble
+    suspect.page.goto("/docs")
+    suspect.begin_again()
+    assert not suspect.trouble
 
-        visitor.page.evaluate(f"() => {{ {script} }}")
+    suspect.page.evaluate(f"() => {{ {script} }}")
 
-        until(lambda: visitor.page.evaluate("1") and kinds_of(visitor) >= kinds, f"{kinds}")
-        with pytest.raises(AssertionError):
-            visitor.check()
+    until(lambda: suspect.page.evaluate("1") and kinds_of(suspect) >= kinds, f"{kinds}")
+    with pytest.raises(AssertionError):
+        suspect.check()
+    suspect.begin_again()
+    suspect.check()
 
 
 def test_it_notices_a_request_that_leaves_the_origin(browser: Browser, service: Installation) -> None:
@@ -59,6 +70,27 @@ def test_what_a_test_declares_does_not_fail_it(visitor: Visitor) -> None:
 
     assert ["another" in each.text for each in visitor.trouble] == [True]
     visitor.allow("another")
+
+
+def test_a_stay_forgets_what_the_test_before_declared_and_ends_with_one_that_failed(
+    browser: Browser, service: Installation
+) -> None:
+    with staying(browser, service, lambda visitor: None) as stay:
+        first = stay.visitor()
+        first.page.goto("/docs")
+        first.allow("so")
+        first.page.evaluate("console.error('so')")
+        first.check()
+
+        assert stay.visitor() is first
+        first.check()
+        first.page.evaluate("console.error('so')")
+        with pytest.raises(AssertionError):
+            first.check()
+
+        first.has_failed = True
+        assert stay.visitor() is not first
+        stay.visitor().check()
 
 
 def kinds_of(visitor: Visitor) -> set[str]:

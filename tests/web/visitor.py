@@ -6,7 +6,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +26,10 @@ _CHROMIUMS = (Path("/usr/bin/chromium-headless-shell"), Path("/usr/bin/chromium"
 CHROMIUM = next((path for path in _CHROMIUMS if path.exists()), _CHROMIUMS[0])
 TO_INSTALL = "chromium (apt-get install chromium-headless-shell)"
 # Root may not use Chromium's sandbox; nothing but the installation's own pages is ever opened in it.
-ARGUMENTS = ("--no-sandbox", "--disable-component-update", "--disable-background-networking", "--no-first-run")
+ARGUMENTS = (
+    *("--no-sandbox", "--disable-component-update", "--disable-background-networking", "--no-first-run"),
+    "--renderer-process-limit=1",  # a context's pages in one process: a second one costs a tenth of a visit
+)
 PATIENCE_MS = 30_000  # generous: how fast the dashboard is, is measured in bench/
 DESKTOP, PHONE, NARROW = (1440, 900), (390, 844), (320, 640)
 
@@ -70,6 +73,14 @@ class Person(Trader):
         self.session.headers["Authorization"] = "Bearer " + self.ok("POST", "/api/auth/verify", proof)["token"]
         return self
 
+    def leave(self) -> None:
+        """Stops what still acts for them: each task would take calls and time from the tests that follow."""
+        if self.call("GET", "/api/auth/me").status_code != 200:
+            self.sign_in()
+        for kind in ("tasks", "autolist"):
+            for task in self.ok("GET", f"/api/{kind}"):
+                self.call("DELETE", f"/api/{kind}/{task['id']}")
+
 
 class Trouble(NamedTuple):
     """Something that must not happen: a message in the console, an exception, a blocked source, a foreign request."""
@@ -90,6 +101,7 @@ class Visitor:
         self.requests: list[Request] = []
         self._trouble: list[Trouble] = []
         self._allowed: list[re.Pattern[str]] = []
+        self.has_failed = False  # a test, with this browser
         self.context: BrowserContext = browser.new_context(
             base_url=service.url,
             viewport={"width": size[0], "height": size[1]},
@@ -121,6 +133,20 @@ class Visitor:
         for page in self.context.pages:
             page.evaluate("1")  # what the page has reported before is here after this
         assert not self.trouble, "\n".join(map(str, self.trouble))
+
+    def begin_again(self) -> None:
+        """Forgets what a former test asked for, declared and brought about; the page stays as it is."""
+        for page in self.context.pages:
+            if page != self.page:
+                page.close()
+        self.page.unroute_all()
+        self.page.set_viewport_size({"width": DESKTOP[0], "height": DESKTOP[1]})
+        self.page.emulate_media(color_scheme="dark", reduced_motion="null")
+        for end in self.page.locator(".toast > button.plain").all():
+            end.click()
+        self._trouble.clear()
+        self._allowed.clear()
+        self.requests.clear()
 
     def open(self, route: str = "#/") -> Page:
         """Opens a route of the dashboard; returns the page."""
@@ -168,9 +194,10 @@ class Visitor:
         }
         self.context.add_init_script(f"({_WALLETS.read_text()})({json.dumps(given)})")
 
-    def screenshot(self, name: str) -> Path:
-        """Keeps a picture of the page among the artefacts; returns its file."""
-        return picture(self.page, name)
+    def screenshot(self, name: str) -> None:
+        """Keeps a picture of the page where pictures are wanted."""
+        if os.environ.get("BIDKEEPER_SCREENS"):
+            picture(self.page, name)
 
     def _note(self, kind: str, text: str) -> None:
         self._trouble.append(Trouble(kind, text))
@@ -201,6 +228,45 @@ def visiting(browser: Browser, service: Installation, size: tuple[int, int] = DE
         yield made
     finally:
         made.context.close()
+
+
+class Stay:
+    """One browser for several tests of a file: the page is loaded by the first, and they go from place to place in it.
+
+    A load costs twenty times what going to another place does. After a test that failed there is a new one. What needs
+    a page that was just loaded, ends the session or changes the browser for good is no test to stay for.
+    """
+
+    def __init__(self, browser: Browser, service: Installation, prepare: Callable[[Visitor], None]) -> None:
+        self._make = lambda: Visitor(browser, service)
+        self._prepare = prepare
+        self._made: Visitor | None = None
+
+    def visitor(self) -> Visitor:
+        """Returns it for the next test."""
+        if self._made is not None and self._made.has_failed:
+            self.end()
+        if self._made is None:
+            self._made = self._make()
+            self._prepare(self._made)
+        else:
+            self._made.begin_again()
+        return self._made
+
+    def end(self) -> None:
+        if self._made is not None:
+            self._made.context.close()
+            self._made = None
+
+
+@contextmanager
+def staying(browser: Browser, service: Installation, prepare: Callable[[Visitor], None]) -> Iterator[Stay]:
+    """Opens a browser that several tests use; `prepare` gives each one that is made its token or its wallet."""
+    made = Stay(browser, service, prepare)
+    try:
+        yield made
+    finally:
+        made.end()
 
 
 def pictures() -> Path:

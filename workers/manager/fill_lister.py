@@ -17,9 +17,9 @@ from markets.items import whereabouts
 from markets.items.whereabouts import LocatedInscription
 from markets.market_client import MarketClient
 from models.entitlements import Entitlements
+from models.leases.slot import Slot
 from models.ledger import to_list
 from models.ledger.order_table import Order
-from models.slot import Slot
 from models.tasks import tasks
 from models.tasks.table import Task
 from models.tasks.tasks import TaskExists, TaskLimitReached

@@ -46,9 +46,9 @@ from core.process import hold_lock
 from core.settings import Settings
 from core.task_files import end_of_log, log_path
 from models import base, schema, sessions
-from models.held_lease import HeldLease
+from models.leases.held_lease import HeldLease
+from models.leases.slot import EVERYBODY, Slot, slot_of
 from models.ledger import still_open
-from models.slot import EVERYBODY, Slot, slot_of
 from models.tasks import tasks
 from models.tasks.table import RUNNING
 from workers import task_lock

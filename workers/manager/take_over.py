@@ -11,10 +11,10 @@ import logging
 
 from core.errors import BidkeeperError, PeerRefused
 from core.settings import Settings
-from models import leases
-from models.held_lease import HeldLease, claim
+from models.leases import leases
+from models.leases.held_lease import HeldLease, claim
+from models.leases.slot import Slot
 from models.ledger import still_open
-from models.slot import Slot
 from models.tasks import tasks
 from workers.manager.rights import Rights
 

@@ -14,8 +14,9 @@ from typing import Any
 from core import logs
 from core.logs import mask
 from core.settings import SECRETS, Settings, load
-from models import base, servers
-from models.database import is_postgresql
+from models import base
+from models.database import servers
+from models.database.kinds import is_postgresql
 from models.tasks import tasks
 from models.tasks.tasks import Outline
 from strategy.fault_codes import FaultCode

@@ -13,7 +13,7 @@ from simulator.dialects.satflow.base import VENUE, SatflowHandler, attribute, si
 from simulator.orders import Market, Order, ticker_key
 from simulator.pictures.content import media_of
 from simulator.shapes import iso
-from simulator.wallets import Item
+from simulator.wallets.wallets import Item
 from simulator.wire import EXACT, ApiError, bad
 
 MAX_PAGE = 100

@@ -10,7 +10,7 @@ from simulator.dialects.unisat.base import VENUE, UnisatHandler, refused
 from simulator.item_names import name_of
 from simulator.orders import Order
 from simulator.pictures.content import media_of
-from simulator.wallets import Item
+from simulator.wallets.wallets import Item
 from simulator.wire import bad, text
 
 NOT_FOUND = -109

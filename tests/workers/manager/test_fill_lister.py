@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from markets.items.whereabouts import LocatedInscription
+from models.leases.slot import EVERYBODY
 from models.ledger import orders, to_list
 from models.ledger.fills import Autolist, Wanted, newest
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
-from models.slot import EVERYBODY
 from models.tasks import tasks
 from models.tasks.table import Task
 from strategy.bid_config import BidConfig, dump_bid_config

@@ -13,8 +13,8 @@ import pytest
 
 from core.errors import PeerRefused
 from models import sessions, users
+from models.leases.slot import EVERYBODY
 from models.ledger import orders
-from models.slot import EVERYBODY
 from models.tasks import tasks
 from models.tasks.table import STOPPED
 from tests.workers.installation import PATIENCE_S, QUICK, Installation, eventually, lives, now_ms, with_timing

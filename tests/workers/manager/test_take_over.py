@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from models import base, leases, users
+from models import base, users
+from models.leases import leases
 from models.tasks import tasks
 from tests import postgresql
 from tests.workers.installation import ROOT, Installation, eventually, lives, now_ms

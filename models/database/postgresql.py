@@ -1,4 +1,4 @@
-"""A database at a PostgreSQL server as ours; models/database.py tells what every kind promises."""
+"""A database at a PostgreSQL server as ours; models/database/kinds.py tells what every kind promises."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
-from models import servers
-from models.database_errors import CommitUnknown, Unfit
+from models.database import servers
+from models.database.errors import CommitUnknown, Unfit
 
 log = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
 """Leases: the right to be the one manager of a slot, the one gateway, the one sender of hooks, for some seconds.
 
-A row each, which its holder renews. Whoever has watched it for all its time without a renewal (models/lease_watch.py)
-takes it, with the next higher token. An SQLite file is of one machine, where a lock in the data directory says as much:
-no lease is needed there, and there is one slot.
+A row each, which its holder renews. Whoever has watched it for all its time without a renewal (lease_watch.py) takes
+it, with the next higher token. An SQLite file is of one machine, where a lock in the data directory says as much: no
+lease is needed there, and there is one slot.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from peewee import SQL, BigIntegerField, CharField
 from core.errors import BidkeeperError
 from models import base
 from models.base import Row, database, transaction
-from models.database import is_postgresql
-from models.postgresql import Postgresql
-from models.sqlite import Sqlite
+from models.database.kinds import is_postgresql
+from models.database.postgresql import Postgresql
+from models.database.sqlite import Sqlite
 
 GATEWAY, HOOKS = "gateway", "hooks"
 _SLOTS_CHANGED = "before the slots were changed"  # a home

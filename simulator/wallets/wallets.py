@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
-from simulator.bidding_wallets import Pair, WalletKind, address_of
 from simulator.orders import Trait
+from simulator.wallets.bidding_wallets import Pair, WalletKind, address_of
 from simulator.wire import plain
 
 FRESH_BALANCE = 100_000_000

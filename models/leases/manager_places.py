@@ -10,8 +10,8 @@ from core.errors import BidkeeperError, PeerUnavailable
 from core.local import Address
 from core.setting_values import host_port
 from core.settings import Settings
-from models import leases
-from models.slot import slot_of
+from models.leases import leases
+from models.leases.slot import slot_of
 
 Place = Path | str  # a socket, or HOST:PORT
 

@@ -1,4 +1,4 @@
-"""The two kinds of database: an SQLite file (models/sqlite.py) and a PostgreSQL server (models/postgresql.py).
+"""The two kinds of database: an SQLite file (sqlite.py) and a PostgreSQL server (postgresql.py).
 
 Nobody else knows peewee's classes of databases. Both give the same promises: a writing transaction sees, and is seen,
 as if it were alone; a durable one has reached the disk when it returns; ids are never given twice.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs, urlsplit
 
-from models.database_errors import Unfit
-from models.postgresql import Postgresql
-from models.sqlite import Sqlite
+from models.database.errors import Unfit
+from models.database.postgresql import Postgresql
+from models.database.sqlite import Sqlite
 
 
 def opened(url: str, *, read_only: bool = False, alone: bool = False) -> Sqlite | Postgresql:

@@ -10,7 +10,7 @@ from server.http.bodies import SATS
 from server.schemas.answers import Answer, Price
 from server.schemas.codes import ReasonCode
 from server.schemas.control import EffectiveState
-from server.schemas.listing_config import ListingFields
+from server.schemas.listing.config import ListingFields
 from server.schemas.preview import Count
 from server.schemas.task_bodies import describe_listing_preview
 

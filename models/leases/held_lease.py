@@ -2,7 +2,7 @@
 
 The kernel's timer kills the process a second before the lease runs out, and with a manager its workers, so that nobody
 is ever two. It is set by the moment before each renewal is sent, so it never ends later than others think
-(models/lease_watch.py).
+(models/leases/lease_watch.py).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from peewee import InterfaceError, OperationalError, ProgrammingError
 
 from core.death_timer import DeathTimer, check_mortal, now_s
 from core.errors import BidkeeperError
-from models import leases
-from models.database import is_postgresql, opened, place
-from models.database_errors import DatabaseAway
-from models.lease_watch import Watch
-from models.leases import Holder, Taken
-from models.postgresql import Postgresql
+from models.database.errors import DatabaseAway
+from models.database.kinds import is_postgresql, opened, place
+from models.database.postgresql import Postgresql
+from models.leases import leases
+from models.leases.lease_watch import Watch
+from models.leases.leases import Holder, Taken
 
 log = logging.getLogger(__name__)
 

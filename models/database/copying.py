@@ -23,13 +23,13 @@ from models import (
     sessions,
     users,
 )
-from models.database import opened, place
-from models.database_errors import DatabaseAway
+from models.database.errors import DatabaseAway
+from models.database.kinds import opened, place
+from models.database.postgresql import Postgresql
+from models.database.sqlite import Sqlite
 from models.hooks import queue
-from models.leases import Lease
+from models.leases.leases import Lease
 from models.ledger import fills, withdrawals
-from models.postgresql import Postgresql
-from models.sqlite import Sqlite
 from models.tasks import cycles, samples
 
 # Every module with a table is imported by these.

@@ -1,0 +1,196 @@
+"""Holders of leases: without it they do not live, and they know when another one has it. (`make test-postgresql`)"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from models import base, schema
+from tests import postgresql
+from tests.databases import another, rows
+from tests.models.lease_holders import (
+    HOLDS,
+    SECONDS,
+    clock_jumps,
+    in_a_process,
+    said,
+)
+from tests.standbys import pair
+
+
+@postgresql.only
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [SECONDS, SECONDS + 7])
+def test_a_holder_that_is_stopped_is_killed_before_another_one_holds_its_lease(database: str, seconds: int) -> None:
+    """Also one whose machine's setting has it hold the lease for longer than the other one would."""
+    with in_a_process(database, "here", seconds=seconds) as first:
+        assert said(first) == "held\n"
+        first.send_signal(signal.SIGSTOP)
+        with in_a_process(database, "there") as second:
+            assert said(second) == "held\n"
+            assert first.poll() == -signal.SIGKILL, "the former one still lived"
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_a_database_whose_clock_jumps_ahead_gives_nobody_a_living_ones_lease(database: str) -> None:
+    """As at a fail-over to a server whose clock is ahead."""
+    clock_jumps(database, 0)
+    with in_a_process(database, "here") as first:
+        assert said(first) == "held\n"
+        with in_a_process(database, "there") as second:
+            assert said(second, 2) == ""
+            clock_jumps(database, 1000)
+            with in_a_process(database, "elsewhere") as third:
+                for _ in range(2):
+                    assert said(second, SECONDS) == said(third, SECONDS) == "", "it was taken from a living one"
+                assert first.poll() is None
+            first.kill()
+            assert said(second) == "held\n"
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_a_database_whose_clock_jumps_back_keeps_no_dead_ones_lease(database: str) -> None:
+    clock_jumps(database, 0)
+    with in_a_process(database, "here") as first:
+        assert said(first) == "held\n"
+        with in_a_process(database, "there") as second:
+            assert said(second, 2) == ""
+            first.kill()
+            clock_jumps(database, -1000)
+            assert said(second) == "held\n"
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_a_holder_whose_database_is_gone_does_not_outlive_its_lease(database: str) -> None:
+    with in_a_process(database, "here") as first:
+        assert said(first) == "held\n"
+        time.sleep(SECONDS)  # it renews it
+        assert first.poll() is None
+        with another(database) as other:
+            other.execute("LOCK TABLE leases")
+            assert first.wait(60) == -signal.SIGKILL
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_a_renewal_that_no_standby_has_is_none(tmp_path: Path) -> None:
+    """When somebody cancels its wait for the standby, the server says that it is done, and warns: it may be lost."""
+    with pair(synchronous=True) as servers:
+        servers.follow()
+        base.connect(servers.url)
+        schema.migrate()
+        with in_a_process(servers.url, "here") as process:
+            assert said(process) == "held\n"
+            time.sleep(SECONDS)
+            assert process.poll() is None
+            servers.lose_contact()
+            cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            deadline, cancelled = time.monotonic() + 60, 0
+            while process.poll() is None:
+                assert time.monotonic() < deadline, "it goes on by what only the primary has"
+                cancelled += len(rows(servers.primary.url("storm"), cancel))
+                time.sleep(0.1)
+            assert (process.poll(), cancelled > 0) == (-signal.SIGKILL, True)
+        base.close()
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_a_holder_whose_lease_is_anothers_ends_at_once(database: str) -> None:
+    with in_a_process(database, "here") as first:
+        assert said(first) == "held\n"
+        with another(database) as other:
+            other.execute("UPDATE leases SET token = token + 1")
+        assert first.wait(60) == -signal.SIGKILL
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_the_lease_of_a_program_that_hangs_runs_out(database: str) -> None:
+    hanging = HOLDS.replace("lease.alive()", "pass").replace("waits=True", "waits=True, silent_s=1")
+    with in_a_process(database, "here", hanging) as process:
+        assert said(process) == "held\n"
+        assert process.wait(60) == -signal.SIGKILL
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_a_holder_that_outlives_the_kernels_timer_ends_by_itself(database: str) -> None:
+    """One that has stood still for long has given no sign of life, either: it must not act while it waits for one."""
+    plants = "from core.death_timer import DeathTimer\nDeathTimer.arm = lambda self, at_s: None\n"
+    hanging = HOLDS.replace("lease.alive()", "pass").replace("waits=True", "waits=True, silent_s=1")
+    with in_a_process(database, "there", plants + hanging) as process:
+        assert said(process) == "held\n"
+        assert process.wait(50) == -signal.SIGKILL
+
+
+_ASKS = """
+import sys
+from models.leases.held_lease import claim
+from models.leases.leases import Holder
+lease = claim(sys.argv[1], "slot 0", Holder(sys.argv[2], "its machine"), 300, waits=True, kind="manager")
+while True:
+    try:
+        print(lease.is_ours(), flush=True)
+    except Exception as error:
+        print("failed", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_who_must_be_sure_asks_whether_the_lease_is_still_its_own(database: str) -> None:
+    """It cannot wait for its next renewal: its machine may have been frozen, clocks and all."""
+    with in_a_process(database, "here", _ASKS) as process:
+        assert process.stdin is not None
+
+        def answer() -> str:
+            process.stdin.write("\n")
+            process.stdin.flush()
+            return said(process)
+
+        assert said(process) == answer() == "True\n"
+        end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+        rows(database, f"{end} AND pid != pg_backend_pid()")
+        assert answer() == "True\n", "it connects anew"
+        with another(database) as other:
+            other.execute("LOCK TABLE leases")
+            assert answer() == "failed\n"
+        assert answer() == "True\n"
+        with another(database) as other:
+            other.execute("UPDATE leases SET token = token + 1")
+        assert answer() == "False\n"
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_one_that_stands_by_at_a_server_that_freezes_is_ended() -> None:
+    """Its connection stays open, so nothing else would tell it: it would stand by for nobody."""
+    with postgresql.cluster("fsync=off") as server:
+        postgresql.command(server.url("postgres"), "CREATE DATABASE frozen")
+        url = server.url("frozen")
+        base.connect(url)
+        schema.migrate()
+        base.close()
+        backends = "SELECT pid FROM pg_stat_activity WHERE application_name = 'bidkeeper'"
+        with in_a_process(url, "here") as first:
+            assert said(first) == "held\n"
+            with in_a_process(url, "there") as second:
+                while len(rows(url, backends)) < 2:
+                    time.sleep(0.1)
+                frozen = [server.pid, *(pid for (pid,) in rows(url, backends))]
+                for pid in frozen:
+                    os.kill(pid, signal.SIGSTOP)
+                try:
+                    assert second.wait(60) == -signal.SIGKILL
+                finally:
+                    for pid in frozen:
+                        os.kill(pid, signal.SIGCONT)
