@@ -134,7 +134,8 @@ def holder_in(run_dir: Path, address: str = "") -> Holder:
     if not _mark(run_dir):
         made = run_dir / f"{_HOME}.{os.getpid()}"
         made.write_text(secrets.token_hex(8))
-        made.chmod(0o644)  # `bidkeeper doctor` may be another user's
+        # Whoever may read the directory may read it: `bidkeeper doctor` may be another user's.
+        made.chmod(0o600 | run_dir.stat().st_mode & 0o044)
         with suppress(FileExistsError):  # another program was first
             os.link(made, run_dir / _HOME)
         made.unlink()
