@@ -44,6 +44,7 @@ class ManagerClient:
         self._wait_s = wait_s
         self._drain_s = drain_s
         self._executor = ThreadPoolExecutor(_THREADS, "manager")
+        self._is_closed = False
 
     async def state(self, timeout_s: float = _PING_S) -> str:
         """Returns `ready` when all managers can act, else the state of one that cannot. Raises PeerError."""
@@ -68,7 +69,7 @@ class ManagerClient:
                     return
             except PeerError as error:
                 reason = error.message
-            if asyncio.get_running_loop().time() >= deadline:
+            if self._is_closed or asyncio.get_running_loop().time() >= deadline:
                 raise ApiError(503, "The manager is away", message=f"{reason}; {kept}")
             await asyncio.sleep(_RETRY_S)
 
@@ -116,10 +117,18 @@ class ManagerClient:
         def ask() -> dict[str, Any]:
             return local.ask(address_at(self._settings, place), "manager", request, timeout=timeout_s)
 
-        return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
+        if self._is_closed:
+            raise _stopping()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
+        except asyncio.CancelledError:
+            if self._is_closed:  # the question still had to wait for its turn
+                raise _stopping() from None
+            raise
 
     def close(self) -> None:
         """Takes no more questions and does not wait for those in progress."""
+        self._is_closed = True
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
@@ -138,3 +147,7 @@ def answer_to(error: PeerError) -> ApiError:
         "start_failed": "The worker did not start",
     }
     return ApiError(503, named.get(error.code, "The manager failed"), message=error.message or error.code)
+
+
+def _stopping() -> PeerUnavailable:
+    return PeerUnavailable("manager", "is not asked any more, since this server stops")
