@@ -144,7 +144,8 @@ def test_nothing_is_copied_while_the_service_runs(
 _SLOWLY = """
 import sys, time
 from cli.main import main
-from models import copying, held_lease
+from models.database import copying
+from models.leases import held_lease
 held_lease.claim.__kwdefaults__["silent_s"] = 1.0
 copy = copying.copy
 def slowly(*urls):
