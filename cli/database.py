@@ -13,7 +13,7 @@ from core.errors import BidkeeperError
 from core.process import hold_lock
 from core.setting_values import database as read_address
 from core.settings import Settings
-from models.database import copying
+from models import copying
 from models.database.kinds import place
 from models.leases import leases
 from models.leases.held_lease import HeldLease, claim

@@ -8,7 +8,7 @@ from typing import Any
 from peewee import BigIntegerField, CharField, ForeignKeyField
 
 from models.base import Row, primary_key, transaction, write_if_free
-from models.database.prepared import Prepared, given, instance
+from models.prepared import Prepared, given, instance
 from models.tasks.table import Task
 from models.users import User
 

@@ -99,7 +99,7 @@ def transaction(*, durable: bool = False, alone: bool = True) -> Iterator[None]:
     With `durable` the commit has reached the disk when it returns. It must be the outermost one: nested, the lock would
     silently not be taken (peewee makes it a savepoint), so nesting is an error. One that is not `alone` goes on beside
     others of its kind where the database lets it: it locks by itself what it relies on, before it reads that, in the
-    order of models/database/locks.py.
+    order of models/locks.py.
     """
     if database.in_transaction():
         raise RuntimeError("a writing transaction must be the outermost one")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, IntegrityError
 
 from models.base import Row, primary_key, transaction
-from models.database.prepared import Prepared, given, instance
+from models.prepared import Prepared, given, instance
 from models.users import User
 
 MAX_BUDGETS = 100  # for each user

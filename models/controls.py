@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from peewee import EXCLUDED, SQL, BigIntegerField, CharField, CompositeKey
 
 from models.base import Row, transaction
-from models.database.prepared import Prepared, given
 from models.events import outbox
 from models.events.table import CONTROL, HALTED
+from models.prepared import Prepared, given
 from models.tasks.table import Task
 
 RUN = "run"

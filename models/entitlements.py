@@ -8,8 +8,8 @@ from peewee import SQL
 
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
-from models.database.prepared import Prepared, given
 from models.own_ceilings import own_ceilings
+from models.prepared import Prepared, given
 from models.users import Subscription, User, Whitelist, subscription_of
 
 _WHITELISTED = Prepared(lambda: Whitelist.select(SQL("1")).where(Whitelist.address == given("address")))

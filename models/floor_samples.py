@@ -11,7 +11,7 @@ from decimal import Context, Decimal
 from peewee import SQL, BigIntegerField, CharField, CompositeKey, IntegerField, TextField
 
 from models.base import Row, transaction
-from models.database.prepared import Prepared, given
+from models.prepared import Prepared, given
 from strategy.bid_config import BidConfig
 from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
 from strategy.book import NO_HISTORY, History

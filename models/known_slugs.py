@@ -9,9 +9,9 @@ from decimal import Decimal
 
 from peewee import SQL
 
-from models.database.prepared import Prepared, given
 from models.inscriptions import cached_wallet
 from models.ledger.order_table import Order
+from models.prepared import Prepared, given
 from models.presets import of_user
 from models.tasks.samples import MINUTE, TaskSample
 from models.tasks.table import BIDDING, Task

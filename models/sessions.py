@@ -8,9 +8,9 @@ from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, Te
 
 from models.api_tokens import ApiToken
 from models.base import Row, primary_key, transaction, write_if_free
-from models.database.commits import MarkColumn, mark_of
-from models.database.prepared import Prepared, given, instance
+from models.commits import MarkColumn, mark_of
 from models.leases.slot import Slot
+from models.prepared import Prepared, given, instance
 from models.users import User
 
 MAX_TRIES = 5

@@ -8,7 +8,7 @@ from peewee import BigIntegerField, BooleanField, CharField, ForeignKeyField
 
 from core.subscription_plans import FIRST_PLAN, SubscriptionPlan
 from models.base import Row, primary_key, transaction
-from models.database.prepared import Prepared, given, instance
+from models.prepared import Prepared, given, instance
 
 DAY_MS = 86_400_000
 

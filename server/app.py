@@ -20,15 +20,15 @@ from core.errors import SettingsError
 from core.settings import Settings
 from markets.market_client import MarketClient
 from models import almanac, base, schema, sessions
-from models.database.commit_cache import CommitCache
+from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
 from models.events import keeping
 from server.control import REMIND_S, remind_signer
-from server.events.feed import Feed
 from server.events.handler import STREAM
 from server.http.base import UnknownRoute, log_request
 from server.http.blocking import Pool
 from server.http.call_limit import CallLimit
+from server.http.feed import Feed
 from server.http.gate import Gate
 from server.http.manager_client import WAIT_S, ManagerClient
 from server.http.picture_way import PictureWay

@@ -10,7 +10,7 @@ from embit.transaction import SIGHASH, Transaction, TransactionInput
 from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.transactions import address_of, outpoint_of
 from simulator.engine import Engine
-from simulator.wallets.money import settle
+from simulator.money import settle
 
 MAX_WEIGHT = 400_000
 LEAST_FEE_PER_KVB = 1_000

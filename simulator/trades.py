@@ -6,12 +6,12 @@ from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
+from simulator import money
 from simulator.engine import Engine
 from simulator.holdings import give
 from simulator.orders import Order, unit_price
 from simulator.ordnet import settlement
 from simulator.sales import Sale
-from simulator.wallets import money
 from simulator.wallets.wallets import Item
 from simulator.wire import EXACT
 

@@ -88,19 +88,33 @@ def test_names_are_imported_from_where_they_live() -> None:
 
 
 def test_no_circle_between_modules() -> None:
-    graph = {name_of(path): set(imported(path)) for path in modules()}
-    graph = {module: {name for name in names if name in graph} for module, names in graph.items()}
+    assert circle({name_of(path): set(imported(path)) for path in modules()}) == ()
+
+
+@pytest.mark.parametrize("package", BELOW)
+def test_no_circle_between_the_rooms_of_a_package(package: str) -> None:
+    """A room is a folder or a file right in the package's own."""
+    graph: dict[str, set[str]] = {}
+    for path in (path for path in modules() if path.relative_to(ROOT).parts[0] == package):
+        room = ".".join(name_of(path).split(".")[:2])
+        graph.setdefault(room, set()).update(".".join(name.split(".")[:2]) for name in imported(path))
+    assert circle({room: names - {room, package} for room, names in graph.items()}) == ()
+
+
+def circle(graph: dict[str, set[str]]) -> tuple[str, ...]:
+    """Returns the way round a circle; () where there is none."""
     done: set[str] = set()
 
-    def visit(module: str, above: tuple[str, ...]) -> None:
-        assert module not in above, " -> ".join([*above, module])
-        if module not in done:
-            for name in graph[module]:
-                visit(name, (*above, module))
-            done.add(module)
+    def visit(name: str, above: tuple[str, ...]) -> tuple[str, ...]:
+        if name in above:
+            return (*above[above.index(name) :], name)
+        for other in () if name in done else sorted(graph[name] & graph.keys()):
+            if found := visit(other, (*above, name)):
+                return found
+        done.add(name)
+        return ()
 
-    for module in graph:
-        visit(module, ())
+    return next((found for name in graph if (found := visit(name, ()))), ())
 
 
 def test_a_folder_is_taken_in_at_a_glance() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 from peewee import SQL, fn
 
+from models import locks
 from models.base import larger, transaction
-from models.database import locks
-from models.database.prepared import Prepared, given
 from models.events.table import GOES_BY_NUMBER, IS_LASTING, IS_PASSING, Event, Forgotten
+from models.prepared import Prepared, given
 
 KEPT_LASTING = 10_000  # for each user
 KEPT_PASSING = 1_000

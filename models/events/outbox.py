@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from models import locks
 from models.base import database
-from models.database import locks
-from models.database.prepared import Prepared, given
 from models.events import keeping
 from models.events.table import PASSING, Event
+from models.prepared import Prepared, given
 
 _WRITTEN = tuple(name for name in Event._meta.sorted_field_names if name != "id")
 _INSERT = Prepared(lambda: Event.insert({getattr(Event, name): given(name) for name in _WRITTEN}))

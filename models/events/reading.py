@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, fn
 
+from models import commits
 from models.base import database, larger
-from models.database import commits
-from models.database.prepared import Prepared, given
 from models.events.table import EVENTS, PASSING, Event, Forgotten
+from models.prepared import Prepared, given
 
 _SHOWN = (Event.id, Event.user_id, Event.task_id, Event.event, Event.at_ms, Event.data)
 _LIMIT = 500

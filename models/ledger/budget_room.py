@@ -14,8 +14,8 @@ from peewee import SQL, fn
 
 from models import budgets
 from models.budgets import Budget
-from models.database.prepared import Prepared, given
 from models.ledger.order_table import IS_FILLED, IS_OPEN, Order
+from models.prepared import Prepared, given
 from models.tasks import tasks
 from models.tasks.table import Task
 from strategy.intents import BudgetRoom

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, fn
 
-from models.database.prepared import Prepared, given
 from models.ledger.listing_table import IS_SOLD, Listing
 from models.ledger.order_table import IS_FILLED, IS_REAL, Order
+from models.prepared import Prepared, given
 from models.tasks.table import Task
 from strategy.bid_config import is_ticker
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from peewee import SQL, fn
 
-from models.database.prepared import Prepared, given
 from models.ledger.listing_table import IS_OPEN, IS_SIGNED, LOST, REPLACED, Listing
+from models.prepared import Prepared, given
 from models.tasks.table import Task
 
 WRITTEN = tuple(name for name in Listing._meta.sorted_field_names if name != "id")

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from peewee import IntegrityError
 
 from models.base import transaction
-from models.database.prepared import instance
 from models.ledger import listing_statements as statements
 from models.ledger.listing_table import (
     CANCELLED,
@@ -30,6 +29,7 @@ from models.ledger.listing_table import (
     Listing,
 )
 from models.ledger.tidings import tell_listing
+from models.prepared import instance
 from models.tasks import tasks
 from models.tasks.table import LISTING
 

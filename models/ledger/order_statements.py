@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from peewee import JOIN, SQL, fn
 
-from models.database.prepared import Prepared, given, given_each
 from models.ledger.order_table import IS_FILLED, IS_OPEN, IS_REAL, Order
+from models.prepared import Prepared, given, given_each
 from models.tasks.table import Task
 from models.users import User
 

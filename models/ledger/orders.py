@@ -18,10 +18,9 @@ from typing import NamedTuple
 
 from peewee import IntegrityError
 
+from models import locks
 from models.base import transaction
-from models.database import locks
 from models.database.errors import CommitUnknown
-from models.database.prepared import each, instance
 from models.ledger import budget_room, to_list
 from models.ledger import order_statements as statements
 from models.ledger.order_statements import Facts
@@ -38,6 +37,7 @@ from models.ledger.order_table import (
     Order,
 )
 from models.ledger.tidings import tell_order
+from models.prepared import each, instance
 from models.tasks import tasks
 from models.tasks.table import BIDDING
 from strategy.fates import LedgerLimit

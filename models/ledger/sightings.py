@@ -7,9 +7,9 @@ from typing import Any
 
 from peewee import SQL
 
-from models.database.prepared import Prepared, given
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
+from models.prepared import Prepared, given
 
 
 def _updates(changes: dict[str, Any]) -> dict[type[Order | Listing], Prepared]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from peewee import SQL, fn
 
-from models.database.prepared import Prepared, given
 from models.ledger import listing_table, listings, order_table, orders
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
+from models.prepared import Prepared, given
 from models.tasks.table import LISTING, Task
 
 # One question for both kinds: each is a way to the server and back.

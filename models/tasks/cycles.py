@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from peewee import SQL, BigIntegerField, TextField
 
+from models import locks
 from models.base import Row, primary_key, transaction
-from models.database import locks
-from models.database.prepared import Prepared, given
 from models.events import outbox
 from models.events.table import CYCLE
+from models.prepared import Prepared, given
 from models.tasks import troubles
 from models.tasks.errors import Coded, stored_fault
 from models.tasks.samples import Sample, add_sample

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from peewee import BigIntegerField, CompositeKey, ForeignKeyField, IntegerField, TextField
 
 from models.base import Row, joined
-from models.database.prepared import Prepared, given
+from models.prepared import Prepared, given
 from models.tasks.table import Task
 
 MINUTE, HOUR = 1, 60

@@ -8,7 +8,7 @@ from typing import Any
 from peewee import SQL, fn
 
 from models.base import larger
-from models.database.prepared import Prepared, given
+from models.prepared import Prepared, given
 from models.tasks.table import Task
 from models.users import User
 

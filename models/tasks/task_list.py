@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from peewee import SQL
 
-from models.database.prepared import Prepared, given
+from models.prepared import Prepared, given
 from models.tasks.table import BIDDING, Task, is_running
 
 

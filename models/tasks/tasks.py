@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from peewee import IntegrityError, fn
 
 from models.base import transaction
-from models.database.prepared import instance
 from models.events import outbox
 from models.events.table import TASK, WORKER_DEAD
 from models.leases.leases import keep_while_acting
 from models.leases.slot import Slot
+from models.prepared import instance
 from models.tasks import statements, troubles
 from models.tasks.errors import Coded, error_columns
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task

@@ -14,11 +14,11 @@ from tornado.iostream import StreamClosedError
 from models.events import reading
 from models.events.reading import Told
 from models.events.table import EVENTS
-from server.events.feed import Feed, TooManyWaiters, Waiter
-from server.events.shown import as_json, frame
 from server.http.api_errors import too_many
 from server.http.base import MAX_ID, SignedIn
+from server.http.feed import Feed, TooManyWaiters, Waiter
 from server.http.query import Query
+from server.http.shown import as_json, frame
 
 STREAM = "text/event-stream"
 DEFAULT_EVENTS, MOST_EVENTS = 100, 500

@@ -11,16 +11,16 @@ from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from markets.gateway_client import ByHand
 from markets.market_client import MarketClient
-from models.database.commit_cache import CommitCache
+from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
-from server.events.feed import Feed
 from server.http.blocking import Pool
 from server.http.call_limit import CallLimit
+from server.http.feed import Feed
 from server.http.manager_client import ManagerClient
 from server.http.picture_way import PictureWay
 from server.http.prometheus import Histogram
 from server.http.user_market import Seats, UserMarket
-from server.replay.starter import Replays
+from server.replay_starter import Replays
 from wallet.signer_client import SignerClient
 
 

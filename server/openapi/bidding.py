@@ -18,10 +18,10 @@ from server.openapi.operation import (
     many,
     one,
 )
+from server.replay.schemas import Replay, TaskReplay
 from server.schemas import bidding_answers as answers
 from server.schemas.actions import ActionResults, TaskActions
 from server.schemas.preview import MarketBook, Preview, TaskPreview
-from server.schemas.replay import Replay, TaskReplay
 from server.schemas.task_bodies import BiddingTaskChange, NewBiddingTask
 from server.task_log import DEFAULT_CYCLES, DEFAULT_LINES, MOST_LINES
 from strategy.bid_config import CHOICES, MAX_SATS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from simulator import scripts
 from simulator.handler import JsonHandler
+from simulator.money import set_coins
 from simulator.wallets.bidding_wallets import KINDS
-from simulator.wallets.money import set_coins
 from simulator.wire import bad, only, text, whole
 
 _MOST_COINS = 200

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from simulator import money
 from simulator.calls.limits import BURST, PER_MONTH, PER_SECOND
 from simulator.control.chain import Blocks, Confirm, PutBiddingWallets, PutCoins
 from simulator.control.listings import Delist, Escrow, Move, PutOutput, PutPoison, buy_listing, flag
@@ -18,7 +19,6 @@ from simulator.handler import JsonHandler
 from simulator.orders import Order
 from simulator.sales import Sale
 from simulator.selling import sell
-from simulator.wallets import money
 from simulator.wire import MAX_WHOLE, amount, bad, number, only, text, whole
 from simulator.world import World
 

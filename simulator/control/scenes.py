@@ -7,8 +7,8 @@ from typing import Any
 from simulator import scripts
 from simulator.handler import JsonHandler
 from simulator.holdings import hold
+from simulator.money import follow
 from simulator.orders import Market
-from simulator.wallets.money import follow
 from simulator.wire import bad, only, text, whole
 from simulator.world import World
 

@@ -17,10 +17,10 @@ from simulator.bitcoin.psbt import Map, Psbt
 from simulator.bitcoin.psbt_write import Unsigned, spends
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
+from simulator.money import coins
 from simulator.ordnet.scripts import announcement
 from simulator.ordnet.signed import payment_witness, redeem
 from simulator.rules import Refusal
-from simulator.wallets.money import coins
 from simulator.wire import ApiError, bad
 
 MAX_COINS = 50

@@ -12,9 +12,9 @@ from simulator.bitcoin.psbt_write import SIGHASH_TYPE, TAP_LEAF_SCRIPT, Unsigned
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
 from simulator.listing.poison import NONE_ANYONECANPAY, THIEF, Poison
+from simulator.money import coins
 from simulator.ordnet.listings import Draft
 from simulator.ordnet.scripts import practice_key, xonly
-from simulator.wallets.money import coins
 
 THIEFS_KEY = xonly(practice_key("the thief"))
 

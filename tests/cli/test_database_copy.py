@@ -13,8 +13,7 @@ import pytest
 
 from cli.main import main
 from core.process import hold_lock
-from models import base, budgets, schema
-from models.database import copying
+from models import base, budgets, copying, schema
 from models.leases import leases
 from models.leases.held_lease import claim
 from models.leases.leases import HOOKS, Holder
@@ -144,7 +143,7 @@ def test_nothing_is_copied_while_the_service_runs(
 _SLOWLY = """
 import sys, time
 from cli.main import main
-from models.database import copying
+from models import copying
 from models.leases import held_lease
 held_lease.claim.__kwdefaults__["silent_s"] = 1.0
 copy = copying.copy

@@ -4,7 +4,7 @@ import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
 from models import base, sessions, users
-from models.database.commit_cache import CommitCache
+from models.commit_cache import CommitCache
 from models.users import User
 from tests import postgresql
 from tests.databases import another

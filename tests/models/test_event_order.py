@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from models import base
-from models.database import locks
+from models import base, locks
 from models.events import outbox, reading
 from models.events.table import FILL, Event
 from tests import postgresql

@@ -12,8 +12,7 @@ import pytest
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, schema, sessions, users
-from models.database import commits, copying, locks
+from models import base, commits, copying, locks, schema, sessions, users
 from models.database import postgresql as kinds
 from models.database.errors import CommitUnknown, DatabaseAway, Unfit
 from models.database.kinds import place

@@ -8,7 +8,7 @@ import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
 from models import sessions, users
-from models.database.prepared import Prepared, given
+from models.prepared import Prepared, given
 from models.tasks import tasks
 from models.tasks.table import BIDDING, Task
 from models.tasks.tasks import TaskExists

@@ -17,8 +17,7 @@ import pytest
 from peewee import OperationalError
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, users
-from models.database import locks
+from models import base, locks, users
 from models.ledger import orders
 from models.ledger.order_statements import Facts
 from models.ledger.order_table import CLOSED, Order

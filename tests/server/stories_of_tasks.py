@@ -27,8 +27,8 @@ from models import budgets, controls, presets, users
 from models.budgets import MAX_BUDGETS
 from models.tasks import cycles
 from models.tasks.table import Task
+from server import replay_starter as starter
 from server.http.user_market import Seats
-from server.replay import starter
 from strategy.book import Ask
 from strategy.journal_format import Encoder
 from tests.replay.recorded import carried_out, entry

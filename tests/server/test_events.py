@@ -14,9 +14,9 @@ from models import sessions
 from models.base import transaction
 from models.events import keeping, outbox
 from models.events.table import Event
-from server.events import feed as feed_file
 from server.events import handler
-from server.events.feed import Feed, TooManyWaiters
+from server.http import feed as feed_file
+from server.http.feed import Feed, TooManyWaiters
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 

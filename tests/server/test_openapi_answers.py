@@ -22,7 +22,7 @@ from models.entitlements import Entitlements
 from models.hooks import queue
 from models.hooks.hooks import MOST_HOOKS
 from models.hooks.table import Delivery
-from server.events.feed import MOST_OF_USER, Feed
+from server.http.feed import MOST_OF_USER, Feed
 from strategy.book import Ask
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import OTHER, OWNER, Service

@@ -18,8 +18,9 @@ import pytest
 
 from core.process import hold_lock
 from core.task_files import journal_path, older
+from server import replay_starter as starter
 from server.http.json_out import iso
-from server.replay import part, starter
+from server.replay import part
 from server.replay.comparison import compared
 from server.replay.part import JournalPart
 from server.replay.simulation import simulate

@@ -23,8 +23,7 @@ from markets.base import AskBook, Balance, BidOrder, Fees, OwnBid, OwnBids
 from markets.listings import ListingDraft, OwnListing, OwnListings
 from markets.market_client import MarketClient
 from markets.outpoint_facts import OutpointFacts, Whereabouts
-from models import base, schema, users
-from models.database import prepared
+from models import base, prepared, schema, users
 from models.database.kinds import is_postgresql
 from models.ledger import still_open
 from models.tasks import tasks

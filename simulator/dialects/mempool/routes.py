@@ -8,7 +8,7 @@ from simulator.calls.operations import Operation
 from simulator.dialects.mempool import broadcast
 from simulator.dialects.mempool import chain as mempool_chain
 from simulator.dialects.mempool.base import MempoolHandler
-from simulator.wallets.money import coins
+from simulator.money import coins
 from simulator.world import World
 
 FEES = {"fastestFee": 12, "halfHourFee": 8, "hourFee": 5, "economyFee": 3, "minimumFee": 1}

@@ -8,8 +8,8 @@ from simulator.calls.operations import Operation
 from simulator.dialects.ordnet.base import OrdnetHandler, moment
 from simulator.dialects.ordnet.fields import wallet_address
 from simulator.dialects.satflow.base import peek
+from simulator.money import coins
 from simulator.ordnet.sessions import Session
-from simulator.wallets.money import coins
 from simulator.wire import ApiError, bad, items, text
 
 BY_IP, BY_ADDRESS = 20, 5

@@ -9,8 +9,8 @@ from simulator.calls.operations import Operation
 from simulator.dialects.satflow.base import SatflowHandler, peek, sign_in_address
 from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.rules import Refusal
-from simulator.wallets.withdrawals import draft, submit
 from simulator.wire import bad, text, whole
+from simulator.withdrawals import draft, submit
 
 _MAX_PSBT_TEXT = 100_000
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from models import commits
 from models.base import database
-from models.database import commits
 
 
 class CommitCache:

@@ -13,10 +13,10 @@ from simulator.bitcoin.transactions import outpoint_of, script_of, spend
 from simulator.engine import Engine
 from simulator.listing.poison import Poison, poisoned_outputs
 from simulator.listing.psbt import read
+from simulator.money import coins
 from simulator.network import Rejected, leaf_digest, send
 from simulator.rules import Refusal
 from simulator.wallets.bidding_wallets import Pair, WalletKind, kind_of, leaf, market_key, witness_script
-from simulator.wallets.money import coins
 
 FEE_PER_VB = 8
 DUST = 330

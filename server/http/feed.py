@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from models.events import reading
 from models.events.reading import Told
-from server.events.shown import frame
+from server.http.shown import frame
 
 LOOK_S = 0.5
 MOST_OF_USER, MOST = 10, 500  # waiters
