@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from models import leases
+from models.leases import leases
 from tests.e2e.installation import until
 from tests.hosts.machine import Machine
 from tests.hosts.program import WITHOUT_TIMER

@@ -93,6 +93,8 @@ def storm(url: str, field: Field, number: int, tries: int, started: Barrier, sai
                 found["reserved"] += 1
                 if rng.random() < 0.6:
                     _close(held, notes)
+            except orders.IllegalOrderMove:
+                found["gone"] += 1  # with its server, or its number is another order's now
             except LimitReached:
                 found["refused"] += 1
                 if held and _all_closed(held, notes):

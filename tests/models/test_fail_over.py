@@ -65,6 +65,7 @@ def fail_over_under_storm(
         driver.join()
     assert failed == []
     assert found["lost"] + found["unknown"] >= fail_overs
+    assert not (servers.is_synchronous and found["gone"])
 
 
 def wait_for_work(field: Field) -> None:

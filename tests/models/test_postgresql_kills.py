@@ -53,4 +53,5 @@ def test_what_was_answered_is_there_after_kills_and_no_limit_is_passed(tmp_path:
     assert then.lost == set(), "a bid would have been placed without a row"
     assert then.opened_again == then.from_nowhere == set()
     assert (then.twice, then.over) == (0, {})
+    assert not found["gone"]
     assert found["lost"] + found["unknown"] > KILLS and found["reserved"] > 10 * KILLS
