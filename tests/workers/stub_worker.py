@@ -77,6 +77,17 @@ class Deaf(Steady):
         return super().cycle()
 
 
+class Stands(Steady):
+    """Once DATA_DIR/stand is there it is stopped within a transaction."""
+
+    def cycle(self) -> float | None:
+        if (DATA_DIR / "stand").exists():
+            with transaction():
+                (DATA_DIR / "stand").unlink()
+                os.kill(os.getpid(), signal.SIGSTOP)
+        return super().cycle()
+
+
 class Hoards(Steady):
     """Once DATA_DIR/hoard is there it keeps everybody else from writing to the database, and does not listen."""
 
@@ -162,6 +173,7 @@ JOBS = {
     "is-unwelcome": IsUnwelcome,
     "deaf": Deaf,
     "hoards": Hoards,
+    "stands": Stands,
     "rolls": Rolls,
     "stuck": Stuck,
     "sells": Sells,
