@@ -13,6 +13,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, NoReturn
 
 from peewee import InterfaceError, OperationalError, ProgrammingError
@@ -25,6 +26,7 @@ from models.database.postgresql import Postgresql
 from models.leases import leases
 from models.leases.lease_watch import Watch
 from models.leases.leases import Holder, Taken
+from models.leases.sightings import Sightings, seen_in
 
 log = logging.getLogger(__name__)
 
@@ -45,11 +47,20 @@ class NotTheOne(BidkeeperError):
 class HeldLease:
     """A lease until `release`. `taken` says how it was found; without that it is one that needs no keeping.
 
-    `is_anothers`: another home had it before, and nobody has called `forget_former` since.
+    `is_anothers`: another home had it before, and nobody has called `forget_former` since. In `directory` it tells the
+    programs that are started there later which leases it has seen.
     """
 
-    def __init__(self, url: str = "", name: str = "", seconds: int = 0, taken: Taken | None = None) -> None:
+    def __init__(
+        self,
+        url: str = "",
+        name: str = "",
+        seconds: int = 0,
+        taken: Taken | None = None,
+        directory: Path | None = None,
+    ) -> None:
         self.taken = taken
+        self._sightings = None if directory is None else Sightings(directory, name)
         self.is_anothers = taken is not None and bool(taken.former_home)
         self._forgets_former = False
         self._url, self._name, self._seconds = url, name, seconds
@@ -106,8 +117,10 @@ class HeldLease:
                     _end(f"the lease {self._name} is another program's")
                 self._hold_until(since_s + self._seconds - SPARE_S)
                 rest_s = self._seconds / 4
+                if self._sightings is not None:
+                    self._sightings.note(leases.versions(database), now_s())
             except _AWAY as error:
-                log.warning("failed to renew the lease %s: %s", self._name, error)
+                log.warning("failed to renew the lease %s, or to look at the others: %s", self._name, error)
                 database.close()
                 rest_s = _LOOK_S
         try:
@@ -165,7 +178,8 @@ def claim(
         return HeldLease()
     check_mortal()
     database: Any = opened(url)
-    watch, timer = Watch(), DeathTimer()
+    watch = Watch(seen_in(holder.directory, name) if holder.directory else None)
+    timer = DeathTimer()
     while True:
         timer.arm(now_s() + 2 * seconds + _NO_ANSWER_S)
         try:
@@ -186,7 +200,7 @@ def claim(
             timer.disarm()
         if isinstance(found, Taken):
             database.close()
-            return HeldLease(url, name, seconds, found).keep(since_s, silent_s)
+            return HeldLease(url, name, seconds, found, holder.directory).keep(since_s, silent_s)
         if not watch.version:
             log.info("%s: on %s; this one stands by", name, found.machine)
         elif found.version != watch.version and not waits:

@@ -20,18 +20,34 @@ signer and gateway then, and a gateway asks for its lease before each write.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+
+class Seen(NamedTuple):
+    """A version of a lease, and a moment after it was read."""
+
+    version: str
+    at_s: float
+
 
 class Watch:
-    """A memory of a lease that another home has. All moments are of one clock, `core.death_timer.now_s`."""
+    """A memory of a lease that another home has. All moments are of one clock, `core.death_timer.now_s`.
 
-    def __init__(self) -> None:
+    `seen` is the newest version that others have seen by the same clock (sightings.py).
+    """
+
+    def __init__(self, seen: Seen | None = None) -> None:
         self.version = ""
         self._ends_s = 0.0
+        self._seen = seen
 
     def note(self, version: str, seconds: int, now_s: float) -> None:
         """Notes that the lease, asked for so long, has this version; `now_s` is a moment after that was read."""
-        if version != self.version:
-            self.version, self._ends_s = version, now_s + seconds
+        if version == self.version:
+            return
+        since_s = self._seen.at_s if self._seen is not None and self._seen.version == version else now_s
+        self.version, self._ends_s = version, since_s + seconds
+        self._seen = None  # a version that is read again after another one is watched anew
 
     def over(self, now_s: float) -> str:
         """Returns the version whose holder has ended by now; "" when there is none."""

@@ -27,6 +27,8 @@ GATEWAY, HOOKS = "gateway", "hooks"
 _SLOTS_CHANGED = "before the slots were changed"  # a home
 _HOME = "home"  # the file that marks a directory
 _NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+# xmin is the transaction that wrote the row, so no clock decides whether it is another one than before.
+_VERSION = "token || ':' || xmin || ':' || until_ms"
 
 
 class CannotChangeSlots(BidkeeperError):
@@ -56,11 +58,15 @@ class Lease(Row):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A program that wants a lease: the place of its files, its machine's name, and where it answers other machines."""
+    """A program that wants a lease: the place of its files, its machine's name, and where it answers other machines.
+
+    `directory`: where the programs of this home tell one another which leases they have seen.
+    """
 
     home: str
     machine: str
     address: str = ""
+    directory: Path | None = None
 
 
 class Taken(NamedTuple):
@@ -139,7 +145,7 @@ def holder_in(run_dir: Path, address: str = "") -> Holder:
         with suppress(FileExistsError):  # another program was first
             os.link(made, run_dir / _HOME)
         made.unlink()
-    return Holder(home_of(run_dir), os.uname().nodename, address)
+    return Holder(home_of(run_dir), os.uname().nodename, address, run_dir)
 
 
 def _mark(run_dir: Path) -> str:
@@ -246,9 +252,7 @@ def take(within: Postgresql, name: str, holder: Holder, seconds: int, over: str 
             " ON CONFLICT (name) DO NOTHING",
             [name, name],
         )
-        # xmin is the transaction that wrote the row, so no clock decides whether it is another one than before.
-        version = "token || ':' || xmin || ':' || until_ms"
-        query = f"SELECT home, machine, {version}, seconds FROM leases WHERE name = %s FOR UPDATE"
+        query = f"SELECT home, machine, {_VERSION}, seconds FROM leases WHERE name = %s FOR UPDATE"
         row = within.execute_sql(query, [name]).fetchone()
         if row is None:
             raise BidkeeperError(f"there is no {name}: the number of slots was changed")
@@ -284,6 +288,11 @@ def is_of(within: Postgresql, name: str, token: int) -> bool:
     return (
         within.execute_sql("SELECT 1 FROM leases WHERE name = %s AND token = %s", [name, token]).fetchone() is not None
     )
+
+
+def versions(within: Postgresql) -> dict[str, str]:
+    """Returns the versions of all leases as they stand now, by their names."""
+    return dict(within.execute_sql(f"SELECT name, {_VERSION} FROM leases").fetchall())
 
 
 def give_back(within: Postgresql, name: str, token: int, *, forgets_former: bool = False) -> None:

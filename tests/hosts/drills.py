@@ -197,12 +197,14 @@ def _without_primary(traders: Traders, drill: str, strike: Callable[[FarServer],
             former.go_on()
 
     watch.meanwhile = supervise
-    watch.until_back()
-    watch.until_acted()
-    former.link("up")
-    time.sleep(max(LEASE_S, watch.began + PAUSE_S - time.monotonic()))
-    former.go_on()
-    site.database.follow()
+    try:
+        watch.until_back()
+        watch.until_acted()
+    finally:
+        former.link("up")
+        time.sleep(max(LEASE_S, watch.began + PAUSE_S - time.monotonic()))
+        former.go_on()
+        site.database.follow()
     return watch.judged()
 
 

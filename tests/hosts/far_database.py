@@ -111,6 +111,7 @@ class FarDatabase:
 
     def remove(self) -> None:
         for server in self._servers:
+            server.go_on()
             if server.is_running:
                 server.stop()
         self.bridge.remove()

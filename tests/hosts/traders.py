@@ -14,9 +14,9 @@ from tests.faults.fleet import EXPOSURE, now_ms
 from tests.hosts.site import Site
 
 FLOORS = (100_000, 40_000)  # none of one's bids is in the other's range
-# Room at the signer for many moves of the floor, and for bids of which nobody knows whether they have arrived: each
-# holds its rung until it would have expired.
-CONFIG = {"bidCount": 3, "hardcapSats": 400_000, "maxBidTotal": 1_600_000, "bidExpiryMinutes": 30, "loopSeconds": 5}
+# Room at the signer for many moves of the floor, and rungs for bids of which nobody knows whether they have arrived:
+# each holds one until it would have expired.
+CONFIG = {"bidCount": 5, "hardcapSats": 400_000, "maxBidTotal": 8_000_000, "bidExpiryMinutes": 15, "loopSeconds": 5}
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,12 @@ HERE, THERE = Holder("here", "a"), Holder("there", "b", "10.0.0.2:7100")
 SECONDS = 5
 HOLDS = """
 import sys, time
+from pathlib import Path
 from models.leases.held_lease import claim
 from models.leases.leases import Holder
-lease = claim(sys.argv[1], "slot 0", Holder(sys.argv[2], "its machine"), int(sys.argv[3]), waits=True, kind="manager")
+url, home, seconds, name, directory = sys.argv[1:]
+holder = Holder(home, "its machine", directory=Path(directory) if directory else None)
+lease = claim(url, name, holder, int(seconds), waits=True, kind="manager")
 print("held", flush=True)
 for _ in range(600):
     lease.alive()
@@ -34,9 +37,16 @@ def claimed(url: str, holder: Holder = HERE, *, waits: bool = False) -> HeldLeas
 
 
 @contextmanager
-def in_a_process(url: str, home: str, program: str = HOLDS, seconds: int = SECONDS) -> Iterator[subprocess.Popen[str]]:
-    """Runs a process that waits for the lease of slot 0, and says so when it has it."""
-    command = [sys.executable, "-c", program, url, home, str(seconds)]
+def in_a_process(
+    url: str,
+    home: str,
+    program: str = HOLDS,
+    seconds: int = SECONDS,
+    name: str = "slot 0",
+    directory: Path | None = None,
+) -> Iterator[subprocess.Popen[str]]:
+    """Runs a process that waits for a lease, and says so when it has it."""
+    command = [sys.executable, "-c", program, url, home, str(seconds), name, str(directory or "")]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
     ) as process:

@@ -9,7 +9,7 @@ import pytest
 from models import base
 from models.leases import leases
 from models.leases.held_lease import NotTheOne
-from models.leases.lease_watch import Watch
+from models.leases.lease_watch import Seen, Watch
 from models.leases.leases import LeaseLost
 from models.tasks import tasks
 from tests import postgresql
@@ -70,6 +70,19 @@ def test_a_lease_is_over_when_it_has_stood_for_its_time_by_the_watchers_clock() 
     assert (watch.over(114.9), watch.over(115)) == ("", "1")
     watch.note("2", 20, 114)
     assert (watch.over(133.9), watch.over(134)) == ("", "2"), "for as long as its holder asked"
+
+
+def test_a_version_that_others_have_seen_is_watched_from_then_on() -> None:
+    watch = Watch(Seen("1", 90))
+    watch.note("1", 15, 100)
+    assert (watch.over(104.9), watch.over(105)) == ("", "1")
+    watch.note("2", 15, 106)
+    watch.note("1", 15, 107)
+    assert (watch.over(121.9), watch.over(122)) == ("", "1"), "it came back, as from a standby: nobody has watched that"
+    watch = Watch(Seen("1", 90))
+    watch.note("2", 15, 100)
+    watch.note("1", 15, 101)
+    assert (watch.over(115.9), watch.over(116)) == ("", "1"), "the same, with what was seen after what came back"
 
 
 @postgresql.only

@@ -1,0 +1,95 @@
+"""Leases that the programs of a home have seen, and one that is started there after a loss."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.leases.lease_watch import Seen
+from models.leases.sightings import Sightings, seen_in
+from tests import postgresql
+from tests.models.lease_holders import in_a_process, said
+
+
+def test_a_version_is_known_since_it_was_seen_first(tmp_path: Path) -> None:
+    seen = Sightings(tmp_path, "slot 1")
+    seen.note({"slot 0": "a", "slot 2": "x"}, 10)
+    seen.note({"slot 0": "a", "slot 2": "y"}, 14)
+    assert seen_in(tmp_path, "slot 0") == Seen("a", 10)
+    assert seen_in(tmp_path, "slot 2") == Seen("y", 14)
+    assert seen_in(tmp_path, "slot 3") is None
+    seen.note({"slot 0": "b"}, 18)
+    seen.note({"slot 0": "a"}, 22)
+    assert seen_in(tmp_path, "slot 0") == Seen("a", 22), "it went away in between"
+
+
+def test_the_newest_version_that_any_program_has_seen_counts_since_the_first_has(tmp_path: Path) -> None:
+    early, late = Sightings(tmp_path, "slot 1"), Sightings(tmp_path, "gateway")
+    late.note({"slot 0": "a"}, 10)
+    early.note({"slot 0": "b"}, 11)
+    late.note({"slot 0": "b"}, 13)
+    assert seen_in(tmp_path, "slot 0") == Seen("b", 11)
+
+
+def _of_another_clock(noted: dict[str, Any]) -> None:
+    noted["clock"] = "before the machine was restarted"
+
+
+def _of_no_shape(noted: dict[str, Any]) -> None:
+    noted["seen"]["slot 0"] = ["a", 10, 11]
+
+
+def _empty(noted: dict[str, Any]) -> None:
+    noted.clear()
+
+
+@pytest.mark.parametrize("spoil", [_of_another_clock, _of_no_shape, _empty])
+def test_a_record_that_says_nothing_about_this_clock_is_left_alone(tmp_path: Path, spoil: Any) -> None:
+    Sightings(tmp_path, "slot 1").note({"slot 0": "a"}, 10)
+    (path,) = tmp_path.glob("seen-*.json")
+    noted = json.loads(path.read_text())
+    spoil(noted)
+    path.write_text(json.dumps(noted))
+    assert seen_in(tmp_path, "slot 0") is None
+    path.write_text("{")
+    assert seen_in(tmp_path, "slot 0") is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_a_record_of_another_user_is_not_believed(tmp_path: Path) -> None:
+    Sightings(tmp_path, "slot 1").note({"slot 0": "a"}, 10)
+    (path,) = tmp_path.glob("seen-*.json")
+    os.chown(path, 12345, 12345)
+    assert seen_in(tmp_path, "slot 0") is None
+
+
+def test_what_cannot_be_noted_is_said_and_stops_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    Sightings(tmp_path / "gone", "slot 1").note({"slot 0": "a"}, 10)
+    assert "failed to note which leases were seen" in caplog.text
+
+
+@postgresql.only
+@pytest.mark.slow
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_one_that_is_started_after_a_loss_waits_for_the_rest_of_the_lease_only(
+    database: str, tmp_path: Path, is_seen: bool
+) -> None:
+    """As Ray does, which starts a lost machine's manager on one where others have seen its lease all along."""
+    seconds, lost_s = 20, 14
+    with in_a_process(database, "here", seconds=seconds) as first:
+        assert said(first) == "held\n"
+        with in_a_process(database, "there", name="gateway", directory=tmp_path, seconds=seconds // 4) as other:
+            assert said(other) == "held\n"
+            first.kill()
+            time.sleep(lost_s)
+            began = time.monotonic()
+            with in_a_process(database, "there", directory=tmp_path if is_seen else None) as second:
+                assert said(second) == "held\n"
+            waited_s = time.monotonic() - began
+    assert (waited_s < seconds) is is_seen, f"{waited_s:.1f} s"
+    assert lost_s + waited_s > seconds - seconds / 4 - 1, "it was the dead one's, as far as anybody could know"
