@@ -13,7 +13,8 @@ from tests.faults.evidence import AskMove, Bid, Evidence, audit_lines, bids, tas
 from tests.faults.fleet import EXPOSURE, now_ms
 from tests.hosts.site import Site
 
-FLOORS = (100_000, 40_000)  # none of one's bids is in the other's range
+# No two have the same highest rung, and none is a spike: whoever looks less often than they move sees another one, too.
+FLOORS = (100_000, 80_000, 120_000, 70_000, 110_000, 90_000)
 # Room at the signer for many moves of the floor, and rungs for bids of which nobody knows whether they have arrived:
 # each holds one until it would have expired.
 CONFIG = {"bidCount": 5, "hardcapSats": 400_000, "maxBidTotal": 8_000_000, "bidExpiryMinutes": 15, "loopSeconds": 5}
