@@ -31,7 +31,6 @@ STEPS = {
     "listing-cancelling": ("delete",),
     "listing-cancelled": ("delete",),
 }
-IN_MAKE_TEST = "listing-submitted", ("raise",)
 
 
 def in_parallel(lives: list[Life], what: Callable[[Life], None]) -> None:
@@ -72,10 +71,6 @@ def revived(shop: Shop, life: Life) -> None:
     if life.goal not in ("delete", "sale"):
         until(lambda: shop.start(life.task), "a start")
     life.afterwards()
-
-
-def test_a_life_with_a_death() -> None:
-    print(live_through(*IN_MAKE_TEST))
 
 
 @pytest.mark.faults

@@ -40,8 +40,8 @@ def storm(kills: int, tasks: int, seconds: float, in_recovery: float) -> None:
         service.destroy()
 
 
-def test_40_kills() -> None:
-    storm(kills=40, tasks=6, seconds=240, in_recovery=0.1)
+def test_20_kills() -> None:
+    storm(kills=20, tasks=6, seconds=240, in_recovery=0.1)
 
 
 @pytest.mark.faults

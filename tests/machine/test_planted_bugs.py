@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.examples import some_of
 from tests.machine.bugs import BUGS
 from tests.machine.findings import RARE, Findings, hunt, is_named, noted
 
@@ -12,7 +13,14 @@ pytestmark = pytest.mark.slow
 DEAR = [bug for bug in RARE if not noted(bug).is_known()]
 
 
-@pytest.mark.parametrize("bug", [pytest.param(bug, marks=pytest.mark.faults) if bug in DEAR else bug for bug in BUGS])
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    "bug",
+    [
+        pytest.param(bug, marks=pytest.mark.faults) if bug in DEAR else bug
+        for bug in some_of(BUGS, "planted bugs", dear=True)
+    ],
+)
 def test_a_planted_bug_is_found_again(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the example in which it was found once; should that have become another one, by a search as below."""
     findings = noted(bug)

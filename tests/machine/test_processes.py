@@ -20,7 +20,7 @@ def storm(examples: int, steps: int) -> str:
 
 def test_two_installations() -> None:
     """The first example is always one in which next to nothing happens."""
-    print(storm(examples=2, steps=40))
+    print(storm(examples=2, steps=30))
 
 
 @pytest.mark.faults
