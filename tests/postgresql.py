@@ -164,6 +164,7 @@ class Cluster:
         while any(Path("/proc", each).exists() for each in self._killed):
             assert time.monotonic() < deadline
             time.sleep(0.05)
+        self._killed = []  # their numbers are other processes' by and by
 
     def crash(self) -> None:
         """Kills the server, and starts it again once its processes are gone; it recovers by itself."""
