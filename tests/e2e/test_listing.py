@@ -52,9 +52,8 @@ class Seller:
         """Prices that buyers see for it, from the market itself: what the service tells may be some seconds old."""
         return [price for event, price in self.events()[-1:] if event == "accepted"]
 
-
-def workers(service: Installation) -> list[int]:
-    return service.processes("bidkeeper: lister")
+    def workers(self) -> list[int]:
+        return self.service.processes(f"bidkeeper: lister task {self.task} ")
 
 
 # The mini cases: a grid of 1,000 sats.
@@ -178,7 +177,7 @@ def test_whoever_is_killed_the_listing_stays_as_it_is(service: Installation) -> 
     seller.ask("POST", "/start")
     until(lambda: seller.is_listed_at(105_000), "the listing")
     for victim in ("worker", "manager", "gateway", "signer", "facts"):
-        pids = workers(service) if victim == "worker" else service.processes(f"cli.main {victim}")
+        pids = seller.workers() if victim == "worker" else service.processes(f"cli.main {victim}")
         before = seller.ask("GET", "/cycles?limit=1")
         strike(pids, "kill")
         until(service.ready_again, f"every program after the end of the {victim}")
@@ -239,3 +238,4 @@ def test_a_dry_run_and_a_preview_tell_what_would_be_listed_and_list_nothing(serv
     seller.ask("PUT", body={"dryRun": False})
     until(lambda: seller.is_listed_at(105_000), "the listing, once it is no dry run")
     assert seller.events() == [("accepted", 105_000)]
+    seller.ask("DELETE")

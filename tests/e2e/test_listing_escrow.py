@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import requests
 
-from tests.e2e.installation import Installation, installation, until
-from tests.e2e.test_listing import Seller, workers
+from tests.e2e.installation import Installation, until
+from tests.e2e.test_listing import Seller
 from tests.examples import some_of
 
 pytestmark = pytest.mark.slow
+
+SETTINGS = {"BIDKEEPER_MIN_AGE_SECONDS": "0"}
 
 VENUE = "simulator-ordnet"
 SLOW_S = 180.0
@@ -30,12 +31,6 @@ REFUSED = {
     "sale_by_key": "(sale-leaf)",
     "recovery_theirs": "(recovery)",
 }
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[Installation]:
-    with installation(BIDKEEPER_MIN_AGE_SECONDS="0") as made:
-        yield made
 
 
 def seller_of(service: Installation, name: str, **config: Any) -> Seller:
@@ -200,7 +195,7 @@ def test_a_worker_killed_between_submit_and_record_finds_its_listing_again(servi
     service.sim("PUT", "/sim/faults", [fault])
     seller.ask("POST", "/start")
     until(lambda: seller.events() == [("accepted", 123_000)], "the market took it", SLOW_S)
-    [worker] = workers(service)
+    [worker] = seller.workers()
     os.kill(worker, signal.SIGKILL)
     listed(seller)
     assert seller.events() == [("accepted", 123_000)], "listed once"

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.databases import another
-from tests.e2e.installation import Installation, installation, until
-from tests.e2e.test_listing import Seller, workers
+from tests.e2e.installation import Installation, until
+from tests.e2e.test_listing import Seller
 from tests.faults.fleet import strike
 
 pytestmark = pytest.mark.slow
+
+SETTINGS = {"BIDKEEPER_MIN_AGE_SECONDS": "0"}
 
 ORDINALSWALLET, UNISAT = "simulator-ordinalswallet", "simulator-unisat"
 VENUES = [ORDINALSWALLET, UNISAT]
@@ -31,12 +32,6 @@ REFUSED = {
     "two_inputs": ("(inputs-reserved)", "more inputs signed"),
 }
 FIXED = {"priceMode": "fixed", "priceSats": 123_456}
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[Installation]:
-    with installation(BIDKEEPER_MIN_AGE_SECONDS="0") as made:
-        yield made
 
 
 def seller_at(venue: str, service: Installation, name: str, asks: list[int], **config: Any) -> Seller:
@@ -142,7 +137,7 @@ def test_a_worker_killed_between_submit_and_record_finds_its_listing_again(servi
     seller.ask("POST", "/start")
     until(lambda: seller.events() == [("accepted", 123_456)], "the market took it", SLOW_S)
     assert seller.listing["state"] == "submitted"
-    [worker] = workers(service)
+    [worker] = seller.workers()
     os.kill(worker, signal.SIGKILL)
     listed(seller, 123_456)
     before = seller.ask("GET", "/cycles?limit=1")
