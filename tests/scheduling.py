@@ -2,7 +2,7 @@
 
 Each process that has any of tests/web starts an installation and a browser for them, which is more than most of its
 files cost. With a file at a time all of eight processes did. So it is with files of tests/e2e that need an
-installation of the same settings (tests/e2e/shared.py); of those that take long not all are with one process.
+installation of the same settings (tests/sharing.py).
 """
 
 from __future__ import annotations
@@ -12,14 +12,10 @@ from typing import Any
 
 from xdist.scheduler import LoadFileScheduling
 
+from tests.sharing import SHARING
+
 _WEB = "tests/web/"
 _PARTS = 2
-_E2E = (
-    ("trading", "withdraw", "own_ceilings", "looking_back", "pictures"),
-    ("listing", "preview_and_control", "schemathesis", "running"),
-    ("bidding", "ordnet"),
-    ("listing_escrow", "listing_venues"),
-)
 
 
 class Rooms(LoadFileScheduling):
@@ -27,8 +23,8 @@ class Rooms(LoadFileScheduling):
         super().__init__(config, log)
         files = sorted(path.name for path in (Path(__file__).parent / "web").glob("test_*.py"))
         self._part_of = {f"{_WEB}{name}": f"{_WEB}{position % _PARTS}" for position, name in enumerate(files)}
-        for part, names in enumerate(_E2E):
-            self._part_of |= {f"tests/e2e/test_{name}.py": f"tests/e2e/{part}" for name in names}
+        for part, sharing in enumerate(SHARING):
+            self._part_of |= dict.fromkeys(sharing, f"tests/e2e/{part}")
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import Any
 
 import pytest
 
-from cli import plan
-from core.settings import load
+from tests.cli.commands import in_this_process
 from tests.databases import another, rows
 from tests.e2e.installation import Installation, Trader, in_path, until
 
@@ -133,8 +131,8 @@ def test_a_cancel_that_fails_frees_nothing(service: Installation, trader: Trader
 
 
 def test_tasks_share_their_users_exposure(service: Installation, trader: Trader) -> None:
-    settings = load(environment=service.environment)
-    plan.run(settings, argparse.Namespace(action="set", address=trader.address, plan="narrow", days=None))
+    code, *said = in_this_process(service.environment, "plan", "set", trader.address, "narrow")
+    assert code == 0, said
     for slug in ("shared-a", "shared-b", "shared-c"):
         service.put_collection(slug, [100_000])
     trader.start(trader.task(slug="shared-a", **fixed(45_000, 75_000, 3)))

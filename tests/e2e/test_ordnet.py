@@ -87,7 +87,8 @@ def test_a_worker_killed_between_submit_and_record_finds_its_offer_again(service
     service.put_collection("toads", [500_000])
     task = trader.task(slug="toads", venue=VENUE, **fixed(200_000, 200_000, 1))
     # The answer to the submit hangs, and meanwhile the worker dies.
-    service.sim("PUT", "/sim/faults", [{"operation": "place", "mode": "accept_then_timeout", "count": 1}])
+    fault = {"operation": "place", "mode": "accept_then_timeout", "count": 1, "delaySeconds": 5}
+    service.sim("PUT", "/sim/faults", [fault])
     trader.start(task)
     until(lambda: service.live_prices("toads") == [200_000], "the market took it", SLOW_S)
     assert [state for _, state, _ in orders_of(service, task)] == ["submitted"]
