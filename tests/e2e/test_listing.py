@@ -178,11 +178,15 @@ def test_a_lost_answer_never_lists_twice(service: Installation, mode: str) -> No
     seller.ask("DELETE")
 
 
-def test_whoever_is_killed_the_listing_stays_as_it_is(service: Installation) -> None:
+# The others die on a listing's way in test_trade_loop.py, too.
+@pytest.mark.parametrize(
+    "victims", [("facts",), pytest.param(("worker", "manager", "gateway", "signer"), marks=pytest.mark.faults)]
+)
+def test_whoever_is_killed_the_listing_stays_as_it_is(service: Installation, victims: tuple[str, ...]) -> None:
     seller = Seller(service, "killed", [100_000])
     seller.ask("POST", "/start")
     until(lambda: seller.is_listed_at(105_000), "the listing")
-    for victim in ("worker", "manager", "gateway", "signer", "facts"):
+    for victim in victims:
         pids = seller.workers() if victim == "worker" else service.processes(f"cli.main {victim}")
         before = seller.ask("GET", "/cycles?limit=1")
         strike(pids, "kill")
