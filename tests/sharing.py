@@ -9,7 +9,7 @@ from __future__ import annotations
 _ROOMS = (
     ("trading", "withdraw", "own_ceilings", "looking_back", "pictures"),
     ("listing", "preview_and_control", "schemathesis", "running"),
-    ("bidding", "trade_loop", "gone_back"),
+    ("bidding", "gone_back"),
     ("listing_venues", "ordnet"),
     ("listing_escrow", "listing_protected"),
 )

@@ -13,8 +13,7 @@ from tests.e2e.installation import Installation, Trader, in_path, until
 
 pytestmark = pytest.mark.slow
 
-# The examples speak of bids that are old enough to be replaced. The second is for test_trade_loop.py.
-SETTINGS = {"BIDKEEPER_MIN_AGE_SECONDS": "0", "BIDKEEPER_SIMULATOR_SELLER_FEE_PPM": "20000"}
+SETTINGS = {"BIDKEEPER_MIN_AGE_SECONDS": "0"}  # the examples speak of bids that are old enough to be replaced
 
 
 def fixed(low: int, high: int, count: int, **more: Any) -> dict[str, Any]:

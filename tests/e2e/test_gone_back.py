@@ -12,7 +12,7 @@ from tests.e2e.installation import Installation, Trader, until
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = {"BIDKEEPER_MIN_AGE_SECONDS": "0", "BIDKEEPER_SIMULATOR_SELLER_FEE_PPM": "20000"}  # as the files before it
+SETTINGS = {"BIDKEEPER_MIN_AGE_SECONDS": "0"}  # as the file before it in tests/sharing.py
 
 
 def copied(url: str) -> str:

@@ -12,8 +12,7 @@ import requests
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults.fleet import strike
 
-# The practice market keeps 2 % of sales. The first is for test_bidding.py, which has the same installation.
-SETTINGS = {"BIDKEEPER_MIN_AGE_SECONDS": "0", "BIDKEEPER_SIMULATOR_SELLER_FEE_PPM": "20000"}
+SETTINGS = {"BIDKEEPER_SIMULATOR_SELLER_FEE_PPM": "20000"}  # the practice market keeps 2 % of sales
 PROGRAMS = ("worker", "manager", "gateway", "signer", "server")
 STEPS = ("bid", "fill", "task", "listing", "sale")
 FEE_S = 2.5  # a fill's fee is known by a balance that was read so long before it
