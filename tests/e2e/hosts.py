@@ -15,6 +15,7 @@ from pathlib import Path
 from cli.relay import MODULES
 from tests import postgresql
 from tests.authority import Authority
+from tests.cli.commands import in_this_process
 from tests.conftest import need
 from tests.deploy.front import nginx
 from tests.e2e.installation import Installation, until
@@ -114,8 +115,8 @@ class Hosts(Installation):
 
     def up(self, verb: str = "up") -> None:
         several = self.trading is not self.here
-        command = [sys.executable, "-m", "cli.main", "migrate", *(["--slots", "2"] if several else [])]
-        subprocess.run(command, env=self.here.environment, check=True, capture_output=True)
+        code, *said = in_this_process(self.here.environment, "migrate", *(["--slots", "2"] if several else []))
+        assert code == 0, said
         for host, programs in (
             (self.here, ("simulator", "relay")),
             (self.vault, ("relay", "signer")),

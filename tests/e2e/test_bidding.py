@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.commands import in_this_process
 from tests.databases import another, rows
-from tests.e2e.installation import Installation, Trader, in_path, installation, until
+from tests.e2e.installation import Installation, Trader, in_path, until
 
 pytestmark = pytest.mark.slow
 
-PLANS = """
-[plans.beta]
-name = "Beta"
-max_tasks = 20
-max_bids_per_task = 20
-max_exposure = 300_000
-price_sats = 0
-duration_days = 365
-"""
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    config = tmp_path_factory.mktemp("plans") / "bidkeeper.toml"
-    Path(config).write_text(PLANS)
-    # The examples speak of bids that are old enough to be replaced.
-    with installation(BIDKEEPER_MIN_AGE_SECONDS="0", BIDKEEPER_CONFIG=str(config)) as made:
-        yield made
+SETTINGS = {"BIDKEEPER_MIN_AGE_SECONDS": "0"}  # the examples speak of bids that are old enough to be replaced
 
 
 def fixed(low: int, high: int, count: int, **more: Any) -> dict[str, Any]:
@@ -149,6 +131,8 @@ def test_a_cancel_that_fails_frees_nothing(service: Installation, trader: Trader
 
 
 def test_tasks_share_their_users_exposure(service: Installation, trader: Trader) -> None:
+    code, *said = in_this_process(service.environment, "plan", "set", trader.address, "narrow")
+    assert code == 0, said
     for slug in ("shared-a", "shared-b", "shared-c"):
         service.put_collection(slug, [100_000])
     trader.start(trader.task(slug="shared-a", **fixed(45_000, 75_000, 3)))

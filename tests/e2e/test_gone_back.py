@@ -12,6 +12,8 @@ from tests.e2e.installation import Installation, Trader, until
 
 pytestmark = pytest.mark.slow
 
+SETTINGS = {"BIDKEEPER_MIN_AGE_SECONDS": "0"}  # as the file before it in tests/sharing.py
+
 
 def copied(url: str) -> str:
     """Copies the database, which nobody uses; returns the copy's address."""
@@ -27,46 +29,44 @@ def token_of(made: Installation, task: int) -> int:
     return int(token)
 
 
-def test_one_signal_ends_everything_the_next_start_resumes_and_a_restored_database_bids_again() -> None:
-    """Three starts are all that it takes: the second finds what the first left, the third an older database."""
-    made = Installation()
-    try:
-        made.up()
-        made.put_collection("cats", [100_000])
-        made.put_collection("dogs", [])  # without a floor nothing is bid
-        trader = Trader(made).sign_in()
-        steady = trader.task(slug="cats", hardcapSats=100_000, loopSeconds=5)
-        restored = trader.task(slug="dogs", hardcapSats=100_000, loopSeconds=5, bidCount=1)
-        trader.start(steady)
+def test_one_signal_ends_everything_the_next_start_resumes_and_a_restored_database_bids_again(
+    service: Installation,
+) -> None:
+    """Two more starts are all that it takes: the first finds what was left, the second an older database."""
+    made = service
+    made.put_collection("cats", [100_000])
+    made.put_collection("dogs", [])  # without a floor nothing is bid
+    trader = Trader(made).sign_in()
+    steady = trader.task(slug="cats", hardcapSats=100_000, loopSeconds=5)
+    restored = trader.task(slug="dogs", hardcapSats=100_000, loopSeconds=5, bidCount=1)
+    trader.start(steady)
+    trader.start(restored)
+    until(lambda: len(made.live_prices("cats")) == 5, "the ladder")
+    assert made.down(signal.SIGINT) < 15
+    assert made.processes() == []
+    copy = copied(made.database_url)
+
+    made.up()
+    assert made.live_prices("cats") == [75_000, 60_000, 45_000, 30_000, 15_000], "stopping cancels nothing"
+    assert trader.get(steady)["isRunning"] is True
+    until(lambda: made.workers(steady), "the task's return", 30)
+    until(lambda: "kept 5" in trader.get(steady)["lastCycle"]["action"], "a cycle that finds its bids")
+    assert len(made.history(event="accepted", slug="cats")) == 5
+    for _ in range(3):
+        trader.stop(restored)
         trader.start(restored)
-        until(lambda: len(made.live_prices("cats")) == 5, "the ladder")
-        assert made.down(signal.SIGINT) < 15
-        assert made.processes() == []
-        copy = copied(made.database_url)
+    newest = token_of(made, restored)
+    assert made.down(signal.SIGTERM) < 15
+    assert made.processes() == []
+    made.environment["BIDKEEPER_DATABASE_URL"] = copy
+    assert token_of(made, restored) < newest
 
-        made.up()
-        assert made.live_prices("cats") == [75_000, 60_000, 45_000, 30_000, 15_000], "stopping cancels nothing"
-        assert trader.get(steady)["isRunning"] is True
-        until(lambda: made.workers(steady), "the task's return", 30)
-        until(lambda: "kept 5" in trader.get(steady)["lastCycle"]["action"], "a cycle that finds its bids")
-        assert len(made.history(event="accepted", slug="cats")) == 5
-        for _ in range(3):
-            trader.stop(restored)
-            trader.start(restored)
-        newest = token_of(made, restored)
-        assert made.down(signal.SIGTERM) < 15
-        assert made.processes() == []
-        made.environment["BIDKEEPER_DATABASE_URL"] = copy
-        assert token_of(made, restored) < newest
-
-        made.up()
-        until(lambda: made.workers(restored), "the task's return")
-        made.put_collection("dogs", [100_000])
-        until(lambda: made.live_prices("dogs"), "a bid, which signer and gateway let pass")
-        assert trader.get(restored)["isRunning"] is True
-        assert token_of(made, restored) > newest
-        manager = (made.data_dir / "logs" / "manager.log").read_text()
-        assert "the database has gone back: goes on at" in manager
-        made.down()
-    finally:
-        made.destroy()
+    made.up()
+    until(lambda: made.workers(restored), "the task's return")
+    made.put_collection("dogs", [100_000])
+    until(lambda: made.live_prices("dogs"), "a bid, which signer and gateway let pass")
+    assert trader.get(restored)["isRunning"] is True
+    assert token_of(made, restored) > newest
+    manager = (made.data_dir / "logs" / "manager.log").read_text()
+    assert "the database has gone back: goes on at" in manager
+    made.down()

@@ -52,9 +52,8 @@ class Seller:
         """Prices that buyers see for it, from the market itself: what the service tells may be some seconds old."""
         return [price for event, price in self.events()[-1:] if event == "accepted"]
 
-
-def workers(service: Installation) -> list[int]:
-    return service.processes("bidkeeper: lister")
+    def workers(self) -> list[int]:
+        return self.service.processes(f"bidkeeper: lister task {self.task} ")
 
 
 # The mini cases: a grid of 1,000 sats.
@@ -161,8 +160,14 @@ def test_a_listing_that_no_record_explains_is_cancelled_with_its_task(service: I
     assert seller.market() == []
 
 
+# tests/faults/test_listing_cells.py has each of fourteen ways.
 @pytest.mark.parametrize(
-    "mode", ["timeout", "cut", "accept_then_timeout", "accept_then_500", "error_500", "refuse_400"]
+    "mode",
+    [
+        "accept_then_timeout",
+        "error_500",
+        *(pytest.param(mode, marks=pytest.mark.faults) for mode in ("timeout", "cut", "accept_then_500", "refuse_400")),
+    ],
 )
 def test_a_lost_answer_never_lists_twice(service: Installation, mode: str) -> None:
     seller = Seller(service, f"lost-{mode.replace('_', '-')}", [100_000])
@@ -173,12 +178,16 @@ def test_a_lost_answer_never_lists_twice(service: Installation, mode: str) -> No
     seller.ask("DELETE")
 
 
-def test_whoever_is_killed_the_listing_stays_as_it_is(service: Installation) -> None:
+# The others die on a listing's way in test_trade_loop.py, too.
+@pytest.mark.parametrize(
+    "victims", [("facts",), pytest.param(("worker", "manager", "gateway", "signer"), marks=pytest.mark.faults)]
+)
+def test_whoever_is_killed_the_listing_stays_as_it_is(service: Installation, victims: tuple[str, ...]) -> None:
     seller = Seller(service, "killed", [100_000])
     seller.ask("POST", "/start")
     until(lambda: seller.is_listed_at(105_000), "the listing")
-    for victim in ("worker", "manager", "gateway", "signer", "facts"):
-        pids = workers(service) if victim == "worker" else service.processes(f"cli.main {victim}")
+    for victim in victims:
+        pids = seller.workers() if victim == "worker" else service.processes(f"cli.main {victim}")
         before = seller.ask("GET", "/cycles?limit=1")
         strike(pids, "kill")
         until(service.ready_again, f"every program after the end of the {victim}")
@@ -239,3 +248,4 @@ def test_a_dry_run_and_a_preview_tell_what_would_be_listed_and_list_nothing(serv
     seller.ask("PUT", body={"dryRun": False})
     until(lambda: seller.is_listed_at(105_000), "the listing, once it is no dry run")
     assert seller.events() == [("accepted", 105_000)]
+    seller.ask("DELETE")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import requests
 
-from tests.e2e.installation import Installation, installation, until
-from tests.e2e.test_listing import Seller, workers
+from tests.e2e.installation import Installation, until
+from tests.e2e.test_listing import Seller
 from tests.examples import some_of
 
 pytestmark = pytest.mark.slow
+
+# The second is for test_listing_protected.py, which has the same installation.
+SETTINGS = {"BIDKEEPER_MIN_AGE_SECONDS": "0", "BIDKEEPER_ORDINALSWALLET_PROTECTED_LISTINGS": "true"}
 
 VENUE = "simulator-ordnet"
 SLOW_S = 180.0
@@ -30,12 +32,6 @@ REFUSED = {
     "sale_by_key": "(sale-leaf)",
     "recovery_theirs": "(recovery)",
 }
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[Installation]:
-    with installation(BIDKEEPER_MIN_AGE_SECONDS="0") as made:
-        yield made
 
 
 def seller_of(service: Installation, name: str, **config: Any) -> Seller:
@@ -107,57 +103,41 @@ def test_a_whole_life(service: Installation) -> None:
     until(lambda: seller.trader.ok("GET", "/api/wallet")["paymentSats"] == paid, "the proceeds", SLOW_S)
 
 
-def test_stop_leaves_the_listing_and_delete_takes_it_away(service: Installation) -> None:
-    seller = started(service, "stop")
-    assert seller.ask("POST", "/stop")["listingCancelled"] is False
-    assert seller.events() == [("accepted", 123_000)]
-    assert seller.ask("DELETE") == {"success": True, "listingCancelled": True}
-    assert seller.events()[-1] == ("cancelled", 123_000)
-    assert place(seller)[0] == seller.vault, "nothing has moved"
-
-
-def test_an_item_in_its_escrow_is_still_ours_and_still_for_sale(service: Installation) -> None:
+def test_an_item_in_its_escrow_is_still_for_sale_and_comes_home_for_another_price(service: Installation) -> None:
+    """Stranded, and kept; at another price brought home and listed from there; stranded again, and sold."""
     seller = started(service, "kept")
+    give_sats(seller)
     escrow = stranded(seller)
     before = seller.ask("GET", "/cycles?limit=1")
     until(lambda: seller.ask("GET", "/cycles?limit=1") != before, "a cycle", SLOW_S)
     task = seller.ask("GET")
     assert (task["isRunning"], task["lastError"], seller.listing["state"]) == (True, None, "live")
     assert place(seller)[1] == escrow
-    service.sim("POST", "/sim/sell", {"inscriptionId": seller.inscription, "venue": "ordnet"})
-    until(lambda: not seller.ask("GET")["isRunning"], "the end of the task", SLOW_S)
-    assert (seller.listing["closeReason"], seller.listing["proceeds"]) == ("sold", 123_000)
 
-
-def test_another_price_brings_it_home_and_lists_it_from_there(service: Installation) -> None:
-    seller = started(service, "repriced")
-    give_sats(seller)
-    escrow = stranded(seller)
     seller.ask("PUT", body={"priceSats": 150_000})
     home = at_home_again(seller, escrow)
     listed(seller, 150_000)
     assert seller.listing["lowestOutstanding"] == 150_000, "nothing was signed for the output that it is on now"
     assert place(seller)[1] == home
-    seller.ask("DELETE")
+
+    assert stranded(seller) != escrow
+    service.sim("POST", "/sim/sell", {"inscriptionId": seller.inscription, "venue": "ordnet"})
+    until(lambda: not seller.ask("GET")["isRunning"], "the end of the task", SLOW_S)
+    assert (seller.listing["closeReason"], seller.listing["proceeds"]) == ("sold", 150_000)
 
 
-def test_deleting_the_task_brings_it_home(service: Installation) -> None:
-    seller = started(service, "deleted")
-    give_sats(seller)
-    escrow = stranded(seller)
-    assert seller.ask("DELETE")["success"] is True
-    at_home_again(seller, escrow)
-    until(lambda: ("cancelled", 123_000) in seller.events(), "the end of the listing", SLOW_S)
-
-
-@pytest.mark.parametrize("source", ["escrow", "vault"])
-def test_its_owner_gets_it_out_of_the_escrow(service: Installation, source: str) -> None:
+# To the sign-in address it goes out of Ordinals Wallet's escrow in test_listing_protected.py, too.
+@pytest.mark.parametrize("source", ["escrow", pytest.param("vault", marks=pytest.mark.faults)])
+def test_its_owner_gets_it_out_of_the_escrow_and_the_end_of_its_task_does(service: Installation, source: str) -> None:
     """Back to the vault, or to the address that they sign in with."""
     seller = started(service, f"out-{source}")
     seller.ask("POST", "/stop")
+    give_sats(seller, 600)
+    from_escrow = {"from": "escrow", "inscriptionId": seller.inscription, "force": True}
+    answer = seller.trader.call("POST", "/api/wallet/withdraw", from_escrow)
+    assert (answer.status_code, "not in an escrow of yours" in answer.text) == (409, True)
     escrow = stranded(seller)
     wanted = {"from": source, "inscriptionId": seller.inscription, "force": True}
-    give_sats(seller, 600)
     poor = seller.trader.call("POST", "/api/wallet/withdraw", wanted)
     assert (poor.status_code, "Nothing can be withdrawn" in poor.text) == (409, True), poor.text
     give_sats(seller)
@@ -166,21 +146,26 @@ def test_its_owner_gets_it_out_of_the_escrow(service: Installation, source: str)
     assert sent["destination"] == (seller.vault if source == "escrow" else seller.trader.address)
     service.sim("POST", "/sim/confirm", {"txid": sent["txid"]})
     assert place(seller) == (sent["destination"], f"{sent['txid']}:0")
+    if source == "vault":
+        return
 
-
-def test_from_escrow_is_for_what_is_in_one(service: Installation) -> None:
-    seller = started(service, "at-home")
-    seller.ask("POST", "/stop")
+    # From the vault it is listed again, and a task that is deleted brings it home by itself.
+    seller.ask("POST", "/start")
+    until(lambda: seller.events().count(("accepted", 123_000)) == 2, "the listing anew", SLOW_S)
+    listed(seller)
+    ended = seller.events().count(("cancelled", 123_000))
+    escrow = stranded(seller)
     give_sats(seller)
-    wanted = {"from": "escrow", "inscriptionId": seller.inscription, "force": True}
-    answer = seller.trader.call("POST", "/api/wallet/withdraw", wanted)
-    assert (answer.status_code, "not in an escrow of yours" in answer.text) == (409, True)
-    seller.ask("DELETE")
+    assert seller.ask("DELETE")["success"] is True
+    at_home_again(seller, escrow)
+    until(lambda: seller.events().count(("cancelled", 123_000)) > ended, "the end of the listing", SLOW_S)
 
 
 @pytest.mark.sampled
-def test_what_a_hostile_market_drafts_is_not_signed(service: Installation) -> None:
-    """Ten seconds each; tests/wallet has every attack on the signer itself."""
+def test_an_evil_draft_is_not_signed_a_killed_worker_lists_once_and_the_end_takes_it_away(
+    service: Installation,
+) -> None:
+    """Evil drafts take ten seconds each; tests/wallet has every attack on the signer itself."""
     seller = seller_of(service, "poisoned")
     for mode, words in some_of(REFUSED.items(), __name__, dear=True):
         service.sim("PUT", "/sim/poison", {"mode": mode})
@@ -189,19 +174,19 @@ def test_what_a_hostile_market_drafts_is_not_signed(service: Installation) -> No
         seller.ask("POST", "/stop")
         assert seller.events() == []
     service.sim("PUT", "/sim/poison", {"mode": None})
-    seller.ask("POST", "/start")
-    listed(seller)
-    seller.ask("DELETE")
 
-
-def test_a_worker_killed_between_submit_and_record_finds_its_listing_again(service: Installation) -> None:
-    seller = seller_of(service, "killed")
+    # Killed between submit and record, it finds its listing again.
     fault = {"operation": "list", "mode": "accept_then_timeout", "count": 1, "delaySeconds": 5}
     service.sim("PUT", "/sim/faults", [fault])
     seller.ask("POST", "/start")
-    until(lambda: seller.events() == [("accepted", 123_000)], "the market took it", SLOW_S)
-    [worker] = workers(service)
+    until(lambda: seller.events() == [("accepted", 123_000)], "the market, once it is honest, took it", SLOW_S)
+    [worker] = seller.workers()
     os.kill(worker, signal.SIGKILL)
     listed(seller)
     assert seller.events() == [("accepted", 123_000)], "listed once"
-    seller.ask("DELETE")
+
+    assert seller.ask("POST", "/stop")["listingCancelled"] is False
+    assert seller.events() == [("accepted", 123_000)]
+    assert seller.ask("DELETE") == {"success": True, "listingCancelled": True}
+    assert seller.events()[-1] == ("cancelled", 123_000)
+    assert place(seller)[0] == seller.vault, "nothing has moved"

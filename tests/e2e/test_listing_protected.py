@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,9 +19,9 @@ from cli.doctor import form_check
 from core.errors import BidkeeperError
 from core.settings import load
 from simulator.protected.escrow import LOCK_BLOCKS
-from tests.e2e.installation import Installation, installation, until
+from tests.e2e.installation import Installation, until
 from tests.e2e.test_listing import Seller
-from tests.e2e.test_listing_escrow import FIXED, SLOW_S, at_home_again, listed, place
+from tests.e2e.test_listing_escrow import FIXED, SETTINGS, SLOW_S, at_home_again, listed, place
 
 pytestmark = pytest.mark.slow
 
@@ -65,21 +64,21 @@ def kill(service: Installation, kind: str, seller: Seller) -> None:
 
 
 @pytest.fixture(scope="module")
-def town() -> Iterator[Town]:
+def town(service: Installation) -> Town:
     """Sellers with a protected listing each; all but three of their items are stranded then."""
-    with installation(BIDKEEPER_MIN_AGE_SECONDS="0", BIDKEEPER_ORDINALSWALLET_PROTECTED_LISTINGS="true") as service:
-        names = ("life", "leaving", *STRANDED)
-        made = Town(service, {name: seller_of(service, name) for name in names})
-        for seller in made.sellers.values():
-            seller.ask("POST", "/start")
-            payment = seller.trader.ok("GET", "/api/wallet")["payment"]
-            service.sim("PUT", f"/sim/coins/{payment}", {"values": [2_000_000]})
-        for seller in made.sellers.values():
-            listed(seller)
-        made.sellers["stopped"].ask("POST", "/stop")
-        for name in STRANDED:
-            made.strand(name)
-        yield made
+    assert service.environment.items() >= SETTINGS.items()
+    names = ("life", "leaving", *STRANDED)
+    made = Town(service, {name: seller_of(service, name) for name in names})
+    for seller in made.sellers.values():
+        seller.ask("POST", "/start")
+        payment = seller.trader.ok("GET", "/api/wallet")["payment"]
+        service.sim("PUT", f"/sim/coins/{payment}", {"values": [2_000_000]})
+    for seller in made.sellers.values():
+        listed(seller)
+    made.sellers["stopped"].ask("POST", "/stop")
+    for name in STRANDED:
+        made.strand(name)
+    return made
 
 
 def test_a_listing_is_protected_repriced_and_taken_away(town: Town) -> None:

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.databases import rows
-from tests.e2e.installation import Installation, Trader, installation, until
+from tests.e2e.installation import Installation, Trader, until
 
 pytestmark = pytest.mark.slow
+
+SETTINGS = {"BIDKEEPER_MIN_AGE_SECONDS": "0"}
 
 VENUE = "simulator-ordnet"
 COINS = [400_000] * 6
 # The market takes eight writes a minute of a wallet and twenty of us all: one that is over waits for its turn.
 SLOW_S = 180.0
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[Installation]:
-    with installation(BIDKEEPER_MIN_AGE_SECONDS="0") as made:
-        yield made
 
 
 @pytest.fixture
@@ -45,9 +40,10 @@ def orders_of(service: Installation, task: int) -> list[tuple[int, str, str | No
     return rows(service.database_url, query, (task,))
 
 
-def traits_of(service: Installation) -> dict[str, int]:
-    """Returns the tasks that have open orders, by the trait that these are on."""
-    return dict(rows(service.database_url, "SELECT trait_value, task_id FROM orders WHERE state != 'closed'"))
+def traits_of(service: Installation, *tasks: int) -> dict[str, int]:
+    """Returns those of the tasks that have open orders, by the trait that these are on."""
+    found = rows(service.database_url, "SELECT trait_value, task_id FROM orders WHERE state != 'closed'")
+    return {trait: task for trait, task in found if task in tasks}
 
 
 def is_live(service: Installation, task: int, prices: list[int]) -> bool:
@@ -91,7 +87,8 @@ def test_a_worker_killed_between_submit_and_record_finds_its_offer_again(service
     service.put_collection("toads", [500_000])
     task = trader.task(slug="toads", venue=VENUE, **fixed(200_000, 200_000, 1))
     # The answer to the submit hangs, and meanwhile the worker dies.
-    service.sim("PUT", "/sim/faults", [{"operation": "place", "mode": "accept_then_timeout", "count": 1}])
+    fault = {"operation": "place", "mode": "accept_then_timeout", "count": 1, "delaySeconds": 5}
+    service.sim("PUT", "/sim/faults", [fault])
     trader.start(task)
     until(lambda: service.live_prices("toads") == [200_000], "the market took it", SLOW_S)
     assert [state for _, state, _ in orders_of(service, task)] == ["submitted"]
@@ -111,19 +108,19 @@ def test_a_trait_is_bid_on_with_the_coins_that_others_stand_on(service: Installa
     payment = trader.ok("GET", "/api/wallet")["payment"]
     service.sim("PUT", f"/sim/coins/{payment}", {"values": [1_500_000]})
     asks = [{"price": 500_000, "traits": {"Hat": "Red"}}, {"price": 500_000}]
-    service.sim("PUT", "/sim/collections/hats", {"asks": asks, "bids": []})
+    service.sim("PUT", "/sim/collections/caps", {"asks": asks, "bids": []})
     service.put_collection("salamanders", [500_000])
     plain = trader.task(slug="salamanders", venue=VENUE, **fixed(200_000, 200_000, 1))
     red = trader.task(
-        slug="hats", venue=VENUE, bidType="trait", traitType="Hat", traitValue="Red", **fixed(300_000, 300_000, 1)
+        slug="caps", venue=VENUE, bidType="trait", traitType="Hat", traitValue="Red", **fixed(300_000, 300_000, 1)
     )
     for task in (plain, red):
         trader.start(task)
     until(lambda: service.live_prices("salamanders") == [200_000], "an offer on the one collection", SLOW_S)
     until(
-        lambda: service.live_prices("hats") == [300_000], "an offer on a trait of the other, on the same coin", SLOW_S
+        lambda: service.live_prices("caps") == [300_000], "an offer on a trait of the other, on the same coin", SLOW_S
     )
-    assert traits_of(service) == {"": plain, "Red": red}
+    assert traits_of(service, plain, red) == {"": plain, "Red": red}
     for task in (plain, red):
         trader.stop(task)
-    until(lambda: not service.live_prices("salamanders") + service.live_prices("hats"), "they are cancelled", SLOW_S)
+    until(lambda: not service.live_prices("salamanders") + service.live_prices("caps"), "they are cancelled", SLOW_S)

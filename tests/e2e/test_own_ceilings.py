@@ -42,20 +42,20 @@ def at_once(service: Installation, slug: str) -> int:
 
 
 def test_a_running_task_obeys_a_lowered_ceiling_and_uses_a_raised_one(service: Installation, trader: Trader) -> None:
-    service.put_collection("cats", [1_000_000])
-    task = trader.task(slug="cats", loopSeconds=5, **LADDER)
+    service.put_collection("ceiling-cats", [1_000_000])
+    task = trader.task(slug="ceiling-cats", loopSeconds=5, **LADDER)
     trader.start(task)
-    until(lambda: service.live_prices("cats") == FULL, "the ladder")
+    until(lambda: service.live_prices("ceiling-cats") == FULL, "the ladder")
 
     trader.ok("PUT", "/api/ceilings", {"maxHardcap": 60_000, "maxExposure": 110_000})
-    until(lambda: 0 < sum(service.live_prices("cats")) <= 110_000, "bids within the ceilings")
-    assert max(service.live_prices("cats")) <= 60_000
+    until(lambda: 0 < sum(service.live_prices("ceiling-cats")) <= 110_000, "bids within the ceilings")
+    assert max(service.live_prices("ceiling-cats")) <= 60_000
     until(lambda: "(hardcap" in said(trader, task), "the reason in a cycle")
     until(lambda: "skipped 1 exposure_limit" in said(trader, task), "the reason of what is not placed")
 
     assert trader.call("PUT", "/api/ceilings", {"maxHardcap": None, "maxExposure": None}).status_code == 400
     assert raised(trader, maxHardcap=None, maxExposure=None)["maxExposure"] is None
-    until(lambda: 75_000 in service.live_prices("cats"), "the highest bid again")
+    until(lambda: 75_000 in service.live_prices("ceiling-cats"), "the highest bid again")
     assert trader.stop(task)["openBids"] == 0
 
 

@@ -49,20 +49,20 @@ def _kept(trader: Trader, task: int) -> Any:
 
 
 def test_reduce_and_halt_hold_and_run_goes_on(service: Installation, trader: Trader) -> None:
-    service.put_collection("cats", [100_000])
-    task = trader.task(slug="cats", **LADDER)
+    service.put_collection("control-cats", [100_000])
+    task = trader.task(slug="control-cats", **LADDER)
     trader.start(task)
-    until(lambda: service.live_prices("cats") == PRICES, "the ladder")
+    until(lambda: service.live_prices("control-cats") == PRICES, "the ladder")
 
     halted = trader.ok("PUT", "/api/control", {"scope": "task", "taskId": task, "state": "halt"})
-    until(lambda: service.live_prices("cats") == [], "no bid")
+    until(lambda: service.live_prices("control-cats") == [], "no bid")
     until(lambda: reason_of(trader, task) == {"halt"}, "the reason")
     trader.ok("PUT", "/api/control", {"scope": "user", "state": "reduce"})
     trader.ok("PUT", "/api/control", {"scope": "task", "taskId": task, "state": "run"})
     until(lambda: reason_of(trader, task) == {"reduce"}, "the reason")
-    assert service.live_prices("cats") == []
+    assert service.live_prices("control-cats") == []
     running = trader.ok("PUT", "/api/control", {"scope": "user", "state": "run"})
-    until(lambda: service.live_prices("cats") == PRICES, "the ladder again")
+    until(lambda: service.live_prices("control-cats") == PRICES, "the ladder again")
 
     assert (halted["signerTold"], halted["tasks"][0]["signerState"]) == (True, "halt")
     assert (running["effective"], running["user"]["signerState"]) == ({"state": "run", "scope": "global"}, "run")
@@ -88,14 +88,14 @@ def test_a_halt_holds_while_the_signer_is_away_and_reaches_it_when_it_is_back(
 def test_a_task_that_leaves_its_bids_at_a_stop_cancels_them_when_it_is_deleted(
     service: Installation, trader: Trader
 ) -> None:
-    service.put_collection("dogs", [100_000])
-    task = trader.task(slug="dogs", cancelOnStop=False, **LADDER)
+    service.put_collection("control-dogs", [100_000])
+    task = trader.task(slug="control-dogs", cancelOnStop=False, **LADDER)
     trader.start(task)
-    until(lambda: service.live_prices("dogs") == PRICES, "the ladder")
+    until(lambda: service.live_prices("control-dogs") == PRICES, "the ladder")
 
     answer = trader.ok("DELETE", f"/api/tasks/{task}")
 
     assert answer == {"success": True, "openBids": 0}
-    assert service.live_prices("dogs") == []
+    assert service.live_prices("control-dogs") == []
     assert trader.call("GET", f"/api/tasks/{task}").status_code == 404
-    assert trader.task(slug="dogs", **LADDER) > task
+    assert trader.task(slug="control-dogs", **LADDER) > task

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,24 +14,17 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def opened() -> Iterator[Installation]:
-    """An installation in a directory that others may enter, started by somebody with the usual umask."""
-    made = Installation()
-    made.data_dir.chmod(0o755)
-    before = os.umask(0o022)
-    try:
-        made.up()
-    finally:
-        os.umask(before)
-    try:
-        yield made
-    finally:
-        made.destroy()
+def opened(service: Installation) -> Installation:
+    """An installation in a directory that others may enter."""
+    assert service.data_dir.stat().st_mode & 0o777 == 0o755
+    return service
 
 
 def test_what_it_makes_is_its_users_alone_also_in_a_directory_that_others_may_enter(opened: Installation) -> None:
     trader = Trader(opened).sign_in()
-    trader.start(trader.task(slug="cats", hardcapSats=100_000, loopSeconds=5))
+    task = trader.task(slug="kept-cats", hardcapSats=100_000, loopSeconds=5)
+    trader.start(task)
+    until(lambda: trader.get(task)["lastCycle"], "a cycle")
     until(lambda: (opened.data_dir / "journal").exists(), "the task's journal")
     assert f"WARNING: {opened.data_dir} has mode 0755: other users of this machine may read" in opened.output()
     open_to_others = [

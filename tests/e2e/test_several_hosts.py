@@ -5,8 +5,6 @@ from __future__ import annotations
 import signal
 import socket
 import ssl
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +16,7 @@ from core import tls
 from core.setting_values import host_port
 from tests import postgresql
 from tests.authority import Authority
+from tests.cli.commands import in_this_process
 from tests.e2e.hosts import Host, Hosts, hosts
 from tests.e2e.installation import PATIENCE, Trader, until
 
@@ -56,15 +55,15 @@ def test_no_worker_has_tls_in_it(service: Hosts, trader: Trader) -> None:
 
 
 def test_the_doctor_finds_each_host_well(service: Hosts) -> None:
-    command = [sys.executable, "-m", "cli.main", "doctor", "--only", "programs"]
+    doctor = ("doctor", "--only", "programs")
     for host in service.hosts:
-        done = subprocess.run(command, env=host.environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout
-        assert "more days" in done.stdout
-        assert ("warn signer: does not run on this host" in done.stdout) == (host is service.away)
+        code, said, _ = in_this_process(host.environment, *doctor)
+        assert code == 0, said
+        assert "more days" in said
+        assert ("warn signer: does not run on this host" in said) == (host is service.away)
     service.here.end("relay")
-    done = subprocess.run(command, env=service.here.environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "FAIL signer: does not answer" in done.stdout
+    code, said, _ = in_this_process(service.here.environment, *doctor)
+    assert code == 1 and "FAIL signer: does not answer" in said
     service.here.start("relay")
     until(service.everything_answers, "everything answers again")
 

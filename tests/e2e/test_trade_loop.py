@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import requests
 
-from tests.e2e.installation import Installation, Trader, installation, until
+from tests.e2e.installation import Installation, Trader, until
 from tests.faults.fleet import strike
 
+SETTINGS = {"BIDKEEPER_SIMULATOR_SELLER_FEE_PPM": "20000"}  # the practice market keeps 2 % of sales
 PROGRAMS = ("worker", "manager", "gateway", "signer", "server")
 STEPS = ("bid", "fill", "task", "listing", "sale")
 FEE_S = 2.5  # a fill's fee is known by a balance that was read so long before it
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[Installation]:
-    """A practice market that keeps 2 % of sales."""
-    with installation(BIDKEEPER_SIMULATOR_SELLER_FEE_PPM="20000") as made:
-        yield made
 
 
 class Loop:

@@ -220,29 +220,33 @@ def test_a_poisoned_draft_is_not_signed(owner: Owner) -> None:
     assert owner.sent(from_="bidding", amountSats=50_000)["state"] == "submitted"
 
 
-@pytest.mark.parametrize("mode", ["timeout", "accept_then_timeout"])
-def test_a_server_killed_before_it_knows_loses_nothing_and_moves_nothing_twice(owner: Owner, mode: str) -> None:
-    """`timeout`: the network never had it; `accept_then_timeout`: it has it, and nobody was told."""
-    owner.fund(owner.payment, 70_000)
-    rule = {"operation": "broadcast", "mode": mode, "delaySeconds": 30, "count": 1}
-    owner.service.sim("PUT", "/sim/faults", [rule])
-    asking = threading.Thread(target=_asked_in_vain, args=(owner,))
-    asking.start()
-    until(lambda: owner.service.sim("GET", "/sim/faults")[0]["count"] == 0, "the broadcast")
-    for pid in owner.service.processes("cli.main", "server"):
+def test_a_server_killed_before_it_knows_loses_nothing_and_moves_nothing_twice(owner: Owner) -> None:
+    """Of two owners: the network never had the one's (`timeout`); it has the other's, and nobody was told."""
+    service, owners = owner.service, (owner, Owner(owner.service))
+    for each in owners:
+        each.fund(each.payment, 70_000)
+    modes = ("timeout", "accept_then_timeout")
+    rules = [{"operation": "broadcast", "mode": mode, "delaySeconds": 30, "count": 1} for mode in modes]
+    service.sim("PUT", "/sim/faults", rules)
+    asking = [threading.Thread(target=_asked_in_vain, args=(each,)) for each in owners]
+    for thread in asking:
+        thread.start()
+    until(lambda: all(rule["count"] == 0 for rule in service.sim("GET", "/sim/faults")), "both broadcasts")
+    for pid in service.processes("cli.main", "server"):
         os.kill(pid, signal.SIGKILL)
-    asking.join(60)
-    until(owner.service.ready_again, "the service is back")
-    owner.service.sim("PUT", "/sim/faults", [])
+    for thread in asking:
+        thread.join(60)
+    until(service.ready_again, "the service is back")
+    service.sim("PUT", "/sim/faults", [])
 
-    found = until(lambda: _submitted(owner), "the withdrawal at the network")
-
-    assert owner.coins(owner.trader.address) == {f"{found['txid']}:0": found["sentSats"]}
-    assert owner.coins(owner.payment) == {}
-    assert owner.withdraw(from_="payment").status_code == 409, "there is nothing left to send"
-    owner.confirm(found["txid"])
-    until(lambda: owner.newest()["state"] == "confirmed", "the withdrawal in a block")
-    assert len(owner.trader.ok("GET", "/api/wallet")["withdrawals"]) == 1
+    for each in owners:
+        found = until(lambda of=each: _submitted(of), "the withdrawal at the network")  # type: ignore[misc]
+        assert each.coins(each.trader.address) == {f"{found['txid']}:0": found["sentSats"]}
+        assert each.coins(each.payment) == {}
+        assert each.withdraw(from_="payment").status_code == 409, "there is nothing left to send"
+        each.confirm(found["txid"])
+        until(lambda of=each: of.newest()["state"] == "confirmed", "the withdrawal in a block")  # type: ignore[misc]
+        assert len(each.trader.ok("GET", "/api/wallet")["withdrawals"]) == 1
 
 
 def _asked_in_vain(owner: Owner) -> None:
