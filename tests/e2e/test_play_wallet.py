@@ -52,13 +52,3 @@ def test_one_click_shows_the_demo_users_tasks_and_a_restart_keeps_the_user() -> 
         assert not (made.data_dir / "demo-wallet.json").exists()
     finally:
         made.destroy()
-
-
-def test_an_installation_that_is_no_demo_has_none() -> None:
-    made = Installation()
-    try:
-        made.up()
-        answer = requests.get(f"{made.url}/api/auth/play", timeout=PATIENCE)
-        assert (answer.status_code, answer.json()) == (200, {"address": None})
-    finally:
-        made.destroy()

@@ -17,7 +17,18 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.conftest import need
 from tests.e2e.conftest import pytest_runtest_makereport as tells_logs
 from tests.e2e.installation import Installation, installation
-from tests.web.visitor import ARGUMENTS, CHROMIUM, PATIENCE_MS, TO_INSTALL, Person, Visitor, picture, visiting
+from tests.web.visitor import (
+    ARGUMENTS,
+    CHROMIUM,
+    PATIENCE_MS,
+    TO_INSTALL,
+    Person,
+    Stay,
+    Visitor,
+    picture,
+    staying,
+    visiting,
+)
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -57,6 +68,19 @@ def visitor(browser: Browser, service: Installation) -> Iterator[Visitor]:
     """A browser that nobody has signed in with yet."""
     with visiting(browser, service) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def lodging(browser: Browser, service: Installation) -> Iterator[Stay]:
+    """One browser for the tests of a file, each with a person of its own who signs in after the former one."""
+    with staying(browser, service) as made:
+        yield made
+
+
+@pytest.fixture
+def lodger(lodging: Stay) -> Visitor:
+    """A browser that others of this file have used, in which nobody is signed in."""
+    return lodging.visitor()
 
 
 @pytest.fixture

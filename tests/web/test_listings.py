@@ -15,6 +15,12 @@ from tests.web.visitor import Person, Visitor
 HOSTILE = '<img src=x onerror="alert(1)">' + "W" * 160
 
 
+@pytest.fixture
+def visitor(lodger: Visitor) -> Visitor:
+    """The browser in which all of these tests go on, each as somebody else."""
+    return lodger
+
+
 class Seller:
     """A person with one item in their vault, and a collection of its own."""
 

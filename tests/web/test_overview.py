@@ -6,6 +6,7 @@ import re
 import time
 from typing import Any
 
+import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.e2e.installation import Installation, until
@@ -16,6 +17,12 @@ SOON_S = 2.0
 PATIENT = 5.0
 LADDER = {"bidMode": "fixed", "bidFixedLow": 50_000, "bidFixedHigh": 80_000, "bidCount": 2, "loopSeconds": 5}
 CONFIG = {**LADDER, "hardcapSats": 200_000, "minAgeSeconds": 0, "pauseAfterFillSeconds": 0}
+
+
+@pytest.fixture
+def visitor(lodger: Visitor) -> Visitor:
+    """The browser in which all of these tests go on, each as somebody else."""
+    return lodger
 
 
 def running(person: Person, slug: str, asks: list[int] | None = None, **config: Any) -> int:

@@ -87,6 +87,8 @@ def test_a_ceiling_falls_at_once_and_rises_with_a_signature_only(setter: Visitor
     assert owner.ok("GET", "/api/ceilings")["maxExposure"] == 2_000_000
     dialog.get_by_role("button", name="UniSat").click()
     expect(dialog).to_have_count(0)
+    # The dialog goes before the ceiling is sent, and the field has had its value since it was typed.
+    expect(page.get_by_role("button", name="Save", exact=True)).to_be_enabled()
     expect(total).to_have_value("3,000,000")
     assert owner.ok("GET", "/api/ceilings")["maxExposure"] == 3_000_000
 

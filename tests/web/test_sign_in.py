@@ -273,6 +273,8 @@ def test_a_session_that_ended_leads_back_to_where_it_was(visitor: Visitor, stran
 
 
 def test_where_there_is_no_play_wallet_none_is_offered(visitor: Visitor) -> None:
+    answer = visitor.context.request.get("/api/auth/play")
+    assert (answer.status, answer.json()) == (200, {"address": None})
     page = visitor.open(PLACE)
 
     expect(page.get_by_text("No wallet was found in this browser")).to_be_visible()

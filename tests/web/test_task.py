@@ -16,6 +16,12 @@ ASKS = [FLOOR, 1_050_000, 1_100_000, 1_200_000]
 RIVALS = [850_000, 700_000]
 
 
+@pytest.fixture
+def visitor(lodger: Visitor) -> Visitor:
+    """The browser in which all of these tests go on, each as somebody else."""
+    return lodger
+
+
 def market(service: Installation, slug: str, bids: list[int] | None = None) -> str:
     body = {"asks": [{"price": price} for price in ASKS], "bids": [{"price": price} for price in bids or RIVALS]}
     service.sim("PUT", f"/sim/collections/{slug}", body)

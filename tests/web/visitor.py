@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import requests
 from embit import script
 from embit.ec import PrivateKey
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, WebError
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, WebError, expect
 
 from tests.e2e.installation import Installation, Trader
 from wallet.signer.signing import sign_message
@@ -153,8 +153,19 @@ class Visitor:
         self.page.goto(f"/{route}")
         return self.page
 
+    def sign_out(self) -> None:
+        """Ends the session of the page that is open, in it alone, and waits at a place where no test begins."""
+        self.page.evaluate("import('/web/js/api.js').then(({ token }) => void (token.value = ''))")
+        expect(self.page.locator("main.signin h1")).to_be_visible()
+        self.page.evaluate("sessionStorage.clear(), localStorage.clear(), (location.hash = '#/more')")
+
     def give_token(self, person: Person, page: Page | None = None) -> None:
-        """Lets a tab that is not open yet begin with a real session of `person`, as if they had signed in there."""
+        """Lets a tab begin with a real session of `person`, as if they had signed in there; the page may be open."""
+        if page is None and self.page.url != "about:blank":
+            begin = "(token) => import('/web/js/api.js').then(({ beginSession }) => beginSession(token, false))"
+            self.page.evaluate(begin, person.token)
+            expect(self.page.get_by_role("heading", level=1, name="More")).to_be_visible()
+            return
         # Once: the tab's name tells whether it was done, so that a sign-out lasts.
         once = f"""if (!window.name) {{
           window.name = "given";
@@ -237,7 +248,7 @@ class Stay:
     a page that was just loaded, ends the session or changes the browser for good is no test to stay for.
     """
 
-    def __init__(self, browser: Browser, service: Installation, prepare: Callable[[Visitor], None]) -> None:
+    def __init__(self, browser: Browser, service: Installation, prepare: Callable[[Visitor], None] | None) -> None:
         self._make = lambda: Visitor(browser, service)
         self._prepare = prepare
         self._made: Visitor | None = None
@@ -248,8 +259,11 @@ class Stay:
             self.end()
         if self._made is None:
             self._made = self._make()
-            self._prepare(self._made)
+            if self._prepare is not None:
+                self._prepare(self._made)
         else:
+            if self._prepare is None:
+                self._made.sign_out()
             self._made.begin_again()
         return self._made
 
@@ -260,8 +274,13 @@ class Stay:
 
 
 @contextmanager
-def staying(browser: Browser, service: Installation, prepare: Callable[[Visitor], None]) -> Iterator[Stay]:
-    """Opens a browser that several tests use; `prepare` gives each one that is made its token or its wallet."""
+def staying(
+    browser: Browser, service: Installation, prepare: Callable[[Visitor], None] | None = None
+) -> Iterator[Stay]:
+    """Opens a browser that several tests use; `prepare` gives each one that is made its token or its wallet.
+
+    Without it each test finds a page in which nobody is signed in, and gives it the token of a person of its own.
+    """
     made = Stay(browser, service, prepare)
     try:
         yield made

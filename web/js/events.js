@@ -53,7 +53,7 @@ function soon(name, read, waitMs = 150) {
   due.set(name, entry);
   setTimeout(async () => {
     entry.isReading = true;
-    await read().catch(() => {});
+    if (token.peek()) await read().catch(() => {}); // a session that ended meanwhile has nothing to ask
     due.delete(name);
     if (entry.again) soon(name, read, Math.max(waitMs, AGAIN_MS)); // a storm of events is no storm of questions
   }, waitMs);
