@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.installation import Installation
+from tests.examples import part_of
 from tests.web.looks import settled, too_wide, violations
 from tests.web.visitor import NARROW, Person, Stay, Visitor, staying
 
@@ -151,6 +152,7 @@ def test_signing_out_everywhere_ends_this_session_too(visitor: Visitor, person: 
     assert person.call("GET", "/api/auth/me").status_code == 401
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("tab", "form"), [("access", "Make a token"), ("limits", "New budget"), ("hooks", "New hook"), ("presets", "")]
 )
@@ -158,8 +160,11 @@ def test_each_part_is_accessible_and_not_too_wide(tab: str, form: str, setter: V
     page = opened(setter, tab)
     if form:
         page.get_by_role("button", name=form).click()
-    for theme in ("dark", "light"):
-        page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    settled(page)
+    assert violations(page) == []
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    if part_of(2, dear=True) == 2:  # else the light theme is judged in the narrow window alone
         settled(page)
         assert violations(page) == []
     page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})

@@ -34,13 +34,13 @@ DEEDS = {
 def suspect(browser: Browser, service: Installation) -> Iterator[Visitor]:
     """A browser on a page with a policy, in which all of it is done."""
     with visiting(browser, service) as made:
+        made.page.goto("/docs")
         yield made
 
 
 @pytest.mark.parametrize("deed", DEEDS)
 def test_it_notices(deed: str, suspect: Visitor) -> None:
     script, kinds = DEEDS[deed]
-    suspect.page.goto("/docs")
     suspect.begin_again()
     assert not suspect.trouble
 

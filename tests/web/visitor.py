@@ -142,8 +142,8 @@ class Visitor:
         self.page.unroute_all()
         self.page.set_viewport_size({"width": DESKTOP[0], "height": DESKTOP[1]})
         self.page.emulate_media(color_scheme="dark", reduced_motion="null")
-        for end in self.page.locator(".toast > button.plain").all():
-            end.click()
+        # At once: one that goes by itself just then would be waited for.
+        self.page.evaluate("document.querySelectorAll('.toast > button.plain').forEach((end) => end.click())")
         self._trouble.clear()
         self._allowed.clear()
         self.requests.clear()
