@@ -35,7 +35,8 @@ from wallet.signer.audit import verify_chain
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unlogged")]
 
-REQUESTS = part_of(int(os.environ.get("EVIL_REQUESTS", "10000")), dear=True)
+# In fewer not every reason comes about.
+REQUESTS = max(2_500, part_of(int(os.environ.get("EVIL_REQUESTS", "10000")), dear=True))
 SEED = int(os.environ.get("EVIL_SEED", "1"))
 CEILINGS = Ceilings(
     outstanding_user=300_000,

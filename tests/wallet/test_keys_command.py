@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Way, as_program, in_this_process
 from tests.wallet.conftest import OTHER_USER, USER
 from tests.wallet.processes import DEADLINE_S, PASSPHRASE, WORDS, Start, sealed_keystore, started_in
 from wallet.keystore import keystore
@@ -52,19 +51,19 @@ def environment(data_dir: Path) -> dict[str, str]:
 @pytest.fixture
 def keys(tmp_path: Path) -> Callable[..., Said]:
     """Runs `bidkeeper keys` with these arguments and these lines as its standard input."""
-    return commands(in_this_process, tmp_path)
 
-
-@pytest.fixture
-def program(tmp_path: Path) -> Callable[..., Said]:
-    """Runs the same as a program of its own."""
-    return commands(as_program, tmp_path)
-
-
-def commands(way: Way, data_dir: Path) -> Callable[..., Said]:
     def run(*arguments: str, given: tuple[str, ...] = ()) -> Said:
-        lines = "".join(f"{line}\n" for line in given)
-        return Said(*way(environment(data_dir), "keys", *arguments, given=lines))
+        text = "".join(f"{line}\n" for line in given)
+        done = subprocess.run(
+            command(*arguments),
+            input=text,
+            capture_output=True,
+            text=True,
+            env=environment(tmp_path),
+            timeout=DEADLINE_S,
+            check=False,
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
 
     return run
 
@@ -74,10 +73,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield from started_in(tmp_path)
 
 
-def test_init_shows_24_words_once_and_they_are_the_keys(
-    keys: Callable[..., Said], program: Callable[..., Said], tmp_path: Path
-) -> None:
-    said = program("init", given=(PASSPHRASE, PASSPHRASE))
+def test_init_shows_24_words_once_and_they_are_the_keys(keys: Callable[..., Said], tmp_path: Path) -> None:
+    said = keys("init", given=(PASSPHRASE, PASSPHRASE))
     assert (said.code, said.err) == (0, "")
     words = [line.split()[1] for line in said.out.splitlines() if line[:3].strip().isdigit()]
     assert len(words) == 24
@@ -228,15 +225,15 @@ def test_change_passphrase_and_backup(keys: Callable[..., Said], tmp_path: Path)
     assert keystore.unlock(copy, PASSPHRASE).users == (USER,)
 
 
-def test_unlock_over_the_signers_socket(program: Callable[..., Said], start: Start, tmp_path: Path) -> None:
-    nobody = program("unlock", given=(PASSPHRASE,))
+def test_unlock_over_the_signers_socket(keys: Callable[..., Said], start: Start, tmp_path: Path) -> None:
+    nobody = keys("unlock", given=(PASSPHRASE,))
     assert nobody.code == 1
     assert "cannot be asked" in nobody.err
     sealed_keystore(tmp_path, USER)
     signer = start("satflow", socket=tmp_path / "run" / "signer.sock")
-    wrong = program("unlock", given=("wrong passphrase",))
+    wrong = keys("unlock", given=("wrong passphrase",))
     assert (wrong.code, wrong.err) == (1, "bidkeeper: the passphrase is wrong, or the keystore was changed\n")
-    right = program("unlock", given=(PASSPHRASE,))
+    right = keys("unlock", given=(PASSPHRASE,))
     assert (right.code, right.out) == (0, "the signer is ready\n")
     assert signer.client.status().state == "ready"
 
