@@ -167,7 +167,7 @@ class Storm(Blows):
         until(self.service.ready_again, "readiness after the storm", 60)
         for task in self.fleet.tasks:
             self._start(task)
-        until(self.fleet.all_run, "the return of all tasks", 90)
+        until(self.fleet.all_run, "the return of all tasks", 240)
 
     # Blows
 
@@ -225,7 +225,7 @@ class Storm(Blows):
         began = now_ms()
         if task in self.stopped:
             self.fleet.quiet.append(Quiet(task, self.stopped.pop(task), began))
-        until(lambda: self.fleet.trader.call("POST", f"/api/tasks/{task}/start").status_code == 200, "a start", 90)
+        until(lambda: self.fleet.trader.call("POST", f"/api/tasks/{task}/start").status_code == 200, "a start", 240)
 
     def change(self) -> None:
         task = self.rng.choice(self.fleet.tasks)
