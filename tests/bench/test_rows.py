@@ -1,90 +1,163 @@
-"""Every row of `make bench` can still be measured: each is, once, in its smallest form. What it prints is no figure."""
+"""Every row of `make bench` can still be measured: each is, once, in its smallest form. What it prints is no figure.
+
+Rows on a whole installation share one: to start it costs more than all that is measured on it here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from bench import __main__ as bench
-from bench import processes, timing
+from bench import (
+    __main__ as bench,
+)
+from bench import (
+    answers,
+    dashboard,
+    endurance,
+    idle,
+    processes,
+    reads_and_writes,
+    series,
+    starts,
+    streams,
+    timing,
+    traders_database,
+    venue_reads,
+    workers,
+)
+from bench import installed as home_of_bench
+from bench.installed import Home
+from models.tasks.samples import HOUR, MINUTE
 from tests.conftest import need
-from tests.web.visitor import CHROMIUM, TO_INSTALL
+from tests.e2e.installation import Installation, Trader, until
+from tests.web.visitor import CHROMIUM, TO_INSTALL, Person
 
 pytestmark = pytest.mark.slow
 
-# What to make smaller, by the file's name and the constant's.
-SMALLEST: dict[str, dict[str, Any]] = {
-    "reads_and_writes": {"ROUNDS": 1, "_READ_S": 0.1, "_WRITES": 20},
-    "starts": {"ONE_BY_ONE": 1, "BURST": 2},
-    "workers": {"IN_TURN": 1, "AT_ONCE": 2, "GROUP": 2},
-    "venue_reads": {"USERS": 2, "LOOP_S": 5, "LOOPS": 2, "WALLETS": 2, "ASKERS": 7},
-    "answers": {"ROUNDS": 1},
-    "endurance": {"HOURS": 0.4, "PLAIN_TASKS": 3, "PLAIN_HOURS": 0.1},
-    "streams": {"TASKS": 20, "STREAMS": 2, "OF_USER": 2, "LOOPS_S": (5.0,), "SECONDS": 2.0},
-    "dashboard": {"TASKS": 3, "CYCLES": 5, "ROUNDS": 1, "KILLS": 1},
-    "idle": {"USERS": 1, "TASKS_EACH": 3, "LOOP_S": 5, "LOOPS": 1},
+# Smaller values of constants.
+SMALLEST: dict[ModuleType, dict[str, Any]] = {
+    traders_database: {"USERS": 10},
+    reads_and_writes: {"ROUNDS": 1, "_READ_S": 0.1, "_WRITES": 10},
+    series: {"READS": 1, "KEPT_MINUTES": {MINUTE: 60, HOUR: 2_880}},
+    starts: {"ONE_BY_ONE": 1, "BURST": 2},
+    workers: {"IN_TURN": 1, "AT_ONCE": 2, "GROUP": 1},
+    venue_reads: {"USERS": 2, "LOOP_S": 5, "LOOPS": 2, "WALLETS": 1, "ASKERS": 4},
+    answers: {"ROUNDS": 1},
+    endurance: {"HOURS": 0.1, "PLAIN_TASKS": 3, "PLAIN_HOURS": 0.1},
+    streams: {"TASKS": 20, "STREAMS": 2, "OF_USER": 2, "LOOPS_S": (5.0,), "SECONDS": 1.0},
+    dashboard: {"TASKS": 3, "CYCLES": 5, "ROUNDS": 1, "KILLS": 1},
+    idle: {"USERS": 1, "TASKS_EACH": 3, "LOOP_S": 5, "LOOPS": 1},
 }
-# What a file's measurements have made before they begin, each for itself: here it is made once for all of them.
-MADE_BEFORE = {"reads_and_writes": "_servers", "dashboard": "_dashboard"}
-WITH_PEERS = ("reads_and_writes",)
-IN_A_BROWSER = ("dashboard",)
+# ... and of those that one row alone can have smaller: askers need not wait as long as a task has to.
+SMALLER_STILL: dict[Callable[..., Any], dict[str, Any]] = {venue_reads.shared_rows: {"LOOP_S": 2}}
+AT_HOME = (starts, venue_reads, answers, idle)  # on a whole installation
+LAST = (starts.rows,)  # it leaves the installation without a manager
 
 
 def name_of(module: ModuleType) -> str:
     return module.__name__.rpartition(".")[2]
 
 
-MEASUREMENTS = [
-    pytest.param(module, measure, id=f"{name_of(module)}.{measure.__name__}")  # type: ignore[attr-defined]
-    # A browser's event loop goes on in this thread, and new tasks are others on each server: both come last.
-    for module in sorted(bench.MODULES, key=lambda module: name_of(module) in IN_A_BROWSER)
-    for measure in sorted(bench._measurements(module), key=lambda measure: measure.__name__ == "write_rows")
-]
-
-
-@pytest.fixture(scope="module")
-def made_before() -> Iterator[Callable[[ModuleType], Callable[[], AbstractContextManager[Any]]]]:
-    made: dict[str, Any] = {}
-    with ExitStack() as stack:
-
-        def of(module: ModuleType) -> Callable[[], AbstractContextManager[Any]]:
-            make = getattr(module, MADE_BEFORE[name_of(module)])
-
-            def given() -> AbstractContextManager[Any]:
-                if name_of(module) not in made:
-                    made[name_of(module)] = stack.enter_context(make())
-                return nullcontext(made[name_of(module)])
-
-            return given
-
-        yield of
+MEASUREMENTS = sorted(
+    ((module, measure) for module in bench.MODULES for measure in bench._measurements(module)),
+    key=lambda each: each[1] in LAST,
+)
 
 
 def once(call: Callable[[], object], *, calls: int, rounds: int = 0) -> float:
     return timing.median_seconds(call, calls=1, rounds=1)
 
 
-@pytest.mark.parametrize(("module", "measure"), MEASUREMENTS)
+class Guest(Trader):
+    """A trader whose tasks are stopped when their row has been measured."""
+
+    all: ClassVar[list[Trader]] = []
+
+    def __init__(self, installation: Installation) -> None:
+        super().__init__(installation)
+        self.all.append(self)
+
+
+class GuestInABrowser(Person):
+    """The same, whose wallet is in a browser."""
+
+    def __init__(self, installation: Installation) -> None:
+        super().__init__(installation)
+        Guest.all.append(self)
+
+
+class Shared:
+    """The installation, which is started when the first row asks for it."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._home: Home | None = None
+
+    def home(self) -> Home:
+        if self._home is None:
+            # A bid may be replaced at once, as one of the rows wants it.
+            self._home = self._stack.enter_context(
+                home_of_bench.installed(max_tasks=100, BIDKEEPER_MIN_AGE_SECONDS="0")
+            )
+        return self._home
+
+    def clear(self) -> None:
+        """Stops the tasks of the last row, for the next finds none."""
+        guests, Guest.all[:] = Guest.all[:], []
+        for trader in guests:
+            for task in trader.ok("GET", "/api/tasks") if "Authorization" in trader.session.headers else ():
+                trader.stop(task["id"])
+        if guests:
+            until(lambda: not self.home().workers(), "the end of a row's workers")
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        for module, values in SMALLEST.items():
+            for name, value in values.items():
+                patched.setattr(module, name, value)
+        for module in bench.MODULES:
+            if hasattr(module, "median_seconds"):
+                patched.setattr(module, "median_seconds", once)
+        yield
+
+
+@pytest.fixture(scope="module")
+def shared(small: None) -> Iterator[Shared]:
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patched:
+        made = Shared(stack)
+        for module in AT_HOME:
+            patched.setattr(module, "installed", lambda max_tasks, **settings: nullcontext(made.home()))
+        patched.setattr(dashboard, "installation", lambda: nullcontext(made.home()._installation))
+        patched.setattr(home_of_bench, "Trader", Guest)
+        patched.setattr(dashboard, "Person", GuestInABrowser)
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("module", "measure"),
+    [pytest.param(*each, id=f"{name_of(each[0])}.{each[1].__name__}") for each in MEASUREMENTS],
+)
 def test_it_is_measured(
     module: ModuleType,
     measure: Callable[[], Iterable[tuple[str, ...]]],
-    made_before: Callable[[ModuleType], Callable[[], AbstractContextManager[Any]]],
+    shared: Shared,
+    request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if name_of(module) in WITH_PEERS:
+    if module is reads_and_writes:
         need("make .venv-bench/.ok", processes.PEER_PYTHON.exists())
-    if name_of(module) in IN_A_BROWSER:
+    if module is dashboard:
         need(TO_INSTALL, CHROMIUM.exists())
-    changes: dict[str, Any] = dict(SMALLEST.get(name_of(module), {}))
-    if hasattr(module, "median_seconds"):
-        changes["median_seconds"] = once
-    if name_of(module) in MADE_BEFORE:
-        changes[MADE_BEFORE[name_of(module)]] = made_before(module)
-    for name, value in changes.items():
+    if measure not in LAST:
+        request.addfinalizer(shared.clear)
+    for name, value in SMALLER_STILL.get(measure, {}).items():
         monkeypatch.setattr(module, name, value)
 
     rows = [timing.Row(*row) for row in measure()]

@@ -113,7 +113,7 @@ def test_no_budget_is_passed_at_any_instant(processes: int, tries: int, database
     assert over() == {}
     assert found["reserved"] + found["budget"] + found["locked"] == processes * tries
     assert found["locked"] <= processes * tries // 1_000
-    assert min(found["reserved"], found["budget"], found["filled"]) > processes / 2
+    assert min(found["reserved"], found["budget"], found["filled"]) > processes / 8, "the race is void"
     assert {order.budget_id for order in Order.select()} == set(shared)
 
     # The watch itself can see: what nobody counted is over every limit.
