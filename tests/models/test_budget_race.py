@@ -97,7 +97,7 @@ def compete(url: str, what: What, number: int, tries: int, started: Barrier, sai
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("processes", "tries"), [(16, 60), pytest.param(64, 500, marks=pytest.mark.faults)])
+@pytest.mark.parametrize(("processes", "tries"), [(16, 120), pytest.param(64, 500, marks=pytest.mark.faults)])
 def test_no_budget_is_passed_at_any_instant(processes: int, tries: int, database: str) -> None:
     tasks = [running_task(slug) for slug in ("cats", "dogs", "birds", "fish")]
     user_id = tasks[0].user_id
@@ -113,7 +113,7 @@ def test_no_budget_is_passed_at_any_instant(processes: int, tries: int, database
     assert over() == {}
     assert found["reserved"] + found["budget"] + found["locked"] == processes * tries
     assert found["locked"] <= processes * tries // 1_000
-    assert min(found["reserved"], found["budget"], found["filled"]) > processes / 8, "the race is void"
+    assert min(found["reserved"], found["budget"], found["filled"]) > processes / 2
     assert {order.budget_id for order in Order.select()} == set(shared)
 
     # The watch itself can see: what nobody counted is over every limit.

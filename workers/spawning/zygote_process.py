@@ -240,8 +240,8 @@ class ZygoteProcess:
         for handle in list(self._workers.values()):
             # The kernel has sent it SIGTERM already. One that is stopped hears it only when it goes on, and may hold
             # the database's lock, for which this loop would wait, too, and with it the SIGKILL below.
-            handle.signal(signal.SIGCONT)
             handle.cut()
+            handle.signal(signal.SIGCONT)
             if handle.is_unwanted:
                 handle.close()
             else:
