@@ -118,7 +118,7 @@ class HeldLease:
                 self._hold_until(since_s + self._seconds - SPARE_S)
                 rest_s = self._seconds / 4
                 if self._sightings is not None:
-                    self._sightings.note(leases.versions(database), now_s())
+                    self._sightings.note(leases.versions(database), now_s(), since_s + self._seconds)
             except _AWAY as error:
                 log.warning("failed to renew the lease %s, or to look at the others: %s", self._name, error)
                 database.close()
@@ -178,7 +178,7 @@ def claim(
         return HeldLease()
     check_mortal()
     database: Any = opened(url)
-    watch = Watch(seen_in(holder.directory, name) if holder.directory else None)
+    watch = Watch(seen_in(holder.directory, name, now_s()) if holder.directory else None)
     timer = DeathTimer()
     while True:
         timer.arm(now_s() + 2 * seconds + _NO_ANSWER_S)
