@@ -25,7 +25,7 @@ from tests.hosts.machine import family
 
 HOSTS = (1, 3)
 _WATCHED_S = 60.0
-_AT_ONCE = 16
+_AT_ONCE = 8
 _PATIENCE_S = 600.0
 
 

@@ -23,7 +23,7 @@ import pytest
 from core import tls
 from core.errors import PeerUnavailable
 from core.local import ask
-from core.local_server import serve
+from core.local_server import serve, serve_far
 from core.setting_values import HostPort
 from tests.authority import Authority
 from tests.deploy.house import CHECKOUT, GROUP, STRANGER, interpreter, packages, run_as
@@ -320,3 +320,31 @@ def test_a_relay_that_dies_on_the_way_leaves_the_outcome_unknown_at_once(two: Tw
             asked.result(30)
     two.stand_in.may_answer.set()
     until(two.answers, "nginx has a new process")
+
+
+def test_one_slow_handshake_does_not_close_the_way_to_the_only_gateway(authority: Authority) -> None:
+    """The other host stands by and refuses, so that nginx has nobody else."""
+    need_relay()
+    at, standby = (HostPort("127.0.0.1", port) for port in free_ports(2))
+    certificates = authority.directory / "trader"
+    settings = {"BIDKEEPER_GATEWAY_HOSTS": f"{at},{standby}", "BIDKEEPER_TLS_DIR": str(certificates)}
+    with tempfile.TemporaryDirectory(prefix="bk-") as directory, contextlib.ExitStack() as stack:
+        host = Host(Path(directory), os.environ | settings)
+        host.start("relay")
+        stack.callback(host.end, "relay")
+        path = host.data_dir / "relay" / "gateway.sock"
+        until(path.exists, "the relay's socket")
+        asyncio.run(_slow_once(at, path, certificates))
+
+
+async def _slow_once(at: HostPort, path: Path, certificates: Path) -> None:
+    async def answer(request: dict[str, Any]) -> dict[str, Any]:
+        return {"state": "ready"}
+
+    began = time.monotonic()
+    # It takes the connection and says nothing.
+    with socket.create_server((at.host, at.port)), pytest.raises(PeerUnavailable):
+        await asyncio.to_thread(ask, path, "gateway", STATUS, timeout=10)
+    assert time.monotonic() - began > 0.9, "nginx has not waited for the handshake"
+    async with await serve_far(at, answer, context=tls.server_context(certificates)):
+        assert await asyncio.to_thread(ask, path, "gateway", STATUS, timeout=10) == {"state": "ready"}

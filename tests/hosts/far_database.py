@@ -20,6 +20,7 @@ from tests.hosts.networks import Bridge
 from tests.postgresql import Cluster
 
 NAME = "bidkeeper"
+_CONNECTIONS = 1100  # for a thousand tasks, by the doctor's rule: each holds one in a cycle
 
 
 class FarServer(Cluster):
@@ -32,7 +33,7 @@ class FarServer(Cluster):
         for path in (tls, *tls.iterdir()):
             os.chown(path, owner.pw_uid, owner.pw_gid)
         files = (f"ssl_{name}_file={tls}/{file}" for name, file in (("cert", "cert.pem"), ("key", "key.pem")))
-        settings = (f"listen_addresses={address}", "ssl=on", "max_connections=200", "fsync=off", *files)
+        settings = (f"listen_addresses={address}", "ssl=on", f"max_connections={_CONNECTIONS}", "fsync=off", *files)
         super().__init__(directory, *settings, is_empty=is_empty)
         self.network, self.address = network, address
         self._stopped: list[int] = []
