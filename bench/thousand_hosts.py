@@ -1,9 +1,10 @@
 """`.venv-postgresql/bin/python -m bench.thousand_hosts [--tasks N]`: a thousand tasks on one host, then on three.
 
 Every host is a network of its own on a bridge, so it needs root; the database has two, the second of which every commit
-waits for, and the signer, the gateways and the server have one each. The market has no room for a bid, cycles are 30 s.
-Memory is PSS: what a host's processes share counts once, but files that all hosts read here, such as libraries, count
-for each of them in part only. Every wait is bounded. Exit code 1 when a task has not finished a cycle.
+waits for, and the signer, the gateways and the server have one each. The market has no room for a bid. Cycles are a
+minute apart: each opens a connection to the database over TLS, and one machine does all of that here. Memory is PSS:
+what a host's processes share counts once, but files that all hosts read here, such as libraries, count for each of them
+in part only. Every wait is bounded. Exit code 1 when a task has not finished a cycle.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from bench.installed import PLAN, WITHOUT_BIDS, Home
+from bench.installed import PLAN, WITHOUT_BIDS, Home, Tasks
+from bench.load import call
 from bench.processes import cpu_seconds, pss_mib
 from bench.thousand import TASKS_EACH
 from tests.hosts import networks
@@ -26,6 +29,8 @@ from tests.hosts.machine import family
 HOSTS = (1, 3)
 _WATCHED_S = 60.0
 _AT_ONCE = 8
+_TRIES = 20
+_LOOP_S = 60
 _PATIENCE_S = 600.0
 
 
@@ -59,15 +64,15 @@ def _measure(hosts: int, count: int) -> int:
         home = Home(site)
         slugs = [f"c-{number}" for number in range(TASKS_EACH)]
         home.put_collections(slugs, WITHOUT_BIDS)
-        users = [home.user(slugs) for _ in range(count)]
+        users = [home.user(slugs, loopSeconds=_LOOP_S) for _ in range(count)]
         tasks = sum(len(user.ids) for user in users)
         began = time.monotonic()
-        home.start_all(users, _AT_ONCE)
+        again = _start_all(home, users)
         started_s = time.monotonic() - began
         cycled = _until_all_have_cycled(site, tasks)
         print(
-            f"\n{tasks} tasks of {count} users, trading on {hosts}: all starts answered after {started_s:.1f} s, ",
-            end="",
+            f"\n{tasks} tasks of {count} users, trading on {hosts}: all started after {started_s:.1f} s, "
+            f"{again} starts asked for again"
         )
         print(f"{cycled} have finished a cycle after {time.monotonic() - began:.1f} s")
         time.sleep(_WATCHED_S)  # what starts cost is over
@@ -84,6 +89,30 @@ def _measure(hosts: int, count: int) -> int:
         failed = site.rows("SELECT count(*) FROM tasks WHERE last_error IS NOT NULL")[0][0]
         print(f"\ntasks with an error: {failed}")
         return 0 if cycled == tasks and not failed else 1
+
+
+def _start_all(home: Home, users: list[Tasks]) -> int:
+    """Starts all tasks; returns how often one had to be asked for again: a program was too busy.
+
+    One machine does the work of seven here, and says 503 in its worst moments, as it should.
+    """
+    refused: list[int] = []
+
+    def start(token: str, task: int) -> None:
+        for _ in range(_TRIES):
+            try:
+                call(home.port, "POST", f"/api/tasks/{task}/start", token)
+                return
+            except RuntimeError as error:
+                if ": 503 " not in str(error):
+                    raise
+                refused.append(task)
+                time.sleep(1)
+        raise RuntimeError(f"task {task} could not be started in {_TRIES} tries")
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(lambda job: start(*job), [(user.token, task) for user in users for task in user.ids]))
+    return len(refused)
 
 
 def _until_all_have_cycled(site: FarSite, tasks: int) -> int:
