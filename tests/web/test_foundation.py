@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -92,6 +93,27 @@ def test_a_session_that_ended_takes_no_other_one_off_the_device(visitor: Visitor
     person.ok("POST", "/api/auth/logout")
     page.evaluate("async () => (await import('/web/js/api.js')).get('/tasks').catch(() => {})")
     assert page.evaluate("[sessionStorage.getItem('token'), localStorage.getItem('token')]") == [None, "of another tab"]
+
+
+def test_what_an_event_had_put_off_is_not_asked_after_the_session(visitor: Visitor, person: Person) -> None:
+    visitor.give_token(person)
+    visitor.page.clock.install()
+    page = visitor.open("#/more")
+    expect(page.locator(".connection.live").first).to_be_visible()
+    page.evaluate("""async () => {
+        const { onEvent } = await import('/web/js/events.js');
+        onEvent(({ event }) => (document.title += ` ${event}`));
+    }""")
+    page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 1)
+    person.ok("PUT", "/api/control", {"scope": "user", "state": "reduce"})
+    expect(page).to_have_title(re.compile("control"))
+    out = page.get_by_role("button", name="Sign out")
+    out.click()
+    expect(out).to_have_count(0)
+    asked = len(visitor.requests)
+    page.clock.run_for(5_000)
+    page.evaluate("fetch('/healthz')")  # a request that was sent before it is known when this one has its answer
+    assert [each.url for each in visitor.requests[asked:] if "/api/control" in each.url] == []
 
 
 def test_the_clock_does_not_go_by_what_the_browser_kept(quiet: Page) -> None:
