@@ -151,6 +151,7 @@ def test_what_a_worker_imports_is_light(module: str) -> None:
     assert HEAVY.isdisjoint(loaded.stdout.split()), sorted(HEAVY & set(loaded.stdout.split()))
 
 
+@pytest.mark.slow
 def test_every_module_can_be_imported() -> None:
     """In one process, which is enough since nothing is in a circle: what comes first cannot matter."""
     names = [name_of(path) for path in modules() if path.parent.name != "migrations" and path.name != "__main__.py"]

@@ -38,10 +38,12 @@ def test_a_later_moment_takes_the_place_of_the_earlier_one() -> None:
     assert ended(begin + "time.sleep(0.6)") == 0
 
 
+@pytest.mark.slow
 def test_it_can_be_disarmed() -> None:
     assert ended("timer.arm(now_s() + 0.2)\ntimer.disarm()\ntime.sleep(0.6)") == 0
 
 
+@pytest.mark.slow
 def test_it_is_of_its_own_process_alone() -> None:
     program = "timer.arm(now_s() + 0.3)\nif os.fork(): time.sleep(30)\ntime.sleep(1)\nprint('lives')"
     command = [sys.executable, "-c", _BEGIN + program]
@@ -62,6 +64,7 @@ except BidkeeperError as error:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be process 1 of something")
+@pytest.mark.slow
 def test_process_1_of_a_container_outlives_it_and_so_takes_no_lease() -> None:
     root = Path(__file__).parents[2]
     program = _BEGIN + "timer.arm(now_s() + 0.1)\ntime.sleep(0.6)"

@@ -211,6 +211,7 @@ def test_two_indexes_that_differ_are_a_doubt(two_indexes: Bench, path: str, answ
     assert _facts(two_indexes) == dataclasses.replace(SURE, **lost)
 
 
+@pytest.mark.slow
 def test_a_source_that_hangs_does_not_hide_what_others_say(sources: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain_facts, "PATIENCE_S", 1.0)
     sources.venue.closed_gates.add(TIP)

@@ -226,6 +226,7 @@ def test_a_listing_past_its_deadline_is_not_sent(venue: Bench) -> None:
     assert venue.venue.calls == []
 
 
+@pytest.mark.slow
 def test_a_delist_goes_before_a_read_of_own_listings_before_a_list(venue: Bench) -> None:
     venue.pause(0.5)
     with ThreadPoolExecutor(4) as threads:

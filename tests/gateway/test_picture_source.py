@@ -251,12 +251,14 @@ class TestByTls:
         secure.behave = answer(large + b"x", Content_Length="", Connection="close")
         assert self.fetched(secure) == NoPicture("too_large")
 
+    @pytest.mark.slow
     def test_one_that_drips_is_over_in_time(self, secure: Host) -> None:
         secure.behave = drip
         began = time.monotonic()
         assert self.fetched(secure, longest_s=1.0) == NoPicture("unreachable")
         assert time.monotonic() - began < 10
 
+    @pytest.mark.slow
     def test_one_that_never_shakes_hands_is_over_in_time(self, host: Host, secure: Host) -> None:
         host.behave = lambda connection: time.sleep(30)
         began = time.monotonic()

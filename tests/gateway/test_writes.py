@@ -132,6 +132,7 @@ def test_runes_go_to_the_practice_market_only(make_bench: Callable[..., Bench]) 
     assert bench.venue.calls == []
 
 
+@pytest.mark.slow
 def test_a_fence_drops_what_is_queued_under_lower_tokens(bench: Bench) -> None:
     bench.pause(0.6)
     with ThreadPoolExecutor(4) as askers:
@@ -275,6 +276,7 @@ def test_a_deadline_is_ten_seconds_away_at_most(bench: Bench) -> None:
         _place(bench, within_s=3600)
 
 
+@pytest.mark.slow
 def test_a_cancel_goes_before_what_waited_longer(bench: Bench) -> None:
     bench.venue.answers[CANCEL] = {"success": True, "data": {"success": True, "successCount": 1, "failedCount": 0}}
     bench.venue.answers["/address/bids"] = {"data": {"results": []}}

@@ -139,6 +139,7 @@ def test_public_addresses_are() -> None:
     assert is_public(read("64:ff9b::5db8:d822"))
 
 
+@pytest.mark.slow
 def test_a_receiver_that_drips_or_says_nothing_is_left(
     listener: Listener, receivers: Receivers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

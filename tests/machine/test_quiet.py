@@ -70,6 +70,7 @@ def home(request: pytest.FixtureRequest) -> Iterator[Home]:
 
 
 @pytest.mark.parametrize("home", [[OFTEN, replace(OFTEN, slug="dogs")]], indirect=True)
+@pytest.mark.slow
 def test_floors_are_read_each_cycle_asks_every_ten_minutes_and_own_bids_every_second_one(home: Home) -> None:
     home.reads(600)
     read = home.reads(HALF_HOUR_S)
@@ -77,6 +78,7 @@ def test_floors_are_read_each_cycle_asks_every_ten_minutes_and_own_bids_every_se
     assert 57 <= read["floors"] <= 60
 
 
+@pytest.mark.slow
 def test_a_collection_alone_has_its_asks_read_in_each_cycle(home: Home) -> None:
     home.reads(600)
     read = home.reads(HALF_HOUR_S)

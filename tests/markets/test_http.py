@@ -115,6 +115,7 @@ def dripping(first: bytes, piece: bytes) -> Iterator[Http]:
 
 
 @pytest.mark.parametrize("name", ENDLESS)
+@pytest.mark.slow
 def test_an_answer_that_drips_ends_whichever_part_of_it_does(name: str) -> None:
     with dripping(*ENDLESS[name]) as http, pytest.raises(Unavailable, match="Timeout"):
         http.read("/x")

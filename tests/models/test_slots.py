@@ -153,6 +153,7 @@ def test_a_directory_that_was_made_anew_is_another_home(tmp_path: Path) -> None:
     assert leases.holder_in(tmp_path).home != before.home
 
 
+@pytest.mark.slow
 def test_programs_that_start_together_are_at_one_home(tmp_path: Path) -> None:
     with ProcessPoolExecutor(4, multiprocessing.get_context("spawn")) as processes:
         for number in range(10):

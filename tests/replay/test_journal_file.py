@@ -47,6 +47,7 @@ def test_next_worker_goes_on_in_the_same_file(tmp_path: Path) -> None:
     assert read_journal([path]).entries == wandering(6)
 
 
+@pytest.mark.slow
 def test_a_line_needs_few_others_and_beginning_anew_costs_little(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     write(path, wandering(400))

@@ -58,6 +58,7 @@ def placed(found: Any) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("flags", [(), ("--json",), ("--set", "bidPercentHigh=0.8"), ("--verify",)])
+@pytest.mark.slow
 def test_two_runs_print_the_same_bytes(flags: tuple[str, ...], tmp_path: Path, capfdbinary: Any) -> None:
     path = journal(tmp_path / "j.jsonl", a_day())
     printed = []
@@ -69,6 +70,7 @@ def test_two_runs_print_the_same_bytes(flags: tuple[str, ...], tmp_path: Path, c
     assert len(printed[0]) > 100
 
 
+@pytest.mark.slow
 def test_processes_print_the_same_bytes_whatever_their_hash_seed(tmp_path: Path) -> None:
     path = journal(tmp_path / "j.jsonl", a_day())
     printed = [

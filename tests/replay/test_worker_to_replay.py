@@ -23,6 +23,7 @@ def world(database: str) -> World:
     return World()
 
 
+@pytest.mark.slow
 def test_every_cycle_of_a_worker_replays_to_the_plan_it_made(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -212,6 +212,7 @@ async def test_pages_follow_one_another_and_the_last_one_is_waited_for(service: 
 
 
 @pytest.mark.gen_test
+@pytest.mark.slow
 async def test_a_wait_without_news_ends_after_what_was_seen_and_one_without_a_session_any_more_is_401(
     service: Service,
 ) -> None:

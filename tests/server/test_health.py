@@ -110,6 +110,7 @@ async def test_not_ready_names_who_is_missing(
 
 @pytest.mark.gen_test
 @with_settings(market="satflow")
+@pytest.mark.slow
 async def test_who_does_not_answer_in_time_is_missing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     async def never() -> str:
         await asyncio.Event().wait()

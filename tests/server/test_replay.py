@@ -271,6 +271,7 @@ def test_addresses_that_were_ignored_then_are_missing_and_new_ones_are_left_out(
     assert gaps(found["own"])["ignored"] is True and "ignored" not in gaps(found["changed"])
 
 
+@pytest.mark.slow
 def test_a_config_that_looks_more_often_has_no_number_of_calls(tmp_path: Path) -> None:
     found = in_process(tmp_path, a_day(), replace(GOOSINALS, loop_seconds=5))
     assert gaps(found["changed"])["pace"] is True and found["changed"]["calls"] is None

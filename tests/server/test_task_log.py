@@ -183,6 +183,7 @@ json_values = st.recursive(
 
 @settings(derandomize=True, deadline=None)
 @given(json_values, st.sampled_from([None, (",", ":")]), st.booleans())
+@pytest.mark.slow
 def test_only_keys_are_renamed(value: object, separators: tuple[str, str] | None, ascii_only: bool) -> None:
     def renamed(item: object) -> object:
         if isinstance(item, list):

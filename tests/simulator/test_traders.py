@@ -91,6 +91,7 @@ def test_every_floor_moves_a_little_every_twenty_to_forty_seconds() -> None:
             assert all(DRIFT_EVERY[0] <= later - earlier <= DRIFT_EVERY[1] for earlier, later in pairwise(times))
 
 
+@pytest.mark.slow
 def test_every_floor_falls_and_rises_and_stays_in_sight_of_its_start() -> None:
     for seed in range(part_of(2)):
         _, floors = _walk(seed, steps=3600)
@@ -129,6 +130,7 @@ def test_courses_of_older_states_are_gone_on_with() -> None:
     assert load_course(newest.dump()) == newest
 
 
+@pytest.mark.slow
 def test_nothing_is_swept_where_no_client_trades() -> None:
     _, floors = _walk(seed=6, steps=SWEEP_EVERY[0])
 

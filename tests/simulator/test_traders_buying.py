@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pytest
 from embit.transaction import TransactionOutput
 
 from simulator.bitcoin.transactions import script_of
@@ -73,6 +74,7 @@ def _first(world: World) -> str:
     return f"{tx.vin[2].txid.hex()}:{tx.vin[2].vout}"
 
 
+@pytest.mark.slow
 def test_a_dear_listing_is_left_alone() -> None:
     world, clock = _world(1, 5.0)
 
@@ -97,6 +99,7 @@ def _dump(seed: int) -> Any:
     return world.dump()
 
 
+@pytest.mark.slow
 def test_equal_seeds_sell_alike() -> None:
     assert _dump(4) == _dump(4)
 

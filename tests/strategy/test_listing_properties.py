@@ -122,6 +122,7 @@ def test_every_decision_has_a_reason_and_words_and_fits_its_action(found_cases: 
     assert reasons.keys() == REASONS - {Reason.IMPOSSIBLE_PRICE} | {Reason.NO_REFERENCE}
 
 
+@pytest.mark.slow
 def test_the_same_input_gives_the_same_output(found_cases: list[ListingInputs]) -> None:
     again = cases(seed=20261121, count=CASES)
     for inputs, same in zip(found_cases, again, strict=True):

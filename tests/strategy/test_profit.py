@@ -172,6 +172,7 @@ def cost_by_single_tokens(trades: list[Trade]) -> Fraction:
 
 
 @pytest.mark.sampled
+@pytest.mark.slow
 def test_no_sat_is_lost_or_made_in_10_000_histories() -> None:
     for seed in range(part_of(10_000, dear=True)):
         trades = history(random.Random(seed))

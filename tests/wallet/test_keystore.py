@@ -93,6 +93,7 @@ def test_it_is_aes_256_gcm_under_an_scrypt_key_with_the_header_authenticated(pat
     assert json.loads(opened) == {"seed": SEED.hex(), "users": [OTHER_USER, USER], "imported": {}}
 
 
+@pytest.mark.slow
 def test_the_default_work_takes_128_mib(tmp_path: Path) -> None:
     path = tmp_path / "keystore.json"
     keystore.create(path, PASSPHRASE, CONTENTS)
@@ -231,6 +232,7 @@ def test_a_keystore_is_never_overwritten(path: Path, tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_play_keys_and_real_ones_do_not_take_each_others_place(path: Path, tmp_path: Path) -> None:
     play = tmp_path / "play.json"
     Keystore.open_or_create_play(play, os.urandom)

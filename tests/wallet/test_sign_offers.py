@@ -113,6 +113,7 @@ def test_an_offer_may_be_on_a_trait(desk: OfferDesk) -> None:
     assert desk.sign(offer(trait=["Hat", "Red"]))
 
 
+@pytest.mark.slow
 def test_a_poisoned_draft_leaves_no_trace(desk: OfferDesk) -> None:
     for attack in ATTACKS:
         if attack.tag in _OF_THE_REQUEST or attack.name == "other keys were pinned":

@@ -191,6 +191,7 @@ def test_a_listing_is_no_withdrawal() -> None:
         case.sign()
 
 
+@pytest.mark.slow
 def test_nothing_is_signed_where_two_bytes_differ_anywhere() -> None:
     """Every byte flipped: refused, or what is signed pays and spends the same."""
     raw = honest().draft.encode()

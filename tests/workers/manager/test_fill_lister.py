@@ -260,6 +260,7 @@ def test_a_rule_that_cannot_be_read_or_leads_to_no_price_waits(world: World) -> 
     assert autolists() == []
 
 
+@pytest.mark.slow
 def test_what_waits_long_is_looked_at_more_and_more_rarely(world: World) -> None:
     buys(world)
     desk = Desk(world)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests import postgresql
 
 HEAVY = {
@@ -22,6 +24,7 @@ HEAVY = {
 
 
 @postgresql.left_out("its driver loads some of them")
+@pytest.mark.slow
 def test_no_module_of_a_running_worker_is_heavy() -> None:
     program = (
         "import sys, workers.process.main, workers.process.worker, workers.process.jobs, workers.spawning.zygote\n"
