@@ -212,8 +212,9 @@ class Keeper:
             await self._stop(row)
         elif step is Step.SETTLE:
             if self._granted is not None:
-                # A worker that died may have left a write on the wire.
-                await self._surroundings.rights.take_back(row.id, row.token)
+                # A worker that died may have left a write on the wire, under a token that a row that has gone back
+                # does not know.
+                await self._surroundings.rights.take_back(row.id, max(row.token, self._granted))
             tasks.observe(row.id, STOPPED, self._now_ms, pid=None)
         elif step is Step.REMOVE:
             await self._withdraw()

@@ -3,6 +3,9 @@ gateway. Its tasks start again by themselves, above every token that was ever gi
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
 from core.errors import PeerRefused
@@ -96,5 +99,18 @@ async def test_a_worker_that_a_database_has_forgotten_is_stopped_for_good(instal
         go_back(task, row.token - 1)
         await installation.stop(task)
         assert not lives(row.pid)
+        assert installation.row(task).token > row.token
+        assert installation.gateway.least[task] > row.token
+
+
+async def test_what_a_dead_worker_sent_that_a_database_has_forgotten_is_waited_for(installation: Installation) -> None:
+    """The row's next token would be the dead worker's own, which the gateway would let through."""
+    async with installation.running():
+        task = await installation.started()
+        row = installation.row(task)
+        os.kill(row.pid, signal.SIGKILL)
+        await eventually(lambda: installation.row(task).observed == "backoff")
+        go_back(task, row.token - 1)
+        await installation.stop(task)
         assert installation.row(task).token > row.token
         assert installation.gateway.least[task] > row.token
