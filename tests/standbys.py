@@ -63,6 +63,11 @@ class Pair:
         self.standby.promote()
         self.primary, self.standby = self.standby, self.primary
 
+    def wait_for_nobody(self) -> None:
+        """Has the primary's commits wait for no standby, as after a fail-over."""
+        self._tell("ALTER SYSTEM SET synchronous_standby_names TO ''")
+        self._tell("SELECT pg_reload_conf()")
+
     def stop(self) -> None:
         for each in self._names:
             if each.is_running:

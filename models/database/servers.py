@@ -77,7 +77,10 @@ class Seen(NamedTuple):
 
 
 def look_at_each(url: str) -> list[Seen]:
-    """Asks each server that the address names what it is."""
+    """Asks each server that the address names what it is; the newest timeline is noted.
+
+    So a former primary that came back is refused from now on, by one that has not met its successor, too.
+    """
     from psycopg import OperationalError, connect, conninfo
 
     found = []
@@ -87,6 +90,8 @@ def look_at_each(url: str) -> list[Seen]:
             with connect(**each | {"target_session_attrs": "any"}, autocommit=True) as connection:
                 is_primary = connection.info.parameter_status("in_hot_standby") == "off"
                 row = connection.execute(_TIMELINE).fetchone() if is_primary else None
+                if row is not None:
+                    _newest(*row)
                 found.append(Seen(place, None if row is None else int(row[1])))
         except OperationalError as error:
             found.append(Seen(place, away=_in_a_line(error)))
@@ -110,15 +115,20 @@ def _one_by_one(chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _is_superseded(connection: Any) -> str:
     """Returns why the server is not to be used, "" if it is; notes its timeline then."""
     cluster, timeline = connection.execute(_TIMELINE).fetchone()
-    newest = max(_seen.get(cluster, 0), _kept().get(cluster, 0))
-    if timeline < newest:
+    if timeline < (newest := _newest(cluster, timeline)):
         host, port = connection.info.host, connection.info.port
         return f"the server at {host}, port {port}, has timeline {timeline}, but a standby took over with {newest}"
+    return ""
+
+
+def _newest(cluster: str, timeline: int) -> int:
+    """Returns the newest timeline of the cluster that was seen, with this one, which is noted if it is that."""
+    newest = max(_seen.get(cluster, 0), _kept().get(cluster, 0))
     if timeline > newest:
-        _seen[cluster] = timeline
+        _seen[cluster] = newest = timeline
         if _file is not None:
             _keep(_file)
-    return ""
+    return newest
 
 
 def _kept() -> dict[str, int]:

@@ -23,6 +23,7 @@ from core.errors import BidkeeperError
 from models.database.errors import DatabaseAway
 from models.database.kinds import is_postgresql, opened, place
 from models.database.postgresql import Postgresql
+from models.database.servers import look_at_each
 from models.leases import leases
 from models.leases.lease_watch import Watch
 from models.leases.leases import Holder, Taken
@@ -187,7 +188,10 @@ def claim(
             since_s = now_s()  # not before: of several servers the first may be away, and cost its whole patience
             found = leases.take(database, name, holder, seconds, watch.over(since_s))
         except _AWAY as error:
+            has_answered = not database.is_closed() and not database.connection().closed
             database.close()
+            if has_answered:  # it may be a former primary that has come back: such a one commits nothing
+                look_at_each(url)
             if not waits:
                 raise DatabaseAway(f"the database {place(url)} cannot be opened: {error}") from None
             log.error("the database %s cannot be asked for a lease; tries again: %s", place(url), error)

@@ -19,7 +19,7 @@ from tests.models.lease_holders import (
     in_a_process,
     said,
 )
-from tests.standbys import pair
+from tests.standbys import pair, until
 
 
 @postgresql.only
@@ -99,6 +99,28 @@ def test_a_renewal_that_no_standby_has_is_none(tmp_path: Path) -> None:
                 time.sleep(0.1)
             assert (process.poll(), cancelled > 0) == (-signal.SIGKILL, True)
         base.close()
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_who_has_met_none_but_a_former_primary_finds_the_one_that_took_over(tmp_path: Path) -> None:
+    """The former one is the first of the address and says that it is a primary, but commits nothing. Whoever waits for
+    it is killed in time, and who is started next finds the lease locked.
+    """
+    waits = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    with pair(synchronous=True) as servers:
+        servers.follow()
+        base.connect(servers.url)
+        schema.migrate()
+        base.close()
+        servers.fail_over()
+        servers.wait_for_nobody()
+        servers.standby.start_again()
+        with in_a_process(servers.url, "here"):
+            until(lambda: bool(rows(servers.standby.url("storm"), waits)))
+        with in_a_process(servers.url, "here") as process:
+            assert said(process) == "held\n"
+            assert rows(servers.primary.url("storm"), "SELECT home FROM leases WHERE name = 'slot 0'") == [("here",)]
 
 
 @postgresql.only
