@@ -21,7 +21,7 @@ from wallet.keystore.seal import Work
 from wallet.protocol import BidMessage, Grant
 from wallet.signer_client import SignerClient, SignerUnavailable
 
-DEADLINE_S = 20.0
+DEADLINE_S = 120.0
 PROGRAM = """
 import os, sys
 from pathlib import Path
