@@ -22,7 +22,7 @@ from core.setting_values import HostPort
 from core.settings import Settings
 
 _CONNECTIONS = 8192  # a question takes two, and each of a thousand workers keeps one to the gateway
-_SLOW = 3  # connections that fail before their host is taken for away: a busy one may let a single one wait too long
+_FAILURES_OF_ONE_AWAY = 3  # connections: a host that is only busy may let a single one wait too long
 # Where packages put the module; without any of them nginx has it built in.
 MODULES = [Path(f"/usr/{lib}/nginx/modules/ngx_stream_module.so") for lib in ("lib", "lib64")]
 _HEAD = """\
@@ -130,7 +130,7 @@ def configuration(settings: Settings) -> str:
 
 def _hosts(hosts: tuple[HostPort, ...]) -> Iterator[str]:
     for host in hosts:
-        yield f"        server {host} max_fails={_SLOW} fail_timeout=2s;"
+        yield f"        server {host} max_fails={_FAILURES_OF_ONE_AWAY} fail_timeout=2s;"
 
 
 def _become_nginx(settings: Settings, text: str) -> NoReturn:

@@ -91,7 +91,7 @@ def look_at_each(url: str) -> list[Seen]:
                 is_primary = connection.info.parameter_status("in_hot_standby") == "off"
                 row = connection.execute(_TIMELINE).fetchone() if is_primary else None
                 if row is not None:
-                    _newest(*row)
+                    _newest_seen(*row)
                 found.append(Seen(place, None if row is None else int(row[1])))
         except OperationalError as error:
             found.append(Seen(place, away=_in_a_line(error)))
@@ -115,13 +115,13 @@ def _one_by_one(chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _is_superseded(connection: Any) -> str:
     """Returns why the server is not to be used, "" if it is; notes its timeline then."""
     cluster, timeline = connection.execute(_TIMELINE).fetchone()
-    if timeline < (newest := _newest(cluster, timeline)):
+    if timeline < (newest := _newest_seen(cluster, timeline)):
         host, port = connection.info.host, connection.info.port
         return f"the server at {host}, port {port}, has timeline {timeline}, but a standby took over with {newest}"
     return ""
 
 
-def _newest(cluster: str, timeline: int) -> int:
+def _newest_seen(cluster: str, timeline: int) -> int:
     """Returns the newest timeline of the cluster that was seen, with this one, which is noted if it is that."""
     newest = max(_seen.get(cluster, 0), _kept().get(cluster, 0))
     if timeline > newest:
