@@ -43,7 +43,7 @@ def storm(kills: int, listings: int, items: int, seconds: float, *, to_the_end: 
         raging.calm(is_clean=to_the_end)
         if to_the_end:
             until(shop.all_run, "the return of every task", 90)
-            until(lambda: not shop.in_doubt() and not shop.disagreements(), "the end of every doubt", 300)
+            all_settled(shop)
         half_ends(shop)
         fleet.stop()
         time.sleep(2)  # a fact about the time after a stop needs some of it
@@ -53,6 +53,15 @@ def storm(kills: int, listings: int, items: int, seconds: float, *, to_the_end: 
         assert service.processes() == []
     finally:
         service.destroy()
+
+
+def all_settled(shop: Shop) -> None:
+    """Waits until nothing is in doubt any more; says what was, where that does not come."""
+    try:
+        until(lambda: not shop.in_doubt() and not shop.disagreements(), "the end of every doubt", 300)
+    except AssertionError as error:
+        words = shop.service.last_words()
+        raise AssertionError(f"{error}: {shop.in_doubt()}, {shop.disagreements()}\n{words}") from None
 
 
 def aim_at_what_was_missed(raging: ListingStorm) -> None:

@@ -228,7 +228,7 @@ def test_a_listing_past_its_deadline_is_not_sent(venue: Bench) -> None:
 
 @pytest.mark.slow
 def test_a_delist_goes_before_a_read_of_own_listings_before_a_list(venue: Bench) -> None:
-    venue.pause(0.5)
+    venue.pause(9)
     with ThreadPoolExecutor(4) as threads:
         for ask in (
             lambda: venue.client().wallet_contents("bc1pother", 0),
@@ -239,6 +239,7 @@ def test_a_delist_goes_before_a_read_of_own_listings_before_a_list(venue: Bench)
             waiting = venue.waiting()
             threads.submit(ask)
             eventually(lambda waiting=waiting: venue.waiting() == waiting + 1)
+        venue.go_on()
     paths = [(call.path, call.query.get("listedOnly")) for call in venue.venue.calls]
     assert paths == [(CANCEL, None), (CONTENTS, "true"), (LIST, None), (CONTENTS, None)]
 

@@ -134,7 +134,7 @@ def test_runes_go_to_the_practice_market_only(make_bench: Callable[..., Bench]) 
 
 @pytest.mark.slow
 def test_a_fence_drops_what_is_queued_under_lower_tokens(bench: Bench) -> None:
-    bench.pause(0.6)
+    bench.pause(9)
     with ThreadPoolExecutor(4) as askers:
         old = [askers.submit(_place, bench, token=4) for _ in range(3)]
         new = askers.submit(_place, bench, token=5)
@@ -144,6 +144,7 @@ def test_a_fence_drops_what_is_queued_under_lower_tokens(bench: Bench) -> None:
             with pytest.raises(Refused) as raised:
                 each.result(10)
             assert raised.value.code == "stale_token"
+        bench.go_on()
         new.result(10)
     assert len(bench.venue.of(PLACE)) == 1
     with pytest.raises(Refused, match="fenced"):
@@ -237,18 +238,19 @@ def test_a_gateway_that_is_not_the_one_any_more_places_nothing(bench: Bench) -> 
 
 def test_whether_it_is_the_one_is_asked_when_all_else_is_ready(bench: Bench) -> None:
     """Another one may take over while a bid waits for its turn."""
-    bench.pause(0.5)
+    bench.pause(9)
     with ThreadPoolExecutor(1) as askers:
         place = askers.submit(_place, bench)
         eventually(lambda: bench.waiting() == 1)
         bench.is_the_one = lambda: False
+        bench.go_on()
         with pytest.raises(Unavailable, match="another gateway has taken over"):
             place.result(10)
     assert bench.venue.of(PLACE) == []
 
 
 def test_a_place_whose_asker_has_gone_is_not_sent(bench: Bench) -> None:
-    bench.pause(0.5)
+    bench.pause(9)
     leaver = bench.client()
     with ThreadPoolExecutor(1) as askers:
         place = askers.submit(leaver.place, ORDER, task=1, token=1, deadline_ms=soon())
@@ -256,6 +258,7 @@ def test_a_place_whose_asker_has_gone_is_not_sent(bench: Bench) -> None:
         leaver._http._socket.shutdown(2)  # type: ignore[union-attr]
         with pytest.raises(Unknown):
             place.result(10)
+    bench.go_on()
     _read_something(bench)
     assert bench.venue.of(PLACE) == []
 
@@ -282,7 +285,7 @@ def test_a_cancel_goes_before_what_waited_longer(bench: Bench) -> None:
     bench.venue.answers["/address/bids"] = {"data": {"results": []}}
     bench.venue.answers["/activity/listings"] = {"data": {"items": []}}
     bench.venue.answers["/challenge"] = {"data": {"challenge": "sign me"}}
-    bench.pause(0.5)
+    bench.pause(9)
     with ThreadPoolExecutor(5) as askers:
         asked = []
         for count, (work, args) in enumerate(
@@ -297,6 +300,7 @@ def test_a_cancel_goes_before_what_waited_longer(bench: Bench) -> None:
         ):
             asked.append(askers.submit(work, *args))
             eventually(lambda count=count: bench.waiting() == count)
+        bench.go_on()
         for each in asked:
             each.result(10)
     # One request each fifth of a second after a pause, so they arrive in the order they were granted.

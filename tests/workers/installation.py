@@ -283,6 +283,7 @@ class Installation:
             signer.close()
             gateway.stop()
             await gateway.close_all_connections()
+            await _ended()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Installation]:
@@ -298,6 +299,18 @@ class Installation:
     def manager_process(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "tests.workers.run_manager"]
         return subprocess.Popen(command, cwd=ROOT, env=self.environment, stderr=subprocess.PIPE)
+
+
+async def _ended() -> None:
+    """Waits for the conversations with the signer: one that is cancelled before it begins leaves its socket open."""
+    deadline = time.monotonic() + PATIENCE_S
+    while any(_is_conversation(task) for task in asyncio.all_tasks()):
+        assert time.monotonic() < deadline, "somebody still asks the signer"
+        await asyncio.sleep(0.005)
+
+
+def _is_conversation(task: asyncio.Task[Any]) -> bool:
+    return getattr(task.get_coro(), "__name__", "") in ("_converse", "_accept_connection2")
 
 
 def stub_spawner(settings: Settings) -> Spawner:
