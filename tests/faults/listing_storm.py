@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 from collections import Counter
@@ -77,6 +78,7 @@ class ListingStorm(Blows):
         """`blows`: how many times as many kills as usual, of all that happens."""
         super().__init__(fleet, rng)
         self.shop, self.blows = shop, blows
+        self._lives: dict[tuple[int, int], tuple[str, str | None]] = {}  # of each worker of a task, by its pid
         self.bids = Storm(fleet, rng)
         for task in fleet.tasks:
             self.bids._note_config(task)
@@ -204,17 +206,21 @@ class ListingStorm(Blows):
     # Afterwards
 
     def kills(self) -> ListingKills:
-        """By the logs: a killed worker cannot say that it was."""
+        """By the logs: a killed worker cannot say that it was. What was read stays, since a log goes with its task."""
         found = ListingKills(programs=self.programs, bidders=self.bids.kills().workers)
         logs = self.service.data_dir / "logs"
-        for path in (path for task in self.shop.tasks for path in logs.glob(f"task-{task}.log*")):
-            for kind, pid, point in lives(path):
-                if point is None and pid not in self.killed:
-                    continue
-                found.workers += kind == "lister"
-                found.drains += kind == "drain"
-                if point:
-                    found.points[point] += 1
+        for task in self.shop.tasks:
+            for path in logs.glob(f"task-{task}.log*"):
+                with contextlib.suppress(FileNotFoundError):  # it has gone since
+                    for kind, pid, point in lives(path):
+                        self._lives[task, pid] = kind, point or self._lives.get((task, pid), (kind, None))[1]
+        for (_, pid), (kind, point) in self._lives.items():
+            if point is None and pid not in self.killed:
+                continue
+            found.workers += kind == "lister"
+            found.drains += kind == "drain"
+            if point:
+                found.points[point] += 1
         return found
 
 
