@@ -10,7 +10,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Generator, Iterator
-from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from tornado.ioloop import IOLoop
 
 from models import base, schema
 from tests import postgresql
-from tests.sharing import SHARING
+from tests.ordering import ordered
 
 # Databases lie in memory where there is room: on a disk each commit waits for it, and what a lost process leaves is the
 # same. Whoever sets TMPDIR decides.
@@ -27,36 +26,11 @@ if "TMPDIR" not in os.environ and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY
     os.environ["TMPDIR"] = str(_MEMORY)
     tempfile.tempdir = None
 
-# What takes minutes begins first, so that no process of a parallel run is left with it alone at the end.
-_LONGEST_FIRST = (
-    "soak",
-    "bench",
-    "e2e",
-    "hosts",
-    "faults",
-    "machine",
-    "endurance",
-    "web",
-    "deploy",
-    "cli",
-    "workers",
-    "wallet",
-)
 _PATIENCE_S = 300
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Orders the tests by the length of their folders' work, and what shares an installation by that; within a file as
-    they stand there.
-    """
-    sharing = {file: place for place, file in enumerate(chain(*SHARING))}
-
-    def rank(item: pytest.Item) -> tuple[int, int]:
-        folder = item.nodeid.split("/", 2)[1]  # of tests/
-        place = _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
-        return place, sharing.get(item.nodeid.partition("::")[0], len(sharing))
-
-    items.sort(key=rank)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items[:] = ordered(items, is_parallel=hasattr(config, "workerinput"))
 
 
 @pytest.hookimpl(optionalhook=True)
