@@ -34,7 +34,13 @@ def test_8_examples_or_more(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.faults
 def test_400_examples() -> None:
-    machine = run(Machine, 400, 100)
-    print(report(machine))
+    """Tries four hundred, and a hundred more at a time while a crash point was missed, which is chance, too."""
     # One between a reservation and its signature, and one more in the next cycle: too rare to come by chance.
-    assert machine.hits.keys() >= set(NAMES) - {"after_free"}
+    missed = set(NAMES) - {"after_free"}
+    for more in range(5):
+        machine = run(Machine, 100 if more else 400, 100, chosen_seed=SEED + more)
+        print(report(machine))
+        missed -= machine.hits.keys()
+        if not missed:
+            return
+    pytest.fail(f"the run is void: {sorted(missed)} not hit")
