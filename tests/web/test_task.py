@@ -169,6 +169,22 @@ def test_stop_says_first_what_becomes_of_the_bids(
     until(lambda: service.live_prices(slug) == ([] if cancels else [900_000, 750_000, 600_000]), "the bids' fate")
 
 
+def test_what_a_dialog_says_of_the_bids_follows_them(visitor: Visitor, service: Installation, person: Person) -> None:
+    """They are placed and filled while somebody reads it."""
+    slug = market(service, "task-stop-meanwhile")
+    page = opened(visitor, person, running(person, ladder(slug)))
+    expect(rows(page)).to_have_count(3)
+    page.keyboard.press("s")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("3 bids of 2,250,000 sats are cancelled.")
+
+    service.sim("POST", "/sim/sell", {"slug": slug})
+
+    expect(dialog).to_contain_text("2 bids of 1,350,000 sats are cancelled.")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+
+
 def test_a_task_is_deleted_by_typing_its_name_only(visitor: Visitor, service: Installation, person: Person) -> None:
     slug = market(service, "task-delete")
     task = running(person, ladder(slug))

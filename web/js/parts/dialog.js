@@ -8,7 +8,8 @@ const asked = signal(null);
 
 /**
  * Asks before something that cannot be taken back; resolves to whether it shall be done.
- * `lines` say what happens, with its numbers; `type` is a text that must be typed first.
+ * `lines` say what happens, with its numbers; one that is a function is told anew whenever a signal that it reads changes.
+ * `type` is a text that must be typed first.
  */
 export function confirmed({ title, lines, act, type = null, isDanger = true }) {
   asked.peek()?.resolve(false); // nobody can answer it any more
@@ -42,7 +43,7 @@ export function Confirmations() {
   };
   const isReady = question.type === null || typed.trim() === question.type;
   return html`<${Dialog} title=${question.title} onClose=${() => end(false)}>
-    ${question.lines.filter(Boolean).map((line) => html`<p>${line}</p>`)}
+    ${question.lines.filter(Boolean).map((line) => html`<p>${typeof line === "function" ? line() : line}</p>`)}
     ${question.type !== null && html`<label class="field"><span>${t("dialog.type", { text: question.type })}</span>
       <input autocomplete="off" spellcheck="false" value=${typed} onInput=${(event) => setTyped(event.target.value)} /></label>`}
     <div class="dialog-acts"><button class="button" autofocus onClick=${() => end(false)}>${t("cancel")}</button>

@@ -23,6 +23,11 @@ function fateOfBids(task, isCancelled) {
   return t(isCancelled ? "stop.cancels" : "stop.leaves", values);
 }
 
+function whatIsHalted(task) {
+  const bids = openBids(task.id);
+  return bids.length ? t("halt.what", { bids: bids.length, total: amount(sumOf(bids)) }) : t("stop.none");
+}
+
 async function told(act, options) {
   try {
     return await act();
@@ -33,7 +38,7 @@ async function told(act, options) {
 }
 
 export const confirmStop = (task) =>
-  confirmed({ title: t("stop.title", { name: task.slug }), lines: [fateOfBids(task, task.config.cancelOnStop), t("stop.then")], act: t("task.stop") });
+  confirmed({ title: t("stop.title", { name: task.slug }), lines: [() => fateOfBids(task, task.config.cancelOnStop), t("stop.then")], act: t("task.stop") });
 
 export async function stopTask(task) {
   const answer = await told(() => call("POST", `/tasks/${task.id}/stop`), { isStop: true });
@@ -80,9 +85,7 @@ export function warningsIn(config, plan, venue) {
 
 export async function brakeTask(task, state, before) {
   if (state === "halt") {
-    const bids = openBids(task.id);
-    const what = bids.length ? t("halt.what", { bids: bids.length, total: amount(sumOf(bids)) }) : t("stop.none");
-    if (!(await confirmed({ title: t("halt.title", { name: task.slug }), lines: [what, t("halt.then")], act: t("brake.halt") }))) return;
+    if (!(await confirmed({ title: t("halt.title", { name: task.slug }), lines: [() => whatIsHalted(task), t("halt.then")], act: t("brake.halt") }))) return;
   }
   const set = (to) => told(() => setControl({ scope: "task", taskId: task.id, state: to }).then(() => true));
   if (await set(state)) toast(t(`task.now.${state}`), state === "halt" ? {} : { undo: () => set(before) });
@@ -95,7 +98,7 @@ export async function cloneTask(task, slug) {
 }
 
 export async function deleteTask(task) {
-  const lines = [fateOfBids(task, true), t("delete.then")];
+  const lines = [() => fateOfBids(task, true), t("delete.then")];
   if (!(await confirmed({ title: t("delete.title", { name: task.slug }), lines, act: t("delete.do"), type: task.slug }))) return;
   const answer = await told(() => call("DELETE", `/tasks/${task.id}`));
   if (!answer) return;
