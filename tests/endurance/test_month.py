@@ -39,7 +39,7 @@ def test_hours_of_a_course(name: str) -> None:
 
 @pytest.mark.faults
 def test_a_month_of_every_course() -> None:
-    """An hour or so on two cores."""
+    """Some hours on two cores."""
     problems: list[str] = []
     print(HEAD)
     with ProcessPoolExecutor(os.cpu_count()) as pool:
