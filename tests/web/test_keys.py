@@ -30,6 +30,14 @@ FOCUSED = """() => {
 }"""
 
 
+# Presses "/" in the moment in which the page is first drawn around a screen.
+PRESSES_AT_ONCE = """() => new MutationObserver((changes, seer) => {
+  if (!document.querySelector(".shell")) return;
+  seer.disconnect();
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "/", bubbles: true, cancelable: true }));
+}).observe(document, { childList: true, subtree: true })"""
+
+
 @pytest.fixture(scope="module")
 def person(browser: Browser, service: Installation) -> Iterator[Person]:
     """Somebody without a task."""
@@ -120,6 +128,12 @@ def test_the_help_names_the_keys_and_gives_the_focus_back(at_more: Page) -> None
     at_more.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     expect(link).to_be_focused()
+
+
+def test_a_key_is_heard_as_soon_as_the_page_is_seen(visitor: Visitor, person: Person) -> None:
+    visitor.give_token(person)
+    visitor.page.add_init_script(f"({PRESSES_AT_ONCE})()")
+    expect(visitor.open("#/more").get_by_role("searchbox")).to_be_focused()
 
 
 def test_a_task_is_found_by_its_name(at_more: Page, typist: Visitor, person: Person, service: Installation) -> None:

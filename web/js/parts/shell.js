@@ -1,6 +1,6 @@
 // What stands around every screen: where one can go, the brake, how amounts and colours are shown, and the connection.
 import { effect, signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { html } from "../html.js";
 import { short, span } from "../format.js";
 import { handleKey, opened } from "../keys.js";
@@ -35,7 +35,8 @@ effect(() => {
 });
 
 export function Shell({ here, children }) {
-  useEffect(() => {
+  // Not after the first picture, as an effect would: a key that is pressed as soon as one sees the page is heard.
+  useLayoutEffect(() => {
     addEventListener("keydown", handleKey);
     return () => removeEventListener("keydown", handleKey);
   }, []);
