@@ -16,7 +16,6 @@ from cli.main import main
 from cli.on_ray.on_ray import slot_to_move
 from tests.e2e.installation import until
 from tests.ports import free_ports
-from tests.workers.installation import descriptors
 
 ROOT = Path(__file__).resolve().parents[2]
 # A program of ours stands for the manager.
@@ -77,16 +76,19 @@ def actor(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def manager_of(actor: subprocess.Popen[str]) -> int:
-    """Returns the pid of the actor's program, once that one knows whose child it is."""
+    """Returns the pid of the actor's program, once that one knows whose child it is and ends in order at a SIGTERM."""
     assert actor.stdout is not None
     pid = int(actor.stdout.readline())
-    until(lambda: listens(pid), "the program")
+    until(lambda: handles_sigterm(pid), "the program")
     return pid
 
 
-def listens(pid: int) -> bool:
-    """Tells whether the process has a socket, which is after all that is asked of the kernel."""
-    return any(place.startswith("socket:") for place in descriptors(pid).values())
+def handles_sigterm(pid: int) -> bool:
+    """Tells whether a SIGTERM is handled; before it is, one ends the process at once. It follows all that is asked of
+    the kernel."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def is_gone(pid: int) -> bool:
