@@ -11,11 +11,14 @@ beyond, and with it the distance that a bid may have from its rung. A smaller la
 to rest at less than nine tenths.
 
 A signature of a short life gives its room back sooner. So a new bid's life is divided by the patience's square, though
-not below 16 minutes if it was that long: a bid that must move often is soon signed for a shorter time.
+not below 16 minutes if it was that long: a bid that must move often is soon signed for a shorter time. In a fall that
+would be late, as what was signed for long before it counts for long. So a bid that comes while others had to go lives
+for 18 / 5 of the time for which the youngest of them stood at most: that is the life with which moves at that pace
+refill by themselves.
 
 Example: bids of 16 minutes, a least age of 60 seconds, a tolerance of 1 %. Up to half use: just that. At 64 %: patience
 2.05, at an age of 132 seconds, within 2.05 %. At 90 %: patience 4, 266 seconds, 4 %. Bids of 120 minutes live for 120
-up to half use, for 28 at 64 %, and for 16 from 72 % on.
+up to half use, for 28 at 64 %, and for 16 from 72 % on; for 36 if one had to go after ten minutes, for 16 if after four.
 """
 
 from __future__ import annotations
@@ -56,14 +59,16 @@ def paced(rules: Rules, rooms: Iterable[SignedRoom], life_ms: int) -> Rules:
     return replace(rules, min_age_ms=rules.min_age_ms + grown_ms, patience=patience)
 
 
-def shortened_ms(life_ms: int, loop_s: int, patience: Decimal) -> int:
-    """Returns the life of a new bid that would be `life_ms` in a task without patience.
+def shortened_ms(life_ms: int, loop_s: int, patience: Decimal, stood_ms: int | None = None) -> int:
+    """Returns the life of a new bid that would be `life_ms` in a task without patience and on a market that stands.
 
-    Never so short that a renewal, due three loops before the end, takes more than the last quarter of it.
+    `stood_ms` is the shortest time for which a bid stood that has just had to go. Never so short that a renewal, due three loops before the end, takes more than the last quarter of it.
     """
     least_ms = max(DEFAULT_EXPIRY_MINUTES * 60_000, 12 * loop_s * 1000)
-    hundredths = int(patience * 100)
-    return max(min(life_ms, least_ms), life_ms * 10_000 // hundredths**2)
+    wanted_ms = life_ms * 10_000 // int(patience * 100) ** 2
+    if stood_ms is not None:
+        wanted_ms = min(wanted_ms, stood_ms * 18 // 5)
+    return max(min(life_ms, least_ms), wanted_ms)
 
 
 def _share(room: SignedRoom, parts: int) -> int:

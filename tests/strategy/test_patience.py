@@ -66,6 +66,25 @@ def test_what_is_signed_while_patient_lives_less_long(minutes: int, loop_s: int,
     assert shortened_ms(minutes * MINUTE_MS, loop_s, Decimal(patience)) // MINUTE_MS == lives
 
 
+@pytest.mark.parametrize(
+    ("minutes", "loop_s", "patience", "stood_s", "lives"),
+    [
+        (120, 30, "1", 3600, 120),
+        (120, 30, "1", 600, 36),
+        (120, 30, "1", 60, 16),
+        (120, 30, "2", 600, 30),
+        (120, 30, "1", -5, 16),
+        (15, 30, "1", 60, 15),
+        (120, 300, "1", 60, 60),
+    ],
+)
+def test_what_is_signed_where_a_bid_soon_had_to_go_lives_less_long(
+    minutes: int, loop_s: int, patience: str, stood_s: int, lives: int
+) -> None:
+    life_ms = shortened_ms(minutes * MINUTE_MS, loop_s, Decimal(patience), stood_s * 1000)
+    assert life_ms // MINUTE_MS == lives
+
+
 def test_at_nine_tenths_a_ladder_that_moves_as_often_as_it_may_signs_what_comes_back() -> None:
     ceiling = 1_200_000
     age_ms = paced(Rules(), [room(ceiling * 9 // 10, ceiling)], LIFE_MS).min_age_ms

@@ -58,22 +58,29 @@ class Canceller:
         """Sends cancels for these orders and for the bids of `strays` (venue ids), in this order.
 
         As many go in one call as the venue takes. If it refuses several, or reports a failure for some without naming
-        them, each is cancelled by itself. An order that is `cancelling` already is sent again: a bid that is gone
+        them, each is cancelled by itself; so is from the first one that may expire before it is cancelled, as it would
+        have the venue report a failure of all. An order that is `cancelling` already is sent again: a bid that is gone
         cannot be cancelled twice. A cancel that fails or whose answer is lost leaves its order `cancelling`; the others
         go on. When the venue asks for a pause or gives no challenge, the rest is left alone: `is_stuck`.
         """
-        asks = [_Ask(str(order.venue_id), order) for order in doomed] + [_Ask(venue_id) for venue_id in strays]
-        most = self._context.venue.cancels_at_once
-        for start in range(0, len(asks), most):
+        for together in self._calls(doomed, strays):
             if not self._is_ready():
                 return
-            together = asks[start : start + most]
             if self._ask(together) is not None:
                 continue
             for ask in together:
                 if not self._is_ready():
                     return
                 self._ask([ask])
+
+    def _calls(self, doomed: Sequence[Order], strays: Sequence[str]) -> list[list[_Ask]]:
+        """Returns what is asked for by each call."""
+        soon_ms = self._context.clock_ms() + WRITE_MS
+        lasting = [_Ask(str(order.venue_id), order) for order in doomed if order.expires_ms > soon_ms]
+        lasting += [_Ask(venue_id) for venue_id in strays]
+        ending = [_Ask(str(order.venue_id), order) for order in doomed if order.expires_ms <= soon_ms]
+        most = self._context.venue.cancels_at_once
+        return [lasting[start : start + most] for start in range(0, len(lasting), most)] + [[ask] for ask in ending]
 
     def note_denied(self) -> None:
         """Notes the cancels that the venue reported as failed, after a read: bids gone by then needed none."""

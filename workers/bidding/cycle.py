@@ -92,6 +92,7 @@ class BiddingCycle:
             left = None if self._canceller.is_stuck else self._settler.read(0.0, self._canceller.asked)
             self._canceller.note_denied()
         done.cancelled = _closed([*hard, *soft])
+        done.stood_ms = min((self._context.clock_ms() - order.created_ms for order in hard), default=None)
         if left is None or left.strays:
             return None
         done.filled = left.filled if left is not found else ()
@@ -116,7 +117,7 @@ class BiddingCycle:
                     break
                 is_current = True
                 continue
-            intent, terms = done.untried[0], terms_of(inputs, done.last, left.untracked_sats)
+            intent, terms = done.untried[0], terms_of(inputs, done.last, left.untracked_sats, done.stood_ms)
             attempt = placer.place_one(intent, terms, done.replaced_with(intent.rung))
             done.add(attempt)
             if attempt.result in ENDS_PLACING or inputs.faults.rejected is not None:

@@ -33,13 +33,16 @@ class Terms:
     life_ms: int
 
 
-def terms_of(inputs: CycleInputs, decision: Decision, untracked_sats: int) -> Terms:
-    """Makes the terms of this decision's bids; `untracked_sats` are bids of the wallet without an order."""
+def terms_of(inputs: CycleInputs, decision: Decision, untracked_sats: int, stood_ms: int | None) -> Terms:
+    """Makes the terms of this decision's bids; `untracked_sats` are bids of the wallet without an order.
+
+    `stood_ms` is the shortest time for which a bid stood that has had to go in this cycle, None if none had to.
+    """
     config, assignment, venue, keys = inputs.config, inputs.assignment, inputs.context.venue, inputs.keys
     most_sats = inputs.context.settings.max_exposure_sats
     exposure_limits = exposure_limits_of(config, assignment.plan, decision.entry.limits, most_sats, untracked_sats)
     receive = keys.vault if goes_to_vault(config, venue) else assignment.user.ordinals_address
-    life = life_ms(config, inputs.profile, venue, patience_of(decision.entry.limits.signed))
+    life = life_ms(config, inputs.profile, venue, patience_of(decision.entry.limits.signed), stood_ms)
     return Terms(config, assignment.user.id, receive, keys, venue, exposure_limits, life)
 
 
@@ -51,13 +54,19 @@ def goes_to_vault(config: BidConfig, venue: Capabilities) -> bool:
     return config.to_vault or venue.bids_are_psbt
 
 
-def life_ms(config: BidConfig, profile: VenueProfile, venue: Capabilities, patience: Decimal = Decimal(1)) -> int:
+def life_ms(
+    config: BidConfig,
+    profile: VenueProfile,
+    venue: Capabilities,
+    patience: Decimal = Decimal(1),
+    stood_ms: int | None = None,
+) -> int:
     """Returns a bid's life: as configured, but no shorter than the venue takes, and in whole hours where it counts so.
 
-    With `patience` it is shorter (strategy/bidding/patience.py). 16 minutes are 6 hours where the shortest life is
+    With `patience`, or where bids had to go soon, it is shorter (strategy/bidding/patience.py). 16 minutes are 6 hours where the shortest life is
     that, and 7 hours are 12 where there is none between.
     """
-    wanted_ms = shortened_ms(config.expiry_ms, config.loop_s, patience)
+    wanted_ms = shortened_ms(config.expiry_ms, config.loop_s, patience, stood_ms)
     if venue.expiry == "hours":
         return life_s(venue, max(wanted_ms // 1000, profile.min_duration_s)) * 1000
     # A venue counts its shortest life from the bid's arrival, which may be as late as its deadline.

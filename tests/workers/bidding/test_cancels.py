@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from markets.base import AuthFailed, NotFound, RateLimited, Refused, Unavailable, Unknown
+from models.ledger.order_table import Order
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World
 from workers.context import BadCredentials, Context
@@ -153,6 +154,17 @@ def test_of_several_the_one_that_was_not_cancelled_counts_on(world: World) -> No
     world.later(6, bidder, times=3)
     assert world.market.prices == [52_000, 41_000, 30_000, 21_000, 11_000]
     assert world.untracked() == []
+
+
+def test_a_bid_that_ends_by_itself_meanwhile_has_the_others_not_reported_as_failed(world: World) -> None:
+    task = fallen(world)
+    ends_ms = world.clock.now_ms + 5_000
+    Order.update(expires_ms=ends_ms).where(Order.price_sats == 60_000).execute()
+    world.market.own_ = [replace(bid, expires_ms=ends_ms) if bid.price == 60_000 else bid for bid in world.market.own_]
+
+    world.bidder(task).cycle()
+
+    assert cancels(world) == [(75_000,), (60_000,), (45_000, 15_000)]
 
 
 def test_of_several_the_one_that_the_venue_lied_about_counts_on(world: World) -> None:

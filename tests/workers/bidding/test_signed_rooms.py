@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from models.ledger.order_table import Order
 from strategy.intents import SignedRoom
+from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World
 from wallet.signer_client import SignerRefused
 from workers.bidding.signing import CEILINGS
@@ -62,6 +64,18 @@ def test_a_dry_run_signs_nothing_and_asks_for_no_room(world: World) -> None:
     world.bidder(task).cycle()
     assert world.signer.asked_rooms == 0
     assert "placed 5" in world.action(task)
+
+
+def test_a_bid_that_follows_one_that_soon_had_to_go_is_signed_for_less_time(world: World) -> None:
+    one = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000, bid_expiry_minutes=120)
+    _, bidder = world.begun(one)
+    for floor in (40_000, 30_000):
+        world.clock.advance(600)
+        world.market.asks_ = [ask(floor)]
+        bidder.cycle()
+    world.later(2_100, bidder)
+    lives = [(order.price_sats, (order.expires_ms - order.created_ms) // 60_000) for order in Order.select()]
+    assert lives == [(52_000, 120), (39_000, 36), (29_000, 36), (29_000, 120)]
 
 
 @pytest.mark.parametrize("tag", sorted(CEILINGS))
