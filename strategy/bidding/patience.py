@@ -18,7 +18,7 @@ refill by themselves.
 
 Example: bids of 16 minutes, a least age of 60 seconds, a tolerance of 1 %. Up to half use: just that. At 64 %: patience
 2.05, at an age of 132 seconds, within 2.05 %. At 90 %: patience 4, 266 seconds, 4 %. Bids of 120 minutes live for 120
-up to half use, for 28 at 64 %, and for 16 from 72 % on; for 36 if one had to go after ten minutes, for 16 if after four.
+up to half use, for 28 at 64 %, and for 16 from 72 % on; where one had to go after ten minutes, for 36.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def paced(rules: Rules, rooms: Iterable[SignedRoom], life_ms: int) -> Rules:
 def shortened_ms(life_ms: int, loop_s: int, patience: Decimal, stood_ms: int | None = None) -> int:
     """Returns the life of a new bid that would be `life_ms` in a task without patience and on a market that stands.
 
-    `stood_ms` is the shortest time for which a bid stood that has just had to go. Never so short that a renewal, due three loops before the end, takes more than the last quarter of it.
+    `stood_ms` is the shortest time for which a bid stood that has just had to go. Never so short that a renewal, due
+    three loops before the end, takes more than the last quarter of it.
     """
     least_ms = max(DEFAULT_EXPIRY_MINUTES * 60_000, 12 * loop_s * 1000)
     wanted_ms = life_ms * 10_000 // int(patience * 100) ** 2

@@ -63,8 +63,8 @@ def life_ms(
 ) -> int:
     """Returns a bid's life: as configured, but no shorter than the venue takes, and in whole hours where it counts so.
 
-    With `patience`, or where bids had to go soon, it is shorter (strategy/bidding/patience.py). 16 minutes are 6 hours where the shortest life is
-    that, and 7 hours are 12 where there is none between.
+    With `patience`, or where bids soon had to go, it is shorter (strategy/bidding/patience.py). 16 minutes are 6 hours
+    where the shortest life is that, and 7 hours are 12 where there is none between.
     """
     wanted_ms = shortened_ms(config.expiry_ms, config.loop_s, patience, stood_ms)
     if venue.expiry == "hours":
