@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import NamedTuple
 
 from strategy import bid_parts, stored
@@ -366,6 +367,7 @@ def dump_bid_config(config: BidConfig) -> str:
     return stored.dumps(config)
 
 
+@lru_cache(maxsize=16)  # one request, or one cycle, reads the same text several times
 def load_bid_config(text: str) -> BidConfig:
     """Reads a config that `dump_bid_config` wrote. Raises ValueError when it is none (strategy/stored.py); ranges are
     for `problems`.

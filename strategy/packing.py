@@ -13,11 +13,14 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 Record = TypeVar("Record")
 
+_AS_IT_IS = frozenset({int, str, bool, type(None)})
 _HINTS: dict[type, dict[str, Any]] = {}
 
 
 def pack(value: Any) -> Any:
     """Makes `value` ready for `json.dumps`."""
+    if type(value) in _AS_IT_IS:
+        return value
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, list | tuple):

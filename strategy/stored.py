@@ -7,11 +7,20 @@ from collections.abc import Collection
 from dataclasses import MISSING, fields
 from decimal import Decimal, InvalidOperation
 from functools import cache
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
 
 from strategy.packing import pack, unpack
 
 Config = TypeVar("Config")
+_PLAIN: dict[str, type[Any]] = {"bool": bool, "int": int, "str": str}
+
+
+class _Kind(NamedTuple):
+    """What a field takes: values of these types as they are, Decimals as text, words as text."""
+
+    as_is: frozenset[type[Any]]
+    is_decimal: bool
+    has_words: bool
 
 
 def dumps(config: Any) -> str:
@@ -41,9 +50,15 @@ def loads(kind: type[Config], text: str, words: Collection[str] = ()) -> Config:
 
 
 @cache
-def _kinds(kind: Any) -> dict[str, str]:
-    """Returns each field's type as it is written."""
-    return {field.name: str(field.type) for field in fields(kind)}
+def _kinds(of: Any) -> dict[str, _Kind]:
+    return {field.name: _kind(str(field.type)) for field in fields(of)}
+
+
+def _kind(written: str) -> _Kind:
+    """Reads a field's type as it is written."""
+    plain = _PLAIN.get(written.split(" | ")[0])
+    as_is = frozenset(({plain} if plain else set()) | ({type(None)} if written.endswith("| None") else set()))
+    return _Kind(as_is, "Decimal" in written, "str" in written)
 
 
 @cache
@@ -51,17 +66,14 @@ def _required(kind: Any) -> frozenset[str]:
     return frozenset(field.name for field in fields(kind) if field.default is MISSING)
 
 
-def _stored(of: type[Any], name: str, kind: str, value: Any, words: Collection[str]) -> Any:
-    """Reads one stored value as the type `kind` of its field."""
+def _stored(of: type[Any], name: str, kind: _Kind, value: Any, words: Collection[str]) -> Any:
+    """Reads one stored value of a field."""
+    if kind.is_decimal and isinstance(value, str):
+        return value if kind.has_words and value in words else _decimal(name, value)
+    if type(value) in kind.as_is:
+        return value
     if isinstance(value, list | dict):
         return _part(of, name, value)
-    if value is None and kind.endswith("| None"):
-        return None
-    wanted = kind.split(" | ")[0]
-    if isinstance(value, str) and "Decimal" in kind:
-        return value if "str" in kind and value in words else _decimal(name, value)
-    if wanted == {bool: "bool", int: "int", str: "str"}.get(type(value)):
-        return value
     raise ValueError(f"stored config: {name} cannot be {value!r}")
 
 

@@ -55,4 +55,4 @@ class TaskActionsHandler(TaskRunner, TaskChanger):
             return await self.stop(task_id)
         if wanted.action == "delete":
             return await self.remove(task_id)
-        return await self.change(task_id, wanted.change or {})
+        return await self.change(self.task(task_id), wanted.change or {})

@@ -193,9 +193,9 @@ class CloneTaskHandler(TaskMaker, BiddingTaskHandler):
 class TaskChanger(BiddingTaskHandler):
     """The change and the end of one bidding task, for the operations that do them."""
 
-    async def change(self, task_id: str, given: dict[str, Any]) -> Raw:
+    async def change(self, seen: Task, given: dict[str, Any]) -> Raw:
         """Changes what is given and returns the task. Raises ApiError: 404, 400, 409, 403, 503."""
-        seen = self.task(task_id)
+        task_id = str(seen.id)
         config = self._merged(seen, given)
         if config.trait is not None:
             await refuse_unknown_trait(self, config, seen.venue, load_bid_config(seen.config))
@@ -258,8 +258,7 @@ class OneBiddingTaskHandler(TaskChanger):
         self.answer(self.shown(task_id))
 
     async def put(self, task_id: str) -> None:
-        self.task(task_id)
-        self.answer(await self.change(task_id, self.json_object()))
+        self.answer(await self.change(self.task(task_id), self.json_object()))
 
     async def delete(self, task_id: str) -> None:
         self.answer(await self.remove(task_id))
