@@ -21,6 +21,7 @@ from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
 from server.http.json_out import Raw, text
 from server.http.query import Query
+from server.http.tagged import Tagged
 from server.schemas import bid_config
 from server.schemas.tags import has_tag, stored_tags
 from server.task_handler import TaskHandler
@@ -160,12 +161,13 @@ class BiddingTasksHandler(TaskMaker):
         query.refuse_faults()
         self.send(self._list(tag))
 
-    def _list(self, tag: str | None = None) -> bytes:
+    def _list(self, tag: str | None = None) -> Tagged:
         filled, none = fills.totals_of_tasks(self.user.id), FillTotal()
         listed = bidding_task_list(self.user.id)
         if tag is not None:
             listed = [task for task in listed if has_tag(task.tags, tag)]
-        return json_out.encoded([bidding_task_as_json(task, None, filled.get(task.id, none)) for task in listed])
+        shown = [bidding_task_as_json(task, None, filled.get(task.id, none)) for task in listed]
+        return Tagged(json_out.encoded(shown))
 
     def post(self) -> Awaitable[None] | None:
         given = self.json_object()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -22,6 +21,7 @@ from server.http.callers import Caller, Openings
 from server.http.client_ip import client_ip
 from server.http.json_in import BadBody, read_object
 from server.http.services import Services
+from server.http.tagged import Tagged, tag_of
 from server.http.user_market import UserMarket
 from wallet.signer_client import SignerClient, SignerError
 
@@ -93,10 +93,11 @@ class Handler(RequestHandler):
         return value.decode("utf-8", "replace")
 
     def compute_etag(self) -> str | None:
-        """Returns a tag for answers that are polled; a weak one, since the packed answer has the same."""
+        """Returns a tag for answers that are polled."""
         if not self.has_etag:
             return None
-        return f'W/"{hashlib.sha256(b"".join(self._write_buffer)).hexdigest()[:32]}"'
+        body = self._write_buffer
+        return body[0].tag if len(body) == 1 and isinstance(body[0], Tagged) else tag_of(b"".join(body))
 
     def answer(self, value: Any, status: int = 200) -> None:
         """Sends `value` as JSON."""
