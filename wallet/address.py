@@ -7,6 +7,7 @@ or slips past a whitelist.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from core.errors import BidkeeperError
@@ -45,6 +46,7 @@ class Address:
     network: Network
 
 
+@lru_cache(maxsize=128)  # one listing's rules read the same address four times
 def parse(text: str) -> Address:
     """Reads an address of any kind and network. Raises AddressError."""
     if len(text) > MAX_LENGTH:

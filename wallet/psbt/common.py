@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from wallet.policy import PolicyRefused
 from wallet.psbt import fields
 from wallet.psbt.decode import Map, Psbt, decode, encode, key_type
@@ -52,14 +54,21 @@ def claimed(item: Map, outpoint: Outpoint) -> list[TxOutput]:
     said = []
     former = item.get(compact(fields.IN_NON_WITNESS_UTXO))
     if former is not None:
-        transaction = decode_network(former)
-        if transaction.txid() != outpoint.txid or outpoint.vout >= len(transaction.outputs):
+        txid, transaction = _former(former)
+        if txid != outpoint.txid or outpoint.vout >= len(transaction.outputs):
             raise PolicyRefused("amount-proof", "the former transaction is not the one that made the output")
         said.append(transaction.outputs[outpoint.vout])
     bare = item.get(compact(fields.IN_WITNESS_UTXO))
     if bare is not None:
         said.append(decode_output(bare))
     return said
+
+
+@lru_cache(maxsize=1)  # several rules ask about the same one
+def _former(raw: bytes) -> tuple[bytes, Transaction]:
+    """Reads a former transaction; returns its id, too."""
+    transaction = decode_network(raw)
+    return transaction.txid(), transaction
 
 
 def named_sighash(own: Map) -> int | None:
