@@ -16,7 +16,7 @@ _PLAIN: dict[str, type[Any]] = {"bool": bool, "int": int, "str": str}
 
 
 class _Kind(NamedTuple):
-    """What a field takes: values of these types as they are, Decimals as text, words as text."""
+    """The values that a field takes: those of these types as they are, Decimals as text, words as text."""
 
     as_is: frozenset[type[Any]]
     is_decimal: bool
