@@ -57,7 +57,8 @@ class Bidder:
         self._context = context
         self._monotonic = monotonic
         self._until_cycle = until_cycle
-        self._state = BidderState(Looker(context.market, context.clock_ms), journal or Journal(None), new_intent)
+        looker = Looker(context.market, context.clock_ms)
+        self._state = BidderState(looker, journal or Journal(None), new_intent, context.clock_ms())
         self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S, rng or random.Random())
         self._month = QuotaWords(context)
         self._keys: UserKeys | None = None

@@ -55,11 +55,11 @@ class Canceller:
         self._denied: list[_Ask] = []
 
     def cancel(self, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
-        """Sends cancels for these orders and for the bids of `strays` (venue ids), in this order.
+        """Sends cancels for these orders and for the bids of `strays` (venue ids), in this order, but those last that
+        may expire before they are cancelled: in a call with others they would have the venue report a failure of all.
 
         As many go in one call as the venue takes. If it refuses several, or reports a failure for some without naming
-        them, each is cancelled by itself; so is from the first one that may expire before it is cancelled, as it would
-        have the venue report a failure of all. An order that is `cancelling` already is sent again: a bid that is gone
+        them, each is cancelled by itself. An order that is `cancelling` already is sent again: a bid that is gone
         cannot be cancelled twice. A cancel that fails or whose answer is lost leaves its order `cancelling`; the others
         go on. When the venue asks for a pause or gives no challenge, the rest is left alone: `is_stuck`.
         """
@@ -74,13 +74,12 @@ class Canceller:
                 self._ask([ask])
 
     def _calls(self, doomed: Sequence[Order], strays: Sequence[str]) -> list[list[_Ask]]:
-        """Returns what is asked for by each call."""
-        soon_ms = self._context.clock_ms() + WRITE_MS
+        """Returns the bids of each call."""
+        soon_ms, most = self._context.clock_ms() + WRITE_MS, self._context.venue.cancels_at_once
         lasting = [_Ask(str(order.venue_id), order) for order in doomed if order.expires_ms > soon_ms]
         lasting += [_Ask(venue_id) for venue_id in strays]
         ending = [_Ask(str(order.venue_id), order) for order in doomed if order.expires_ms <= soon_ms]
-        most = self._context.venue.cancels_at_once
-        return [lasting[start : start + most] for start in range(0, len(lasting), most)] + [[ask] for ask in ending]
+        return [asks[start : start + most] for asks in (lasting, ending) for start in range(0, len(asks), most)]
 
     def note_denied(self) -> None:
         """Notes the cancels that the venue reported as failed, after a read: bids gone by then needed none."""

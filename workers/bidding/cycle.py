@@ -84,6 +84,7 @@ class BiddingCycle:
 
     def _cancel_what_must_go(self, done: Done, found: Found) -> Found | None:
         """Sends the first cancels; returns what is left at the venue, None when nothing may be placed."""
+        self._note_forced(done.last)
         hard, soft, strays = done.last.hard, done.last.soft, [bid.venue_id for bid in found.strays]
         self._cancel(hard)
         self._cancel(soft, strays)
@@ -92,11 +93,16 @@ class BiddingCycle:
             left = None if self._canceller.is_stuck else self._settler.read(0.0, self._canceller.asked)
             self._canceller.note_denied()
         done.cancelled = _closed([*hard, *soft])
-        done.stood_ms = min((self._context.clock_ms() - order.created_ms for order in hard), default=None)
         if left is None or left.strays:
             return None
         done.filled = left.filled if left is not found else ()
         return left
+
+    def _note_forced(self, decision: Decision) -> None:
+        """Notes the shortest time for which a bid of this worker stood that the market has go."""
+        state, now_ms = self._inputs.state, self._context.clock_ms()
+        stood = [now_ms - order.created_ms for order in decision.forced if order.created_ms >= state.began_ms]
+        state.stood_ms = min([*stood, *([] if state.stood_ms is None else [state.stood_ms])], default=None)
 
     def _place(self, done: Done, left: Found) -> None:
         """Tries each bid of the decision, in its order, until one shows that the rest is pointless.
@@ -117,11 +123,13 @@ class BiddingCycle:
                     break
                 is_current = True
                 continue
-            intent, terms = done.untried[0], terms_of(inputs, done.last, left.untracked_sats, done.stood_ms)
+            intent, terms = done.untried[0], terms_of(inputs, done.last, left.untracked_sats)
             attempt = placer.place_one(intent, terms, done.replaced_with(intent.rung))
             done.add(attempt)
             if attempt.result in ENDS_PLACING or inputs.faults.rejected is not None:
                 break
+        if any(attempt.result is PlaceResult.PLACED for attempt in done.tries):
+            inputs.state.stood_ms = None
         done.put_off()
 
     def _decided_again(self, done: Done, left: Found) -> Decision | None:

@@ -9,11 +9,15 @@ from markets.look import MarketLook
 from models.ledger.order_table import CANCELLING, LIVE, Order
 from strategy.entry import Entry
 from strategy.intents import BidPlan
+from strategy.reasons import Reason
 
 # A bid is signed within this time of reading the book that it depends on, or the market is looked at again. A book
 # holds for its moment only: when the floor falls, a bid below the old one may be above the new one.
 SIGN_WITHIN_MS = 12_000
 CLOCK_SLACK_MS = 1_000  # a book from further in the future than this was read before the clock was set back
+
+
+_FORCED = (Reason.ABOVE_RANGE, Reason.AT_ASK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,11 @@ class Decision:
         # While a cancel's success is unknown, it is sent again.
         again = [o for o in self.own if o.state == CANCELLING and o.id not in self._live and o.venue_id]
         return _highest_first([*self._of(ids), *(again if self.is_blind else ())])
+
+    @property
+    def forced(self) -> list[Order]:
+        """The orders that the market has go at once: the range, or the lowest ask, fell below them."""
+        return self._of({cancel.order_id for cancel in self.plan.to_cancel if cancel.hard and cancel.reason in _FORCED})
 
     @property
     def soft(self) -> list[Order]:

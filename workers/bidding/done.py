@@ -17,8 +17,7 @@ class Done:
     """The actions so far: orders whose cancel is confirmed, and every bid that was tried.
 
     `last` is the decision behind the last places. `filled` are orders that turned out to be sold when the cancels were
-    looked at, `replaced` those replaced by the bids accepted so far: they are cancelled in the end. `stood_ms` is the
-    shortest time for which an order stood that had to go before any bid came, None if none had to. `is_outdated`: some
+    looked at, `replaced` those replaced by the bids accepted so far: they are cancelled in the end. `is_outdated`: some
     bids were put off because the decision had become too old.
     """
 
@@ -27,7 +26,6 @@ class Done:
     tries: list[Try] = field(default_factory=list)
     filled: tuple[Order, ...] = ()
     replaced: list[Order] = field(default_factory=list)
-    stood_ms: int | None = None
     is_outdated: bool = False
 
     @property

@@ -33,16 +33,13 @@ class Terms:
     life_ms: int
 
 
-def terms_of(inputs: CycleInputs, decision: Decision, untracked_sats: int, stood_ms: int | None) -> Terms:
-    """Makes the terms of this decision's bids; `untracked_sats` are bids of the wallet without an order.
-
-    `stood_ms` is the shortest time for which a bid stood that has had to go in this cycle, None if none had to.
-    """
+def terms_of(inputs: CycleInputs, decision: Decision, untracked_sats: int) -> Terms:
+    """Makes the terms of this decision's bids; `untracked_sats` are bids of the wallet without an order."""
     config, assignment, venue, keys = inputs.config, inputs.assignment, inputs.context.venue, inputs.keys
     most_sats = inputs.context.settings.max_exposure_sats
     exposure_limits = exposure_limits_of(config, assignment.plan, decision.entry.limits, most_sats, untracked_sats)
     receive = keys.vault if goes_to_vault(config, venue) else assignment.user.ordinals_address
-    life = life_ms(config, inputs.profile, venue, patience_of(decision.entry.limits.signed), stood_ms)
+    life = life_ms(config, inputs.profile, venue, patience_of(decision.entry.limits.signed), inputs.state.stood_ms)
     return Terms(config, assignment.user.id, receive, keys, venue, exposure_limits, life)
 
 
@@ -63,8 +60,8 @@ def life_ms(
 ) -> int:
     """Returns a bid's life: as configured, but no shorter than the venue takes, and in whole hours where it counts so.
 
-    With `patience`, or where bids soon had to go, it is shorter (strategy/bidding/patience.py). 16 minutes are 6 hours
-    where the shortest life is that, and 7 hours are 12 where there is none between.
+    With `patience`, or where the market soon had a bid go, it is shorter (strategy/bidding/patience.py). 16 minutes are
+    6 hours where the shortest life is that, and 7 hours are 12 where there is none between.
     """
     wanted_ms = shortened_ms(config.expiry_ms, config.loop_s, patience, stood_ms)
     if venue.expiry == "hours":

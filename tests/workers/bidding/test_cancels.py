@@ -8,6 +8,8 @@ import pytest
 
 from markets.base import AuthFailed, NotFound, RateLimited, Refused, Unavailable, Unknown
 from models.ledger.order_table import Order
+from models.tasks import tasks
+from models.tasks.table import STOPPED
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World
 from workers.context import BadCredentials, Context
@@ -156,15 +158,31 @@ def test_of_several_the_one_that_was_not_cancelled_counts_on(world: World) -> No
     assert world.untracked() == []
 
 
+def end_at(world: World, ends: dict[int, int]) -> None:
+    """Has the bids of these prices end at these times (ms), for the marketplace and for us."""
+    for price, ends_ms in ends.items():
+        Order.update(expires_ms=ends_ms).where(Order.price_sats == price).execute()
+    world.market.own_ = [replace(bid, expires_ms=ends.get(bid.price, bid.expires_ms)) for bid in world.market.own_]
+
+
 def test_a_bid_that_ends_by_itself_meanwhile_has_the_others_not_reported_as_failed(world: World) -> None:
     task = fallen(world)
-    ends_ms = world.clock.now_ms + 5_000
-    Order.update(expires_ms=ends_ms).where(Order.price_sats == 60_000).execute()
-    world.market.own_ = [replace(bid, expires_ms=ends_ms) if bid.price == 60_000 else bid for bid in world.market.own_]
+    end_at(world, {60_000: world.clock.now_ms + 5_000})
 
     world.bidder(task).cycle()
 
     assert cancels(world) == [(75_000,), (60_000,), (45_000, 15_000)]
+
+
+def test_those_that_end_by_themselves_have_one_call_for_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where our clock is ahead: by it all have ended, while the marketplace still has them."""
+    task, _ = world.begun()
+    world.market.done = []
+    end_at(world, {bid.price: world.clock.now_ms - bid.price for bid in world.market.own_})
+    monkeypatch.setattr(world.market, "expire", lambda: None)
+    tasks.set_desired(world.row(task), STOPPED)
+    world.drain(task).cycle()
+    assert cancels(world) == [(75_000, 60_000, 45_000, 30_000, 15_000)]
 
 
 def test_of_several_the_one_that_the_venue_lied_about_counts_on(world: World) -> None:

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from models.ledger.order_table import Order
+from models.tasks import tasks
+from strategy.bid_config import dump_bid_config
 from strategy.intents import SignedRoom
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World
@@ -66,16 +68,44 @@ def test_a_dry_run_signs_nothing_and_asks_for_no_room(world: World) -> None:
     assert "placed 5" in world.action(task)
 
 
+ONE_FOR_LONG = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000, bid_expiry_minutes=120)
+
+
+def lives() -> list[tuple[int, int]]:
+    """Returns price and minutes of every bid, oldest first."""
+    return [(each.price_sats, (each.expires_ms - each.created_ms) // 60_000) for each in Order.select()]
+
+
 def test_a_bid_that_follows_one_that_soon_had_to_go_is_signed_for_less_time(world: World) -> None:
-    one = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000, bid_expiry_minutes=120)
-    _, bidder = world.begun(one)
+    _, bidder = world.begun(ONE_FOR_LONG)
     for floor in (40_000, 30_000):
         world.clock.advance(600)
         world.market.asks_ = [ask(floor)]
         bidder.cycle()
     world.later(2_100, bidder)
-    lives = [(order.price_sats, (order.expires_ms - order.created_ms) // 60_000) for order in Order.select()]
-    assert lives == [(52_000, 120), (39_000, 36), (29_000, 36), (29_000, 120)]
+    assert lives() == [(52_000, 120), (39_000, 36), (29_000, 36), (29_000, 120)]
+
+
+def test_so_is_one_that_comes_cycles_later_since_the_cancel_was_not_confirmed(world: World) -> None:
+    _, bidder = world.begun(ONE_FOR_LONG)
+    world.clock.advance(600)
+    world.market.asks_ = [ask(40_000)]
+    world.market.fail("cancel", "lost")
+    bidder.cycle()
+    assert lives() == [(52_000, 120)]
+    world.later(6, bidder, times=3)
+    assert lives() == [(52_000, 120), (39_000, 36)]
+
+
+@pytest.mark.parametrize("change", [{"bid_fixed_high": 40_000}, {"hardcap_sats": 40_000}, {"slug": "dogs"}])
+def test_what_goes_since_its_owner_wants_another_one_shortens_no_life(world: World, change: dict[str, object]) -> None:
+    task, _ = world.begun(ONE_FOR_LONG)
+    world.clock.advance(600)
+    config = replace(ONE_FOR_LONG, **change)  # type: ignore[arg-type]
+    named = {"type": config.type, "slug": config.slug, "slug_key": config.slug}
+    tasks.change_bidding_task(world.row(task), **named, config=dump_bid_config(config))
+    world.later(6, world.bidder(task), times=2)
+    assert {life for _, life in lives()} == {120} and len(lives()) > 1
 
 
 @pytest.mark.parametrize("tag", sorted(CEILINGS))
