@@ -145,7 +145,8 @@ class Script:
 
 
 def sell_to_best(engine: Engine, market: Market, least: int) -> None:
-    """Sells into the best bid, if it is at least so much."""
+    """Sells into the best bid, if it is at least so much. One that ends in this moment is none any more."""
+    engine.expire()
     bids = market.best("bid", engine.now_ms())
     if bids and bids[0].price >= least:
         try:

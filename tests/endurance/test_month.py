@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from tests.endurance.month import FORECAST_WITHIN, HEAD, growth_problems, soak, stages
-from tests.endurance.stage import NAMES, Ladder
+from tests.endurance.stage import NAMES, Ladder, Stage, sell_to_best
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +35,15 @@ def test_hours_of_a_course(name: str) -> None:
         assert all(line.places >= line.rungs for line in found.lines)
         if course == "calm":
             assert abs(found.off) < SHORT_WITHIN, f"sent {found.sent}, foretold {found.told:.0f}"
+
+
+def test_a_seller_finds_no_bid_that_ends_in_this_moment() -> None:
+    with Stage("duel", (Ladder(1),)) as stage:
+        engine = stage.house.world.engine
+        market = engine.open_market("ordinals", "elsewhere")
+        engine.add(market, "bid", engine.new_address(), 500, expires_ms=engine.now_ms())
+        sell_to_best(engine, market, 100)
+        assert not market.bids
 
 
 @pytest.mark.faults
