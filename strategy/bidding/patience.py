@@ -12,13 +12,14 @@ to rest at less than nine tenths.
 
 A signature of a short life gives its room back sooner. So a new bid's life is divided by the patience's square, though
 not below 16 minutes if it was that long: a bid that must move often is soon signed for a shorter time. In a fall that
-would be late, as what was signed for long before it counts for long. So the bids that come after the market had others
-go live for 18 / 5 of the time for which the youngest of those stood at most: that is the life with which moves at that
-pace refill by themselves.
+would be late, as what was signed for long before it counts for long. So when the market has bids go that had themselves
+come after others had to go, the next live for 18 / 5 of the time for which the youngest of those stood at most: that is
+the life with which moves at that pace refill by themselves.
 
 Example: bids of 16 minutes, a least age of 60 seconds, a tolerance of 1 %. Up to half use: just that. At 64 %: patience
 2.05, at an age of 132 seconds, within 2.05 %. At 90 %: patience 4, 266 seconds, 4 %. Bids of 120 minutes live for 120
-up to half use, for 28 at 64 %, and for 16 from 72 % on; where one had to go after ten minutes, for 36.
+up to half use, for 28 at 64 %, and for 16 from 72 % on; where a second one had to go after ten minutes,
+for 36.
 """
 
 from __future__ import annotations
@@ -62,8 +63,9 @@ def paced(rules: Rules, rooms: Iterable[SignedRoom], life_ms: int) -> Rules:
 def shortened_ms(life_ms: int, loop_s: int, patience: Decimal, stood_ms: int | None = None) -> int:
     """Returns the life of a new bid that would be `life_ms` in a task without patience and on a market that stands.
 
-    `stood_ms` is the shortest time for which a bid stood that the market has just had go. Never so short that a
-    renewal, due three loops before the end, takes more than the last quarter of it.
+    `stood_ms` is the shortest time for which a bid stood that the market has just had go, and that had come after
+    another one had to go. Never so short that a renewal, due three loops before the end, takes more than the last
+    quarter of it.
     """
     least_ms = max(DEFAULT_EXPIRY_MINUTES * 60_000, 12 * loop_s * 1000)
     wanted_ms = life_ms * 10_000 // int(patience * 100) ** 2

@@ -58,7 +58,7 @@ class Bidder:
         self._monotonic = monotonic
         self._until_cycle = until_cycle
         looker = Looker(context.market, context.clock_ms)
-        self._state = BidderState(looker, journal or Journal(None), new_intent, context.clock_ms())
+        self._state = BidderState(looker, journal or Journal(None), new_intent)
         self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S, rng or random.Random())
         self._month = QuotaWords(context)
         self._keys: UserKeys | None = None

@@ -99,10 +99,14 @@ class BiddingCycle:
         return left
 
     def _note_forced(self, decision: Decision) -> None:
-        """Notes the shortest time for which a bid of this worker stood that the market has go."""
-        state, now_ms = self._inputs.state, self._context.clock_ms()
-        stood = [now_ms - order.created_ms for order in decision.forced if order.created_ms >= state.began_ms]
+        """Notes whether the market has bids go, and the shortest time for which one stood that had followed such a one.
+
+        One alone says little: a cheap listing may come and go.
+        """
+        state, now_ms, forced = self._inputs.state, self._context.clock_ms(), decision.forced
+        stood = [now_ms - order.created_ms for order in forced if order.id in state.followers]
         state.stood_ms = min([*stood, *([] if state.stood_ms is None else [state.stood_ms])], default=None)
+        state.is_forced = state.is_forced or bool(forced)
 
     def _place(self, done: Done, left: Found) -> None:
         """Tries each bid of the decision, in its order, until one shows that the rest is pointless.
@@ -128,9 +132,16 @@ class BiddingCycle:
             done.add(attempt)
             if attempt.result in ENDS_PLACING or inputs.faults.rejected is not None:
                 break
-        if any(attempt.result is PlaceResult.PLACED for attempt in done.tries):
-            inputs.state.stood_ms = None
+        self._note_followers(done)
         done.put_off()
+
+    def _note_followers(self, done: Done) -> None:
+        state = self._inputs.state
+        placed = [attempt.order.id for attempt in done.tries if attempt.result is PlaceResult.PLACED and attempt.order]
+        if placed:
+            still = state.followers & {order.id for order in done.last.own}
+            state.followers = still | frozenset(placed) if state.is_forced else still
+            state.is_forced, state.stood_ms = False, None
 
     def _decided_again(self, done: Done, left: Found) -> Decision | None:
         """Decides on the market of this moment; returns None when the task's wishes have changed meanwhile.

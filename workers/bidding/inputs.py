@@ -24,7 +24,6 @@ class BidderState:
     looker: Looker
     journal: Journal
     new_intent: Callable[[], str]
-    began_ms: int
     has_read: bool = False  # our own bids, since the worker began
     rooms: tuple[SignedRoom, ...] = ()  # the signer's last answer about its ceilings
     partly: frozenset[int] = field(default_factory=frozenset)  # orders last seen sold in part
@@ -33,8 +32,11 @@ class BidderState:
     read_ms: int = 0  # when our own bids were read, as far as the last cycle knew
     is_quiet: bool = False  # the last cycle changed nothing, and nothing had changed
     calm: Calm = field(default_factory=Calm)
-    # The shortest time for which a bid of this worker stood that the market had go, until another one is placed.
+    # Until a bid is placed: whether the market had bids go, and the shortest time for which one stood that had itself
+    # come after such a one, as `followers` (orders) did.
+    is_forced: bool = False
     stood_ms: int | None = None
+    followers: frozenset[int] = frozenset()
     balances: tuple[tuple[int, int], ...] = ()  # the newest readings of the balance: when, and sats
 
 

@@ -76,36 +76,47 @@ def lives() -> list[tuple[int, int]]:
     return [(each.price_sats, (each.expires_ms - each.created_ms) // 60_000) for each in Order.select()]
 
 
-def test_a_bid_that_follows_one_that_soon_had_to_go_is_signed_for_less_time(world: World) -> None:
+def test_where_one_bid_after_the_other_soon_has_to_go_the_next_is_signed_for_less_time(world: World) -> None:
     _, bidder = world.begun(ONE_FOR_LONG)
     for floor in (40_000, 30_000):
         world.clock.advance(600)
         world.market.asks_ = [ask(floor)]
         bidder.cycle()
     world.later(2_100, bidder)
-    assert lives() == [(52_000, 120), (39_000, 36), (29_000, 36), (29_000, 120)]
+    assert lives() == [(52_000, 120), (39_000, 120), (29_000, 36), (29_000, 120)]
 
 
 def test_so_is_one_that_comes_cycles_later_since_the_cancel_was_not_confirmed(world: World) -> None:
     _, bidder = world.begun(ONE_FOR_LONG)
-    world.clock.advance(600)
-    world.market.asks_ = [ask(40_000)]
-    world.market.fail("cancel", "lost")
-    bidder.cycle()
-    assert lives() == [(52_000, 120)]
+    for floor, answers in ((40_000, []), (30_000, ["lost"])):
+        world.clock.advance(600)
+        world.market.asks_ = [ask(floor)]
+        world.market.fail("cancel", *answers)
+        bidder.cycle()
+    assert lives() == [(52_000, 120), (39_000, 120)]
     world.later(6, bidder, times=3)
-    assert lives() == [(52_000, 120), (39_000, 36)]
+    assert lives() == [(52_000, 120), (39_000, 120), (29_000, 36)]
 
 
-@pytest.mark.parametrize("change", [{"bid_fixed_high": 40_000}, {"hardcap_sats": 40_000}, {"slug": "dogs"}])
-def test_what_goes_since_its_owner_wants_another_one_shortens_no_life(world: World, change: dict[str, object]) -> None:
+def test_a_cheap_listing_that_comes_and_goes_shortens_no_life(world: World) -> None:
+    _, bidder = world.begun(ONE_FOR_LONG)
+    for floor in (40_000, 100_000) * 3:
+        world.clock.advance(600)
+        world.market.asks_ = [ask(floor)]
+        bidder.cycle()
+    assert [price for price, _ in lives()] == [52_000, *[39_000, 52_000] * 3]
+    assert {life for _, life in lives()} == {120}
+
+
+@pytest.mark.parametrize("field", ["bid_fixed_high", "hardcap_sats"])
+def test_what_goes_since_its_owner_wants_another_one_shortens_no_life(world: World, field: str) -> None:
     task, _ = world.begun(ONE_FOR_LONG)
-    world.clock.advance(600)
-    config = replace(ONE_FOR_LONG, **change)  # type: ignore[arg-type]
-    named = {"type": config.type, "slug": config.slug, "slug_key": config.slug}
-    tasks.change_bidding_task(world.row(task), **named, config=dump_bid_config(config))
-    world.later(6, world.bidder(task), times=2)
-    assert {life for _, life in lives()} == {120} and len(lives()) > 1
+    for most in (45_000, 40_000, 35_000):
+        world.clock.advance(600)
+        config = dump_bid_config(replace(ONE_FOR_LONG, **{field: most}))  # type: ignore[arg-type]
+        tasks.change_bidding_task(world.row(task), type="ordinals", slug="cats", slug_key="cats", config=config)
+        world.later(6, world.bidder(task), times=2)
+    assert {life for _, life in lives()} == {120} and len(lives()) == 4
 
 
 @pytest.mark.parametrize("tag", sorted(CEILINGS))
