@@ -18,8 +18,7 @@ the life with which moves at that pace refill by themselves.
 
 Example: bids of 16 minutes, a least age of 60 seconds, a tolerance of 1 %. Up to half use: just that. At 64 %: patience
 2.05, at an age of 132 seconds, within 2.05 %. At 90 %: patience 4, 266 seconds, 4 %. Bids of 120 minutes live for 120
-up to half use, for 28 at 64 %, and for 16 from 72 % on; where a second one had to go after ten minutes,
-for 36.
+up to half use, for 28 at 64 %, and for 16 from 72 % on; where a second one had to go after ten minutes, for 36.
 """
 
 from __future__ import annotations

@@ -136,6 +136,7 @@ class BiddingCycle:
         done.put_off()
 
     def _note_followers(self, done: Done) -> None:
+        """Notes the bids that have taken the place of those that the market had go; that is then forgotten."""
         state = self._inputs.state
         placed = [attempt.order.id for attempt in done.tries if attempt.result is PlaceResult.PLACED and attempt.order]
         if placed:

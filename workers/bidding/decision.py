@@ -15,8 +15,6 @@ from strategy.reasons import Reason
 # holds for its moment only: when the floor falls, a bid below the old one may be above the new one.
 SIGN_WITHIN_MS = 12_000
 CLOCK_SLACK_MS = 1_000  # a book from further in the future than this was read before the clock was set back
-
-
 _FORCED = (Reason.ABOVE_RANGE, Reason.AT_ASK)
 
 
