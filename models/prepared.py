@@ -56,10 +56,7 @@ class Prepared:
 
     def run(self, **values: Any) -> Any:
         """Runs the query; returns the database's cursor, which has the `rowcount` of a change."""
-        text, places, names = self._sql
-        if values.keys() != names:
-            raise TypeError(f"wanted: {sorted(names)}; given: {sorted(values)}")
-        return database.execute_sql(text, [values[place] for place in places])
+        return database.execute_sql(*self._filled(values))
 
     def insert(self, **values: Any) -> int | None:
         """Inserts a row; returns its id, None when none was written."""
@@ -68,12 +65,19 @@ class Prepared:
 
     def rows(self, **values: Any) -> list[tuple[Any, ...]]:
         """Returns all rows as the database gives them."""
-        return list(self.run(**values).fetchall())
+        found: list[tuple[Any, ...]] = database.obj.rows(*self._filled(values))
+        return found
 
     def row(self, **values: Any) -> tuple[Any, ...] | None:
         """Returns the only possible row, or None."""
-        rows = self.run(**values).fetchall()
+        rows = database.obj.rows(*self._filled(values))
         return rows[0] if rows else None
+
+    def _filled(self, values: dict[str, Any]) -> tuple[str, list[Any]]:
+        text, places, names = self._sql
+        if values.keys() != names:
+            raise TypeError(f"wanted: {sorted(names)}; given: {sorted(values)}")
+        return text, [values[place] for place in places]
 
 
 _all: WeakSet[Prepared] = WeakSet()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import select
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
@@ -97,6 +97,7 @@ class Postgresql(PostgresqlDatabase):
         self._read_only = kwargs.pop("read_only", False)
         self._thread: int | None = None
         self._opened: Any = None
+        self._reads: Any = None  # PreparedReads of the open connection
         self._opening: list[str] = []  # what begins the transaction, until it is sent with the locks
         self._is_alone = True
         self._holds_back = False
@@ -107,6 +108,8 @@ class Postgresql(PostgresqlDatabase):
 
     def _connect(self) -> Any:
         from psycopg import conninfo
+
+        from models.database.prepared_reads import PreparedReads
 
         self._thread = get_ident()  # whose later statements may connect anew
         given: dict[str, Any] = conninfo.conninfo_to_dict(self.database)
@@ -120,6 +123,7 @@ class Postgresql(PostgresqlDatabase):
         number, text = _readers()
         connection.adapters.register_loader("numeric", number)
         connection.adapters.register_dumper(str, text)
+        self._reads = PreparedReads(connection)
         return connection
 
     @contextmanager
@@ -281,6 +285,15 @@ class Postgresql(PostgresqlDatabase):
                 raise
         self._renew()
         return super().execute_sql(sql, params)
+
+    def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Returns all rows of a statement, which outside of transactions may take the short way for reads."""
+        if self.in_transaction() or self.is_closed() or not sql.startswith("SELECT"):
+            found = None
+        else:
+            self._revive()
+            found = self._reads.rows(sql, values)
+        return self.execute_sql(sql, values).fetchall() if found is None else found
 
     def begin(self, isolation_level: str | None = None) -> None:
         """Has a transaction begin, by this statement if one is given, together with its first query."""

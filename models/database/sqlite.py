@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,10 @@ class Sqlite(SqliteDatabase):
         """Makes the database for reading; `alone`: nobody has it open, so no lock is taken and no file left behind."""
         uri = f"file:{quote(path)}?mode=ro" + ("&immutable=1" if alone else "")
         return cls(uri, uri=True, timeout=_BUSY_SECONDS)
+
+    def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Returns all rows of a statement."""
+        return list(self.execute_sql(sql, values).fetchall())
 
     @contextmanager
     def writing(self, *, durable: bool, alone: bool) -> Iterator[None]:

@@ -1,0 +1,114 @@
+"""The short way of reads that one connection to PostgreSQL is asked often. (`make test-postgresql` runs this.)"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from peewee import SQL, DataError, fn
+
+from core.subscription_plans import DEFAULT_PLANS
+from models import base, users
+from models.prepared import Prepared, given
+from models.users import User
+from tests import postgresql
+from tests.databases import another
+from tests.models.test_postgresql import end_our_connection
+
+pytestmark = postgresql.only
+
+OFTEN = 12
+EVERY_KIND = (
+    User.address,
+    SQL("created_ms < 6"),
+    User.created_ms,
+    User.display_name,
+    fn.SUM(User.created_ms).over(),
+    SQL("display_name IS NULL"),
+)
+
+
+def made() -> Prepared:
+    return Prepared(
+        lambda: (
+            User.select(*EVERY_KIND)
+            .where(User.address == given("address"), User.created_ms < given("before_ms"))
+            .order_by(User.id)
+            .limit(given("most"))
+        )
+    )
+
+
+def names_at_the_server() -> int:
+    return int(
+        base.database.execute_sql("SELECT COUNT(*) FROM pg_prepared_statements WHERE NOT from_sql").fetchone()[0]
+    )
+
+
+@pytest.fixture
+def _filled(database: str) -> None:
+    users.find_or_create("bc1qa", DEFAULT_PLANS, 5)
+    users.find_or_create("it's 100%", DEFAULT_PLANS, 2**60)
+
+
+@pytest.mark.usefixtures("_filled")
+@pytest.mark.parametrize("address", ["bc1qa", "it's 100%", "nobody", "n\0ot"])
+def test_it_gives_what_the_usual_way_gives(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, values = made(), {"address": address, "before_ms": 2**61, "most": 5}
+    usual = read.run(**values).fetchall()
+    assert bool(usual) == (address in ("bc1qa", "it's 100%"))
+    for _ in range(OFTEN):
+        assert read.rows(**values) == usual
+    monkeypatch.setattr(type(base.database.obj), "execute_sql", None)  # only the short way is left
+    short = read.rows(**values)
+    assert short == usual and [[type(each) for each in row] for row in short] == [
+        [type(each) for each in row] for row in usual
+    ]
+
+
+@pytest.mark.usefixtures("_filled")
+def test_it_is_found_anew_after_the_connection_was_lost(database: str) -> None:
+    read, values = made(), {"address": "bc1qa", "before_ms": 2**61, "most": 5}
+    before = names_at_the_server()
+    for _ in range(3):
+        for _ in range(OFTEN):
+            assert len(read.rows(**values)) == 1
+        assert names_at_the_server() == before + 1
+        end_our_connection(database)
+
+
+@pytest.mark.usefixtures("_filled")
+def test_in_a_transaction_it_shows_what_that_has_written(database: str) -> None:
+    read = Prepared(lambda: User.select(User.display_name).where(User.address == given("address")))
+    for _ in range(OFTEN):
+        assert read.row(address="bc1qa") == (None,)
+    with base.transaction():
+        User.update(display_name="new").where(User.address == "bc1qa").execute()
+        assert read.row(address="bc1qa") == ("new",)
+        with another(database) as other:
+            assert other.rows("SELECT COUNT(*) FROM users WHERE display_name = 'new'") == [(0,)]
+    assert read.row(address="bc1qa") == ("new",)
+
+
+@pytest.mark.usefixtures("_filled")
+def test_a_read_whose_table_was_changed_goes_on(database: str) -> None:
+    """A prepared statement's columns must not change, says the server."""
+    read = Prepared(lambda: User.select(User.address).where(User.created_ms < given("before_ms")).order_by(User.id))
+
+    def asked() -> list[Any]:
+        return [read.rows(before_ms=6) for _ in range(OFTEN)]
+
+    assert asked() == [[("bc1qa",)]] * OFTEN
+    base.database.execute_sql("ALTER TABLE users ALTER COLUMN address TYPE varchar(100)")
+    assert asked() == [[("bc1qa",)]] * OFTEN
+
+
+@pytest.mark.usefixtures("_filled")
+def test_a_fault_is_told_in_the_usual_words() -> None:
+    read = Prepared(lambda: User.select(User.id / given("by")).where(User.created_ms < given("before_ms")))
+    for _ in range(OFTEN):
+        assert len(read.rows(by=1, before_ms=6)) == 1
+    for _ in range(2):
+        with pytest.raises(DataError, match="division by zero"):
+            read.rows(by=0, before_ms=6)
+    assert len(read.rows(by=1, before_ms=6)) == 1
