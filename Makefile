@@ -25,13 +25,13 @@ run: setup
 # Six more than there are processors: what a test has started is mostly waited for. Of what thousands of examples say
 # again it tries an eighth, always the same; all of them are in make faults.
 test: setup
-	EXAMPLES_PART=8 $(BIN)/python -m pytest -n $$(($$(nproc) + 6)) --dist loadfile --no-loadscope-reorder -m "not faults"
+	EXAMPLES_PART=8 $(BIN)/python -m tests.side_by_side $$(($$(nproc) + 6)) -m "not faults"
 
 # What touches the database, on a PostgreSQL of its own: it needs the server's programs, not a running server. The driver
 # stands in an environment of its own, since peewee loads it wherever it is installed, also for SQLite.
 # ARGS=part is what CI runs (tests/postgresql.py), ARGS="tests/models" a folder of yours.
 test-postgresql: setup .venv-postgresql/.ok
-	.venv-postgresql/bin/python -m tests.postgresql -n $$(($$(nproc) + 2)) --dist loadfile --no-loadscope-reorder \
+	.venv-postgresql/bin/python -m tests.postgresql --side-by-side $$(($$(nproc) + 2)) \
 		-m "$(if $(MARKS),$(MARKS),not faults)" $(if $(ARGS),$(ARGS),all)
 
 .venv-postgresql/.ok: requirements-postgresql.lock
@@ -69,7 +69,7 @@ soak-month: setup
 # The signer's PSBT checks and its three attackers, each of a million and 50,000 tries, and 10,000 sets of listings; half
 # an hour.
 fuzz: setup
-	PSBT_MUTANTS=1000000 EVIL_REQUESTS=50000 PAYOUT_SETS=10000 $(BIN)/python -m pytest -s -n auto \
+	PSBT_MUTANTS=1000000 EVIL_REQUESTS=50000 PAYOUT_SETS=10000 $(BIN)/python -m tests.side_by_side $$(nproc) -s \
 		tests/wallet/test_psbt_fuzz.py tests/wallet/test_payout_sets.py tests/wallet/test_evil_worker.py \
 		tests/wallet/test_evil_gateway.py tests/wallet/test_evil_venue.py
 
@@ -83,7 +83,7 @@ coverage: setup
 	$(BIN)/python -m coverage report
 
 test-fast: setup
-	EXAMPLES_PART=16 $(BIN)/python -m pytest -n $$(nproc) --dist loadfile --no-loadscope-reorder -m "not slow and not faults"
+	EXAMPLES_PART=16 $(BIN)/python -m tests.side_by_side $$(nproc) -m "not slow and not faults"
 
 lint: setup
 	$(BIN)/ruff check .

@@ -29,7 +29,6 @@ TEST = [
     "playwright>=1.60,<2",  # drives the system's Chromium, and brings the Node that runs the dashboard's unit tests
     "pytest>=8,<10",
     "pytest-tornado==0.8.1",
-    "pytest-xdist>=3.5",
     "python-hcl2>=8,<9",  # reads deploy/nomad
     "pyyaml>=6",  # the compose file is held against the other installations
     "responses>=0.26",

@@ -29,18 +29,8 @@ if "TMPDIR" not in os.environ and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY
 _PATIENCE_S = 300
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items[:] = ordered(items, is_parallel=hasattr(config, "workerinput"))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Keeps a file's tests together (--dist loadfile), and tests/web in a few parts."""
-    if config.getvalue("dist") != "loadfile":
-        return None
-    from tests.scheduling import Rooms
-
-    return Rooms(config, log)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = ordered(items)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
+from pathlib import Path
 
 import pytest
 
@@ -24,25 +25,47 @@ _LONGEST_FIRST = (
     "workers",
     "wallet",
 )
+_WEB_PARTS = 2
+_SHARING_PLACES = {file: place for place, file in enumerate(chain(*SHARING))}
 _WAITING = ("soak", "bench", "e2e", "hosts", "faults", "machine")  # mostly, so that others can compute meanwhile
 
 
-def ordered(items: Iterable[pytest.Item], *, is_parallel: bool) -> list[pytest.Item]:
+def ordered(items: list[pytest.Item]) -> list[pytest.Item]:
     """Returns the tests by the length of their folders' work, and what shares an installation by that; within a file as
-    they stood. Where other processes run the others, what waits takes turns with what computes.
+    they stood.
     """
-    sharing = {file: place for place, file in enumerate(chain(*SHARING))}
-
-    def rank(file: str) -> tuple[int, int]:
-        folder = _folder(file)
-        place = _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
-        return place, sharing.get(file, len(sharing))
-
     by_file: dict[str, list[pytest.Item]] = {}
     for item in items:
         by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
-    files = sorted(by_file, key=rank)
-    return [item for file in (_taking_turns(files) if is_parallel else files) for item in by_file[file]]
+    return [item for file in sorted(by_file, key=_rank) for item in by_file[file]]
+
+
+def groups_of(paths: Iterable[str]) -> list[list[str]]:
+    """Returns what of these folders and files (or single tests) stays together in a process of several, in the order in
+    which they begin: what waits takes turns with what computes, so that both come to their ends together.
+
+    A group is a file. Those of tests/web are a few, since each process with any of them starts an installation and a
+    browser, which is more than most of its files cost; so are those of tests/e2e that share an installation.
+    """
+    chosen: dict[str, list[str]] = {}
+    for path in paths:
+        found = sorted(Path(path).rglob("test_*.py")) if Path(path).is_dir() else [path]
+        for each in map(str, found):
+            chosen.setdefault(_file(each), []).append(each)
+    files = sorted(chosen, key=_rank)
+    groups: dict[str, list[str]] = {}
+    shared = {file: f"sharing {room}" for room, names in enumerate(SHARING) for file in names}
+    web = [file for file in files if _folder(file) == "web"]
+    shared |= {file: f"web {place % _WEB_PARTS}" for place, file in enumerate(web)}
+    for file in _taking_turns(files):
+        groups.setdefault(shared.get(file, file), []).extend(chosen[file])
+    return list(groups.values())
+
+
+def _rank(file: str) -> tuple[int, int]:
+    folder = _folder(file)
+    place = _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
+    return place, _SHARING_PLACES.get(file, len(_SHARING_PLACES))
 
 
 def _taking_turns(files: list[str]) -> list[str]:
@@ -53,6 +76,10 @@ def _taking_turns(files: list[str]) -> list[str]:
     return sorted(shares, key=shares.__getitem__)
 
 
+def _file(path: str) -> str:
+    return path.partition("::")[0]
+
+
 def _folder(file: str) -> str:
     """Returns the folder of tests/ that the file is in, or its own name."""
-    return file.split("/", 2)[1]
+    return next(iter(file.split("/")[1:]), file)

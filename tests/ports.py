@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import random
 import socket
 
 _STEP = 4
 _kept: dict[int, socket.socket] = {}
+atexit.register(lambda: [each.close() for each in _kept.values()])
 
 
 def free_ports(count: int) -> list[int]:

@@ -271,7 +271,9 @@ def main(arguments: Sequence[str]) -> int:
         schema.migrate()
         base.close()
         environment = os.environ | {_DIRECTORY: str(made.directory)}
-        return subprocess.run([sys.executable, "-m", "pytest", *_paths(arguments)], env=environment).returncode
+        is_parallel, *rest = arguments if arguments[:1] == ["--side-by-side"] else ("", *arguments)
+        program = "tests.side_by_side" if is_parallel else "pytest"
+        return subprocess.run([sys.executable, "-m", program, *_paths(rest)], env=environment).returncode
 
 
 if __name__ == "__main__":

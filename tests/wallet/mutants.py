@@ -255,8 +255,6 @@ def run_tests(mutant: Mutant | None, name: str) -> int:
             "not planted",
             "-p",
             "no:cacheprovider",
-            "-p",
-            "no:xdist",
             f"--basetemp={directory}/t",
         ]
         return int(pytest.main([*options, "-W", "ignore", *files]))

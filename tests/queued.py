@@ -1,0 +1,119 @@
+"""The plugin of one of several pytests that take their files from a queue (tests/side_by_side.py).
+
+A process reads in only what it runs, and tells of each test in numbers only: reading all of them in, in each of eight
+processes, and passing on every report took a quarter of the whole time.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+from collections import Counter
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+VARIABLE = "BIDKEEPER_TEST_QUEUE"  # the queue's end, the way to say something, and the file with all groups
+WIDTH = 4  # bytes of a group's number in the queue, of which a read gets one, whoever else reads
+
+
+class Queue:
+    """The groups of files that are left for all processes, and what this one says of those that it took."""
+
+    def __init__(self) -> None:
+        left, said, groups = os.environ.pop(VARIABLE).split(":", 2)
+        self._left, self._said = int(left), int(said)
+        for end in (self._left, self._said):
+            os.set_inheritable(end, False)
+        self._groups: list[list[str]] = json.loads(Path(groups).read_text())
+
+    def all(self) -> list[str]:
+        """Returns the files of all groups."""
+        return [path for group in self._groups for path in group]
+
+    def take(self) -> list[str] | None:
+        """Takes the next group; None when all are taken."""
+        number = os.read(self._left, WIDTH)
+        if not number:
+            return None
+        group = self._groups[int.from_bytes(number)]
+        self.say(begins=group[0], pid=os.getpid())
+        return group
+
+    def say(self, **words: Any) -> None:
+        """Tells the parent in one line, which no other process's can come into (pipe(7): PIPE_BUF)."""
+        os.write(self._said, json.dumps(words).encode()[:4000] + b"\n")
+
+
+class Queued:
+    """The tests of this process."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._counts: Counter[str] = Counter()
+        self._files: dict[Path, list[pytest.Collector | pytest.Item]] = {}
+
+    def pytest_collection(self, session: pytest.Session) -> bool:
+        """Finds all files without reading them in, so that their folders, with their fixtures, are there once."""
+        option = session.config.option
+        chosen = option.markexpr, option.keyword
+        option.markexpr = option.keyword = ""  # a file has no marks, its tests do
+        for node in session.perform_collect(self._queue.all(), genitems=False):
+            self._files.setdefault(node.path, []).append(node)
+        option.markexpr, option.keyword = chosen
+        return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Runs group after group. The last test of one ends only what the first of the next has no use for."""
+        items = self._items(session)
+        item = next(items, None)
+        while item is not None:
+            following = next(items, None)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+            item = following
+        self._tell()
+        self._queue.say(done=os.getpid())
+        return True
+
+    def _items(self, session: pytest.Session) -> Iterator[pytest.Item]:
+        while group := self._queue.take():
+            self._tell()
+            gc.disable()
+            nodes = [node for path in group for node in self._files.get(Path(path.partition("::")[0]).absolute(), [])]
+            items = [item for node in dict.fromkeys(nodes) for item in session.genitems(node)]
+            session.config.hook.pytest_collection_modifyitems(session=session, config=session.config, items=items)
+            session.testscollected += len(items)
+            gc.freeze()  # as when all is read in at once (tests/conftest.py)
+            gc.enable()
+            yield from items
+
+    def _tell(self) -> None:
+        self._queue.say(counts=self._counts)
+        self._counts.clear()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_teststatus(self, report: Any) -> Generator[None, Any, tuple[str, str, Any]]:
+        """Counts what came of a test, and shows no dot for it."""
+        category, _, word = yield
+        if category:
+            self._counts[category] += 1
+        if category in ("failed", "error"):
+            self._queue.say(bad=f"{category.upper()} {report.nodeid}")
+        return category, "", word
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._counts["error"] += 1
+            self._queue.say(bad=f"ERROR {report.nodeid}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Queued(Queue()), "queued")
