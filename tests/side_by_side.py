@@ -22,6 +22,7 @@ from tests.ordering import groups_of
 from tests.queued import VARIABLE, WIDTH
 
 _SIGN_OF_LIFE_S = 30
+_SILENT = ("-o", "console_output_style=classic")  # no percentages, which count another whole
 _GOOD = (0, 5)  # pytest's for passed, and for no test
 _SHOWN = ("failed", "passed", "skipped", "xfailed", "xpassed", "error")
 
@@ -93,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _start(options: Sequence[str], queue: str, ends: tuple[int, int], output: IO[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-p", "tests.queued", "-p", "no:cacheprovider", *options],
+        [sys.executable, "-m", "pytest", "-p", "tests.queued", "-p", "no:cacheprovider", *_SILENT, *options],
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.STDOUT,
