@@ -170,9 +170,12 @@ class TaskTime:
             self._streak, self._streak_reasons = 0, Counter()
 
     def _is_starving(self, detail: dict[str, Any], now_ms: int) -> bool:
-        """Tells whether a bid is about to expire for want of room, though another one made way for a new price."""
-        reasons = {bid["order"]: bid["reason"] for bid in detail["bids"]}
+        """Tells whether a bid is about to expire for want of room, though one that could stay made way for a new price.
+
+        Where all end together, those that make way for the upper rungs would have gone anyway.
+        """
         last_ms = now_ms + margin_ms(self.config)
+        reasons = {bid["order"]: bid["reason"] for bid in detail["bids"] if bid["expires_ms"] > last_ms}
         waits = any(bid["reason"] == Reason.SIGNED_LIMIT and bid["expires_ms"] <= last_ms for bid in detail["bids"])
         moved = any(reasons.get(order) in (Reason.SURPLUS, Reason.STEP_DOWN) for order in detail["cancelled"])
         return waits and moved and any(rung.get("fate") == "placed" for rung in detail["rungs"])

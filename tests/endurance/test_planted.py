@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 import pytest
 
+from strategy.bid_config import BidConfig
 from strategy.bidding.pairing import Rung
 from strategy.bidding.rationing import Ration
 from strategy.reasons import Reason
@@ -52,6 +53,18 @@ def missing_never(
 def test_a_pace_that_starves_renewal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ration, "share_out", renewals_last)
     assert any("while a renewal waited" in problem for problem in soaked(2).problems())
+
+
+@pytest.mark.parametrize(("moved_ends_s", "is_starving"), [(80, False), (600, True)])
+def test_a_bid_that_made_way_just_before_its_end_took_nothing_from_a_renewal(
+    moved_ends_s: int, is_starving: bool
+) -> None:
+    """Twenty bids that all ended in the same minute had room for seventeen new ones."""
+    task = TaskTime(1, BidConfig("cats", 1_000_000, bid_expiry_minutes=120, loop_seconds=30), "bc1qa", 0)
+    waits = {"order": 1, "reason": "signed_limit", "expires_ms": 80_000}
+    moved = {"order": 2, "reason": "surplus", "expires_ms": 1000 * moved_ends_s}
+    detail = {"bids": [waits, moved], "cancelled": [2], "rungs": [{"rung": 0, "fate": "placed"}]}
+    assert task._is_starving(detail, 0) == is_starving
 
 
 def test_a_pace_that_leaves_rungs_empty(monkeypatch: pytest.MonkeyPatch) -> None:

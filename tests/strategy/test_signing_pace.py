@@ -20,6 +20,7 @@ from strategy.intents import BidPlan, Limits, Memory, OwnOrder, Rules, SignedRoo
 from strategy.reasons import Reason
 from tests.examples import part_of
 
+FORCED = (Reason.ABOVE_RANGE, Reason.AT_ASK)
 PROFILE = VenueProfile("sim", 1000, 1000, 900, equal_bids_allowed=True, balance_model="per_bid")
 STEP_S = 10
 STEPS = 24 * 3600 // STEP_S
@@ -52,6 +53,9 @@ class Day:
     waited: int = 0  # how often one had none
     lapsed: int = 0  # bids that ran out meanwhile
     full_steps: int = 0
+    is_forced: bool = False  # the market had a bid go since one was last placed, as workers/bidding/cycle.py notes it
+    stood_ms: int | None = None
+    followers: set[int] = field(default_factory=set)
 
     def room(self) -> SignedRoom:
         self.signed = [each for each in self.signed if each[0] > self.now_ms]
@@ -81,17 +85,29 @@ class Day:
                 if note.order_id is not None:
                     self.waiting.add(note.order_id)
                     self.waited += 1
+        self._note_forced(plan)
         self.own = [order for order in self.own if order.id not in gone]
         for intent in plan.to_place:
             self.places += 1
-            life_ms = shortened_ms(self.config.expiry_ms, self.config.loop_s, patience_of((self.room(),)))
+            patience = patience_of((self.room(),))
+            life_ms = shortened_ms(self.config.expiry_ms, self.config.loop_s, patience, self.stood_ms)
             expires_ms = self.now_ms + life_ms
             self.own.append(OwnOrder(self.places, "live", intent.price_sats, intent.quantity, self.now_ms, expires_ms))
             self.signed.append((expires_ms, intent.price_sats))
+        if plan.to_place:
+            if self.is_forced:
+                self.followers |= {order.id for order in self.own[-len(plan.to_place) :]}
+            self.is_forced, self.stood_ms = False, None
         used = self.room().signed_sats
         self.peak = max(self.peak, used)
         assert used <= self.most, "the signer would have refused"
         self.full_steps += len(self.own) == self.config.bid_count
+
+    def _note_forced(self, plan: BidPlan) -> None:
+        forced = {each.order_id for each in plan.to_cancel if each.hard and each.reason in FORCED}
+        stood = [self.now_ms - order.created_ms for order in self.own if order.id in forced & self.followers]
+        self.stood_ms = min([*stood, *([] if self.stood_ms is None else [self.stood_ms])], default=None)
+        self.is_forced = self.is_forced or bool(forced)
 
 
 def drifting(rng: random.Random, percent_a_minute: float) -> Iterator[int]:
@@ -158,3 +174,18 @@ def test_the_checker_sees_a_renewal_that_waits() -> None:
     day.signed.append((day.now_ms + 10**9, 770_000))
     day.step(100_000)
     assert day.waited == 5 and not starved(day)
+
+
+@pytest.mark.parametrize(("forced", "is_gap"), [(FORCED, False), ((), True)], ids=["as it is", "without the rule"])
+def test_in_a_fall_bids_live_for_as_long_as_the_last_ones_stood(
+    forced: tuple[Reason, ...], is_gap: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fall of 40 % in half an hour, and a bid of two hours: were each signed for those, all would soon be used up."""
+    monkeypatch.setitem(globals(), "FORCED", forced)
+    day = Day(replace(CONFIG, bid_count=1, bid_expiry_minutes=120), 720_000)
+    gaps = 0
+    for floor in range(100_000, 60_000, -222):
+        day.step(floor)
+        gaps += not day.own
+    assert (gaps > 0) == is_gap
+    assert is_gap or [order.expires_ms - order.created_ms for order in day.own] == [16 * 60_000]
