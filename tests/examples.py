@@ -1,4 +1,4 @@
-"""How many examples a property test tries: a sixteenth in `make test-fast`, of dear ones an eighth in `make test`.
+"""How many examples a property test tries: a sixteenth in `make test-fast`, of dear ones a twelfth in `make test`.
 
 They are always the same. Tests with dear examples have the mark `sampled`, by which `make faults` tries all of them.
 """
@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterable
 from typing import TypeVar
 
-# `make test-fast` sets it to 16 and `make test` to 8; whoever runs pytest by hand gets all.
+# `make test-fast` sets it to 16 and `make test` to 12; whoever runs pytest by hand gets all.
 _PART = int(os.environ.get("EXAMPLES_PART", "1"))
 _AT_SAVE = 16
 
