@@ -14,10 +14,10 @@ from tests.sharing import SHARING
 _LONGEST_FIRST = (
     "soak",
     "bench",
+    "machine",
     "e2e",
     "hosts",
     "faults",
-    "machine",
     "endurance",
     "web",
     "deploy",
@@ -42,7 +42,8 @@ def ordered(items: list[pytest.Item]) -> list[pytest.Item]:
 
 def groups_of(paths: Iterable[str]) -> list[list[str]]:
     """Returns what of these folders and files (or single tests) stays together in a process of several, in the order in
-    which they begin: what waits takes turns with what computes, so that both come to their ends together.
+    which they begin: the largest first, then what waits takes turns with what computes, so that both come to their ends
+    together.
 
     A group is a file. Those of tests/web are a few, since each process with any of them starts an installation and a
     browser, which is more than most of its files cost; so are those of tests/e2e that share an installation.
@@ -53,11 +54,14 @@ def groups_of(paths: Iterable[str]) -> list[list[str]]:
         for each in map(str, found):
             chosen.setdefault(_file(each), []).append(each)
     files = sorted(chosen, key=_rank)
-    groups: dict[str, list[str]] = {}
     shared = {file: f"sharing {room}" for room, names in enumerate(SHARING) for file in names}
     web = [file for file in files if _folder(file) == "web"]
     shared |= {file: f"web {place % _WEB_PARTS}" for place, file in enumerate(web)}
-    for file in _taking_turns(files):
+    groups: dict[str, list[str]] = {}
+    for file in (
+        *(each for each in files if each in shared),
+        *_taking_turns([each for each in files if each not in shared]),
+    ):
         groups.setdefault(shared.get(file, file), []).extend(chosen[file])
     return list(groups.values())
 
