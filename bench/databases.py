@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
@@ -157,8 +157,10 @@ def measured(url: str, ours: Ours, servers_cpu: Callable[[], float]) -> dict[str
 
 def cpu_of_all(pid: int) -> float:
     """Returns the CPU seconds of a process and its children, those that have ended too."""
-    children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return _times(pid, 4) + sum(_times(child, 2) for child in children)
+    while True:
+        children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        with suppress(FileNotFoundError):  # one has just ended: then its parent has its times
+            return _times(pid, 4) + sum(_times(child, 2) for child in children)
 
 
 def _times(pid: int, count: int) -> float:

@@ -44,7 +44,10 @@ class Run:
         if "begins" in said:
             self.begun += 1
             self.taken.setdefault(said["pid"], []).append(said["begins"])
-        self.done.add(said.get("done", 0))
+        if "done" in said:
+            self.done.add(said["done"])
+            rest = [files[-1] for pid, files in self.taken.items() if pid not in self.done]
+            print(f"{self.seconds:5.0f} s: nothing is left but {', '.join(rest) or 'the sum'}", flush=True)
         self.counts.update(said.get("counts", {}))
         if "bad" in said:
             print(said["bad"], flush=True)
