@@ -4,14 +4,15 @@ A standby that takes over begins a new timeline, the next number of its cluster.
 started again, it would write on the old timeline, and hand out tokens for a second time. So whoever has seen the newer
 one refuses it: a process as long as it lives, and programs that `keep_in` a file, also after their next start.
 The server that was taken last is kept beside that file: while the first of several is away, asking it would cost each
-new process its whole patience.
+new process its patience.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ _TIMELINE = (
     " FROM pg_control_system()"
 )
 TIMELINES_FILE, PLACE_FILE = "timelines.json", "server"
+_SHORT_S = 2  # the least that libpq takes
 _seen: dict[str, int] = {}  # the newest timeline of each cluster
 _file: Path | None = None
 _taken: int | None = None  # the place, among those that are named, of the server that was taken last
@@ -37,22 +39,35 @@ def keep_in(path: Path) -> None:
 def open_newest(chosen: dict[str, Any], refuse_unfit: Callable[[Any], None]) -> Any:
     """Opens a connection to the first of the named servers that is a primary, and not a former one.
 
-    It begins with the one that was taken last: another one that is away would cost each connection its whole patience.
+    It begins with the one that was taken last: another one that is away would cost each connection its patience. Where
+    several are named that is short at first, for a primary that stands still takes connections and says nothing. Only
+    if none is to be had, those that did not answer are waited for as long as `chosen` says.
     Raises psycopg's OperationalError, with the fault of each of them, and whatever `refuse_unfit` raises.
     """
+    from psycopg.errors import ConnectionTimeout
+
+    ways = list(_one_by_one(chosen))
+    if len(ways) > 1:
+        with suppress(ConnectionTimeout):
+            return _open_newest([each | {"connect_timeout": _SHORT_S} for each in ways], refuse_unfit)
+    return _open_newest(ways, refuse_unfit)
+
+
+def _open_newest(ways: Sequence[dict[str, Any]], refuse_unfit: Callable[[Any], None]) -> Any:
+    """Opens as `open_newest`. Raises ConnectionTimeout if one of them did not answer, else OperationalError."""
     from psycopg import OperationalError, connect
+    from psycopg.errors import ConnectionTimeout
 
     global _taken
-    faults = []
-    ways = list(_one_by_one(chosen))
+    faults, kind = [], OperationalError
     former = _kept_place() if _taken is None else _taken
     for place in sorted(range(len(ways)), key=lambda place: place != former):
-        each = ways[place]
         try:
             # A standby is refused by the driver: it may not know the newest commits.
-            connection = connect(**each, autocommit=True)
+            connection = connect(**ways[place], autocommit=True)
         except OperationalError as error:
             faults.append(_in_a_line(error))
+            kind = ConnectionTimeout if isinstance(error, ConnectionTimeout) else kind
             continue
         try:
             refuse_unfit(connection.info)
@@ -65,7 +80,7 @@ def open_newest(chosen: dict[str, Any], refuse_unfit: Callable[[Any], None]) -> 
             raise
         connection.close()
         faults.append(fault)
-    raise OperationalError("; ".join(faults))
+    raise kind("; ".join(faults))
 
 
 class Seen(NamedTuple):

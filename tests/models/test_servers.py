@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,6 +13,7 @@ import pytest
 
 from models import base
 from models.database import servers
+from models.database.errors import DatabaseAway
 from models.users import User
 from tests import postgresql
 
@@ -57,3 +59,25 @@ def test_a_server_that_is_away_is_asked_by_the_first_connection_alone(
         assert asked == 2, "the place that answered last is asked first, whatever is there now"
         listener.shutdown(socket.SHUT_RDWR)
         thread.join()
+
+
+def test_one_that_says_nothing_is_not_waited_for_while_there_is_another(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A primary that stands still, as in a stopped machine, goes on taking connections."""
+    monkeypatch.setattr(servers, "_taken", None)
+    monkeypatch.setattr(servers, "_file", None)
+    monkeypatch.chdir(tmp_path)
+    silent, there = f"/proc/{os.getpid()}/cwd", parse_qs(urlsplit(database).query)["host"][0]
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(".s.PGSQL.5432")
+        listener.listen()
+        began = time.monotonic()
+        base.connect(database.replace(f"host={there}", f"host={silent},{there}") + "&connect_timeout=120")
+        assert User.select().count() == 0
+        assert time.monotonic() - began < 60
+        monkeypatch.setattr(servers, "_taken", None)
+        began = time.monotonic()
+        with pytest.raises(DatabaseAway, match="timeout"):
+            base.connect(database.replace(f"host={there}", f"host={silent},/nowhere") + "&connect_timeout=4")
+        assert time.monotonic() - began >= 4, "the only one that may be there has its whole time"
