@@ -73,10 +73,14 @@ def _rank(file: str) -> tuple[int, int]:
 
 
 def _taking_turns(files: list[str]) -> list[str]:
-    """Returns the files so that both kinds, each in its order, come to their ends together."""
+    """Returns the files so that both kinds, each in its order, come to their ends together.
+
+    What waits takes up to a minute a file, so the last of them begins when a quarter of the others are left.
+    """
     waiting = [file for file in files if _folder(file) in _WAITING]
     others = [file for file in files if _folder(file) not in _WAITING]
-    shares = {file: place / len(kind) for kind in (waiting, others) for place, file in enumerate(kind)}
+    shares = {file: place / len(others) for place, file in enumerate(others)}
+    shares |= {file: 0.75 * place / len(waiting) for place, file in enumerate(waiting)}
     return sorted(shares, key=shares.__getitem__)
 
 
