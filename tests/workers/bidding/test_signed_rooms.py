@@ -73,7 +73,8 @@ ONE_FOR_LONG = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_00
 
 def lives() -> list[tuple[int, int]]:
     """Returns price and minutes of every bid, oldest first."""
-    return [(each.price_sats, (each.expires_ms - each.created_ms) // 60_000) for each in Order.select()]
+    rows = Order.select().order_by(Order.id)
+    return [(each.price_sats, (each.expires_ms - each.created_ms) // 60_000) for each in rows]
 
 
 def test_where_one_bid_after_the_other_soon_has_to_go_the_next_is_signed_for_less_time(world: World) -> None:
