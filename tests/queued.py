@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import select
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 VARIABLE = "BIDKEEPER_TEST_QUEUE"  # the queue's end, the way to say something, and the file with all groups
+_END = 600  # letters, each of up to six bytes
 WIDTH = 4  # bytes of a group's number in the queue, of which a read gets one, whoever else reads
 
 
@@ -45,7 +47,9 @@ class Queue:
 
     def say(self, **words: Any) -> None:
         """Tells the parent in one line, which no other process's can come into (pipe(7): PIPE_BUF)."""
-        os.write(self._said, json.dumps(words).encode()[:4000] + b"\n")
+        line = json.dumps(words, ensure_ascii=False).encode() + b"\n"
+        assert len(line) <= select.PIPE_BUF
+        os.write(self._said, line)
 
 
 class Queued:
@@ -106,13 +110,17 @@ class Queued:
         if category:
             self._counts[category] += 1
         if category in ("failed", "error"):
-            self._queue.say(bad=f"{category.upper()} {report.nodeid}")
+            self._tell_bad(category.upper(), report)
         return category, "", word
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self._counts["error"] += 1
-            self._queue.say(bad=f"ERROR {report.nodeid}")
+            self._tell_bad("ERROR", report)
+
+    def _tell_bad(self, word: str, report: pytest.TestReport | pytest.CollectReport) -> None:
+        """Tells the end of a report at once; the whole of it is said at the end, to which a run may not come."""
+        self._queue.say(bad=f"{word} {report.nodeid}\n{report.longreprtext[-_END:]}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
