@@ -23,6 +23,7 @@ from tests import postgresql
 from tests.databases import another, rows
 from tests.gateway.conftest import ORDER, soon
 from tests.models.test_orders import running_task
+from tests.ports import free_ports
 from tests.standbys import pair
 
 pytestmark = [
@@ -34,6 +35,9 @@ LEASE_S = 5
 PATIENCE_S = 60.0
 
 
+(NO_MARKET,) = free_ports(1)
+
+
 @contextmanager
 def gateway(url: str, home: Path, verb: str = "gateway", lease_s: int = LEASE_S) -> Iterator[subprocess.Popen[bytes]]:
     """Runs a gateway with its files in `home`, or another program; what it says is added to the file `said` there."""
@@ -42,6 +46,7 @@ def gateway(url: str, home: Path, verb: str = "gateway", lease_s: int = LEASE_S)
         "BIDKEEPER_DATA_DIR": str(home),
         "BIDKEEPER_DATABASE_URL": url,
         "BIDKEEPER_LEASE_SECONDS": str(lease_s),
+        "BIDKEEPER_SIMULATOR_PORT": str(NO_MARKET),
         "BIDKEEPER_CONFIG": os.devnull,
     }
     command = [sys.executable, "-m", "cli.main", verb]

@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from peewee import OperationalError
 
 from core.errors import PeerRefused
 from core.task_files import log_path
@@ -137,9 +138,19 @@ async def test_a_worker_that_does_not_listen_is_killed_at_a_stop(installation: I
         await eventually(lambda: installation.row(task).cycles > 1)
         pid = installation.pid(task)
         if slug == "cats":
-            os.kill(pid, signal.SIGSTOP)
+            stand_still(installation, task)
         await installation.stop(task)
         assert not lives(pid)
+
+
+def stand_still(installation: Installation, task: int) -> None:
+    """Stops the task's worker at a moment at which it does not hold the row that says what is wanted of it."""
+    while True:
+        os.kill(installation.pid(task), signal.SIGSTOP)
+        try:
+            return installation.want(task, STOPPED)
+        except OperationalError:  # after the time for which a lock is waited for
+            os.kill(installation.pid(task), signal.SIGCONT)
 
 
 async def test_a_worker_that_hangs_in_a_transaction_is_killed_at_a_stop(database: str, tmp_path: Path) -> None:
