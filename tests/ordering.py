@@ -42,8 +42,7 @@ def ordered(items: list[pytest.Item]) -> list[pytest.Item]:
 
 def groups_of(paths: Iterable[str]) -> list[list[str]]:
     """Returns what of these folders and files (or single tests) stays together in a process of several, in the order in
-    which they begin: the largest first, then what waits takes turns with what computes, so that both come to their ends
-    together.
+    which they begin: what waits takes turns with what computes, so that both come to their ends together.
 
     A group is a file. Those of tests/web are a few, since each process with any of them starts an installation and a
     browser, which is more than most of its files cost; so are those of tests/e2e that share an installation.
@@ -58,10 +57,7 @@ def groups_of(paths: Iterable[str]) -> list[list[str]]:
     web = [file for file in files if _folder(file) == "web"]
     shared |= {file: f"web {place % _WEB_PARTS}" for place, file in enumerate(web)}
     groups: dict[str, list[str]] = {}
-    for file in (
-        *(each for each in files if each in shared),
-        *_taking_turns([each for each in files if each not in shared]),
-    ):
+    for file in _taking_turns(files):
         groups.setdefault(shared.get(file, file), []).extend(chosen[file])
     return list(groups.values())
 
