@@ -196,6 +196,26 @@ def test_leaving_asks_and_staying_keeps_what_is_typed(visitor: Visitor, person: 
     expect(page).to_have_url(f"{service.url}/#/wallet")
 
 
+def test_a_window_that_is_made_narrow_does_not_jut_out_before_the_plan_has_moved(
+    visitor: Visitor, person: Person, service: Installation
+) -> None:
+    """The style sheet knows the width at once, the page a moment later, which here does not come."""
+    task = stored_task(person, collection(service, 1_000_000))
+    opened(visitor, person, "#/settings")
+    size = visitor.page.viewport_size
+    assert size is not None and size["width"] > 1180
+    visitor.page.evaluate("() => { MediaQueryList.prototype.addEventListener = () => {} }")
+    try:
+        page = visitor.open(f"#/tasks/{task}/edit")
+        expect(page.locator(".edit > .plan")).to_be_visible()
+        page.set_viewport_size({"width": 390, "height": 844})
+        expect(page.locator(".edit > .plan")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+    finally:
+        visitor.page.evaluate("() => { delete MediaQueryList.prototype.addEventListener }")
+        visitor.page.set_viewport_size(size)
+
+
 def test_a_hostile_name_is_text(visitor: Visitor, person: Person) -> None:
     visitor.allow(r"console: .* 40[04] ")
     person.ok("POST", "/api/presets", {"name": HOSTILE, "config": {"hardcapSats": 5000, "tags": [HOSTILE]}})
