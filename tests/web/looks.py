@@ -44,3 +44,25 @@ def too_wide(page: Page) -> list[str]:
       const name = (each) => `${each.localName}.${each.getAttribute("class") || ""}`;
       return [`the page is ${wide} wide`, ...over.slice(0, 8).map((each) => `${name(each)} reaches ${right(each)}`)];
     }""")
+
+
+def width_at_once(page: Page, width: int) -> int:
+    """Makes the window this wide; returns how wide the page is before it has drawn any of its pictures again.
+
+    `slow_to_draw` is called before the screen is opened.
+    """
+    page.evaluate("() => { window.drawsNothing = true }")
+    page.set_viewport_size({"width": width, "height": 844})
+    found: int = page.evaluate("document.documentElement.scrollWidth")
+    page.evaluate("() => { window.drawsNothing = false }")
+    return found
+
+
+def slow_to_draw(page: Page) -> None:
+    """Lets `width_at_once` keep from the page that there is another room for its pictures."""
+    page.evaluate("""() => {
+      const Real = window.ResizeObserver;
+      window.ResizeObserver = class extends Real {
+        constructor(heard) { super((...told) => window.drawsNothing || heard(...told)); }
+      };
+    }""")

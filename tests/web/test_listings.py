@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.installation import Installation, until
+from tests.web.looks import slow_to_draw, width_at_once
 from tests.web.visitor import Person, Visitor
 
 HOSTILE = '<img src=x onerror="alert(1)">' + "W" * 160
@@ -188,3 +189,13 @@ def test_a_hostile_name_is_text_and_a_picture_is_ours(visitor: Visitor, person: 
     assert page.locator("img[src='x']").count() == 0
     page.set_viewport_size({"width": 320, "height": 640})
     assert page.evaluate("() => document.documentElement.scrollWidth") == 320
+
+
+def test_a_window_made_narrow_keeps_the_chart_within_at_once(visitor: Visitor, seller: Seller) -> None:
+    task = seller.listed()
+    until(lambda: any(seller.person.ok("GET", f"/api/autolist/{task}/series")["price"]), "something to draw")
+    visitor.open("#/listings")
+    slow_to_draw(visitor.page)
+    page = visitor.open(f"#/listings/{task}")
+    expect(page.locator(".price-chart canvas")).to_be_visible()
+    assert width_at_once(page, 390) == 390

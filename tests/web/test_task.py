@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.installation import Installation, until
+from tests.web.looks import slow_to_draw, width_at_once
 from tests.web.visitor import Person, Visitor
 
 FLOOR = 1_000_000
@@ -79,6 +80,19 @@ def test_the_ladder_says_of_each_rung_what_the_service_says(
     expect(picture.locator(".rank")).to_have_text(["#1", "#3"])
     page.get_by_role("button", name="As numbers").first.click()
     expect(page.get_by_role("row", name="Bid of others 850,000")).to_be_visible()
+
+
+def test_a_window_made_narrow_keeps_its_pictures_within_at_once(
+    visitor: Visitor, service: Installation, person: Person
+) -> None:
+    task = running(person, ladder(market(service, "task-narrow")))
+    visitor.give_token(person)
+    visitor.open("#/settings")
+    slow_to_draw(visitor.page)
+    page = visitor.open(f"#/tasks/{task}")
+    expect(page.locator("svg.ladder")).to_be_visible()
+    expect(page.locator(".timeline canvas")).to_be_visible()
+    assert width_at_once(page, 390) == 390
 
 
 def test_a_fill_becomes_a_star_and_its_moment_can_be_seen_again(
@@ -206,6 +220,20 @@ def test_a_task_is_deleted_by_typing_its_name_only(visitor: Visitor, service: In
     until(lambda: person.call("GET", f"/api/tasks/{task}").status_code == 404, "the task's end")
     until(lambda: not service.live_prices(slug), "the bids' end")
     expect(page).to_have_url(re.compile("#/bids"))
+
+
+def test_who_goes_back_leaves_the_question_unanswered(visitor: Visitor, person: Person) -> None:
+    task = person.task(**ladder("task-left"))
+    visitor.give_token(person)
+    visitor.open("#/bids")
+    page = visitor.open(f"#/tasks/{task}")
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("button", name="Delete the task").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Bids")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert person.get(task)["slug"] == "task-left"
 
 
 def test_a_start_with_unusual_numbers_is_asked_for_twice(

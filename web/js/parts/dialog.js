@@ -2,9 +2,23 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
+import { place } from "../router.js";
 import { t } from "../texts.js";
 
 const asked = signal(null);
+
+function end(answer) {
+  const question = asked.peek();
+  asked.value = null;
+  question?.resolve(answer);
+}
+
+// Who leaves a screen has not agreed to what it asked.
+let path = place.peek().path;
+place.subscribe((next) => {
+  if (next.path !== path) end(false);
+  path = next.path;
+});
 
 /**
  * Asks before something that cannot be taken back; resolves to whether it shall be done.
@@ -12,7 +26,7 @@ const asked = signal(null);
  * `type` is a text that must be typed first.
  */
 export function confirmed({ title, lines, act, type = null, isDanger = true }) {
-  asked.peek()?.resolve(false); // nobody can answer it any more
+  end(false); // nobody can answer the one before any more
   return new Promise((resolve) => {
     asked.value = { title, lines, act, type, isDanger, resolve };
   });
@@ -37,10 +51,6 @@ export function Confirmations() {
   const [typed, setTyped] = useState("");
   useEffect(() => setTyped(""), [question]);
   if (!question) return null;
-  const end = (answer) => {
-    asked.value = null;
-    question.resolve(answer);
-  };
   const isReady = question.type === null || typed.trim() === question.type;
   return html`<${Dialog} title=${question.title} onClose=${() => end(false)}>
     ${question.lines.filter(Boolean).map((line) => html`<p>${typeof line === "function" ? line() : line}</p>`)}

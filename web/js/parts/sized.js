@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
 
-export function Sized({ children, name = "sized" }) {
+export function Sized({ children, name }) {
   const box = useRef(null);
   const [width, setWidth] = useState(0);
   useEffect(() => {
