@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from tests.sharing import SHARING
 
-# What takes minutes begins first, so that no process of a parallel run is left with it alone at the end.
-_LONGEST_FIRST = (
-    "soak",
-    "bench",
-    "machine",
-    "e2e",
-    "hosts",
-    "faults",
-    "endurance",
-    "web",
-    "deploy",
-    "cli",
-    "workers",
-    "wallet",
-)
+# What mostly waits, for programs that it has started, and what computes: the folders and files whose parts take longest
+# first, so that no process of a parallel run is left with one of them alone at the end.
+_ROOMS = (file.removeprefix("tests/") for room in SHARING for file in room)
+_MACHINE = "machine/test_processes.py"
+_WAITING = ("soak", "web", *_ROOMS, "bench", _MACHINE, "e2e", "hosts", "faults", "deploy", "cli", "workers")
+_COMPUTING = ("endurance", "machine", "server", "wallet", "gateway", "simulator")
 _WEB_PARTS = 2
-_SHARING_PLACES = {file: place for place, file in enumerate(chain(*SHARING))}
-_WAITING = ("soak", "bench", "e2e", "hosts", "faults", "machine")  # mostly, so that others can compute meanwhile
 
 
 def ordered(items: list[pytest.Item]) -> list[pytest.Item]:
@@ -40,9 +28,9 @@ def ordered(items: list[pytest.Item]) -> list[pytest.Item]:
     return [item for file in sorted(by_file, key=_rank) for item in by_file[file]]
 
 
-def groups_of(paths: Iterable[str]) -> list[list[str]]:
+def groups_of(paths: Iterable[str]) -> tuple[list[list[str]], list[list[str]]]:
     """Returns what of these folders and files (or single tests) stays together in a process of several, in the order in
-    which they begin: what waits takes turns with what computes, so that both come to their ends together.
+    which they begin: first what mostly waits, then what computes.
 
     A group is a file. Those of tests/web are a few, since each process with any of them starts an installation and a
     browser, which is more than most of its files cost; so are those of tests/e2e that share an installation.
@@ -54,36 +42,28 @@ def groups_of(paths: Iterable[str]) -> list[list[str]]:
             chosen.setdefault(_file(each), []).append(each)
     files = sorted(chosen, key=_rank)
     shared = {file: f"sharing {room}" for room, names in enumerate(SHARING) for file in names}
-    web = [file for file in files if _folder(file) == "web"]
+    web = [file for file in files if _within(file, "web")]
     shared |= {file: f"web {place % _WEB_PARTS}" for place, file in enumerate(web)}
-    groups: dict[str, list[str]] = {}
-    for file in _taking_turns(files):
-        groups.setdefault(shared.get(file, file), []).extend(chosen[file])
-    return list(groups.values())
+    kinds: tuple[dict[str, list[str]], dict[str, list[str]]] = ({}, {})
+    for file in files:
+        kinds[not _waits(file)].setdefault(shared.get(file, file), []).extend(chosen[file])
+    waiting, computing = (list(kind.values()) for kind in kinds)
+    return waiting, computing
 
 
-def _rank(file: str) -> tuple[int, int]:
-    folder = _folder(file)
-    place = _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
-    return place, _SHARING_PLACES.get(file, len(_SHARING_PLACES))
+def _rank(file: str) -> int:
+    places = _WAITING if _waits(file) else _COMPUTING
+    return next((place for place, path in enumerate(places) if _within(file, path)), len(places))
 
 
-def _taking_turns(files: list[str]) -> list[str]:
-    """Returns the files so that both kinds, each in its order, come to their ends together.
+def _waits(file: str) -> bool:
+    return any(_within(file, path) for path in _WAITING)
 
-    What waits takes up to a minute a file, so the last of them begins when a quarter of the others are left.
-    """
-    waiting = [file for file in files if _folder(file) in _WAITING]
-    others = [file for file in files if _folder(file) not in _WAITING]
-    shares = {file: place / len(others) for place, file in enumerate(others)}
-    shares |= {file: 0.75 * place / len(waiting) for place, file in enumerate(waiting)}
-    return sorted(shares, key=shares.__getitem__)
+
+def _within(file: str, path: str) -> bool:
+    """Tells whether a file of tests is this one, or in this folder."""
+    return f"{file}/".startswith(f"tests/{path}/")
 
 
 def _file(path: str) -> str:
     return path.partition("::")[0]
-
-
-def _folder(file: str) -> str:
-    """Returns the folder of tests/ that the file is in, or its own name."""
-    return next(iter(file.split("/")[1:]), file)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-VARIABLE = "BIDKEEPER_TEST_QUEUE"  # the queue's end, the way to say something, and the file with all groups
+VARIABLE = "BIDKEEPER_TEST_QUEUE"  # the ends of two queues, the way to say something, and the file with all groups
 _END = 600  # letters, each of up to six bytes
 WIDTH = 4  # bytes of a group's number in the queue, of which a read gets one, whoever else reads
 
@@ -26,9 +26,9 @@ class Queue:
     """The groups of files that are left for all processes, and what this one says of those that it took."""
 
     def __init__(self) -> None:
-        left, said, groups = os.environ.pop(VARIABLE).split(":", 2)
-        self._left, self._said = int(left), int(said)
-        for end in (self._left, self._said):
+        own, other, said, groups = os.environ.pop(VARIABLE).split(":", 3)
+        self._queues, self._said = (int(own), int(other)), int(said)
+        for end in (*self._queues, self._said):
             os.set_inheritable(end, False)
         self._groups: list[list[str]] = json.loads(Path(groups).read_text())
 
@@ -37,8 +37,8 @@ class Queue:
         return [path for group in self._groups for path in group]
 
     def take(self) -> list[str] | None:
-        """Takes the next group; None when all are taken."""
-        number = os.read(self._left, WIDTH)
+        """Takes the next group, of the other queue when its own is empty; None when all are taken."""
+        number = os.read(self._queues[0], WIDTH) or os.read(self._queues[1], WIDTH)
         if not number:
             return None
         group = self._groups[int.from_bytes(number)]

@@ -6,11 +6,11 @@ time is waiting.
 
 from __future__ import annotations
 
-_ROOMS = (
+_ROOMS = (  # the longest first
+    ("listing_venues", "ordnet"),
+    ("bidding", "gone_back"),
+    ("listing_escrow", "listing_protected"),
     ("trading", "withdraw", "own_ceilings", "looking_back", "pictures"),
     ("listing", "preview_and_control", "schemathesis", "running"),
-    ("bidding", "gone_back"),
-    ("listing_venues", "ordnet"),
-    ("listing_escrow", "listing_protected"),
 )
 SHARING = [[f"tests/e2e/test_{name}.py" for name in names] for names in _ROOMS]

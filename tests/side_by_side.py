@@ -12,8 +12,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from typing import IO, Any
@@ -21,7 +22,10 @@ from typing import IO, Any
 from tests.ordering import groups_of
 from tests.queued import VARIABLE, WIDTH
 
+Start = Callable[[], subprocess.Popen[bytes]]
+
 _SIGN_OF_LIFE_S = 30
+_APART_S = 2
 _SILENT = ("-o", "console_output_style=classic")  # no percentages, which count another whole
 _GOOD = (0, 5)  # pytest's for passed, and for no test
 _SHOWN = ("failed", "passed", "skipped", "xfailed", "xpassed", "error")
@@ -65,37 +69,53 @@ class Run:
 
 
 def main(arguments: Sequence[str]) -> int:
-    processes, *rest = arguments
+    count, *rest = arguments
     paths = [each for each in rest if Path(each.partition("::")[0]).exists()]
     options = [each for each in rest if each not in paths]
-    groups = groups_of(paths or ["tests"])
-    left, queue = os.pipe()
-    os.write(queue, b"".join(number.to_bytes(WIDTH) for number in range(len(groups))))
-    os.close(queue)
+    waiting, computing = groups_of(paths or ["tests"])
+    groups = [*waiting, *computing]
+    run = Run(time.monotonic(), len(groups))
     with tempfile.TemporaryDirectory(prefix="bk-side-by-side-") as home:
         (listed := Path(home) / "groups.json").write_text(json.dumps(groups))
+        to_wait, to_compute = _queue(range(len(waiting))), _queue(range(len(waiting), len(groups)))
         heard, said = os.pipe()
-        outputs = [(Path(home) / f"{number}.txt").open("w+") for number in range(int(processes))]
-        started = [_start(options, f"{left}:{said}:{listed}", (left, said), output) for output in outputs]
-        for end in (left, said):
+        outputs = [(Path(home) / f"{number}.txt").open("w+") for number in range(int(count))]
+        starts = []
+        for number, output in enumerate(outputs):
+            own, other = (to_compute, to_wait) if number < _computers(len(outputs)) else (to_wait, to_compute)
+            queue = f"{own}:{other}:{said}:{listed}"
+            starts.append(partial(_start, options, queue, (own, other, said), output))
+        ended = _listen(run, heard, starts)
+        for end in (to_wait, to_compute, said):
             os.close(end)
-        run = Run(time.monotonic(), len(groups))
-        _listen(run, heard, started)
         for each in outputs:
             each.seek(0)
             print(each.read().rstrip())
             each.close()
-    bad = [each for each in started if each.returncode not in _GOOD or each.pid not in run.done]
-    for each in bad:
-        if each.pid in run.done:
+    bad = [process for process in ended if process.returncode not in _GOOD or process.pid not in run.done]
+    for process in bad:
+        if process.pid in run.done:
             continue
-        files = " and ".join(run.taken.get(each.pid, ["nothing"])[-2:])
-        print(f"a process ended with {each.returncode}; it had last taken {files}")
+        files = " and ".join(run.taken.get(process.pid, ["nothing"])[-2:])
+        print(f"a process ended with {process.returncode}; it had last taken {files}")
     print(run.sum())
     return 1 if bad else 0 if run.counts else 5
 
 
-def _start(options: Sequence[str], queue: str, ends: tuple[int, int], output: IO[str]) -> subprocess.Popen[bytes]:
+def _computers(processes: int) -> int:
+    """Returns how many of the processes begin with what computes: few of those keep all processors busy."""
+    return (processes + 2) // 4
+
+
+def _queue(numbers: Iterable[int]) -> int:
+    """Returns the end of a queue of these numbers."""
+    end, start = os.pipe()
+    os.write(start, b"".join(number.to_bytes(WIDTH) for number in numbers))
+    os.close(start)
+    return end
+
+
+def _start(options: Sequence[str], queue: str, ends: tuple[int, ...], output: IO[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "pytest", "-p", "tests.queued", "-p", "no:cacheprovider", *_SILENT, *options],
         stdin=subprocess.DEVNULL,
@@ -106,15 +126,23 @@ def _start(options: Sequence[str], queue: str, ends: tuple[int, int], output: IO
     )
 
 
-def _listen(run: Run, heard: int, started: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Takes in what the processes say until all have ended."""
+def _listen(run: Run, heard: int, starts: Sequence[Start]) -> list[subprocess.Popen[bytes]]:
+    """Starts the processes and takes in what they say until all have ended.
+
+    Those that begin with what waits are started one after another: each starts an installation, and many at once
+    keep each other from being ready in time.
+    """
+    left = [(max(0, number - _computers(len(starts))) * _APART_S, start) for number, start in enumerate(starts)]
+    started: list[subprocess.Popen[bytes]] = []
     os.set_blocking(heard, False)
     rest, shown = b"", run.seconds
     with DefaultSelector() as selector, open(heard, "rb", buffering=0) as words:
         selector.register(words, EVENT_READ)
         is_over = False
         while not is_over:
-            is_over = all(each.poll() is not None for each in started)  # then there is nothing after this read
+            while left and run.seconds >= left[0][0]:
+                started.append(left.pop(0)[1]())
+            is_over = not left and all(each.poll() is not None for each in started)  # nothing comes after this read
             selector.select(0 if is_over else 1)
             *lines, rest = (rest + (words.read(1 << 20) or b"")).split(b"\n")
             for line in lines:
@@ -122,6 +150,7 @@ def _listen(run: Run, heard: int, started: Sequence[subprocess.Popen[bytes]]) ->
             if run.seconds - shown > _SIGN_OF_LIFE_S:
                 shown = run.seconds
                 print(f"{shown:5.0f} s: {run.begun} of {run.groups} groups of files begun, {run.sum()}", flush=True)
+    return started
 
 
 if __name__ == "__main__":

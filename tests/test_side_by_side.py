@@ -109,7 +109,7 @@ def test_no_test_is_no_success(here: Path, marks: str, status: int) -> None:
 
 
 def test_what_shares_something_stays_together() -> None:
-    groups = groups_of(["tests"])
+    groups = [group for kind in groups_of(["tests"]) for group in kind]
     files = [file for group in groups for file in group]
     assert len(files) == len(set(files)) == len(list((ROOT / "tests").rglob("test_*.py")))
     for sharing in SHARING:
@@ -120,4 +120,13 @@ def test_what_shares_something_stays_together() -> None:
 
 def test_single_tests_of_a_file_stay_together() -> None:
     asked = ["tests/test_ports.py::a", "tests/test_docs.py", "tests/test_ports.py::b"]
-    assert sorted(groups_of(asked)) == [["tests/test_docs.py"], ["tests/test_ports.py::a", "tests/test_ports.py::b"]]
+    _, computing = groups_of(asked)
+    assert sorted(computing) == [["tests/test_docs.py"], ["tests/test_ports.py::a", "tests/test_ports.py::b"]]
+
+
+def test_what_takes_longest_begins_first_of_its_kind() -> None:
+    waiting, computing = groups_of(["tests"])
+    firsts = [group[0] for group in waiting]
+    assert firsts[0] == "tests/soak/test_demo_lasts.py" and ["tests/machine/test_processes.py"] in waiting
+    assert [firsts.index(room[0]) for room in SHARING] == list(range(4, 4 + len(SHARING)))  # after soak's two and web's
+    assert computing[0][0].startswith("tests/endurance/")
