@@ -12,6 +12,7 @@ from threading import get_ident
 from typing import Any
 
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
+from peewee import __exception_wrapper__ as as_peewees  # type: ignore[attr-defined]
 
 from models.database import servers
 from models.database.errors import CommitUnknown, Unfit
@@ -37,7 +38,7 @@ _POSTGRESQL_SESSION = {
     "tcp_user_timeout": "20s",
 }
 _POSTGRESQL_PATIENCE = {
-    "connect_timeout": 5,
+    **servers.PATIENCE,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -292,7 +293,8 @@ class Postgresql(PostgresqlDatabase):
             found = None
         else:
             self._revive()
-            found = self._reads.rows(sql, values)
+            with as_peewees:
+                found = self._reads.rows(sql, values)
         return self.execute_sql(sql, values).fetchall() if found is None else found
 
     def begin(self, isolation_level: str | None = None) -> None:

@@ -18,21 +18,28 @@ class PreparedReads:
     """The reads of one connection, outside of transactions."""
 
     def __init__(self, connection: Any) -> None:
-        from psycopg import Error, adapt, generators, pq
+        from psycopg import Error, adapt, errors, generators, pq
 
         self._connection, self._server = connection, connection.pgconn
         self._values, self._text = adapt.Transformer(connection), adapt.PyFormat.TEXT
         self._answered, self._good = generators.execute, (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
-        self._fault = Error
+        self._fault, self._told = Error, errors.error_from_result
+        self._out_of_time = errors.QueryCanceled, errors.LockNotAvailable
         self._names: dict[str, bytes] = {}
         self._asked: Counter[str] = Counter()
         self._count = 0  # of the names that were given
 
     def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]] | None:
-        """Returns the rows of a SELECT; None where it must be asked the usual way, which also says what is wrong."""
+        """Returns the rows of a SELECT; None where it must be asked the usual way, which also says what is wrong.
+
+        Raises psycopg's QueryCanceled or LockNotAvailable when the server ends it, which it may after a minute only: to
+        ask again would take as long.
+        """
         try:
             name = self._names.get(sql) or self._prepare(sql)
             return self._ask(name, values) if name else None
+        except self._out_of_time:
+            raise
         except self._fault:  # from now on the usual way
             self._names.pop(sql, None)
             self._asked[sql] = _NEVER
@@ -62,5 +69,5 @@ class PreparedReads:
     def _answer(self) -> Any:
         [result] = self._connection.wait(self._answered(self._server))
         if result.status not in self._good:
-            raise self._fault("the server refuses it")
+            raise self._told(result)
         return result

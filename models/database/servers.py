@@ -22,6 +22,7 @@ _TIMELINE = (
 )
 TIMELINES_FILE, PLACE_FILE = "timelines.json", "server"
 _SHORT_S = 2  # the least that libpq takes
+PATIENCE = {"connect_timeout": 5}
 _seen: dict[str, int] = {}  # the newest timeline of each cluster
 _file: Path | None = None
 _taken: int | None = None  # the place, among those that are named, of the server that was taken last
@@ -36,12 +37,21 @@ def keep_in(path: Path) -> None:
     _file = path
 
 
+def longest_s(url: str) -> int:
+    """Returns how many seconds it may take to open a connection to one of the servers that the address names."""
+    from psycopg import conninfo
+
+    ways = _one_by_one(PATIENCE | conninfo.conninfo_to_dict(url))
+    return sum(_SHORT_S + int(each["connect_timeout"]) for each in ways)
+
+
 def open_newest(chosen: dict[str, Any], refuse_unfit: Callable[[Any], None]) -> Any:
     """Opens a connection to the first of the named servers that is a primary, and not a former one.
 
     It begins with the one that was taken last: another one that is away would cost each connection its patience. Where
     several are named that is short at first, for a primary that stands still takes connections and says nothing. Only
-    if none is to be had, those that did not answer are waited for as long as `chosen` says.
+    if none is to be had, or nothing is known of its cluster yet, those that did not answer are waited for as long as
+    `chosen` says.
     Raises psycopg's OperationalError, with the fault of each of them, and whatever `refuse_unfit` raises.
     """
     from psycopg.errors import ConnectionTimeout
@@ -49,11 +59,12 @@ def open_newest(chosen: dict[str, Any], refuse_unfit: Callable[[Any], None]) -> 
     ways = list(_one_by_one(chosen))
     if len(ways) > 1:
         with suppress(ConnectionTimeout):
-            return _open_newest([each | {"connect_timeout": _SHORT_S} for each in ways], refuse_unfit)
+            hasty = [each | {"connect_timeout": _SHORT_S} for each in ways]
+            return _open_newest(hasty, refuse_unfit, in_haste=True)
     return _open_newest(ways, refuse_unfit)
 
 
-def _open_newest(ways: Sequence[dict[str, Any]], refuse_unfit: Callable[[Any], None]) -> Any:
+def _open_newest(ways: Sequence[dict[str, Any]], refuse_unfit: Callable[[Any], None], *, in_haste: bool = False) -> Any:
     """Opens as `open_newest`. Raises ConnectionTimeout if one of them did not answer, else OperationalError."""
     from psycopg import OperationalError, connect
     from psycopg.errors import ConnectionTimeout
@@ -71,7 +82,7 @@ def _open_newest(ways: Sequence[dict[str, Any]], refuse_unfit: Callable[[Any], N
             continue
         try:
             refuse_unfit(connection.info)
-            if not (fault := _is_superseded(connection)):
+            if not (fault := _why_not(connection, in_doubt=in_haste and kind is ConnectionTimeout)):
                 _taken = place
                 _keep_place(place)
                 return connection
@@ -99,7 +110,7 @@ def look_at_each(url: str) -> list[Seen]:
     from psycopg import OperationalError, connect, conninfo
 
     found = []
-    for each in _one_by_one({"connect_timeout": 5} | conninfo.conninfo_to_dict(url)):
+    for each in _one_by_one(PATIENCE | conninfo.conninfo_to_dict(url)):
         place = ":".join(str(each[name]) for name in ("host", "port") if each.get(name))
         try:
             with connect(**each | {"target_session_attrs": "any"}, autocommit=True) as connection:
@@ -127,18 +138,28 @@ def _one_by_one(chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield chosen | one | {"target_session_attrs": "primary"}
 
 
-def _is_superseded(connection: Any) -> str:
-    """Returns why the server is not to be used, "" if it is; notes its timeline then."""
+def _why_not(connection: Any, *, in_doubt: bool) -> str:
+    """Returns why the server is not to be used, "" if it is; notes its timeline then.
+
+    `in_doubt` are those after one that did not answer in haste: to whom no timeline of the cluster is known, they may
+    be former primaries and that one their successor.
+    """
     cluster, timeline = connection.execute(_TIMELINE).fetchone()
+    server = f"the server at {connection.info.host}, port {connection.info.port},"
+    if in_doubt and not _newest_known(cluster):
+        return f"{server} may be a former primary: another one has not answered yet"
     if timeline < (newest := _newest_seen(cluster, timeline)):
-        host, port = connection.info.host, connection.info.port
-        return f"the server at {host}, port {port}, has timeline {timeline}, but a standby took over with {newest}"
+        return f"{server} has timeline {timeline}, but a standby took over with {newest}"
     return ""
+
+
+def _newest_known(cluster: str) -> int:
+    return max(_seen.get(cluster, 0), _kept().get(cluster, 0))
 
 
 def _newest_seen(cluster: str, timeline: int) -> int:
     """Returns the newest timeline of the cluster that was seen, with this one, which is noted if it is that."""
-    newest = max(_seen.get(cluster, 0), _kept().get(cluster, 0))
+    newest = _newest_known(cluster)
     if timeline > newest:
         _seen[cluster] = newest = timeline
         if _file is not None:

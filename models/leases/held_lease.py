@@ -23,7 +23,7 @@ from core.errors import BidkeeperError
 from models.database.errors import DatabaseAway
 from models.database.kinds import is_postgresql, opened, place
 from models.database.postgresql import Postgresql
-from models.database.servers import look_at_each
+from models.database.servers import longest_s, look_at_each
 from models.leases import leases
 from models.leases.lease_watch import Watch
 from models.leases.leases import Holder, Taken
@@ -180,12 +180,13 @@ def claim(
     check_mortal()
     database: Any = opened(url)
     watch = Watch(seen_in(holder.directory, name, now_s()) if holder.directory else None)
-    timer = DeathTimer()
+    timer, patience_s = DeathTimer(), 2 * seconds + _NO_ANSWER_S
     while True:
-        timer.arm(now_s() + 2 * seconds + _NO_ANSWER_S)
+        timer.arm(now_s() + patience_s + (longest_s(url) if database.is_closed() else 0))
         try:
             _connect(database, seconds)
             since_s = now_s()  # not before: of several servers the first may be away, and cost its whole patience
+            timer.arm(since_s + patience_s)
             found = leases.take(database, name, holder, seconds, watch.over(since_s))
         except _AWAY as error:
             has_answered = not database.is_closed() and not database.connection().closed

@@ -4,6 +4,8 @@ was answered; one that they do not wait for has not, which the doctor says befor
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -182,6 +184,35 @@ def test_a_former_primary_that_comes_back_is_not_used(
         servers.primary.stop()
         with pytest.raises(DatabaseAway, match="has timeline 1, but a standby took over with 2"):
             base.connect(servers.url)
+
+
+@pytest.mark.slow
+def test_a_former_primary_is_not_taken_for_a_newer_one_that_is_only_slow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is known of their cluster yet, as on a new machine."""
+    with pair(synchronous=False) as servers:
+        laid_out(servers.url, tmp_path)
+        servers.follow()
+        servers.fail_over()
+        servers.standby.start_again()
+        primary = servers.primary
+        for name, value in (
+            ("_seen", {}),
+            ("_file", None),
+            ("_taken", int(str(primary.directory) in servers.url.split(",")[1])),
+        ):
+            monkeypatch.setattr(known_servers, name, value)
+        os.kill(primary.pid, signal.SIGSTOP)
+        goes_on = threading.Timer(3, os.kill, (primary.pid, signal.SIGCONT))
+        goes_on.start()
+        try:
+            base.connect(servers.url)
+            where = "SELECT setting FROM pg_settings WHERE name = 'data_directory'"
+            assert base.database.execute_sql(where).fetchone() == (f"{primary.directory}/data",)
+        finally:
+            goes_on.join()
+            base.close()
 
 
 @pytest.mark.slow

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
+from contextlib import ExitStack
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -216,3 +219,21 @@ def test_one_that_stands_by_at_a_server_that_freezes_is_ended() -> None:
                 finally:
                     for pid in frozen:
                         os.kill(pid, signal.SIGCONT)
+
+
+@postgresql.only
+@pytest.mark.faults
+def test_who_has_many_silent_servers_to_ask_says_that_none_answers(tmp_path: Path) -> None:
+    """Asking each of them takes longer than any question about a lease may."""
+    with ExitStack() as stack:
+        ports = []
+        for _ in range(4):
+            server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            ports.append(str(server.getsockname()[1]))
+        hosts = ",".join(["127.0.0.1"] * len(ports))
+        url = f"postgresql:///any?host={hosts}&port={','.join(ports)}&user=any&connect_timeout=4"
+        program = HOLDS.replace("waits=True", "waits=False")
+        with in_a_process(
+            url, "here", f"try:\n{indent(program, '    ')}\nexcept Exception as error: print(error)"
+        ) as asks:
+            assert "cannot be opened: " in said(asks, 120)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from peewee import SQL, DataError, fn
+from peewee import SQL, DataError, OperationalError, fn
 
 from core.subscription_plans import DEFAULT_PLANS
 from models import base, users
@@ -112,3 +112,21 @@ def test_a_fault_is_told_in_the_usual_words() -> None:
         with pytest.raises(DataError, match="division by zero"):
             read.rows(by=0, before_ms=6)
     assert len(read.rows(by=1, before_ms=6)) == 1
+
+
+@pytest.mark.usefixtures("_filled")
+@pytest.mark.parametrize("setting", ["statement_timeout", "lock_timeout"])
+def test_one_that_runs_out_of_time_is_not_asked_again(database: str, setting: str) -> None:
+    """Each may take a minute; whoever has a lease must say before that it lives."""
+    base.database.execute_sql("CREATE SEQUENCE asked")
+    base.database.execute_sql(f"SET {setting} = '200ms'")
+    # The key of the server's own lock is taken only where it is asked for with a number that is not 0.
+    wait = "pg_sleep(%s)" if setting == "statement_timeout" else "CASE WHEN %s > 0 THEN pg_advisory_lock(7) END"
+    sql = f"SELECT nextval('asked'), {wait}"
+    for turn in range(OFTEN):
+        assert base.database.rows(sql, [0])[0][0] == turn + 1
+    with another(database) as other:
+        other.rows("SELECT pg_advisory_lock(7)")
+        with pytest.raises(OperationalError, match="timeout"):
+            base.database.rows(sql, [30])
+    assert base.database.rows(sql, [0])[0][0] == OFTEN + 2
