@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.warnings import catch_warnings_for_item
 
 VARIABLE = "BIDKEEPER_TEST_QUEUE"  # the ends of two queues, the way to say something, and the file with all groups
-_END = 600  # letters, each of up to six bytes
+_NAME, _END = 200, 360  # letters, each of up to seven bytes
 WIDTH = 4  # bytes of a group's number in the queue, of which a read gets one, whoever else reads
 
 
@@ -58,15 +59,21 @@ class Queued:
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
         self._counts: Counter[str] = Counter()
+        self._is_done = False  # what pytest asks then is for its own summary
         self._files: dict[Path, list[pytest.Collector | pytest.Item]] = {}
 
     def pytest_collection(self, session: pytest.Session) -> bool:
-        """Finds all files without reading them in, so that their folders, with their fixtures, are there once."""
+        """Finds all files without reading them in, so that their folders, with their fixtures, are there once.
+
+        Raises UsageError for what is neither an option nor there.
+        """
+        if session.config.args_source is pytest.Config.ArgsSource.ARGS:
+            raise pytest.UsageError(f"no such file or folder: {' '.join(session.config.args)}")
         option = session.config.option
         chosen = option.markexpr, option.keyword
         option.markexpr = option.keyword = ""  # a file has no marks, its tests do
         for node in session.perform_collect(self._queue.all(), genitems=False):
-            self._files.setdefault(node.path, []).append(node)
+            self._files.setdefault(node.path.resolve(), []).append(node)
         option.markexpr, option.keyword = chosen
         return True
 
@@ -84,6 +91,7 @@ class Queued:
                 raise session.Interrupted(session.shouldstop)
             item = following
         self._tell()
+        self._is_done = True
         self._queue.say(done=os.getpid())
         return True
 
@@ -91,8 +99,11 @@ class Queued:
         while group := self._queue.take():
             self._tell()
             gc.disable()
-            nodes = [node for path in group for node in self._files.get(Path(path.partition("::")[0]).absolute(), [])]
-            items = [item for node in dict.fromkeys(nodes) for item in session.genitems(node)]
+            paths = [Path(path.partition("::")[0]).resolve() for path in group]
+            nodes = [node for path in paths for node in self._files[path]]
+            # Reading a file in is warned of as when all are read in first.
+            with catch_warnings_for_item(session.config, session.config.hook, "collect", None):
+                items = [item for node in dict.fromkeys(nodes) for item in session.genitems(node)]
             session.config.hook.pytest_collection_modifyitems(session=session, config=session.config, items=items)
             session.testscollected += len(items)
             gc.freeze()  # as when all is read in at once (tests/conftest.py)
@@ -107,9 +118,9 @@ class Queued:
     def pytest_report_teststatus(self, report: Any) -> Generator[None, Any, tuple[str, str, Any]]:
         """Counts what came of a test, and shows no dot for it."""
         category, _, word = yield
-        if category:
+        if category and not self._is_done:
             self._counts[category] += 1
-        if category in ("failed", "error"):
+        if category in ("failed", "error") and not self._is_done:
             self._tell_bad(category.upper(), report)
         return category, "", word
 
@@ -120,7 +131,8 @@ class Queued:
 
     def _tell_bad(self, word: str, report: pytest.TestReport | pytest.CollectReport) -> None:
         """Tells the end of a report at once; the whole of it is said at the end, to which a run may not come."""
-        self._queue.say(bad=f"{word} {report.nodeid}\n{report.longreprtext[-_END:]}")
+        told = f"{word} {report.nodeid[-_NAME:]}\n{report.longreprtext[-_END:]}"
+        self._queue.say(bad=told.encode(errors="backslashreplace").decode())
 
 
 def pytest_configure(config: pytest.Config) -> None:

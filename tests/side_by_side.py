@@ -79,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
         (listed := Path(home) / "groups.json").write_text(json.dumps(groups))
         to_wait, to_compute = _queue(range(len(waiting))), _queue(range(len(waiting), len(groups)))
         heard, said = os.pipe()
-        outputs = [(Path(home) / f"{number}.txt").open("w+") for number in range(int(count))]
+        outputs = [(Path(home) / f"{number}.txt").open("w+", errors="backslashreplace") for number in range(int(count))]
         starts = []
         for number, output in enumerate(outputs):
             own, other = (to_compute, to_wait) if number < _computers(len(outputs)) else (to_wait, to_compute)

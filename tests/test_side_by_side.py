@@ -93,6 +93,35 @@ def test_what_goes_wrong_is_told_and_the_others_go_on(here: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_name_that_is_nowhere_is_a_failure(here: Path) -> None:
+    good = write(here, "test_good", GOOD)
+    status, output = run(1, "-m", "not faults", good, here / "test_goof.py")
+    assert status == 1 and "no such file or folder: " in output and "test_goof.py" in output
+
+
+@pytest.mark.slow
+def test_a_file_is_read_in_with_warnings_for_errors(here: Path) -> None:
+    write(here, "test_warns", "import warnings\nwarnings.warn('is old', DeprecationWarning)\ndef test_it(): pass")
+    status, output = run(1, here)
+    assert status == 1 and "DeprecationWarning: is old" in output and "1 error in " in output
+
+
+@pytest.mark.slow
+def test_a_file_may_be_named_by_a_way_round(here: Path) -> None:
+    write(here, "test_good", GOOD)
+    status, output = run(1, "-m", "not faults", here / ".." / here.name / "test_good.py")
+    assert status == 0 and output.splitlines()[-1].startswith("20 passed, 1 skipped in "), output
+
+
+@pytest.mark.slow
+def test_a_failure_in_letters_that_are_none_is_told_once(here: Path) -> None:
+    write(here, "test_bad", "def test_bad(): raise ValueError('\\udc80' * 900)")
+    status, output = run(1, here)
+    assert status == 1 and "1 failed in " in output and "INTERNALERROR" not in output
+    assert output.count("FAILED ::test_bad\n") == 1
+
+
+@pytest.mark.slow
 def test_a_process_that_ends_before_its_tests_is_a_failure(here: Path) -> None:
     """Each has its own: one that dies may have taken the file of another, which then nobody runs."""
     for code, deed in ((0, "os._exit(0)"), (-9, "os.kill(os.getpid(), 9)")):

@@ -13,7 +13,7 @@ from tests.workers.installation import Installation
 from tests.workers.listing.listing_world import ListingWorld
 
 
-# The manager's tests are all tried with the zygote, and in `make test` an eighth of them again with the other back-end,
+# The manager's tests are all tried with the zygote, and in `make test` a twelfth of them again with the other back-end,
 # whose workers are whole Pythons. The back-ends' own tests (spawning/) always try both.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
