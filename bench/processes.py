@@ -34,13 +34,6 @@ def pss_mib(pid: int | None) -> float:
     return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")) / 1024
 
 
-def free_port() -> int:
-    """Returns a port that is free at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextmanager
 def serving(
     command: Sequence[str], port: int, out: Path, environment: Mapping[str, str] | None = None

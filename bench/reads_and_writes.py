@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 
 from bench import traders_database
 from bench.load import ask, get, press, write
-from bench.processes import cpu_seconds, free_port, peer_python, serving
+from bench.processes import cpu_seconds, peer_python, serving
 from bench.timing import Row
 from models.database.sqlite import PRAGMAS
+from tests.ports import free_ports
 
 OURS, SQLMODEL, RAW = "ours", "FastAPI, SQLModel", "FastAPI, raw SQL"
 ROUNDS = 3
@@ -166,7 +167,7 @@ def our_server(home: Path) -> Iterator[Server]:
 def server_on(url: str, home: Path) -> Iterator[tuple[int, int]]:
     """Starts our server over the database at `url`, with its other files in `home`; gives its port and its pid."""
     (home / "bidkeeper.toml").write_text(_PLAN)
-    port = free_port()
+    (port,) = free_ports(1)
     environment = {
         "BIDKEEPER_DATA_DIR": str(home / "data"),
         "BIDKEEPER_DATABASE_URL": url,
@@ -181,7 +182,7 @@ def server_on(url: str, home: Path) -> Iterator[tuple[int, int]]:
 
 @contextmanager
 def _peer(home: Path, name: str, module: str) -> Iterator[Server]:
-    database, port = home / f"{module}.db", free_port()
+    database, (port,) = home / f"{module}.db", free_ports(1)
     traders_database.copy_with_shown_configs(home / "source" / "bidkeeper.db", database)
     command = [peer_python(), "-m", f"bench.peers.{module}", str(database), str(port), json.dumps(PRAGMAS)]
     with serving(command, port, home / f"{module}.log") as pid:

@@ -17,10 +17,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bench import traders_database
-from bench.processes import cpu_seconds, free_port, serving
+from bench.processes import cpu_seconds, serving
 from bench.timing import Row
 from models import base
 from models.tasks import cycles
+from tests.ports import free_ports
 
 TASKS, STREAMS, OF_USER = 200, 100, 10
 LOOPS_S, SECONDS = (30.0, 5.0), 30.0
@@ -95,7 +96,7 @@ def _spent(pid: int, loop_s: float, streams: list[_Stream]) -> tuple[float, int]
 @contextmanager
 def _server() -> Iterator[tuple[int, int, list[str]]]:
     with tempfile.TemporaryDirectory(prefix="bk-bench-") as name:
-        home, port = Path(name), free_port()
+        home, (port,) = Path(name), free_ports(1)
         tokens = traders_database.make(f"sqlite:///{home / 'bidkeeper.db'}")
         environment = {"BIDKEEPER_DATA_DIR": name, "BIDKEEPER_PORT": str(port), "BIDKEEPER_WHITELIST": "*"}
         with serving([sys.executable, "-m", "cli.main", "server"], port, home / "server.log", environment) as pid:
