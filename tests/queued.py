@@ -72,6 +72,9 @@ class Queued:
         option = session.config.option
         chosen = option.markexpr, option.keyword
         option.markexpr = option.keyword = ""  # a file has no marks, its tests do
+        # For each file that is named pytest would look through its whole folder anew, in case it is named twice.
+        look = session._collect_one_node
+        session._collect_one_node = lambda node, handle_dupes=True: look(node)  # type: ignore[method-assign]
         for node in session.perform_collect(self._queue.all(), genitems=False):
             self._files.setdefault(node.path.resolve(), []).append(node)
         option.markexpr, option.keyword = chosen
