@@ -22,10 +22,10 @@ setup: .venv/.ok
 run: setup
 	@exec $(BIN)/bidkeeper demo
 
-# Nine more than there are processors: what a test has started is mostly waited for. Of what thousands of examples say
+# Eight more than there are processors: what a test has started is mostly waited for. Of what thousands of examples say
 # again it tries a twelfth, always the same; all of them are in make faults.
 test: setup
-	EXAMPLES_PART=12 $(BIN)/python -m tests.side_by_side $$(($$(nproc) + 9)) -m "not faults"
+	EXAMPLES_PART=12 $(BIN)/python -m tests.side_by_side $$(($$(nproc) + 8)) -m "not faults"
 
 # What touches the database, on a PostgreSQL of its own: it needs the server's programs, not a running server. The driver
 # stands in an environment of its own, since peewee loads it wherever it is installed, also for SQLite.

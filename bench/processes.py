@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PEER_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
 _ALL_THREADS = 2  # CPUCLOCK_SCHED: with the inverted pid it names the kernel's CPU clock of another process
-_PATIENCE_S = 30.0
+_PATIENCE_S = 120.0
 
 
 def peer_python() -> str:

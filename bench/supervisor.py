@@ -16,7 +16,7 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from bench.processes import ROOT, end
 
-_PATIENCE_S = 30.0
+_PATIENCE_S = 120.0
 _HEAD = """
 [supervisord]
 nodaemon=true

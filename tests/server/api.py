@@ -77,7 +77,7 @@ class Api:
 
     async def raw(self, path: str, headers: dict[str, str]) -> HTTPResponse:
         """Returns the answer to a GET as it comes, packed or not."""
-        request = HTTPRequest(self.base_url + path, headers=headers, decompress_response=False, request_timeout=30)
+        request = HTTPRequest(self.base_url + path, headers=headers, decompress_response=False, request_timeout=120)
         return await self._client.fetch(request, raise_error=False)
 
     def close(self) -> None:

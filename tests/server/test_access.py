@@ -206,7 +206,7 @@ async def call(service: Service, operation: tuple[str, str], row_id: int, token:
     return await service.api(method, url, None if query else body, token=token)
 
 
-@pytest.mark.gen_test(timeout=20)
+@pytest.mark.gen_test
 @with_settings(admins=frozenset({ADMIN}), play_wallet=True)
 @pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
 async def test_each_caller_gets_the_status_of_the_matrix(service: Service, operation: tuple[str, str]) -> None:
@@ -232,7 +232,7 @@ async def test_each_caller_gets_the_status_of_the_matrix(service: Service, opera
             assert answer.json == {"error": "Not found"}
 
 
-@pytest.mark.gen_test(timeout=20)
+@pytest.mark.gen_test
 @with_settings(play_wallet=True)
 @pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
 async def test_an_api_token_may_do_what_its_scopes_say_to_its_own_task(

@@ -176,7 +176,7 @@ def body(base: dict[str, object], field: str, text: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test(timeout=60)
+@pytest.mark.gen_test
 async def test_bad_values_of_bidding_tasks_are_named_by_create_and_put(service: Service) -> None:
     assert sum(map(len, BAD.values())) >= 200
     task_id = await service.new_task(slug="there")
@@ -194,7 +194,7 @@ async def test_bad_values_of_bidding_tasks_are_named_by_create_and_put(service: 
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test(timeout=60)
+@pytest.mark.gen_test
 async def test_bad_values_of_auto_list_tasks_are_named_by_create_and_put(service: Service) -> None:
     there = await service.ask("POST", "/api/autolist", {"inscriptionId": "b" * 64 + "i1"})
     for field, texts in LISTING_BAD.items():
@@ -273,7 +273,7 @@ BAD_BODIES = [
 ]
 
 
-@pytest.mark.gen_test(timeout=20)
+@pytest.mark.gen_test
 async def test_bodies_that_are_no_object_of_ours_are_400_everywhere(service: Service) -> None:
     task_id = await service.new_task()
     writes = [

@@ -170,7 +170,7 @@ ROUND_TRIPS = [
 ]
 
 
-@pytest.mark.gen_test(timeout=30)
+@pytest.mark.gen_test
 @pytest.mark.slow
 async def test_each_field_comes_back_as_given_by_create_and_by_put(service: Service) -> None:
     task_id = await service.new_task()

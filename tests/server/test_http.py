@@ -55,7 +55,7 @@ async def raw(service: Service, request: bytes) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test(timeout=20)
+@pytest.mark.gen_test
 async def test_other_methods_are_405_and_name_those_there_are(service: Service) -> None:
     there = operations()
     for path in PATHS:
@@ -148,7 +148,7 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_sent(service: Se
         writer.close()
 
 
-@pytest.mark.gen_test(timeout=20)
+@pytest.mark.gen_test
 async def test_chunked_bodies_are_taken_and_counted(service: Service) -> None:
     head = b"POST /api/auth/challenge HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
     small = await answer_to(service, head + b"2\r\n{}\r\n0\r\n\r\n")
@@ -166,7 +166,7 @@ async def test_chunked_bodies_are_taken_and_counted(service: Service) -> None:
         assert body["error"] == "Request body too large"
 
 
-@pytest.mark.gen_test(timeout=20)
+@pytest.mark.gen_test
 async def test_a_chunked_body_that_is_too_large_is_read_to_its_end_before_the_connection_closes(
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -211,7 +211,7 @@ FRAMINGS = [
 ]
 
 
-@pytest.mark.gen_test(timeout=60)
+@pytest.mark.gen_test
 async def test_badly_framed_requests_get_one_400_and_smuggle_nothing(service: Service) -> None:
     answers = await asyncio.gather(
         *(raw(service, b"POST /api/tasks HTTP/1.1\r\nHost: x\r\n" + framing) for framing in FRAMINGS)
@@ -277,7 +277,7 @@ async def test_a_client_that_goes_away_leaves_nothing_behind(service: Service) -
     await asyncio.wait_for(service.app.settings["services"].in_flight.none(), 2)
 
 
-@pytest.mark.gen_test(timeout=30)
+@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("head", "status"),
     [

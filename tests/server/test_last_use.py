@@ -38,7 +38,7 @@ async def test_calls_of_one_minute_are_one_commit_for_each_token(service: Servic
     assert await changes(29) <= 2
 
 
-@pytest.mark.gen_test(timeout=60)
+@pytest.mark.gen_test
 async def test_no_call_that_only_reads_waits_for_a_writer(service: Service) -> None:
     token = (await service.ask("POST", "/api/tokens", BOT)).json["token"]
     made_ms = service.clock.now_ms

@@ -14,7 +14,7 @@ from server.http.client_ip import budget_key, client_ip
 from tests.server.conftest import Service
 
 
-@pytest.mark.gen_test(timeout=30)
+@pytest.mark.gen_test
 async def test_64_creates_at_once_never_pass_the_plan(service: Service) -> None:
     answers = await asyncio.gather(
         *(service.ask("POST", "/api/tasks", {"slug": f"slug-{n}", "hardcapSats": 1}) for n in range(64))

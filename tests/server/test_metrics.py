@@ -218,7 +218,7 @@ async def test_peers_are_up_or_not_and_what_they_would_tell_is_left_out(service:
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test(timeout=10)
+@pytest.mark.gen_test
 async def test_a_gateway_that_hangs_holds_a_scrape_up_for_a_moment_only(service: Service) -> None:
     await service.gateway.stop()
     service.gateway.path.unlink()

@@ -332,7 +332,7 @@ async def administration(service: Service, drive: Driver) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test(timeout=240)
+@pytest.mark.gen_test
 @pytest.mark.parametrize("service", [{"simulator_port": PORT, "play_wallet": True}], indirect=True, ids=[""])
 @pytest.mark.usefixtures("simulator", "facts", "hooks")
 async def test_every_status_of_every_operation_is_answered_as_described(service: Service) -> None:

@@ -91,7 +91,7 @@ async def test_a_challenge_is_used_once(service: Service) -> None:
     assert (first.status, second.status, second.json) == (200, 401, REFUSED)
 
 
-@pytest.mark.gen_test(timeout=30)
+@pytest.mark.gen_test
 async def test_a_hundred_verifies_at_once_give_one_token(service: Service) -> None:
     proof = proof_of(await challenge_for(service))
     before = Session.select().count()

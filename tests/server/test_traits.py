@@ -74,7 +74,7 @@ async def test_a_market_that_does_not_tell_refuses_nothing(service: Service, sai
     assert (created.status, start.status) == (201, 200)
 
 
-@pytest.mark.gen_test(timeout=20)
+@pytest.mark.gen_test
 async def test_a_market_that_hangs_refuses_nothing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traits, "PATIENCE_S", 0.05)
     over = threading.Event()

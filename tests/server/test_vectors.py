@@ -36,7 +36,7 @@ async def verdict(service: Service, address: str, message: str, signature: str) 
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test(timeout=60)
+@pytest.mark.gen_test
 @pytest.mark.skipif(not PUBLISHED.parent.exists(), reason="the shared data is not beside this checkout")
 async def test_published_vectors_get_the_verdict_of_the_policy(service: Service) -> None:
     vectors: list[dict[str, Any]] = json.loads(PUBLISHED.read_text())["vectors"]

@@ -50,7 +50,7 @@ QUICK = Timing(
     sweep_s=0.1,
     full_sweep_s=0.3,
 )
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 class Signer:
