@@ -15,8 +15,12 @@ _MOST_OPERATIONS = 6
 
 @dataclass(slots=True)
 class TaskFigures:
-    """One task's results; `still` are the cycles that changed nothing, `patience` is the most it needed."""
+    """One task's results; `still` are the cycles that changed nothing, `patience` is the most it needed.
 
+    A listing (`is_listing`) is placed when it is listed or repriced, and a sale is its fill.
+    """
+
+    is_listing: bool = False
     cycles: int = 0
     still: int = 0
     places: int = 0
@@ -31,7 +35,8 @@ class TaskFigures:
         places = sum(rung.get("fate") == "placed" for rung in detail.get("rungs", ())) + (
             detail.get("fate") == "listed"
         )
-        cancels, fills = len(detail.get("cancelled", ())), len(detail.get("filled", ()))
+        is_sold = (detail.get("listing") or {}).get("close_reason") == "sold"
+        cancels, fills = len(detail.get("cancelled", ())), len(detail.get("filled", ())) + is_sold
         self.cycles += 1
         self.still += not (places or cancels or fills)
         self.places += places
@@ -41,9 +46,12 @@ class TaskFigures:
         self.patience = max([self.patience, *map(Decimal, _PATIENCE.findall(cycle["action"]))])
 
     def __str__(self) -> str:
+        began = f"{self.cycles} cycles, {self.still} left all as it was;"
+        if self.is_listing:
+            return f"{began} listed or repriced {self.places}, sold {self.fills}, errors {self.errors}"
         return (
-            f"{self.cycles} cycles, {self.still} left all as it was; placed {self.places}, cancelled {self.cancels}, "
-            f"filled {self.fills}, errors {self.errors}, patience x {self.patience}"
+            f"{began} placed {self.places}, cancelled {self.cancels}, filled {self.fills}, errors {self.errors}, "
+            f"patience x {self.patience}"
         )
 
 
@@ -54,7 +62,7 @@ class Figures:
         self._tasks: dict[str, TaskFigures] = {}
 
     def count(self, name: str, cycle: dict[str, Any]) -> None:
-        self._tasks.setdefault(name, TaskFigures()).count(cycle)
+        self._tasks.setdefault(name, TaskFigures(is_listing=name.startswith("auto"))).count(cycle)
 
     def lines(self, seconds: float, metrics: str | None) -> Iterator[str]:
         """Yields a headline, one line for each task, and the calls, unless `metrics` (GET /metrics) could not be read.
@@ -64,7 +72,7 @@ class Figures:
         if not self._tasks:
             return
         yield f"figures of {in_words(seconds)}:"
-        for name, figures in sorted(self._tasks.items(), key=lambda item: (item[0].startswith("auto"), item[0])):
+        for name, figures in sorted(self._tasks.items(), key=lambda item: (item[1].is_listing, item[0])):
             yield f"  {name}: {figures}"
         if metrics is not None:
             yield f"  calls to marketplaces and sources: {calls(metrics)}"

@@ -27,12 +27,13 @@ def test_places_cancels_fills_and_errors_are_counted() -> None:
     figures.count("task 1", _cycle(action=patient, rungs=[kept, kept], cancelled=[], filled=[]))
     figures.count("task 1", _cycle("failed", rungs=[{"rung": 0, "fate": "not_signed"}], filled=[7]))
     figures.count("auto-list task 1", _cycle(fate="listed", planned={}))
-    figures.count("auto-list task 1", _cycle(errors=[]))
+    figures.count("auto-list task 1", _cycle(errors=[], listing={"state": "live", "close_reason": None}))
+    figures.count("auto-list task 1", _cycle(fate=None, listing={"state": "closed", "close_reason": "sold"}))
 
     assert list(figures.lines(3900, METRICS)) == [
         "figures of 1 h 5 min:",
         "  task 1: 3 cycles, 1 left all as it was; placed 1, cancelled 1, filled 1, errors 1, patience x 2.05",
-        "  auto-list task 1: 2 cycles, 1 left all as it was; placed 1, cancelled 0, filled 0, errors 0, patience x 1",
+        "  auto-list task 1: 3 cycles, 1 left all as it was; listed or repriced 1, sold 1, errors 0",
         "  calls to marketplaces and sources: 1,210 (1,203 own_bids, 7 fees)",
     ]
 

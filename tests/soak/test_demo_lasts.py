@@ -116,7 +116,7 @@ def figures(record: Record) -> str:
     seconds = record.last.at - record.steady.at
     lines = [record.output[record.output.rindex("figures of ") :].rstrip()]
     for name, cycles in sorted(record.cycles.items()):
-        counted = TaskFigures()
+        counted = TaskFigures(is_listing=name.startswith("autolist"))
         for cycle in cycles:
             counted.count(cycle)
         reasons = Counter(
