@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.warnings import catch_warnings_for_item
 
 VARIABLE = "BIDKEEPER_TEST_QUEUE"  # the ends of two queues, the way to say something, and the file with all groups
 _NAME, _END = 200, 360  # letters, each of up to seven bytes
@@ -104,9 +103,7 @@ class Queued:
             gc.disable()
             paths = [Path(path.partition("::")[0]).resolve() for path in group]
             nodes = [node for path in paths for node in self._files[path]]
-            # Reading a file in is warned of as when all are read in first.
-            with catch_warnings_for_item(session.config, session.config.hook, "collect", None):
-                items = [item for node in dict.fromkeys(nodes) for item in session.genitems(node)]
+            items = [item for node in dict.fromkeys(nodes) for item in session.genitems(node)]
             session.config.hook.pytest_collection_modifyitems(session=session, config=session.config, items=items)
             session.testscollected += len(items)
             gc.freeze()  # as when all is read in at once (tests/conftest.py)
