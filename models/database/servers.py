@@ -38,11 +38,17 @@ def keep_in(path: Path) -> None:
 
 
 def longest_s(url: str) -> int:
-    """Returns how many seconds it may take to open a connection to one of the servers that the address names."""
-    from psycopg import conninfo
+    """Returns how many seconds it may take to open a connection to one of the servers that the address names.
 
-    ways = _one_by_one(PATIENCE | conninfo.conninfo_to_dict(url))
-    return sum(_SHORT_S + int(each["connect_timeout"]) for each in ways)
+    0 for an address that cannot be read: opening one says at once what is wrong with it.
+    """
+    from psycopg import ProgrammingError, conninfo
+
+    try:
+        ways = list(_one_by_one(PATIENCE | conninfo.conninfo_to_dict(url)))
+        return sum(_SHORT_S + int(each["connect_timeout"]) for each in ways)
+    except (ProgrammingError, ValueError):
+        return 0
 
 
 def open_newest(chosen: dict[str, Any], refuse_unfit: Callable[[Any], None]) -> Any:
@@ -129,10 +135,12 @@ def _in_a_line(error: Exception) -> str:
 
 
 def _one_by_one(chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    from psycopg import ProgrammingError
+
     lists = {name: str(chosen[name]).split(",") for name in ("host", "hostaddr", "port") if name in chosen}
     count = max(map(len, lists.values()), default=1)
     if any(len(each) not in (1, count) for each in lists.values()):
-        raise ValueError(f"the database's address has not one of each for {count} servers: {', '.join(lists)}")
+        raise ProgrammingError(f"the database's address has not one of each for {count} servers: {', '.join(lists)}")
     for place in range(count):
         one = {name: each[place % len(each)] for name, each in lists.items()}
         yield chosen | one | {"target_session_attrs": "primary"}

@@ -12,12 +12,14 @@ from textwrap import indent
 
 import pytest
 
+from core.errors import BidkeeperError
 from models import base, schema
 from tests import postgresql
 from tests.databases import another, rows
 from tests.models.lease_holders import (
     HOLDS,
     SECONDS,
+    claimed,
     clock_jumps,
     in_a_process,
     said,
@@ -237,3 +239,17 @@ def test_who_has_many_silent_servers_to_ask_says_that_none_answers(tmp_path: Pat
             url, "here", f"try:\n{indent(program, '    ')}\nexcept Exception as error: print(error)"
         ) as asks:
             assert "cannot be opened: " in said(asks, 120)
+
+
+@postgresql.only
+@pytest.mark.parametrize(
+    ("rest", "why"),
+    [
+        ("host=a&nonsense=1", 'invalid URI query parameter: "nonsense"'),
+        ("host=a&connect_timeout=abc", "bad value for connect_timeout: 'abc'"),
+        ("host=a,b&port=1,2,3", "not one of each for 3 servers: host, port"),
+    ],
+)
+def test_an_address_that_cannot_be_read_is_refused_in_words(rest: str, why: str) -> None:
+    with pytest.raises(BidkeeperError, match=f"cannot be used: .*{why}"):
+        claimed(f"postgresql:///any?{rest}")
