@@ -135,12 +135,10 @@ def _in_a_line(error: Exception) -> str:
 
 
 def _one_by_one(chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    from psycopg import ProgrammingError
-
     lists = {name: str(chosen[name]).split(",") for name in ("host", "hostaddr", "port") if name in chosen}
     count = max(map(len, lists.values()), default=1)
     if any(len(each) not in (1, count) for each in lists.values()):
-        raise ProgrammingError(f"the database's address has not one of each for {count} servers: {', '.join(lists)}")
+        raise ValueError(f"the database's address has not one of each for {count} servers: {', '.join(lists)}")
     for place in range(count):
         one = {name: each[place % len(each)] for name, each in lists.items()}
         yield chosen | one | {"target_session_attrs": "primary"}
