@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -53,11 +54,17 @@ class Assigned(NamedTuple):
 
 
 @contextmanager
-def proxy(socket: Path) -> Iterator[Any]:
-    """Gives the XML-RPC operations of the supervisord that listens at `socket`."""
-    transport = SupervisorTransport(None, None, f"unix://{socket}")
+def proxy(listening: Path) -> Iterator[Any]:
+    """Gives the XML-RPC operations of the supervisord that listens at `listening`."""
+    transport = SupervisorTransport(None, None, f"unix://{listening}")
     with ServerProxy("http://127.0.0.1", transport=transport) as server:
         yield server.supervisor
+
+
+def _listens(path: Path) -> bool:
+    """Tells whether somebody takes connections there: a socket's file is made before."""
+    with socket.socket(socket.AF_UNIX) as way:
+        return way.connect_ex(str(path)) == 0
 
 
 @contextmanager
@@ -73,7 +80,7 @@ def of_workers(home: Path, workers: list[Assigned], environment: Mapping[str, st
     )
     try:
         deadline = time.monotonic() + _PATIENCE_S
-        while not (home / "s.sock").exists():
+        while not _listens(home / "s.sock"):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError("supervisord does not answer")
             time.sleep(0.05)
