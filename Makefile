@@ -55,14 +55,16 @@ test-ray: setup .venv-ray/.ok
 
 # On a disk, where each commit waits for it; the other tests' databases lie in memory. With pictures of every screen.
 faults: setup
-	TMPDIR=$${TMPDIR:-/tmp} BIDKEEPER_SCREENS=$${BIDKEEPER_SCREENS:-build/screens} $(BIN)/python -m pytest -s -m "faults or sampled"
+	TMPDIR=$${TMPDIR:-/tmp} BIDKEEPER_SCREENS=$${BIDKEEPER_SCREENS:-build/screens} \
+		$(BIN)/python -m tests.side_by_side $$(($$(nproc) + 2)) -s -m "faults or sampled"
 
 # The demo for some minutes, watched: its results, its use of the machine, and whether it would go on.
 MINUTES ?= 60
 soak: setup
 	TMPDIR=$${TMPDIR:-/tmp} BIDKEEPER_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -s -m "not faults" tests/soak
 
-# Thirty simulated days of ladders on every course; ARGS="drift --days 2" for less. Hours without.
+# Thirty simulated days of ladders on every course; ARGS="drift --days 2" for less, ARGS="--life 120" for bids of two hours.
+# Hours without.
 soak-month: setup
 	$(BIN)/python -m tests.endurance.month $(ARGS)
 

@@ -12,8 +12,8 @@ from tests.sharing import SHARING
 # What mostly waits, for programs that it has started, and what computes: the folders and files whose parts take longest
 # first, so that no process of a parallel run is left with one of them alone at the end.
 _ROOMS = (file.removeprefix("tests/") for room in SHARING for file in room)
-_MACHINE = "machine/test_processes.py"
-_WAITING = ("soak", "web", *_ROOMS, "bench", _MACHINE, "e2e", "hosts", "faults", "deploy", "cli", "workers")
+_MACHINE, _STORM = "machine/test_processes.py", "faults/test_storm.py"
+_WAITING = ("soak", "web", *_ROOMS, "bench", _MACHINE, _STORM, "e2e", "hosts", "faults", "deploy", "cli", "workers")
 _COMPUTING = ("endurance", "machine", "server", "wallet", "gateway", "simulator")
 _WEB_PARTS = 2
 
