@@ -8,8 +8,10 @@ import inspect
 import logging
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Generator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,12 @@ if "TMPDIR" not in os.environ and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY
     tempfile.tempdir = None
 
 _PATIENCE_S = 300
+
+
+def pytest_configure() -> None:
+    """Has SIGTERM end a run as Ctrl-C does, so that nothing that a test has started is left."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    os.register_at_fork(after_in_child=partial(signal.signal, signal.SIGTERM, signal.SIG_DFL))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

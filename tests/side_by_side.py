@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,7 @@ class Run:
     taken: dict[int, list[str]] = field(default_factory=dict)  # by process; of the last one it may have run nothing yet
 
     done: set[int] = field(default_factory=set)  # the processes that came to the end of their tests
+    is_to_end: bool = False  # at the next look
 
     def hear(self, said: dict[str, Any]) -> None:
         """Takes in what a process says."""
@@ -75,6 +77,8 @@ def main(arguments: Sequence[str]) -> int:
     waiting, computing = groups_of(paths or ["tests"])
     groups = [*waiting, *computing]
     run = Run(time.monotonic(), len(groups))
+    for each_signal in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each_signal, lambda *_: setattr(run, "is_to_end", True))
     with tempfile.TemporaryDirectory(prefix="bk-side-by-side-") as home:
         (listed := Path(home) / "groups.json").write_text(json.dumps(groups))
         to_wait, to_compute = _queue(range(len(waiting))), _queue(range(len(waiting), len(groups)))
@@ -123,6 +127,7 @@ def _start(options: Sequence[str], queue: str, ends: tuple[int, ...], output: IO
         stderr=subprocess.STDOUT,
         pass_fds=ends,
         env=os.environ | {VARIABLE: queue},
+        process_group=0,  # it hears of Ctrl-C once, from here: a second one would break its tests' ends off
     )
 
 
@@ -130,7 +135,8 @@ def _listen(run: Run, heard: int, starts: Sequence[Start]) -> list[subprocess.Po
     """Starts the processes and takes in what they say until all have ended.
 
     Those that begin with what waits are started one after another: each starts an installation, and many at once
-    keep each other from being ready in time.
+    keep each other from being ready in time. When the run is to end, each breaks off its test, and ends what that has
+    started.
     """
     left = [(max(0, number - _computers(len(starts))) * _APART_S, start) for number, start in enumerate(starts)]
     started: list[subprocess.Popen[bytes]] = []
@@ -140,6 +146,11 @@ def _listen(run: Run, heard: int, starts: Sequence[Start]) -> list[subprocess.Po
         selector.register(words, EVENT_READ)
         is_over = False
         while not is_over:
+            if run.is_to_end:
+                run.is_to_end = False
+                left.clear()
+                for each in started:
+                    each.send_signal(signal.SIGINT)
             while left and run.seconds >= left[0][0]:
                 started.append(left.pop(0)[1]())
             is_over = not left and all(each.poll() is not None for each in started)  # nothing comes after this read

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.installation import PATIENCE, until
 from tests.ordering import groups_of
 from tests.sharing import SHARING
 
@@ -90,6 +92,31 @@ def test_what_goes_wrong_is_told_and_the_others_go_on(here: Path) -> None:
     for words in ("FAILED ::test_bad", "assert 1 == 2", "No module named 'nowhere'", "fixture 'nothing' not found"):
         assert words in output
     assert len(list(here.glob("test_good *"))) == 21
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_broken_off_ends_what_its_tests_have_begun(here: Path, number: int) -> None:
+    for name in ("test_a", "test_b", "test_c"):
+        write(here, name, "import time\ndef test_long(once): time.sleep(300)")
+    command = [sys.executable, "-m", "tests.side_by_side", "2", str(here)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as process:
+        until(lambda: len(list(here.glob("fixture *"))) == 2, "two tests have begun")
+        process.send_signal(number)
+        output = process.communicate(timeout=PATIENCE)[0]
+    assert process.returncode == 1 and "no tests ran in " in output, output
+    assert len(list(here.glob("ended *"))) == 2 and not list(here.glob("fixture *"))
+
+
+@pytest.mark.slow
+def test_sigterm_ends_what_a_single_run_has_begun(here: Path) -> None:
+    write(here, "test_a", "import time\ndef test_long(once): time.sleep(300)")
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", str(here)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT) as process:
+        until(lambda: list(here.glob("fixture *")), "the test has begun")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == pytest.ExitCode.INTERRUPTED
+    assert len(list(here.glob("ended *"))) == 1
 
 
 @pytest.mark.slow
