@@ -20,6 +20,7 @@ _DECIMAL = re.compile(r"[0-9]{1,39}(\.[0-9]{1,39})?", re.ASCII)
 _TXID = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _VOUT = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 _SCRIPT = re.compile(r"([0-9a-f]{2}){0,10000}", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _ID = re.compile(r"[A-Za-z0-9_\-:.]{1,128}", re.ASCII)
 # From 2001 to 2286: a time in seconds is never taken for one in milliseconds.
 _FIRST_MS, _LAST_MS = 10**12, 10**13
@@ -141,7 +142,7 @@ def text(value: Any, what: str, *, longest: int = 200) -> str:
     """Reads text that is not blank and has no control characters."""
     if not isinstance(value, str) or not value.strip() or len(value) > longest:
         raise Unreadable(f"{what}: {_shown(value)} is not a text of 1 to {longest} characters")
-    if any(ord(c) < 32 or ord(c) == 127 or 0xD800 <= ord(c) < 0xE000 for c in value):
+    if _CONTROL.search(value):
         raise Unreadable(f"{what}: has control characters")
     return value
 
@@ -244,7 +245,7 @@ def first(source: Mapping[str, Any], *names: str) -> Any:
     for name in names:
         value: Any = source
         for part in name.split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
+            value = value.get(part) if isinstance(value, dict) else None
         if value is not None:
             return value
     return None
