@@ -1,4 +1,5 @@
-# A newcomer needs make run, make test and make lint. Everything is kept in .venv.
+# A newcomer needs make run, make test and make lint. Everything is kept in .venv; some
+# targets below have an environment of their own beside it.
 PYTHON ?= python3
 BIN := .venv/bin
 PACKAGES := cli core gateway hooks markets models server simulator strategy wallet web workers

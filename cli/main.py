@@ -8,7 +8,7 @@ import sys
 
 from core import logs
 from core.errors import BidkeeperError, SettingsError
-from core.settings import load
+from core.settings import SECRETS, load
 from wallet.signer.allowed import with_normal_addresses
 
 # verb → (its module, one line of help); a module is imported only for its verb.
@@ -39,7 +39,7 @@ VERBS = {
 }
 
 # Other programs do not read the secrets, so none can leak from them; under users of their own they could not.
-READS_SECRETS = ("up", "demo", "gateway", "facts", "venue probe")
+SECRETS_READ = dict.fromkeys(("up", "demo", "gateway", "venue probe"), SECRETS) | {"facts": ("unisat_api_key",)}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.verb == "doctor":  # it explains wrong settings first
         return int(importlib.import_module("cli.doctor.doctor").run_alone(options))
     try:
-        settings = with_normal_addresses(load(with_secrets=_words(options) in READS_SECRETS))
+        settings = with_normal_addresses(load(secrets=SECRETS_READ.get(_words(options), ())))
         logs.set_up(options.verb, settings.log_level)
         return int(importlib.import_module(VERBS[options.verb][0]).run(settings, options))
     except SettingsError as error:

@@ -47,15 +47,15 @@ def add_secrets(
     table: Mapping[str, Any],
     names: Collection[str],
     problems: list[str],
-    are_read: bool,
+    read: Collection[str],
 ) -> None:
-    """Adds the secrets that are in files of their own and not set otherwise; HELD for each unless they `are_read`."""
+    """Adds the secrets that are in files of their own and not set otherwise; HELD for those that are not to be read."""
     for name in names:
         variable = f"BIDKEEPER_{name.upper()}_FILE"
         file = environment.get(variable) or table.get(f"{name}_file")
         if file and name not in texts:
             try:
-                texts[name] = (variable, Path(file).read_text().strip() if are_read else HELD)
+                texts[name] = (variable, Path(file).read_text().strip() if name in read else HELD)
             except OSError as error:
                 problems.append(f"{variable} cannot be read: {error.strerror}")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -275,18 +275,18 @@ IN_FILES = (*SECRETS, "database_url")
 _NEEDED = {"satflow": ("satflow_url", "satflow_api_key"), "ordnet": ("ordnet_url",)}  # by the default venue
 
 
-def load(environment: Mapping[str, str] | None = None, *, with_secrets: bool = True) -> Settings:
+def load(environment: Mapping[str, str] | None = None, *, secrets: Collection[str] = SECRETS) -> Settings:
     """Reads all settings. Raises SettingsError with one line for each fault.
 
-    `BIDKEEPER_CONFIG` names the TOML file (default: bidkeeper.toml beside the caller, if it is there). Without
-    `with_secrets` no secret's file is opened, and HELD stands for the secret.
+    `BIDKEEPER_CONFIG` names the TOML file (default: bidkeeper.toml beside the caller, if it is there). No secret's file
+    is opened but those of `secrets`; HELD stands for the others.
     """
     environment = os.environ if environment is None else environment
     problems: list[str] = []
     variables = {option.name: option.variable for option in OPTIONS}
     table = read_table(environment, {*variables, *(f"{name}_file" for name in IN_FILES), "plans"}, problems)
     texts = read_texts(environment, table, variables)
-    add_secrets(texts, environment, table, SECRETS, problems, with_secrets)
+    add_secrets(texts, environment, table, SECRETS, problems, secrets)
     values: dict[str, Any] = {}
     if unreadable := add_database(texts, environment, table, problems):
         values["database_url"] = f"unreadable:///{unreadable}"

@@ -37,8 +37,8 @@ CHOICES = {
         "cli",
         "deploy/test_nginx_in_front.py",
         "e2e",
-        "engines/test_supervisord.py",
         "faults",
+        "engines/test_supervisord.py",
         "hosts",
     ],
     "part": [
@@ -70,7 +70,6 @@ CHOICES = {
         "e2e/test_fail_over.py",
         "e2e/test_gone_back.py",
         "e2e/test_running.py",
-        "engines/test_supervisord.py",
     ],
 }
 _QUICK = ("fsync=off", "full_page_writes=off", "max_connections=400", "listen_addresses=''", "max_wal_size=4GB")

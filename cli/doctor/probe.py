@@ -15,7 +15,7 @@ from pathlib import Path
 from cli.doctor import doctor
 from cli.doctor.database_check import DatabaseState
 from cli.doctor.exchanges import Listener, masked, shown_headers
-from cli.doctor.questions import DRAFT, FIRST_INSCRIPTION, VENUES, VenueAnswer, adapters_of, put, questions
+from cli.doctor.questions import ASKED, DRAFT, FIRST_INSCRIPTION, VenueAnswer, adapters_of, put, questions
 from cli.doctor.venue_check import pause, secrets_of
 from core.errors import BidkeeperError
 from core.settings import Settings
@@ -31,7 +31,7 @@ No address of this installation was asked about, but for the holder of an inscri
 
 def add_arguments(probe: argparse.ArgumentParser) -> None:
     """Adds NAME --save DIR [--collection SLUG] [--rune TICKER] [--inscription ID]."""
-    probe.add_argument("venue", choices=VENUES, metavar="NAME", help=", ".join(VENUES))
+    probe.add_argument("venue", choices=ASKED, metavar="NAME", help=", ".join(ASKED))
     probe.add_argument("--save", type=Path, required=True, metavar="DIR", help="a directory that is not there yet")
     doctor.add_about(probe)
     probe.add_argument(

@@ -14,7 +14,7 @@ from markets.listings import ListingAsk, ListingDraft
 from markets.satflow.adapter import Satflow
 from markets.wire import Unreadable
 
-VENUES = ("satflow", "unisat", "mempool", "ord")
+ASKED = ("satflow", "unisat", "mempool", "ord")
 # An unused address: its key was made for the self-test of signatures and thrown away.
 ADDRESS = "bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75"
 PUBKEY = "02f6b160813359d5d8436e9bd23829641dd6d85598f0c64c981a2a58cff159b5ff"

@@ -16,8 +16,10 @@ from core.settings import IN_FILES, OPTIONS, SECRETS, Settings, load
 from wallet.signer.allowed import with_normal_addresses
 
 NAME = "settings"
-# Variables that are no settings: `up` and the installer hand them to their programs.
-_OTHERS = {"CONFIG", "COMMAND", "WITH_SIMULATOR", "CRASHPOINT", "INSTALL_ROOT", "INSTALL_OWNERS"}
+# Variables that are no settings: `up` and the installer hand them to their programs, and a service's file names what
+# runs on its machine.
+_OTHERS = {"CONFIG", "COMMAND", "CRASHPOINT", "INSTALL_ROOT", "INSTALL_OWNERS", "SLOTS", "RAY"}
+_OTHERS |= {f"WITH_{name}" for name in ("SIMULATOR", "SERVER", "GATEWAY", "SIGNER", "MANAGER", "RELAY")}
 # supervisord binds its socket under a name that ends in its pid, and renames it.
 _LONGEST_PID = ".4194304"
 
@@ -32,7 +34,7 @@ def read(environment: Mapping[str, str]) -> tuple[Settings | None, list[Check]]:
     except SettingsError as error:
         problems = error.problems
     try:
-        settings = with_normal_addresses(load(environment, with_secrets=False))
+        settings = with_normal_addresses(load(environment, secrets=()))
     except SettingsError:
         return None, [fail(NAME, problem, "see docs/settings.md") for problem in problems]
     # The rest are files of keys that cannot be read; one that is there is another user's, as it should be.

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from cli.doctor import answer_check, floor_check, port_holders, sale_check, settings_check, unit_check
 from cli.doctor.check import Check, fail, ok, warn
 from cli.doctor.exchanges import Exchange, Listener, masked
-from cli.doctor.questions import VENUES, About, VenueAnswer, adapters_of, put, questions
+from cli.doctor.questions import ASKED, About, VenueAnswer, adapters_of, put, questions
 from core.settings import SECRETS, Settings
 from gateway.adapters import Adapters
 from gateway.app import make_adapters
@@ -48,7 +48,7 @@ class VenueExaminer:
         if self._is_practice_away():
             yield warn("venues", "not asked: the practice market does not run", "bidkeeper up")
             return
-        for venue in VENUES:
+        for venue in ASKED:
             if not adapters_of(venue, self._adapters):
                 variable = f"BIDKEEPER_{venue.upper()}_URL"
                 yield warn(venue, f"{variable} is not set: {_WITHOUT[venue]}", f"set {variable} if that is wanted")

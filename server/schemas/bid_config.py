@@ -115,5 +115,5 @@ _SHOWN = "{" + ", ".join(f'"{camel}": %s' for camel in _CAMEL.values()) + "}"
 
 
 def shown(config: BidConfig) -> Raw:
-    """Returns the config as callers see it: every field with its effective value."""
+    """Returns the config as callers see it: every field, as it was given or with its default."""
     return Raw(_SHOWN % tuple([dumps(shown_part(value)) for value in _VALUES(config)]))

@@ -111,7 +111,7 @@ class CycleDetail(Answer):
     budget: Annotated[dict[str, Any] | None, Field(description="What its budget left; null without one.")] = None
     planned: Annotated[dict[str, Any], Field(description="What was decided at first.")] = {}
     looks: Annotated[
-        int, Field(description="How many decisions there were; after cancels the market is read anew.")
+        int, Field(description="2 when it was decided anew before the last bids, since something had changed; else 1.")
     ] = 1
     rungs: Annotated[list[CycleRung], Field(description="Each with its price and reason, and its bid's fate.")] = []
     fate: Annotated[ListingFate | None, Field(description="Of an auto-list task: that of its listing.")] = None

@@ -165,7 +165,7 @@ class BiddingTaskChange(BidConfigFields):
 
 
 class BiddingConfig(BidConfigFields):
-    """A bidding task's config: every field with its effective value."""
+    """A bidding task's config: every field, as it was given or with its default."""
 
     model_config = ConfigDict(json_schema_extra=_stored(_bid_rules, BidConfig))
 
@@ -183,6 +183,6 @@ class AutolistTaskChange(ListingFields):
 
 
 class AutolistConfig(ListingFields):
-    """An auto-list task's config: every field with its effective value."""
+    """An auto-list task's config: every field, as it was given or with its default."""
 
     model_config = ConfigDict(json_schema_extra=_stored(listing_rules, ListingConfig))

@@ -60,7 +60,7 @@ def test_the_address_of_a_database_may_stand_in_a_file_and_is_in_no_fault(tmp_pa
     environment = {"BIDKEEPER_DATABASE_URL_FILE": str(file)}
     assert len(problems(environment)) == 1
     file.write_text("postgresql://bot:hunter2@localhost/bk\n")
-    settings = load(environment, with_secrets=False)
+    settings = load(environment, secrets=())
     assert settings.database_url == "postgresql://bot:hunter2@localhost/bk"
     assert "hunter2" not in repr(settings)
     file.write_text("postgresql://bot:hunter2@db.example/bk\n")
@@ -70,7 +70,7 @@ def test_the_address_of_a_database_may_stand_in_a_file_and_is_in_no_fault(tmp_pa
 
 def test_only_who_needs_a_secret_opens_its_file(tmp_path: Path) -> None:
     environment = {"BIDKEEPER_SATFLOW_API_KEY_FILE": str(tmp_path / "not-for-us")}
-    assert load(environment, with_secrets=False).satflow_api_key == HELD
+    assert load(environment, secrets=()).satflow_api_key == HELD
     assert len(problems(environment)) == 1
 
 

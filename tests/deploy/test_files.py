@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from core.settings import IN_FILES, OPTIONS
+from cli.doctor.settings_check import examine
+from core.settings import IN_FILES, OPTIONS, load
 from tests.deploy.front import DEPLOY
 
 ROOT = DEPLOY.parent
@@ -54,9 +55,21 @@ def test_the_service_knows_only_settings_that_there_are() -> None:
 def test_an_installation_runs_all_programs_unless_told_otherwise() -> None:
     unit = (DEPLOY / "bidkeeper.service").read_text()
     given = dict(re.findall(r"(BIDKEEPER_\w+)=(\w+)", "\n".join(re.findall(r"^Environment=.*", unit, re.M))))
-    assert given.keys() == PROGRAMS_HERE - {"BIDKEEPER_WITH_SIMULATOR"}
-    assert (given.pop("BIDKEEPER_SLOTS"), given.pop("BIDKEEPER_WITH_RELAY")) == ("0", "false")
+    assert given.keys() == set(re.findall(r"%\(ENV_(\w+)\)s", (DEPLOY / "supervisord.conf").read_text()))
+    assert given.keys() == {*PROGRAMS_HERE, "BIDKEEPER_SERVER_PROCESSES"}
+    assert (given.pop("BIDKEEPER_SLOTS"), given.pop("BIDKEEPER_SERVER_PROCESSES")) == ("0", "1")
+    assert {given.pop("BIDKEEPER_WITH_RELAY"), given.pop("BIDKEEPER_WITH_SIMULATOR")} == {"false"}
     assert set(given.values()) == {"true"}
+
+
+def test_the_doctor_takes_nothing_that_is_shipped_for_a_stranger(tmp_path: Path) -> None:
+    named = {*PROGRAMS_HERE, "BIDKEEPER_RAY"}
+    assert "BIDKEEPER_RAY=" in (DEPLOY / "ray" / "environment").read_text()
+    settings = load({})
+    found = [check.text for check in examine(settings, dict.fromkeys([*named, "BIDKEEPER_WRONG"], "0"))]
+    assert [text for text in found if "is not a setting" in text] == [
+        "BIDKEEPER_WRONG is not a setting and has no effect"
+    ]
 
 
 @pytest.mark.parametrize("name", ["install.sh", "Dockerfile", "../.dockerignore"])

@@ -32,6 +32,7 @@ define({
   "set.yes": "yes",
   "set.no": "no",
   "set.service": "as the service has it",
+  "set.usual_life": "16 min, the usual",
   "set.adaptive": "every 30 s, less often while nothing moves",
   "set.seconds": ({ seconds }) => `${count(seconds)} s`,
   "set.minutes": ({ minutes }) => `${count(minutes)} min`,

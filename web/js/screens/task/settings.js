@@ -42,7 +42,7 @@ const GROUPS = [
     ["ignoreAddresses", (value) => none(value.length, plain)],
   ]],
   ["life", [
-    ["bidExpiryMinutes", minutes],
+    ["bidExpiryMinutes", (value) => (value ? minutes(value) : t("set.usual_life"))],
     ["loopSeconds", (value) => (value ? t("set.seconds", { seconds: value }) : t("set.adaptive"))],
     ["updateBidEnabled", yes],
     ["updateTolerance", (value) => own(value, percent)],
