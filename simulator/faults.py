@@ -1,15 +1,20 @@
 """Faults that a test or demo puts into the dialects' answers.
 
-| mode | a write (place, cancel, list) | a read | |---|---|---| | timeout | nothing is done; hangs `delaySeconds`, then
-the connection closes | the same | | cut | nothing is done; the connection closes at once | the same | | error_500,
-refuse_400, auth_401 | nothing is done; that status | the same | | rate_429 | nothing is done; 429 with `retry-after` of
-`delaySeconds` | the same | | bad_json | done; the answer is not JSON | the answer is not JSON | | slow | done after
-`delaySeconds`, even when the client is gone | answered after `delaySeconds` | | stale | done as ever | answered from
-the market as it was when the fault was set | | late | done and confirmed; a bid or listing shows in reads (a cancel
-takes effect) after `delaySeconds` | as slow | | accept_then_timeout | done; hangs `delaySeconds`, then the connection
-closes | hangs likewise | | accept_then_500 | done; 500 | 500 | | accept_twice | a bid stands twice; else done as ever |
-as ever | | cancel_lie | a cancel is confirmed and not done: of several bids for the first, the third, ...; else done |
-as ever |
+The modes, for a write (place, cancel, list) and for a read:
+
+- timeout: nothing is done; hangs `delaySeconds`, then the connection closes. A read: the same.
+- cut: nothing is done; the connection closes at once. A read: the same.
+- error_500, refuse_400, auth_401: nothing is done; that status. A read: the same.
+- rate_429: nothing is done; 429 with `retry-after` of `delaySeconds`. A read: the same.
+- bad_json: done; the answer is not JSON. A read: not JSON.
+- slow: done after `delaySeconds`, even when the client is gone. A read: answered after `delaySeconds`.
+- stale: done as ever. A read: answered from the market as it was when the fault was set.
+- late: done and confirmed; a bid or listing shows in reads (a cancel takes effect) after `delaySeconds`. A read: as slow.
+- accept_then_timeout: done; hangs `delaySeconds`, then the connection closes. A read: hangs likewise.
+- accept_then_500: done; 500. A read: 500.
+- accept_twice: a bid stands twice; else done as ever. A read: as ever.
+- cancel_lie: a cancel is confirmed and not done, of several bids for the first, the third, ...; else done as ever. A
+  read: as ever.
 
 `list` covers both steps of a listing, `/intent/sell` and `/list`; of its modes those that follow a deed strike `/list`
 only, as drafting does nothing. `withdraw` covers both steps of a withdrawal, `/intent/withdraw` and its submit route,

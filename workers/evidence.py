@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from models.ledger import sightings
+from models.ledger import misses
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
 
@@ -12,8 +12,8 @@ APART_MS = 5_000  # two reads that are closer together may have come from the sa
 LATE_MS = 30_000  # how long after its time (a bid's expiry, a listing's deadline) it is still waited for
 
 
-def missed(row: Order | Listing, read_ms: int) -> int:
+def count_miss(row: Order | Listing, read_ms: int) -> int:
     """Counts the good reads in a row, well apart, that have not shown it, the one begun at `read_ms` included."""
     if read_ms < row.updated_ms + APART_MS:
         return int(row.misses)
-    return sightings.missed(row, read_ms)
+    return misses.count_miss(row, read_ms)

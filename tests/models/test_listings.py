@@ -28,7 +28,7 @@ from models.ledger.listing_table import (
     Listing,
 )
 from models.ledger.listings import IllegalListingMove, NewListing, NotAllowedToList, OpenElsewhere, SoldFor
-from models.ledger.sightings import missed, saw
+from models.ledger.misses import count_miss, saw
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
 
@@ -242,7 +242,7 @@ def test_delistings_are_what_was_there_and_was_dropped(database: str) -> None:
 
 def test_misses_count_in_a_row(database: str) -> None:
     made = live(task())
-    assert [missed(made, 20), missed(made, 30)] == [1, 2]
+    assert [count_miss(made, 20), count_miss(made, 30)] == [1, 2]
     saw(made, "venue-1", 40)
     assert (stored(made).misses, stored(made).venue_id) == (0, "venue-1")
 

@@ -16,12 +16,12 @@ from markets.base import OwnBid, OwnBids, Refused, VenueError
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.shown_bids import Matched, match
-from models.ledger.sightings import saw
+from models.ledger.misses import saw
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import CancelAnswer
 from workers.bidding.fills import Explainer
 from workers.context import Context
-from workers.evidence import APART_MS, LATE_MS, LOST_READS, VANISHED_READS, missed
+from workers.evidence import APART_MS, LATE_MS, LOST_READS, VANISHED_READS, count_miss
 from workers.faults import Faults
 
 CANCELLED_READS = 2  # good reads in a row without a bid until a cancel that was not acknowledged counts as done
@@ -149,13 +149,13 @@ def _absent(order: Order, read_ms: int, now_ms: int, answer: CancelAnswer, expla
         orders.move(order, CLOSED, now_ms, reason="expired")
     elif order.state == LIVE:
         _vanish(order, read_ms, now_ms)
-    elif answer is not CancelAnswer.FAILED or missed(order, read_ms) >= CANCELLED_READS:
+    elif answer is not CancelAnswer.FAILED or count_miss(order, read_ms) >= CANCELLED_READS:
         orders.move(order, CLOSED, now_ms, reason="cancelled")
     return False
 
 
 def _vanish(order: Order, read_ms: int, now_ms: int) -> None:
-    if missed(order, read_ms) >= VANISHED_READS:
+    if count_miss(order, read_ms) >= VANISHED_READS:
         orders.move(order, UNKNOWN, now_ms)
 
 
@@ -167,7 +167,7 @@ def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None)
     goes for one whose coin is spent; the spend may be a sale into the bid itself, so that has to have had its time to
     show.
     """
-    if missed(order, read_ms) < LOST_READS:
+    if count_miss(order, read_ms) < LOST_READS:
         return
     if read_ms > order.expires_ms + LATE_MS:
         # It may have been sold: it is not lost for some more minutes while the sales are unknown.

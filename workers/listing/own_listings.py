@@ -23,11 +23,11 @@ from models.ledger.listing_table import (
     UNKNOWN,
     Listing,
 )
-from models.ledger.sightings import saw
+from models.ledger.misses import saw
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
-from workers.evidence import LATE_MS, LOST_READS, VANISHED_READS, missed
+from workers.evidence import LATE_MS, LOST_READS, VANISHED_READS, count_miss
 from workers.faults import Faults
 
 
@@ -90,9 +90,9 @@ def settle(
     elif shown is not None:
         _outdone(listing, read_ms, now_ms)
     elif listing.state == CANCELLING:
-        if is_acknowledged or missed(listing, read_ms) >= VANISHED_READS:
+        if is_acknowledged or count_miss(listing, read_ms) >= VANISHED_READS:
             listings.move(listing, CLOSED, now_ms, reason=CANCELLED)
-    elif missed(listing, read_ms) >= LOST_READS and listing.state == UNKNOWN and _is_late(listing, read_ms):
+    elif count_miss(listing, read_ms) >= LOST_READS and listing.state == UNKNOWN and _is_late(listing, read_ms):
         listings.move(listing, CLOSED, now_ms, reason=LOST)
 
 
@@ -108,7 +108,7 @@ def needs_fresh_read(listing: Listing | None) -> bool:
 
 def _outdone(listing: Listing, read_ms: int, now_ms: int) -> None:
     """Handles a listing of ours at another price: the venue never took this one, or it took another after it."""
-    misses = missed(listing, read_ms)
+    misses = count_miss(listing, read_ms)
     if listing.state == UNKNOWN and misses >= LOST_READS and _is_late(listing, read_ms):
         listings.give_up(listing, LOST, now_ms)
     elif listing.state == LIVE and misses >= VANISHED_READS:

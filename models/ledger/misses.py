@@ -1,4 +1,4 @@
-"""The sightings of an open order or listing by good reads of a venue, row by row: shown, or missed once more."""
+"""The good reads in a row that have not shown an open order or listing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def saw(row: Order | Listing, venue_id: str, now_ms: int) -> None:
     row.venue_id, row.misses = venue_id, 0
 
 
-def missed(row: Order | Listing, read_ms: int) -> int:
+def count_miss(row: Order | Listing, read_ms: int) -> int:
     """Counts one more good read, begun at `read_ms`, that does not show it; returns how many in a row.
 
     `updated_ms` becomes `read_ms`, so that no read is counted twice.
