@@ -10,7 +10,7 @@ from strategy.bid_config import BidConfig
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.entry import Entry
-from strategy.intents import Limits, Memory, OwnOrder, Rules
+from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules
 
 ORDERS = 100  # on each side
 

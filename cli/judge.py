@@ -8,7 +8,7 @@ from cli.wallet import PATIENCE_S, receive_of
 from cli.wallet import add_arguments as add_address
 from core.errors import BidkeeperError
 from core.settings import VENUES, Settings
-from markets.listings import ListingAsk
+from markets.listings import ListingToDraft
 from markets.market_client import MarketClient
 from wallet.judgement import in_words, to_judge
 from wallet.protocol import MAX_SATS, UserKeys
@@ -41,7 +41,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     with MarketClient(settings.gateway_socket, PATIENCE_S) as market:
         outpoint = _outpoint(market, options.inscription, keys)
         item, slug = options.inscription, options.collection
-        ask = ListingAsk(options.price, item, keys.vault, keys.payment, keys.vault_pubkey, slug, outpoint)
+        ask = ListingToDraft(options.price, item, keys.vault, keys.payment, keys.vault_pubkey, slug, outpoint)
         draft = market.at(venue).draft_listing(ask)
     secure = (each.psbt for each in draft.secure)
     listing = to_judge(ask.inscription_id, outpoint, ask.price, draft.psbt, secure, draft.transfer, draft.recovery)

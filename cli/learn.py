@@ -15,7 +15,7 @@ from cli import learn_others, refused_drafts
 from core.errors import BidkeeperError
 from core.settings import VENUES, Settings
 from markets.capabilities import Capabilities
-from markets.listings import ListingAsk
+from markets.listings import ListingToDraft
 from markets.market_client import MarketClient
 from markets.venues import capabilities
 from wallet import judgement
@@ -140,7 +140,7 @@ def _drafted(
             raise BidkeeperError(f"{inscription} is at {found.address}: send it to the vault, {keys.vault}")
         users.add(user)
         for price in prices:
-            ask = ListingAsk(price, inscription, keys.vault, keys.payment, keys.vault_pubkey, None, found.outpoint)
+            ask = ListingToDraft(price, inscription, keys.vault, keys.payment, keys.vault_pubkey, None, found.outpoint)
             draft = market.at(venue).draft_listing(ask)
             secure = (each.psbt for each in draft.secure)
             drafts.append(judgement.to_judge(inscription, found.outpoint, price, draft.psbt, secure))

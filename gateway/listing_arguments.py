@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.arguments import bad, identifier, identifiers, matching, psbt, slug, word
 from markets import codec
-from markets.listings import MOST_SECURE, ListingAsk, ListingOrder
+from markets.listings import MOST_SECURE, ListingOrder, ListingToDraft
 from markets.wire import MAX_SATS, Unreadable
 from markets.wire import outpoint as read_outpoint
 
@@ -32,7 +32,7 @@ def delist_proof(value: Any) -> str:
     return "" if value == "" else psbt(value)
 
 
-def ask(value: Any) -> ListingAsk:
+def ask(value: Any) -> ListingToDraft:
     """Reads a listing to be made and checks each of its fields."""
     try:
         given = codec.listing_ask(value)
@@ -60,7 +60,7 @@ def listing_order(value: Any) -> ListingOrder:
     return given
 
 
-def _checked(given: ListingAsk) -> ListingAsk:
+def _checked(given: ListingToDraft) -> ListingToDraft:
     price = given.price
     if isinstance(price, bool) or not isinstance(price, int) or not 0 < price <= MAX_SATS:
         raise bad("ask: price must be a whole number of sats above 0")

@@ -9,7 +9,7 @@ from typing import Any
 from gateway.arguments import bad, kind, matching, reference, signature, slug, trait, word
 from gateway.listing_arguments import outpoint
 from markets import codec
-from markets.offers import MOST_COINS, MOST_SIGN_IN_TEXTS, BidAsk, Pair, SignInAnswer
+from markets.offers import MOST_COINS, MOST_SIGN_IN_TEXTS, BidToDraft, Pair, SignInAnswer
 from markets.wire import MAX_SATS
 
 _PUBKEY = re.compile(r"0[23][0-9a-f]{64}", re.ASCII)
@@ -18,7 +18,7 @@ _TEXT_ID = re.compile(r"[!-~]{1,200}", re.ASCII)
 _LONGEST_HOURS = 24 * 366
 
 
-def bid_ask(value: Any) -> BidAsk:
+def bid_ask(value: Any) -> BidToDraft:
     """Reads a bid to be drafted and checks each of its fields."""
     try:
         given = codec.bid_ask(value)

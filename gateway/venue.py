@@ -26,8 +26,8 @@ READ_WAIT_S = 20.0  # the longest that a read waits for its turn
 Value = TypeVar("Value")
 
 
-class Withdrawn(Unavailable):
-    """The call was withdrawn before anything was sent: this says nothing about the venue."""
+class Abandoned(Unavailable):
+    """The call was given up before anything was sent: this says nothing about the venue."""
 
 
 class Venue:
@@ -208,5 +208,5 @@ class Venue:
             return  # mostly nothing was sent
         if isinstance(error, RateLimited | Refused):
             self.breaker.answered()
-        elif isinstance(error, Unavailable | Unknown) and not isinstance(error, Withdrawn):
+        elif isinstance(error, Unavailable | Unknown) and not isinstance(error, Abandoned):
             self.breaker.failed()

@@ -18,7 +18,7 @@ from gateway.limits.windows import Toll
 from gateway.marketplace import Marketplaces
 from gateway.reads.shared import shared
 from gateway.reads.snapshots import Snapshots
-from gateway.venue import Venue, Withdrawn
+from gateway.venue import Abandoned, Venue
 from gateway.writes import LONGEST_WAIT_MS, Asker
 from markets.base import Unknown
 from markets.http import Permit
@@ -118,9 +118,9 @@ class Withdrawals:
 
         def permit() -> None:
             if self._now_ms() >= deadline_ms:
-                raise Withdrawn("its deadline passed; nothing was sent")
+                raise Abandoned("its deadline passed; nothing was sent")
             if asker.is_gone():
-                raise Withdrawn("its asker is gone; nothing was sent")
+                raise Abandoned("its asker is gone; nothing was sent")
 
         permit()
         await venue.turn(Priority.CANCEL, (deadline_ms - self._now_ms()) / 1000, toll)

@@ -13,7 +13,7 @@ from gateway.limits.call_budget import Priority
 from gateway.limits.fence import Fences, Ticket
 from gateway.limits.windows import Toll
 from gateway.reads.market_reads import MarketReads
-from gateway.venue import Venue, Withdrawn
+from gateway.venue import Abandoned, Venue
 from markets.adapter import Adapter
 from markets.base import BidOrder, Refused, Unknown
 from markets.http import Permit
@@ -163,9 +163,9 @@ class Writes:
         def permit() -> None:
             self._fences.permit(fencing.task, fencing.token)
             if self._now_ms() >= deadline_ms:
-                raise Withdrawn("its deadline passed; nothing was sent")
+                raise Abandoned("its deadline passed; nothing was sent")
             if asker.is_gone():
-                raise Withdrawn("its asker is gone; nothing was sent")
+                raise Abandoned("its asker is gone; nothing was sent")
 
         work = asyncio.current_task()
         assert work is not None

@@ -15,8 +15,8 @@ from markets import venues
 from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Sale, WalletItem
 from markets.capabilities import Capabilities
 from markets.http import Permit
-from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
-from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInTexts
+from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
+from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInTexts
 from markets.wire import Page
 from strategy.book import Ask, Bid, VenueProfile
 
@@ -34,7 +34,7 @@ def number_of(cursor: Cursor, first: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class TraitedAsk:
     """An ask and the traits its item is known to have; None = the venue does not tell its traits."""
 
     ask: Ask
@@ -42,7 +42,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class TraitedBid:
     """A bid and the traits it asks for, mostly one; none = it is on the whole collection or rune."""
 
     bid: Bid
@@ -68,11 +68,11 @@ class Adapter:
         """Returns floors by the slugs given, at most `floors_at_once`; slugs the venue does not know are left out."""
         self._no("floors")
 
-    def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
+    def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
         """Returns one page of a collection's listings, cheapest first, with the traits they tell."""
         self._no("listings of a collection")
 
-    def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Offer]:
+    def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[TraitedBid]:
         """Returns one page of the bids on a collection or rune and on its traits, best first; none on single items."""
         self._no("bids of a collection")
 
@@ -114,11 +114,11 @@ class Adapter:
 
     # drafts to be signed; they change nothing at the venue
 
-    def draft_bid(self, order: BidAsk) -> BidDraft:
+    def draft_bid(self, order: BidToDraft) -> BidDraft:
         """Returns the PSBTs that the venue wants signed for a bid, where its bids are no messages."""
         self._no("drafts of bids: its bids are messages, or it takes none")
 
-    def draft_listing(self, ask: ListingAsk) -> ListingDraft:
+    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         """Returns the PSBTs that the venue wants signed for a listing."""
         self._no("listings of ours")
 

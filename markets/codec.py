@@ -27,10 +27,10 @@ from markets.base import (
     WalletItem,
 )
 from markets.capabilities import Capabilities, VenueFacts
-from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing, OwnListings, SecureDraft
+from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing, OwnListings, SecureDraft
 from markets.offers import (
-    BidAsk,
     BidDraft,
+    BidToDraft,
     Coin,
     DraftPsbt,
     Pair,
@@ -159,8 +159,8 @@ def own_listings(packed: Any) -> OwnListings:
     return OwnListings(tuple(OwnListing(*row) for row in packed[0]), int(packed[1]))
 
 
-def listing_ask(row: Any) -> ListingAsk:
-    return ListingAsk(*row)
+def listing_ask(row: Any) -> ListingToDraft:
+    return ListingToDraft(*row)
 
 
 def listing_draft(packed: Any) -> ListingDraft:
@@ -173,10 +173,10 @@ def listing_order(row: Any) -> ListingOrder:
     return ListingOrder(listing_ask(ask), signed, unsigned, tuple(secure), payment, pubkey, transfer, recovery)
 
 
-def bid_ask(row: Any) -> BidAsk:
+def bid_ask(row: Any) -> BidToDraft:
     price, quantity, slug, kind, trait, *addresses, valid_hours, coins = row
     payment, payment_pubkey, ordinals, ordinals_pubkey = addresses
-    return BidAsk(
+    return BidToDraft(
         price,
         Decimal(quantity),
         slug,

@@ -34,7 +34,7 @@ class OwnListings:
 
 
 @dataclass(frozen=True, slots=True)
-class ListingAsk:
+class ListingToDraft:
     """A listing to be drafted: `owner` (a taproot address) holds the inscription, `receive` is paid.
 
     `tap_internal_key` is the owner's x-only internal key, 64 hex digits; "" in drafts that nobody is to sign.
@@ -77,7 +77,7 @@ class ListingDraft:
 class ListingOrder:
     """One signed listing, ready to be submitted; `payment` (address, public key in hex) is the user's paying pair."""
 
-    ask: ListingAsk
+    ask: ListingToDraft
     signed_psbt: str
     unsigned_psbt: str
     signed_secure: tuple[str, ...]

@@ -26,8 +26,8 @@ from markets.base import (
 )
 from markets.capabilities import VenueFacts
 from markets.gateway_client import ByHand, GatewayClient
-from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListings
-from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInTexts
+from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListings
+from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInTexts
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from markets.pictures import NoPicture, Picture
 from markets.utxos import Utxo
@@ -147,7 +147,7 @@ class MarketClient(GatewayClient):
         """Returns a text that `wallet` must sign before it may cancel."""
         return self._read("challenge", {"wallet": wallet}, None, str)
 
-    def draft_bid(self, ask: BidAsk) -> BidDraft:
+    def draft_bid(self, ask: BidToDraft) -> BidDraft:
         """Drafts a bid: returns the PSBTs to be signed. Changes nothing at the venue, is never shared, fails as reads
         do.
         """
@@ -192,7 +192,7 @@ class MarketClient(GatewayClient):
         """Returns all live listings of a vault address."""
         return self._read("own_listings", {"wallet": wallet}, max_age_s, codec.own_listings)
 
-    def draft_listing(self, ask: ListingAsk) -> ListingDraft:
+    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         """Drafts a listing: returns the PSBTs to be signed. Changes nothing there; never shared; fails as reads do."""
         return self._read("draft_listing", {"ask": codec.pack(ask)}, None, codec.listing_draft)
 

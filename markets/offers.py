@@ -41,7 +41,7 @@ class Coin:
 
 
 @dataclass(frozen=True, slots=True)
-class BidAsk:
+class BidToDraft:
     """A bid to be drafted: `price` of the whole order, valid for `valid_hours`, paid with some of `coins`.
 
     `payment` pays, `ordinals` receives the goods; the keys are as in `Pair`.

@@ -9,7 +9,8 @@ The modes, for a write (place, cancel, list) and for a read:
 - bad_json: done; the answer is not JSON. A read: not JSON.
 - slow: done after `delaySeconds`, even when the client is gone. A read: answered after `delaySeconds`.
 - stale: done as ever. A read: answered from the market as it was when the fault was set.
-- late: done and confirmed; a bid or listing shows in reads (a cancel takes effect) after `delaySeconds`. A read: as slow.
+- late: done and confirmed; a bid or listing shows in reads (a cancel takes effect) after `delaySeconds`. A read: as
+  slow.
 - accept_then_timeout: done; hangs `delaySeconds`, then the connection closes. A read: hangs likewise.
 - accept_then_500: done; 500. A read: 500.
 - accept_twice: a bid stands twice; else done as ever. A read: as ever.

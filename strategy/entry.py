@@ -7,7 +7,8 @@ from decimal import Decimal
 
 from strategy.bid_config import BidConfig
 from strategy.book import Snapshot, VenueProfile
-from strategy.intents import BidPlan, Limits, Memory, OwnOrder, Rules
+from strategy.plan import BidPlan
+from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules
 from strategy.reasons import Reason
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from operator import attrgetter
 
 from strategy.book import Bid
-from strategy.intents import OwnOrder
+from strategy.plan_inputs import OwnOrder
 from strategy.pricing import quotient_up, times
 
 ONE = Decimal(1)

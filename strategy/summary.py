@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from strategy.intents import BidPlan
+from strategy.plan import BidPlan
 from strategy.reasons import Reason
 
 # A live bid that holds a rung, or one that no plan can change.

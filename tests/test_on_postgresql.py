@@ -31,7 +31,9 @@ def test_every_test_that_knows_postgresql_is_run_there() -> None:
     assert sorted(map(str, knows - files("all"))) == []
     # CI has no time for every whole installation.
     in_ci = {
-        path for path in knows if "postgresql.only" in path.read_text() and path.parent.name not in ("e2e", "hosts", "engines")
+        path
+        for path in knows
+        if "postgresql.only" in path.read_text() and path.parent.name not in ("e2e", "hosts", "engines")
     }
     assert sorted(map(str, in_ci - files("part"))) == []
 

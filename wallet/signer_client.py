@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from core.errors import BidkeeperError, PeerRefused, PeerUnavailable
 from core.local import ask
-from strategy.intents import SignedRoom
+from strategy.plan_inputs import SignedRoom
 from wallet.judgement import Judgement, read_judgement
 from wallet.protocol import (
     BidMessage,
@@ -109,16 +109,16 @@ class SignerClient:
         """Takes back the right to sign bids under this and all lower tokens; cancelling stays allowed."""
         self._ask(_nothing, "revoke_place", task=task, token=token)
 
-    def withdraw(self, task: int, token: int) -> None:
+    def end_rights(self, task: int, token: int) -> None:
         """Ends all rights of this and all lower tokens."""
-        self._ask(_nothing, "withdraw", task=task, token=token)
+        self._ask(_nothing, "end_rights", task=task, token=token)
 
-    def withdraw_all(self, tokens: Mapping[int, int]) -> dict[int, int]:
+    def end_all_rights(self, tokens: Mapping[int, int]) -> dict[int, int]:
         """Ends the rights of many tasks, each with its token.
 
         Returns the highest tokens seen of those tasks that had a higher one than theirs: their rights may stand.
         """
-        return self._ask(_higher, "withdraw_all", tokens=[list(pair) for pair in tokens.items()])
+        return self._ask(_higher, "end_all_rights", tokens=[list(pair) for pair in tokens.items()])
 
     def set_control(self, scope: Scope, subject: str | int, state: State) -> None:
         """Sets whether bids are signed: subject "" with `global`, a sign-in address with `user`, an id with `task`.

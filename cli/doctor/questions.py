@@ -10,7 +10,7 @@ from cli.doctor.exchanges import Adapter, Exchange, Listener
 from core.settings import DIALECTS
 from gateway.adapters import Adapters
 from markets.base import AuthFailed, Item, NotFound, NotSupported, RateLimited, VenueError
-from markets.listings import ListingAsk, ListingDraft
+from markets.listings import ListingDraft, ListingToDraft
 from markets.satflow.adapter import Satflow
 from markets.wire import Unreadable
 
@@ -137,7 +137,7 @@ def _of_one_inscription(venue: Satflow, inscription_id: str) -> list[Question]:
     def draft() -> ListingDraft:
         if not owners:
             raise NotFound("nothing was drafted: it is not known who holds the inscription")
-        return venue.draft_listing(ListingAsk(_DRAFTED_AT, inscription_id, owners[0], ADDRESS, "", None))
+        return venue.draft_listing(ListingToDraft(_DRAFTED_AT, inscription_id, owners[0], ADDRESS, "", None))
 
     return [Question("item", item, is_extra=True), Question(DRAFT, draft, is_extra=True)]
 

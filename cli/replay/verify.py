@@ -8,7 +8,7 @@ from typing import Any
 from server.http.json_out import iso
 from strategy.bidding.plan_bids import plan_bids
 from strategy.entry import Entry
-from strategy.intents import BidPlan, RungNote
+from strategy.plan import BidPlan, RungNote
 from strategy.reasons import Reason
 from strategy.summary import left_alone, summary
 

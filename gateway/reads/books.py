@@ -10,7 +10,7 @@ from gateway.reads.shared import shared
 from gateway.reads.snapshots import Flight, Snapshots
 from gateway.reads.tickers import Tickers
 from gateway.venue import Venue
-from markets.adapter import Adapter, Listing, Offer, Trait
+from markets.adapter import Adapter, Trait, TraitedAsk, TraitedBid
 from markets.base import AskBook, BidBook, Kind, NotSupported, VenueError
 from markets.codec import text
 
@@ -25,7 +25,7 @@ CONFIRMED_S = 590.0
 class _Asks:
     """Listings, cheapest first; `book_json` is the whole book, packed once for all."""
 
-    listings: tuple[Listing, ...]
+    listings: tuple[TraitedAsk, ...]
     taken_ms: int
     book_json: str
 
@@ -34,7 +34,7 @@ class _Asks:
 class _Bids:
     """Bids, best first; `book_json` is the book of bids on the whole collection or rune."""
 
-    offers: tuple[Offer, ...]
+    offers: tuple[TraitedBid, ...]
     taken_ms: int
     book_json: str
 
@@ -112,17 +112,17 @@ class Books:
         )
 
 
-def _having(listings: tuple[Listing, ...], trait: Trait) -> tuple[Listing, ...]:
+def _having(listings: tuple[TraitedAsk, ...], trait: Trait) -> tuple[TraitedAsk, ...]:
     """Returns the listings known to have `trait`. Raises NotSupported when no listing tells its traits."""
     if listings and all(listing.traits is None for listing in listings):
         raise NotSupported("the market's listings do not tell which traits they have")
     return tuple(listing for listing in listings if trait in (listing.traits or ()))
 
 
-def _ask_book(listings: tuple[Listing, ...], taken_ms: int, confirmed_ms: int | None = None) -> str:
+def _ask_book(listings: tuple[TraitedAsk, ...], taken_ms: int, confirmed_ms: int | None = None) -> str:
     return text(AskBook(tuple(listing.ask for listing in listings), taken_ms, confirmed_ms))
 
 
-def _bid_book(offers: tuple[Offer, ...], taken_ms: int, trait: Trait | None) -> str:
+def _bid_book(offers: tuple[TraitedBid, ...], taken_ms: int, trait: Trait | None) -> str:
     competing = (offer.bid for offer in offers if not offer.traits or trait in offer.traits)
     return text(BidBook(tuple(competing), taken_ms))

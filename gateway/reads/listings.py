@@ -10,7 +10,7 @@ from gateway.venue import Venue
 from markets.adapter import Adapter
 from markets.base import Unavailable
 from markets.codec import text
-from markets.listings import ListingAsk, ListingDraft, OwnListings
+from markets.listings import ListingDraft, ListingToDraft, OwnListings
 
 MOST_PAGES = 20
 
@@ -44,7 +44,7 @@ class ListingReads:
 
         return await self._snapshots.get(own_listings_key(wallet), max_age_s, fetch)
 
-    async def draft(self, ask: ListingAsk) -> str:
+    async def draft(self, ask: ListingToDraft) -> str:
         """Drafts one listing. Never shared, and with a write's priority, since a write follows.
 
         Raises Refused('quota') where the month's quota is too short for a listing.

@@ -7,7 +7,7 @@ from gateway.limits.windows import Toll
 from gateway.venue import Venue
 from markets.adapter import Adapter
 from markets.codec import text
-from markets.offers import BidAsk, Pair, SignInAnswer
+from markets.offers import BidToDraft, Pair, SignInAnswer
 
 
 class OfferReads:
@@ -17,7 +17,7 @@ class OfferReads:
         self._adapter = adapter
         self._venue = venue
 
-    async def draft_bid(self, ask: BidAsk) -> str:
+    async def draft_bid(self, ask: BidToDraft) -> str:
         """Drafts a bid: returns the PSBTs to be signed. The venue counts it as a write; it is of use for its placing
         only.
 

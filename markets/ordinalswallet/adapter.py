@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from markets.adapter import Adapter, Cursor, Listing, number_of
+from markets.adapter import Adapter, Cursor, TraitedAsk, number_of
 from markets.base import (
     AuthFailed,
     BidOrder,
@@ -27,8 +27,8 @@ from markets.base import (
 )
 from markets.http import Http, Permit, segment
 from markets.latest import Latest
-from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
-from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInText, SignInTexts
+from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
+from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInText, SignInTexts
 from markets.ordinalswallet import books, holdings, listings, protected
 from markets.ordinalswallet.protected import Drafted
 from markets.unreadable_answers import of_read, of_write
@@ -75,7 +75,7 @@ class OrdinalsWallet(Adapter):
         except NotFound:
             return {}
 
-    def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
+    def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
         """Returns all listings in one page."""
         answer = self._http.read(f"/collection/{segment(slug)}/escrows")
         return of_read(lambda: books.asks(answer), self.name)
@@ -118,13 +118,13 @@ class OrdinalsWallet(Adapter):
             self._note({inscription_id: of_read(lambda: protected.protected_outpoint(answer), self.name)})
         return Page(() if found is None else (found,), rest or None)
 
-    def draft_bid(self, order: BidAsk) -> BidDraft:
+    def draft_bid(self, order: BidToDraft) -> BidDraft:
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
     def place(self, order: BidOrder, permit: Permit | None = None) -> str | None:
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
-    def draft_listing(self, ask: ListingAsk) -> ListingDraft:
+    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         """Returns the PSBT of a plain listing, or the two of a protected one. Changes nothing there."""
         if not self._is_protecting:
             answer = self._http.read("/wallet/escrow-bulk", post=listings.draft_body(ask))

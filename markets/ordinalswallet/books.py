@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from markets.adapter import Listing
+from markets.adapter import TraitedAsk
 from markets.base import Floor, Kind, Sale
 from markets.ordinalswallet.wire import content, integral, is_for_sale, sellers, sellers_price
 from markets.wire import (
@@ -50,11 +50,11 @@ def floor(answer: Any, slug: str, kind: Kind) -> Floor:
     return Floor(slug, price, count)
 
 
-def asks(answer: Any) -> Page[Listing]:
+def asks(answer: Any) -> Page[TraitedAsk]:
     """Reads all listings of a collection or rune, cheapest first; their traits are not told."""
     entries = [table(row, "listing") for row in rows(content(answer), "listings", most=_MOST_LISTED)]
     found = sorted((_ask(entry) for entry in entries if is_for_sale(entry)), key=lambda ask: ask.unit_price)
-    return Page(tuple(Listing(ask, None) for ask in found), None)
+    return Page(tuple(TraitedAsk(ask, None) for ask in found), None)
 
 
 def _ask(entry: Mapping[str, Any]) -> Ask:

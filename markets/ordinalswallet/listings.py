@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from markets.base import AuthFailed, Refused
-from markets.listings import LONGEST_PSBT, ListingAsk, ListingDraft, ListingOrder
+from markets.listings import LONGEST_PSBT, ListingDraft, ListingOrder, ListingToDraft
 from markets.ordinalswallet.wire import content
 from markets.psbt.psbt_final import with_witnesses
 from markets.replies import error_text, refusal
@@ -57,7 +57,7 @@ def session(answer: Any, address: str) -> Session:
     return Session(token, whole(opened.get("expires_at"), "expires_at"))
 
 
-def draft_body(ask: ListingAsk) -> dict[str, Any]:
+def draft_body(ask: ListingToDraft) -> dict[str, Any]:
     """Makes the body of POST /wallet/escrow-bulk for one inscription."""
     return {
         "inscriptions": [ask.inscription_id],

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from markets.base import Refused, Unavailable
-from markets.listings import LONGEST_PSBT, ListingAsk, ListingDraft, ListingOrder
+from markets.listings import LONGEST_PSBT, ListingDraft, ListingOrder, ListingToDraft
 from markets.ordinalswallet.wire import content
 from markets.wire import Unreadable, first, rows, table, text, whole
 
@@ -51,12 +51,12 @@ _PASSING = frozenset(
 class Drafted:
     """A draft, kept until it is submitted, which must repeat its digest."""
 
-    ask: ListingAsk
+    ask: ListingToDraft
     draft: ListingDraft
     digest: str
 
 
-def draft_body(ask: ListingAsk) -> dict[str, Any]:
+def draft_body(ask: ListingToDraft) -> dict[str, Any]:
     """Makes the body of POST /market/secure-listing/build-bulk for one item. Raises Refused without its output."""
     if not ask.outpoint:
         raise Refused("bad_request", "which output the item is on is needed for a draft there; nothing was sent")
@@ -68,7 +68,7 @@ def draft_body(ask: ListingAsk) -> dict[str, Any]:
     }
 
 
-def drafted(answer: Any, ask: ListingAsk) -> Drafted:
+def drafted(answer: Any, ask: ListingToDraft) -> Drafted:
     """Reads the two PSBTs to be signed. Raises a Refused leaf, or Unavailable, for an item that is not drafted."""
     row = _row(answer, ask.outpoint)
     if (code := _fault(row)) is not None:
@@ -175,6 +175,6 @@ def _hex(psbt: str) -> str:
         raise Refused("not_a_psbt", "a signed PSBT is not base64; nothing was sent") from error
 
 
-def _compressed(ask: ListingAsk) -> str:
+def _compressed(ask: ListingToDraft) -> str:
     # A taproot key is found by its x coordinate alone.
     return "02" + ask.tap_internal_key

@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from markets.adapter import Adapter, Cursor, Listing, Offer
+from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid
 from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Refused, Sale, SignInNeeded, Unavailable
 from markets.http import Permit, segment
 from markets.latest import Latest
-from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
-from markets.offers import BidAsk, BidDraft, Pair, SignInAnswer, SignInTexts
+from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
+from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInTexts
 from markets.ordnet import listings, offers, reads, sessions
 from markets.ordnet.http import OrdNetHttp
 from markets.ordnet.listings import Drafted, ListingIds
@@ -50,12 +50,12 @@ class OrdNet(Adapter):
         answer = self._ask(self._sessions.any(), lambda http: http.read("/collection-stats/floors", params))
         return self._read(lambda: reads.floors(answer, slugs))
 
-    def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
+    def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
         params = {"collectionSlug": needed_slug(slug), "sort": "price", **paging(cursor)}
         answer = self._ask(self._sessions.any(), lambda http: http.read("/listings", params))
         return self._read(lambda: reads.asks(answer, slug))
 
-    def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Offer]:
+    def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[TraitedBid]:
         """Returns all bids in one page: no paging is documented."""
         self._ordinals(kind)
         known = needed_slug(slug)
@@ -103,7 +103,7 @@ class OrdNet(Adapter):
         self._listed.note(page.entries)
         return page
 
-    def draft_bid(self, order: BidAsk) -> BidDraft:
+    def draft_bid(self, order: BidToDraft) -> BidDraft:
         session = self._sessions.of_pair(order.payment, order.ordinals)
         path = _of(needed_slug(order.slug), "collection-offers/preflight")
         ask = replace(order, valid_hours=self._hours(order.valid_hours))
@@ -111,7 +111,7 @@ class OrdNet(Adapter):
         answer = self._ask(session, lambda http: http.read(path, post=asked))
         return self._drafts.keep(self._read(lambda: offers.draft(answer, ask)))
 
-    def draft_listing(self, ask: ListingAsk) -> ListingDraft:
+    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         """Drafts the transfer into the escrow, the settlement out of it, and the recovery."""
         session = self._sessions.of_ordinals(ask.owner)
         path = _of(needed_slug(ask.slug), "listings/preflight")

@@ -13,7 +13,7 @@ from typing import Any
 
 from markets.base import Refused, Unavailable
 from markets.latest import Latest
-from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
+from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.ordnet.sessions import Binding
 from markets.ordnet.wire import SigningStep, step, uuid
 from markets.wire import Unreadable, rows, table, whole
@@ -27,7 +27,7 @@ TRANSFER, SETTLEMENT, RECOVERY = 0, 131, 1  # their sighashes, as documented
 class Drafted:
     """The answer to a preflight, kept for its submit, which must repeat it."""
 
-    ask: ListingAsk
+    ask: ListingToDraft
     anchor: str
     transfer: SigningStep
     settlement: SigningStep
@@ -53,7 +53,7 @@ class ListingIds:
         return listing
 
 
-def preflight_body(ask: ListingAsk, binding: Binding) -> dict[str, Any]:
+def preflight_body(ask: ListingToDraft, binding: Binding) -> dict[str, Any]:
     """Makes the body of POST /collection/{slug}/listings/preflight."""
     return {
         "walletBindingId": binding.id,
@@ -62,7 +62,7 @@ def preflight_body(ask: ListingAsk, binding: Binding) -> dict[str, Any]:
     }
 
 
-def draft(answer: Any, ask: ListingAsk) -> Drafted:
+def draft(answer: Any, ask: ListingToDraft) -> Drafted:
     """Reads the drafted steps, which the owner must sign, all of them."""
     found = table(answer, "draft")
     entry = _only(found.get("listings"), ask.inscription_id, "drafted listing")
@@ -117,7 +117,7 @@ def submit_body(order: ListingOrder, drafted: Drafted, binding: Binding) -> dict
     }
 
 
-def submitted(answer: Any, ask: ListingAsk) -> OwnListing:
+def submitted(answer: Any, ask: ListingToDraft) -> OwnListing:
     """Reads the listing that was made. Unreadable unless it is this one."""
     entry = _only(table(answer, "submit").get("listings"), ask.inscription_id, "listing")
     listing_id = uuid(entry.get("listingId"), "id of a listing")

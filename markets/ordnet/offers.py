@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from markets.adapter import Offer, Trait
+from markets.adapter import Trait, TraitedBid
 from markets.base import BidOrder, NotSupported, OwnBid, Refused
-from markets.offers import BidAsk, BidDraft, Coin, DraftPsbt
+from markets.offers import BidDraft, BidToDraft, Coin, DraftPsbt
 from markets.ordnet.sessions import Binding
 from markets.ordnet.wire import SigningStep, needed_slug, step, target, targeted, uuid, venue_id, vout
 from markets.wire import Page, Unreadable, address, flag, moment, rows, sats, script, table, text, txid, whole
@@ -33,7 +33,7 @@ _MOST_DRAFTS = 500
 class Draft:
     """The answer to a preflight, kept for its submit, which must repeat it."""
 
-    ask: BidAsk
+    ask: BidToDraft
     coins: tuple[Coin, ...]
     parent: str
     vout: int
@@ -73,10 +73,12 @@ class Drafts:
         return draft
 
 
-def bids(answer: Any, slug: str) -> Page[Offer]:
+def bids(answer: Any, slug: str) -> Page[TraitedBid]:
     """Reads the offers on a collection and its traits, all in one page; other targets compete for something else."""
     found = [(entry, targeted(entry.get("target"))) for entry in _live(answer)]
-    offers = [Offer(_bid(entry, slug), frozenset().union(*groups)) for entry, groups in found if groups is not None]
+    offers = [
+        TraitedBid(_bid(entry, slug), frozenset().union(*groups)) for entry, groups in found if groups is not None
+    ]
     return Page(tuple(sorted(offers, key=lambda offer: -offer.bid.price)), None)
 
 
@@ -140,7 +142,7 @@ def _is_live(value: Any) -> bool:
     return status == "active"
 
 
-def preflight_body(ask: BidAsk, binding: Binding) -> dict[str, Any]:
+def preflight_body(ask: BidToDraft, binding: Binding) -> dict[str, Any]:
     """Makes the body of POST /collection/{slug}/collection-offers/preflight. Raises Refused leaves."""
     if ask.kind != "ordinals":
         raise NotSupported("ord.net takes no bids on runes")
@@ -149,7 +151,7 @@ def preflight_body(ask: BidAsk, binding: Binding) -> dict[str, Any]:
     return _body(ask, binding) | {"spendableUtxos": [_utxo(coin) for coin in ask.coins]}
 
 
-def _body(ask: BidAsk, binding: Binding) -> dict[str, Any]:
+def _body(ask: BidToDraft, binding: Binding) -> dict[str, Any]:
     return {
         "walletBindingId": binding.id,
         "ordinalsPublicKey": ask.ordinals_pubkey,
@@ -162,7 +164,7 @@ def _body(ask: BidAsk, binding: Binding) -> dict[str, Any]:
     }
 
 
-def draft(answer: Any, ask: BidAsk) -> Draft:
+def draft(answer: Any, ask: BidToDraft) -> Draft:
     """Reads the one offer that was drafted for `ask`, paid with coins that were given."""
     offers = rows(table(answer, "draft").get("offers"), "drafted offers", most=1)
     if not offers:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from markets.adapter import Listing
+from markets.adapter import TraitedAsk
 from markets.base import Floor, Item, NotFound, NotSupported, Sale
 from markets.listings import OwnListing
 from markets.ordnet.wire import following, known_slug, uuid
@@ -48,10 +48,10 @@ def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor]:
     return found
 
 
-def asks(answer: Any, slug: str) -> Page[Listing]:
+def asks(answer: Any, slug: str) -> Page[TraitedAsk]:
     """Reads a collection's listings. They do not tell their items' traits."""
     entries = _listings(answer)
-    return Page(tuple(Listing(_ask(entry, slug), None) for entry in entries), following(answer))
+    return Page(tuple(TraitedAsk(_ask(entry, slug), None) for entry in entries), following(answer))
 
 
 def _ask(entry: Mapping[str, Any], slug: str) -> Ask:

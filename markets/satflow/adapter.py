@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from core.settings import PLAY_MARKET
-from markets.adapter import Adapter, Cursor, Listing, Offer, number_of
+from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid, number_of
 from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, OwnBid, Sale, Unknown, WalletItem
 from markets.http import Http, Permit
-from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
-from markets.offers import BidAsk, BidDraft
+from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
+from markets.offers import BidDraft, BidToDraft
 from markets.replies import error_text, refusal
 from markets.satflow import books, details, items, listings, wire, withdrawals
 from markets.satflow import sales as satflow_sales
@@ -48,12 +48,12 @@ class Satflow(Adapter):
         answer = self._http.read("/collection-stats/floors", {"type": kind, "slugs": ",".join(slugs)})
         return of_read(lambda: wire.floors(answer, slugs, kind))
 
-    def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
+    def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
         page = number_of(cursor, 1)
         answer = self._http.read("/activity/listings", _book(slug, page, "asc"))
         return of_read(lambda: books.asks(answer, slug, page))
 
-    def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Offer]:
+    def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[TraitedBid]:
         page = number_of(cursor, 1)
         # By the whole order's price, the best price of a token might lie behind the last page that is read.
         by = "unitPrice" if kind == "runes" else "price"
@@ -112,7 +112,7 @@ class Satflow(Adapter):
         answer = self._http.read("/address/wallet-contents", params)
         return of_read(lambda: listings.own_listings(answer, owner))
 
-    def draft_listing(self, ask: ListingAsk) -> ListingDraft:
+    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         """Returns the PSBTs that the venue wants signed for a listing. Changes nothing there."""
         answer = self._http.read("/intent/sell", post=listings.ask_body(ask))
         return of_read(lambda: listings.draft(answer))
@@ -137,7 +137,7 @@ class Satflow(Adapter):
             body = wire.place_body(order)
         _accepted(self._http.write("/bid/place", body, permit))
 
-    def draft_bid(self, order: BidAsk) -> BidDraft:
+    def draft_bid(self, order: BidToDraft) -> BidDraft:
         """Drafts an offer on one inscription, whose id is its slug; other bids are messages. Changes nothing."""
         if not items.is_item(order.slug):
             raise NotSupported(f"{self.name} drafts offers on single inscriptions only: its other bids are messages")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from markets.adapter import Listing, Offer
+from markets.adapter import TraitedAsk, TraitedBid
 from markets.base import Kind
 from markets.satflow.rows import ASK, BID, is_of_type, is_open, told
 from markets.satflow.traits import bid_traits, listed_traits
@@ -66,7 +66,7 @@ BIDDER_FIELDS = (
 BID_PRICE_FIELDS = ("price", "bid.price", "bidPrice", "amount")
 
 
-def asks(answer: Any, slug: str, page: int) -> Page[Listing]:
+def asks(answer: Any, slug: str, page: int) -> Page[TraitedAsk]:
     """Reads a collection's listings, without those that are over or are sales that only wait for their block."""
     data = table(payload(answer), "listings")
     entries = [table(row, "listing") for row in rows(first(data, "items", "listings", "results"), "listings")]
@@ -76,12 +76,12 @@ def asks(answer: Any, slug: str, page: int) -> Page[Listing]:
     return Page(tuple(found), following(data, page, len(entries)))
 
 
-def _ask(entry: Mapping[str, Any]) -> Listing:
+def _ask(entry: Mapping[str, Any]) -> TraitedAsk:
     """Reads a listing; one of several items counts as one item at the price of each."""
     order = identifier(first(entry, "ask._id", "_id", "id", "ask.inscriptionId", "inscriptionId"), "listing id")
     price = _price_of_one(entry)
     ask = Ask(order, price, Decimal(1), Decimal(price), _address(entry, SELLER_FIELDS))
-    return Listing(ask, listed_traits(entry))
+    return TraitedAsk(ask, listed_traits(entry))
 
 
 def _price_of_one(entry: Mapping[str, Any]) -> int:
@@ -95,7 +95,7 @@ def _price_of_one(entry: Mapping[str, Any]) -> int:
     return total_of(unit_price, unit_price, Decimal(1))
 
 
-def bids(answer: Any, slug: str, kind: Kind, page: int, units: Units) -> Page[Offer]:
+def bids(answer: Any, slug: str, kind: Kind, page: int, units: Units) -> Page[TraitedBid]:
     """Reads bids on the whole collection or rune and on traits; those on one item compete for something else."""
     data = table(payload(answer), "bids")
     entries = [table(row, "bid") for row in rows(first(data, "items", "bids", "results"), "bids")]
@@ -106,7 +106,7 @@ def bids(answer: Any, slug: str, kind: Kind, page: int, units: Units) -> Page[Of
     return Page(tuple(found), following(data, page, len(entries)))
 
 
-def _bid(entry: Mapping[str, Any], kind: Kind, units: Units) -> Offer | None:
+def _bid(entry: Mapping[str, Any], kind: Kind, units: Units) -> TraitedBid | None:
     traits = bid_traits(entry)
     on_an_item = first(entry, "inscriptionId", "bid.inscriptionId", "inscription_id")
     if traits is None or on_an_item or entry.get("type") == "individual":
@@ -114,7 +114,7 @@ def _bid(entry: Mapping[str, Any], kind: Kind, units: Units) -> Offer | None:
     order = identifier(first(entry, "_id", "bid_id", "id", "bid._id", "orderId"), "bid id")
     price, quantity, unit_price = _terms(entry, kind, units)
     bid = Bid(order, price, quantity, unit_price, _address(entry, BIDDER_FIELDS), _placed_ms(entry))
-    return Offer(bid, traits)
+    return TraitedBid(bid, traits)
 
 
 def _terms(entry: Mapping[str, Any], kind: Kind, units: Units) -> tuple[int, Decimal, Decimal]:

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from markets.base import BidOrder, Refused
-from markets.offers import LONGEST_REFERENCE, BidAsk, BidDraft, DraftPsbt
+from markets.offers import LONGEST_REFERENCE, BidDraft, BidToDraft, DraftPsbt
 from markets.psbt.psbt_text import in_base64
 from markets.satflow.wire import payload
 from markets.wire import first, table
@@ -24,7 +24,7 @@ def is_item(slug: str) -> bool:
     return _INSCRIPTION.fullmatch(slug) is not None
 
 
-def ask_body(ask: BidAsk) -> dict[str, Any]:
+def ask_body(ask: BidToDraft) -> dict[str, Any]:
     """Makes the body of POST /intent/bid. Raises Refused for an offer without named coins."""
     outpoints = [coin.outpoint for coin in ask.coins]
     if not outpoints or len(",".join(outpoints)) > LONGEST_REFERENCE:
@@ -39,7 +39,7 @@ def ask_body(ask: BidAsk) -> dict[str, Any]:
     }
 
 
-def draft(answer: Any, ask: BidAsk) -> BidDraft:
+def draft(answer: Any, ask: BidToDraft) -> BidDraft:
     """Reads the PSBT to be signed at the coins' inputs, which are not told. The coins go back with the signed one."""
     bidder = table(first(table(payload(answer), "draft"), "bidder"), "bidder")
     psbt = in_base64(first(bidder, "unsignedBiddingPSBTBase64", "unsignedBiddingPSBTHex"))

@@ -11,9 +11,9 @@ from typing import Any
 
 from markets.listings import (
     MOST_SECURE,
-    ListingAsk,
     ListingDraft,
     ListingOrder,
+    ListingToDraft,
     OwnListing,
     SecureDraft,
 )
@@ -54,7 +54,7 @@ def _own_listing(entry: Mapping[str, Any], owner: str) -> OwnListing | None:
     )
 
 
-def ask_body(ask: ListingAsk) -> dict[str, Any]:
+def ask_body(ask: ListingToDraft) -> dict[str, Any]:
     """Makes the body of POST /intent/sell."""
     body = _listing(ask)
     return body if ask.slug is None else body | {"collectionSlug": ask.slug}
@@ -93,7 +93,7 @@ def order_body(order: ListingOrder) -> bytes:
     return json.dumps(body).encode()
 
 
-def _listing(ask: ListingAsk) -> dict[str, Any]:
+def _listing(ask: ListingToDraft) -> dict[str, Any]:
     # Documented with 66 digits; its parity is of no account. A draft that nobody is to sign has none.
     key = {"tapInternalKey": "02" + ask.tap_internal_key} if ask.tap_internal_key else {}
     return {
@@ -105,7 +105,7 @@ def _listing(ask: ListingAsk) -> dict[str, Any]:
     }
 
 
-def check_listed(answer: Any, ask: ListingAsk) -> None:
+def check_listed(answer: Any, ask: ListingToDraft) -> None:
     """Raises Unreadable when the answer to POST /list names listings, but not this one at this price."""
     told = first(table(payload(answer), "list"), "listings")
     if told is None:

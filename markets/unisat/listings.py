@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from markets.base import AuthFailed, Refused, Unavailable, Unknown
-from markets.listings import ListingAsk, ListingDraft
+from markets.listings import ListingDraft, ListingToDraft
 from markets.psbt.psbt_text import in_base64
 from markets.unisat.wire import content
 from markets.wire import Unreadable, identifier, rows, table, whole
@@ -29,7 +29,7 @@ class Draft:
     listing: ListingDraft
 
 
-def put_on_body(ask: ListingAsk) -> dict[str, Any]:
+def put_on_body(ask: ListingToDraft) -> dict[str, Any]:
     """Makes the body of create_put_on; prices are texts there."""
     return {
         "nftType": "collection",
@@ -43,7 +43,7 @@ def put_on_body(ask: ListingAsk) -> dict[str, Any]:
     }
 
 
-def modify_body(ask: ListingAsk, auction_id: str) -> dict[str, Any]:
+def modify_body(ask: ListingToDraft, auction_id: str) -> dict[str, Any]:
     """Makes the body of create_modify_price."""
     return {"auctionId": auction_id, "initPrice": str(ask.price), "unitPrice": str(ask.price)}
 

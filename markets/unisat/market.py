@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from markets.adapter import Adapter, Cursor, Listing, number_of
+from markets.adapter import Adapter, Cursor, TraitedAsk, number_of
 from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, Refused, Sale, Unavailable
 from markets.http import Http, Permit
-from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing
-from markets.offers import BidAsk, BidDraft
+from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
+from markets.offers import BidDraft, BidToDraft
 from markets.psbt.psbt_text import is_base64
 from markets.unisat import listings, market_wire
 from markets.unreadable_answers import of_read, of_write
@@ -53,7 +53,7 @@ class UnisatMarket(Adapter):
             return {}
         return {} if found is None else {slug: found}
 
-    def asks(self, slug: str, cursor: Cursor) -> Page[Listing]:
+    def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
         start = number_of(cursor, 0)
         body = _list({"collectionId": slug}, {"unitPrice": 1}, start)
         answer = self._ask("list", body)
@@ -79,13 +79,13 @@ class UnisatMarket(Adapter):
             self._remember_order(listing.inscription_id, listing.listing_id)
         return found
 
-    def draft_bid(self, order: BidAsk) -> BidDraft:
+    def draft_bid(self, order: BidToDraft) -> BidDraft:
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
     def place(self, order: BidOrder, permit: Permit | None = None) -> str | None:
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
-    def draft_listing(self, ask: ListingAsk) -> ListingDraft:
+    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         """Drafts a new order, or the new price of the inscription's known order.
 
         An unconfirmed order is not shown.
@@ -103,7 +103,7 @@ class UnisatMarket(Adapter):
         with self._lock:
             _bounded(self._drafts)[_key(draft.listing.psbt)] = draft
 
-    def _modify(self, ask: ListingAsk, auction_id: str) -> listings.Draft:
+    def _modify(self, ask: ListingToDraft, auction_id: str) -> listings.Draft:
         try:
             answer = self._ask("create_modify_price", listings.modify_body(ask, auction_id))
             return of_read(lambda: listings.modify_draft(answer, auction_id), self.name)

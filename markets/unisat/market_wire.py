@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from markets.adapter import Listing
+from markets.adapter import TraitedAsk
 from markets.base import Floor, Item, Sale
 from markets.listings import OwnListing
 from markets.unisat.wire import content
@@ -53,11 +53,11 @@ def floor(answer: Any, slug: str) -> Floor | None:
     return Floor(slug, Decimal(sats(_integral(shown), "floorPrice", least=1)), count)
 
 
-def asks(answer: Any, slug: str, start: int) -> Page[Listing]:
+def asks(answer: Any, slug: str, start: int) -> Page[TraitedAsk]:
     """Reads listings at a fixed price, cheapest first, from the `start`-th; traits are not told."""
     entries, following = _page(answer, "listings", start)
     found = [_ask(entry, slug) for entry in entries]
-    return Page(tuple(Listing(ask, None) for ask in found if ask is not None), following)
+    return Page(tuple(TraitedAsk(ask, None) for ask in found if ask is not None), following)
 
 
 def _ask(entry: Mapping[str, Any], slug: str) -> Ask | None:

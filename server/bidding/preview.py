@@ -35,8 +35,8 @@ from strategy.bid_config import BidConfig, load_bid_config, normal_slug
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import History, VenueProfile
 from strategy.entry import Entry
-from strategy.intents import Memory, Rules
 from strategy.monthly import MonthlyQuota
+from strategy.plan_inputs import Memory, Rules
 from wallet.signer_client import SignerError
 
 

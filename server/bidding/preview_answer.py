@@ -9,8 +9,9 @@ from markets.look import MarketLook
 from server.http import json_out
 from strategy.entry import Entry
 from strategy.hints import hints
-from strategy.intents import BidPlan, BudgetRoom, RungNote
 from strategy.monthly import Bidding, MonthlyQuota, MonthlyVerdict
+from strategy.plan import BidPlan, RungNote
+from strategy.plan_inputs import BudgetRoom
 from strategy.reasons import Reason
 
 _FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW, Reason.SIGNED_LIMIT)  # a bid is wanted there all the same

@@ -7,7 +7,7 @@ from models.ledger.limits import fills_of, most_signed_task, most_signed_user, w
 from models.users import User
 from server.http.services import Services
 from strategy.bid_config import BidConfig
-from strategy.intents import SignedRoom
+from strategy.plan_inputs import SignedRoom
 from wallet.signer_client import SignerError
 
 

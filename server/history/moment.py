@@ -25,7 +25,7 @@ from server.http.query import Query
 from server.schemas import bid_config
 from strategy.book import Snapshot
 from strategy.entry import Entry
-from strategy.intents import BidPlan
+from strategy.plan import BidPlan
 
 _MINUTE_MS = 60_000
 _NOBODY = BidderWallet("", "", "", frozenset())  # the journal's books are without the user's own orders

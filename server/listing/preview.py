@@ -12,7 +12,7 @@ from markets.base import NotFound, VenueError
 from markets.items import whereabouts
 from markets.items.item_market import ItemLook, ListingMarket
 from markets.items.whereabouts import LocatedInscription
-from markets.listings import ListingAsk
+from markets.listings import ListingToDraft
 from markets.market_client import MarketClient
 from markets.venues import capabilities
 from models import controls, floor_samples
@@ -196,7 +196,7 @@ class AutolistPreviewHandler(AutolistTaskHandler):
             notes.texts.append(_ORDERS)
             return None
         about = meant.inscription_id, keys.vault, keys.payment, keys.vault_pubkey, seen.collection_id
-        ask = ListingAsk(price, *about, outpoint)
+        ask = ListingToDraft(price, *about, outpoint)
         least = guard(meant.config, self._fee_ppm(meant), tick=1)
         try:
             draft = await self.look(lambda market: market.at(meant.venue).draft_listing(ask))

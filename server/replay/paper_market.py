@@ -9,7 +9,8 @@ from decimal import Decimal
 from strategy.bid_config import BidConfig
 from strategy.book import Bid, VenueProfile
 from strategy.entry import Entry, SaleIntoBid
-from strategy.intents import BidPlan, OwnOrder
+from strategy.plan import BidPlan
+from strategy.plan_inputs import OwnOrder
 from strategy.pricing import times
 
 FILL_RULE = (

@@ -21,7 +21,8 @@ from strategy.bidding.measure import measure
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, History, Snapshot
 from strategy.entry import Entry
-from strategy.intents import BidPlan, BudgetRoom, Limits, Memory, OwnOrder, Rules
+from strategy.plan import BidPlan
+from strategy.plan_inputs import BudgetRoom, Limits, Memory, OwnOrder, Rules
 from strategy.reasons import Reason
 
 MINUTE_MS = 60_000

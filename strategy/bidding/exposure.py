@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from strategy.intents import Limits, OwnOrder
+from strategy.plan_inputs import Limits, OwnOrder
 from strategy.reasons import Reason
 
 

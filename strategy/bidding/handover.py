@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from strategy.bidding.exposure import SatsBudget
 from strategy.bidding.pairing import highest_first
 from strategy.bidding.plan_builder import PlanBuilder
-from strategy.intents import OwnOrder, PlaceIntent
+from strategy.plan import PlannedBid
+from strategy.plan_inputs import OwnOrder
 from strategy.reasons import Reason
 
 
@@ -17,7 +18,7 @@ class Swap:
     """An order and the new one that takes its place; `is_renewal` if the order would be kept, had it longer to live."""
 
     order: OwnOrder
-    new: PlaceIntent
+    new: PlannedBid
     is_renewal: bool
 
 

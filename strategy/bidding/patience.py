@@ -28,7 +28,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from strategy.bid_config import DEFAULT_EXPIRY_MINUTES
-from strategy.intents import Rules, SignedRoom
+from strategy.plan_inputs import Rules, SignedRoom
 
 _AT_HALF, _AT_NINE_TENTHS = 100, 400  # hundredths
 

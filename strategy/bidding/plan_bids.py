@@ -17,11 +17,12 @@ from strategy.bidding.outbid import Contest
 from strategy.bidding.patience import paced
 from strategy.bidding.planner import BidPlanner
 from strategy.bidding.reference import MarketPrices, read_prices
-from strategy.bidding.restrained import halted, withdrawn, without_places
+from strategy.bidding.restrained import emptied, halted, without_places
 from strategy.bidding.rules import rules_of
 from strategy.book import NO_HISTORY, Snapshot, VenueProfile
 from strategy.entry import Entry
-from strategy.intents import BidPlan, Memory
+from strategy.plan import BidPlan
+from strategy.plan_inputs import Memory
 from strategy.reasons import Reason
 
 
@@ -76,12 +77,12 @@ def _held_back(plan: BidPlan, entry: Entry, market: MarketPrices, snapshot: Snap
     """Returns the plan with no more than the hours, the guards, the fills and the month's quota leave of it."""
     limits = entry.limits
     if limits.hold is Reason.ACTIVE_HOURS:
-        return withdrawn(plan, entry, Reason.ACTIVE_HOURS)
+        return emptied(plan, entry, Reason.ACTIVE_HOURS)
     guard = None
     if entry.config.is_guarded:
         guard = guard_reason(entry.config, market, snapshot.history if snapshot else NO_HISTORY, entry.now_ms)
     if guard is Reason.FLOOR_DROP:
-        return withdrawn(plan, entry, guard)
+        return emptied(plan, entry, guard)
     if guard is not None or limits.hold is Reason.FILL_BURST:
         return without_places(plan, guard or Reason.FILL_BURST, soft_cancels=True)
     if limits.rungs is not None:

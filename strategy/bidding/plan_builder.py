@@ -11,17 +11,8 @@ from strategy.bidding.pairing import Rung
 from strategy.bidding.reference import MarketPrices
 from strategy.bidding.renewal import margin_ms
 from strategy.book import VenueProfile
-from strategy.intents import (
-    BidNote,
-    BidPlan,
-    CancelIntent,
-    Limits,
-    Memory,
-    OwnOrder,
-    PlaceIntent,
-    Rules,
-    RungNote,
-)
+from strategy.plan import BidNote, BidPlan, PlannedBid, PlannedCancel, RungNote
+from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules
 from strategy.reasons import Reason
 
 # Reasons of a bid that goes because another takes its place. Any other goes for its own sake, and waits for nothing.
@@ -48,8 +39,8 @@ class PlanBuilder:
     fixed: list[OwnOrder] = field(default_factory=list)  # block a slot and cannot be cancelled
     cancelling: list[OwnOrder] = field(default_factory=list)
     going: list[OwnOrder] = field(default_factory=list)  # the cancelled ones that only make way
-    cancels: list[CancelIntent] = field(default_factory=list)
-    places: list[PlaceIntent] = field(default_factory=list)
+    cancels: list[PlannedCancel] = field(default_factory=list)
+    places: list[PlannedBid] = field(default_factory=list)
     rungs: dict[int, RungNote] = field(default_factory=dict)
     bids: dict[int, Reason] = field(default_factory=dict)
     _due_by_ms: int = field(init=False)  # what ends by then is to be placed anew
@@ -83,7 +74,7 @@ class PlanBuilder:
 
     def cancel(self, order: OwnOrder, reason: Reason, *, hard: bool) -> None:
         """Cancels one live order."""
-        self.cancels.append(CancelIntent(order.id, order.price_sats, hard, reason))
+        self.cancels.append(PlannedCancel(order.id, order.price_sats, hard, reason))
         self.bids[order.id] = reason
         if reason in MAKES_WAY and not hard:
             self.going.append(order)
@@ -105,9 +96,9 @@ class PlanBuilder:
 
     def place(self, rung: Rung) -> None:
         """Places a new order at this rung."""
-        self.places.append(PlaceIntent(rung.index, rung.price_sats, rung.quantity, self.config.trait))
+        self.places.append(PlannedBid(rung.index, rung.price_sats, rung.quantity, self.config.trait))
 
-    def unplace(self, intent: PlaceIntent, reason: Reason, holder: OwnOrder | None = None) -> None:
+    def unplace(self, intent: PlannedBid, reason: Reason, holder: OwnOrder | None = None) -> None:
         """Withdraws a placement for now; `holder` keeps the rung meanwhile."""
         self.places.remove(intent)
         if holder is None:

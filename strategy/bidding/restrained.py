@@ -1,4 +1,4 @@
-"""Plans that do less than the market would allow: under halt, withdrawn, or without places."""
+"""Plans that do less than the market would allow: under halt, emptied, or without places."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from strategy.bid_config import BidConfig
 from strategy.bidding.filling import RAISE
 from strategy.bidding.pairing import highest_first
 from strategy.entry import Entry
-from strategy.intents import BidNote, BidPlan, CancelIntent, Memory, OwnOrder, RungNote
+from strategy.plan import BidNote, BidPlan, PlannedCancel, RungNote
+from strategy.plan_inputs import Memory, OwnOrder
 from strategy.reasons import Reason
 
 
@@ -24,7 +25,7 @@ def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> BidPla
     reasons = others | {order.id: Reason.HALT for order in live}
     return BidPlan(
         reference=None,
-        to_cancel=tuple(CancelIntent(order.id, order.price_sats, True, Reason.HALT) for order in live),
+        to_cancel=tuple(PlannedCancel(order.id, order.price_sats, True, Reason.HALT) for order in live),
         to_place=(),
         rungs=tuple(RungNote(index, None, Reason.HALT) for index in range(config.bid_count)),
         bids=tuple(BidNote(order_id, reasons[order_id]) for order_id in sorted(reasons)),
@@ -32,7 +33,7 @@ def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> BidPla
     )
 
 
-def withdrawn(plan: BidPlan, entry: Entry, reason: Reason) -> BidPlan:
+def emptied(plan: BidPlan, entry: Entry, reason: Reason) -> BidPlan:
     """Returns the plan with nothing placed and every live order cancelled, even while our own bids are unknown.
 
     Rungs and orders without an action of their own get `reason`.
@@ -45,7 +46,7 @@ def withdrawn(plan: BidPlan, entry: Entry, reason: Reason) -> BidPlan:
     blocked = (Reason.IN_FLIGHT, Reason.CANCELLING, Reason.EXPIRED, Reason.PLAN_BIDS)
     return replace(
         plan,
-        to_cancel=tuple(CancelIntent(order.id, order.price_sats, True, reasons[order.id]) for order in going),
+        to_cancel=tuple(PlannedCancel(order.id, order.price_sats, True, reasons[order.id]) for order in going),
         to_place=(),
         rungs=tuple(
             note if note.reason in blocked else replace(note, reason=reason, order_id=None, detail="")

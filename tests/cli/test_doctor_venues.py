@@ -13,7 +13,7 @@ import pytest
 from cli.doctor import floor_check, program_check, unit_check
 from cli.doctor.exchanges import Exchange
 from cli.doctor.questions import ADDRESS
-from markets.adapter import Listing, Offer
+from markets.adapter import TraitedAsk, TraitedBid
 from markets.base import Floor
 from markets.replies import Reply
 from strategy.book import Ask, Bid
@@ -187,7 +187,7 @@ def test_a_date_that_proves_nothing(headers: dict[str, str]) -> None:
 )
 def test_the_unit_of_rune_prices(floor: str, bid: str, statuses: list[str]) -> None:
     ask = Ask("1", 2500, Decimal(1000), Decimal("2.5"), "bc1qa")
-    offer = Offer(Bid("2", 2100, Decimal(1000), Decimal(bid), "bc1qb", None), frozenset())
+    offer = TraitedBid(Bid("2", 2100, Decimal(1000), Decimal(bid), "bc1qb", None), frozenset())
     answers = {
         ("unisat", "rune listings"): (ask,),
         ("satflow", "rune floors"): {"DOG": Floor("DOG", Decimal(floor), 1)},
@@ -248,7 +248,7 @@ def test_a_floor_is_held_against_the_cheapest_listing(floor: int | None, status:
     """By an unchanged floor asks are not read: where the two disagree, that saves nothing."""
     asks = [Ask(str(price), price, Decimal(1), Decimal(price), "bc1qa") for price in (510_000, 500_000)]
     answers = {
-        ("satflow", "listings"): tuple(Listing(ask, None) for ask in asks),
+        ("satflow", "listings"): tuple(TraitedAsk(ask, None) for ask in asks),
         ("satflow", "floors"): {"nodemonkes": Floor("nodemonkes", None if floor is None else Decimal(floor), 2)},
     }
     assert [check.status for check in floor_check.examine(answers, "nodemonkes")] == ([status] if status else [])

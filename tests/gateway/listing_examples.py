@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from markets.listings import ListingAsk, ListingOrder
+from markets.listings import ListingOrder, ListingToDraft
 from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput, compact, sized
 
 INSCRIPTION = "ab" * 32 + "i0"
 PSBT = "cHNidP8BAAoCAAAAAAAAAAAAAA=="
 VAULT = "bc1pvault"
-ASK = ListingAsk(900_000, INSCRIPTION, VAULT, "bc1qpayout", "cd" * 32, "goosinals")
+ASK = ListingToDraft(900_000, INSCRIPTION, VAULT, "bc1qpayout", "cd" * 32, "goosinals")
 ORDER = ListingOrder(ASK, PSBT, PSBT, (PSBT,), "bc1qpayout", "02" + "ef" * 32)
 
 SCRIPT = b"\x51\x20" + b"\x11" * 32

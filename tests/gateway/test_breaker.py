@@ -132,7 +132,7 @@ def test_what_we_withdrew_ourselves_says_nothing_of_the_venue(bench: Bench, monk
 
     async def withdrawn() -> None:
         def call() -> None:
-            raise module_of_venue.Withdrawn("its asker is gone; nothing was sent")
+            raise module_of_venue.Abandoned("its asker is gone; nothing was sent")
 
         await venue.turn(Priority.PLACE, 1, READ)
         await venue.run("place", "place", call, Unknown)

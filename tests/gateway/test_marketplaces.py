@@ -19,8 +19,8 @@ from markets.adapter import Adapter, Cursor
 from markets.base import BidOrder, NotSupported, OwnBid, RateLimited, Refused, SignInNeeded, Unavailable
 from markets.http import Permit
 from markets.offers import (
-    BidAsk,
     BidDraft,
+    BidToDraft,
     Coin,
     DraftPsbt,
     Pair,
@@ -36,7 +36,7 @@ Make = Callable[..., Bench]
 SELLERS_FLOOR = 87_570  # of a listing at 90,000 sats, at Ordinals Wallet
 ORDNET, WALLET, UNISAT = "simulator-ordnet", "simulator-ordinalswallet", "simulator-unisat"
 PAIR = Pair("bc1qpayment", "02" + "ab" * 32, "bc1pvault", "cd" * 32)
-ASK = BidAsk(
+ASK = BidToDraft(
     price=500_000,
     quantity=Decimal(1),
     slug="cats",
@@ -81,7 +81,7 @@ class Drafting(Adapter):
         bid = OwnBid(f"bid-{names[at]}", names[at], "ordinals", 5_000, Decimal(1), None, None)
         return Page((bid,), names[at + 1] if at + 1 < len(names) else None)
 
-    def draft_bid(self, order: BidAsk) -> BidDraft:
+    def draft_bid(self, order: BidToDraft) -> BidDraft:
         self.told.append(order)
         return DRAFT
 

@@ -18,7 +18,7 @@ import requests
 
 from core.settings import load
 from markets.base import Refused, Unavailable, Unknown, VenueError
-from markets.listings import ListingAsk, ListingOrder, OwnListing
+from markets.listings import ListingOrder, ListingToDraft, OwnListing
 from markets.market_client import MarketClient
 from tests.gateway.conftest import eventually, soon
 from tests.ports import free_ports
@@ -71,11 +71,11 @@ class Town:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    def ask(self, price: int = 900_000) -> ListingAsk:
+    def ask(self, price: int = 900_000) -> ListingToDraft:
         public = self.user.public
-        return ListingAsk(price, INSCRIPTION, public.vault, public.payment, public.vault_pubkey, "goosinals")
+        return ListingToDraft(price, INSCRIPTION, public.vault, public.payment, public.vault_pubkey, "goosinals")
 
-    def signed(self, ask: ListingAsk) -> ListingOrder:
+    def signed(self, ask: ListingToDraft) -> ListingOrder:
         """Returns the draft of `ask`, checked against the facts as the signer does it, and signed."""
         draft = self.market.draft_listing(ask)
         outpoint = self.market.whereabouts(INSCRIPTION, 0).outpoint

@@ -12,7 +12,7 @@ import pytest
 from gateway.limits.skew import Skew
 from markets.base import RateLimited, Refused, Unavailable
 from markets.dates import made_s
-from markets.offers import BidAsk, Coin
+from markets.offers import BidToDraft, Coin
 from tests.gateway.conftest import ORDER, Bench, soon
 
 Make = Callable[..., Bench]
@@ -240,7 +240,7 @@ class TestAtTheGateway:
         self.note(bench.gateway.venues.markets["simulator-ordnet"].skew)
         self.place(bench)
         asked = len(bench.venue.calls)
-        ask = BidAsk(
+        ask = BidToDraft(
             price=500_000,
             quantity=ORDER.quantity,
             slug="goosinals",

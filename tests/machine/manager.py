@@ -268,7 +268,7 @@ class Manager:
         if desk.granted is not None:
             token, desk.granted = desk.granted, None
             with contextlib.suppress(SignerError):
-                self._signer.withdraw(task_id, token)
+                self._signer.end_rights(task_id, token)
 
     def _stop(self, row: Task, desk: _Desk) -> None:
         worker = desk.worker

@@ -10,7 +10,7 @@ from typing import Any
 import responses
 
 from markets.base import BidOrder
-from markets.offers import BidAsk, BidDraft, Coin, Pair, SignInAnswer
+from markets.offers import BidDraft, BidToDraft, Coin, Pair, SignInAnswer
 from markets.ordnet.adapter import OrdNet
 
 BASE = "https://ord.net/api/v1"
@@ -149,7 +149,7 @@ def book(*rows: Any, **more: Any) -> dict[str, Any]:
     return {"rows": list(rows), **counts, **more}
 
 
-def ask(**more: Any) -> BidAsk:
+def ask(**more: Any) -> BidToDraft:
     """Returns a bid that fits DRAFTED."""
     fields: dict[str, Any] = {
         "price": 100_000,
@@ -164,7 +164,7 @@ def ask(**more: Any) -> BidAsk:
         "valid_hours": 6,
         "coins": (COIN, Coin("ff" * 32 + ":0", 90_000)),
     }
-    return BidAsk(**fields | more)
+    return BidToDraft(**fields | more)
 
 
 def order(draft: BidDraft, **more: Any) -> BidOrder:

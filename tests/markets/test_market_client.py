@@ -30,7 +30,7 @@ from markets.base import (
     from_wire,
     to_wire,
 )
-from markets.listings import ListingAsk, ListingOrder
+from markets.listings import ListingOrder, ListingToDraft
 from markets.market_client import MarketClient
 
 ORDER = BidOrder(5, Decimal("1.50"), "s", "runes", "p", "k", "r", 7, 8, "c2ln", "2", None)
@@ -92,7 +92,7 @@ def _place(client: MarketClient) -> None:
 
 
 def _list(client: MarketClient) -> None:
-    ask = ListingAsk(5, "i0", "v", "r", "ab" * 32, None, "t:0")
+    ask = ListingToDraft(5, "i0", "v", "r", "ab" * 32, None, "t:0")
     client.list_item(ListingOrder(ask, "p", "u", ("s",), "a", "k"), task=1, token=2, deadline_ms=3)
 
 
@@ -132,7 +132,7 @@ def test_a_listing_and_its_end_carry_their_right(scripted: Any) -> None:
         (lambda client: client.outpoint("a:0", 0), []),
         (lambda client: client.whereabouts("i0", 0), {"inscription_id": "i0", "more": 1}),
         (lambda client: client.own_listings("v", 0), [[["too", "short"]], 1]),
-        (lambda client: client.draft_listing(ListingAsk(5, "i0", "v", "r", "k", None)), ["p"]),
+        (lambda client: client.draft_listing(ListingToDraft(5, "i0", "v", "r", "k", None)), ["p"]),
     ],
 )
 def test_a_strange_answer_about_listings_is_none(

@@ -11,7 +11,7 @@ import pytest
 import responses
 
 from markets.base import AuthFailed, NotFound, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
-from markets.listings import ListingAsk, ListingOrder, OwnListing
+from markets.listings import ListingOrder, ListingToDraft, OwnListing
 from markets.offers import Pair, SignInAnswer
 from markets.ordinalswallet.adapter import SIGN_IN_ID, OrdinalsWallet
 from tests.clock import Clock
@@ -22,7 +22,7 @@ VAULT, PAYOUT = "bc1pvault", "bc1qpayout"
 KEY = "cd" * 32
 HEX = "70736274ff01000a0200000000000000000000"  # no inputs, no outputs
 PSBT = base64.b64encode(bytes.fromhex(HEX)).decode()
-ASK = ListingAsk(2_500_000, INSCRIPTION, VAULT, PAYOUT, KEY, "punks")
+ASK = ListingToDraft(2_500_000, INSCRIPTION, VAULT, PAYOUT, KEY, "punks")
 ORDER = ListingOrder(ASK, PSBT, PSBT, (), PAYOUT, "02" + "ef" * 32)
 PAIR = Pair(PAYOUT, "02" + "ef" * 32, VAULT, KEY)
 NOW_MS = 1_790_441_079_359

@@ -11,7 +11,7 @@ import pytest
 import responses
 
 from markets.base import NotFound, Refused, Unavailable, Unknown
-from markets.listings import ListingAsk, ListingDraft, ListingOrder
+from markets.listings import ListingDraft, ListingOrder, ListingToDraft
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from tests.clock import Clock
 from tests.markets.test_ordinalswallet_listings import BASE, HELD, INSCRIPTION, KEY, NOW_MS, PAYOUT, VAULT, _sign_in
@@ -19,7 +19,7 @@ from tests.markets.test_ordinalswallet_listings import BASE, HELD, INSCRIPTION, 
 OUTPOINT = "ab" * 31 + "01:3"
 SERIALIZED = bytes.fromhex("ab" * 31 + "01")[::-1].hex() + "03000000"
 TRANSFER, SALE, SIGNED = "70736274ff0100", "70736274ff0200", "70736274ff0300"
-ASK = ListingAsk(50_000, INSCRIPTION, VAULT, PAYOUT, KEY, "punks", OUTPOINT)
+ASK = ListingToDraft(50_000, INSCRIPTION, VAULT, PAYOUT, KEY, "punks", OUTPOINT)
 BUILD, AUTHORIZE = BASE + "/market/secure-listing/build-bulk", BASE + "/market/secure-listing/authorize-bulk"
 ROW = {
     "version": 4,

@@ -11,7 +11,7 @@ import pytest
 import responses
 
 from markets.base import Refused, SignInNeeded, Unavailable, Unknown, VenueError
-from markets.listings import ListingAsk, ListingDraft, ListingOrder
+from markets.listings import ListingDraft, ListingOrder, ListingToDraft
 from markets.ordnet.adapter import OrdNet
 from tests.markets.ordnet_examples import (
     BINDING_ID,
@@ -31,7 +31,7 @@ from tests.markets.ordnet_examples import (
 PREFLIGHT_PATH, SUBMIT_PATH = "/collection/wizards/listings/preflight", "/collection/wizards/listings/submit"
 DELIST_PATH = "/collection/wizards/listings/delist"
 ANCHOR = "66666666-6666-4666-8666-666666666666"
-ASK = ListingAsk(50_000, INSCRIPTION, ORDINALS, PAYMENT, PAIR.ordinals_pubkey, "Wizards")
+ASK = ListingToDraft(50_000, INSCRIPTION, ORDINALS, PAYMENT, PAIR.ordinals_pubkey, "Wizards")
 
 
 def _step(psbt: str, sighash: int, **more: Any) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def test_a_delist_whose_answer_is_not_clear_may_have_been_taken(adapter: OrdNet,
 @pytest.mark.parametrize(
     "ask, leaf", [(replace(ASK, slug=None), Refused), (replace(ASK, owner="bc1pother"), SignInNeeded)]
 )
-def test_what_cannot_be_listed_is_not_asked_for(adapter: OrdNet, ask: ListingAsk, leaf: type[VenueError]) -> None:
+def test_what_cannot_be_listed_is_not_asked_for(adapter: OrdNet, ask: ListingToDraft, leaf: type[VenueError]) -> None:
     with pytest.raises(leaf):
         adapter.draft_listing(ask)
     assert not responses.calls

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import responses
 
-from markets.adapter import Listing, Offer
+from markets.adapter import TraitedAsk, TraitedBid
 from markets.base import Floor, OwnBid, Sale
-from markets.listings import ListingAsk, ListingDraft, OwnListing, SecureDraft
+from markets.listings import ListingDraft, ListingToDraft, OwnListing, SecureDraft
 from markets.satflow.adapter import Satflow
 from strategy.book import Ask, Bid
 
@@ -75,7 +75,7 @@ CASES = {
             }
         },
         lambda venue: venue.asks("goosinals", 1),
-        ((Listing(Ask(ONE, 700_000, Decimal(1), Decimal(700_000), SELLER), None),), None),
+        ((TraitedAsk(Ask(ONE, 700_000, Decimal(1), Decimal(700_000), SELLER), None),), None),
     ),
     "bids": Told(
         "/activity/bids",
@@ -91,7 +91,7 @@ CASES = {
             }
         },
         lambda venue: venue.bids("goosinals", "ordinals", 1),
-        ((Offer(Bid(ONE, 1_500_000, Decimal(3), Decimal(500_000), PAYER, WHEN), frozenset()),), None),
+        ((TraitedBid(Bid(ONE, 1_500_000, Decimal(3), Decimal(500_000), PAYER, WHEN), frozenset()),), None),
     ),
     "sales": Told(
         "/activity/sales",
@@ -183,7 +183,7 @@ CASES = {
                 "seller": {"unsignedListingPSBTHex": HEX, "secureListingPSBTs": [{"hex": HEX, "indicesToSign": ["0"]}]}
             }
         },
-        lambda venue: venue.draft_listing(ListingAsk(700_000, HELD, VAULT, PAYER, "cd" * 32, None)),
+        lambda venue: venue.draft_listing(ListingToDraft(700_000, HELD, VAULT, PAYER, "cd" * 32, None)),
         ListingDraft(PSBT, (SecureDraft(PSBT, (0,)),)),
     ),
 }

@@ -11,7 +11,7 @@ import pytest
 import responses
 
 from markets.base import BidOrder, NotSupported, Refused, Unavailable, Unknown
-from markets.offers import BidAsk, Coin, DraftPsbt
+from markets.offers import BidToDraft, Coin, DraftPsbt
 from markets.satflow.adapter import Satflow
 
 BASE = "https://api.satflow.com/v1"
@@ -19,7 +19,7 @@ INSCRIPTION = "ab" * 32 + "i0"
 PSBT = "cHNidP8BAAoCAAAAAAAAAAAAAA=="
 COINS = (Coin("cd" * 32 + ":1", 60_000), Coin("ef" * 32 + ":0", 50_000))
 OUTPOINTS = ["cd" * 32 + ":1", "ef" * 32 + ":0"]
-ASK = BidAsk(100_000, Decimal(1), INSCRIPTION, "ordinals", None, "bc1qpay", "02ab", "bc1pord", "cd" * 32, 1, COINS)
+ASK = BidToDraft(100_000, Decimal(1), INSCRIPTION, "ordinals", None, "bc1qpay", "02ab", "bc1pord", "cd" * 32, 1, COINS)
 ORDER = BidOrder(
     price=100_000,
     quantity=Decimal(1),

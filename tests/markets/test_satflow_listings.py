@@ -11,7 +11,7 @@ import pytest
 import responses
 
 from markets.base import AuthFailed, NotFound, PriceGrid, RateLimited, Refused, Unavailable, Unknown, VenueError
-from markets.listings import ListingAsk, ListingOrder, OwnListing, SecureDraft
+from markets.listings import ListingOrder, ListingToDraft, OwnListing, SecureDraft
 from markets.satflow.adapter import Satflow
 
 BASE = "https://api.satflow.com/v1"
@@ -22,7 +22,7 @@ OID = "65f0c0ffee65f0c0ffee65f0"
 INSCRIPTION = "ab" * 32 + "i0"
 VAULT, PAYOUT = "bc1pvault", "bc1qpayout"
 PSBT = "cHNidP8BAAoCAAAAAAAAAAAAAA=="
-ASK = ListingAsk(900_000, INSCRIPTION, VAULT, PAYOUT, "cd" * 32, "goosinals")
+ASK = ListingToDraft(900_000, INSCRIPTION, VAULT, PAYOUT, "cd" * 32, "goosinals")
 ORDER = ListingOrder(ASK, PSBT, PSBT, (PSBT,), PAYOUT, "02" + "ef" * 32)
 LISTED = {
     "collection": {"id": "goosinals", "name": "Goosinals"},

@@ -21,7 +21,7 @@ from markets.base import (
     Unknown,
     VenueError,
 )
-from markets.listings import ListingAsk, ListingOrder
+from markets.listings import ListingOrder, ListingToDraft
 from markets.unisat.market import UnisatMarket
 
 BASE = "https://open-api.example"
@@ -32,7 +32,7 @@ HEX = "70736274ff01000a0200000000000000000000"
 PSBT = base64.b64encode(bytes.fromhex(HEX)).decode()
 OTHER_HEX = "70736274ff01000a0200000000000000000001"
 OTHER = base64.b64encode(bytes.fromhex(OTHER_HEX)).decode()
-ASK = ListingAsk(60_000, INSCRIPTION, VAULT, PAYOUT, KEY, "puppets")
+ASK = ListingToDraft(60_000, INSCRIPTION, VAULT, PAYOUT, KEY, "puppets")
 LISTING = {
     "auctionId": "live1",
     "inscriptionId": INSCRIPTION,
@@ -58,7 +58,7 @@ def _sent() -> tuple[str, Any]:
     return str(request.url).rpartition("/")[2], json.loads(request.body or "")
 
 
-def _order(ask: ListingAsk = ASK, unsigned: str = PSBT) -> ListingOrder:
+def _order(ask: ListingToDraft = ASK, unsigned: str = PSBT) -> ListingOrder:
     return ListingOrder(ask, "c2lnbmVk", unsigned, (), PAYOUT, "02" + "ef" * 32)
 
 

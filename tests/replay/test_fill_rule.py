@@ -11,7 +11,7 @@ from server.replay.paper_market import PaperMarket, taken_by
 from strategy.bid_config import BidConfig
 from strategy.book import Bid
 from strategy.entry import SaleIntoBid
-from strategy.intents import OwnOrder
+from strategy.plan_inputs import OwnOrder
 from tests.replay.recorded import CONFIG, LOOP, START, bid, entry, sale
 
 SOLD = START + 10_000

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from strategy.intents import BudgetRoom, PlaceIntent
+from strategy.plan import PlannedBid
+from strategy.plan_inputs import BudgetRoom
 from strategy.reasons import Reason
 from tests.replay.recorded import (
     CONFIG,
@@ -142,7 +143,7 @@ def test_verify_catches_a_changed_decision(tmp_path: Path, capsys: pytest.Captur
     recorded = carried_out(entry(cycle, 100_000) for cycle in range(3))
     plan = recorded[0].plan
     assert plan is not None
-    dearer = replace(plan, to_place=(PlaceIntent(0, 76_000, Decimal(1)), *plan.to_place[1:]))
+    dearer = replace(plan, to_place=(PlannedBid(0, 76_000, Decimal(1)), *plan.to_place[1:]))
 
     assert replay(journal(tmp_path / "right.jsonl", recorded), "--verify") == 0
     assert "3 of 3 recorded decisions come out the same" in capsys.readouterr().out

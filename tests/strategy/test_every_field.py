@@ -12,7 +12,7 @@ from strategy.bid_config import BidConfig, problems, unsupported
 from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop, OnFill
 from strategy.bidding.measure import measure
 from strategy.book import History, Snapshot
-from strategy.intents import BidPlan
+from strategy.plan import BidPlan
 from tests.strategy.market import NOW, ask, bid, book, ladder_config, orders, plan, rivals, rune_ask, rune_config
 
 MARKET = replace(rivals(book(100_000), 30_000), trait_asks=(ask(110_000),))

@@ -15,21 +15,10 @@ from strategy.bid_config import BidConfig
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, Ask, Bid, History, Snapshot, VenueProfile
 from strategy.entry import Entry, SaleIntoBid
-from strategy.intents import (
-    BidNote,
-    BidPlan,
-    BudgetRoom,
-    CancelIntent,
-    Limits,
-    Memory,
-    OwnOrder,
-    PlaceIntent,
-    Rules,
-    RungNote,
-    SignedRoom,
-)
 from strategy.journal_format import Decoder, Encoder
 from strategy.packing import pack, unpack
+from strategy.plan import BidNote, BidPlan, PlannedBid, PlannedCancel, RungNote
+from strategy.plan_inputs import BudgetRoom, Limits, Memory, OwnOrder, Rules, SignedRoom
 from strategy.reasons import Reason
 from tests.examples import part_of
 from tests.strategy.random_cycles import random_cycle
@@ -88,7 +77,7 @@ def random_value(rng: random.Random, kind: str) -> Any:
     if chosen == "None":
         return None
     if chosen.startswith("tuple[") and chosen not in values:
-        several = {"Ask": Ask, "Bid": Bid, "Reason": None, "CancelIntent": CancelIntent, "PlaceIntent": PlaceIntent,
+        several = {"Ask": Ask, "Bid": Bid, "Reason": None, "PlannedCancel": PlannedCancel, "PlannedBid": PlannedBid,
                    "RungNote": RungNote, "BidNote": BidNote, "SignedRoom": SignedRoom}  # fmt: skip
         name = chosen.removeprefix("tuple[").removesuffix(", ...]")
         of = several[name]

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.intents import Rules
+from strategy.plan_inputs import Rules
 from strategy.reasons import Reason
 from tests.strategy.market import (
     MINUTE,

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from strategy.intents import BidPlan, PlaceIntent
+from strategy.plan import BidPlan, PlannedBid
 from strategy.reasons import Reason
 from tests.examples import part_of
 from tests.strategy.checked_case import Case
@@ -155,7 +155,7 @@ class TestTheCheckerFindsFaults:
 
 
 def with_place(made: BidPlan, price: int, **changes: object) -> BidPlan:
-    intent = replace(PlaceIntent(0, price, Decimal(1)), **changes)  # type: ignore[arg-type]
+    intent = replace(PlannedBid(0, price, Decimal(1)), **changes)  # type: ignore[arg-type]
     return replace(made, to_place=(intent,))
 
 

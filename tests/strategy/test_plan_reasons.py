@@ -9,7 +9,7 @@ import pytest
 
 from strategy.bidding.restrained import without_places
 from strategy.book import Snapshot
-from strategy.intents import Limits, OwnOrder
+from strategy.plan_inputs import Limits, OwnOrder
 from strategy.reasons import Reason
 from tests.strategy.market import (
     AMPLE,

@@ -11,7 +11,7 @@ import pytest
 
 from strategy.bid_config import BidConfig
 from strategy.book import Snapshot
-from strategy.intents import BidPlan
+from strategy.plan import BidPlan
 from tests.strategy.market import (
     NOW,
     RUNES,

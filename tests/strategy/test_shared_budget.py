@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from strategy.intents import BidPlan, BudgetRoom, OwnOrder
+from strategy.plan import BidPlan
+from strategy.plan_inputs import BudgetRoom, OwnOrder
 from tests.strategy.market import NOW, book, cancelled, ladder_config, orders, placed, plan, rung_reasons, with_limits
 
 

@@ -16,7 +16,8 @@ from strategy.bidding.rationing import Ration
 from strategy.bidding.renewal import margin_ms
 from strategy.book import Ask, Snapshot, VenueProfile
 from strategy.entry import Entry
-from strategy.intents import BidPlan, Limits, Memory, OwnOrder, Rules, SignedRoom
+from strategy.plan import BidPlan
+from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules, SignedRoom
 from strategy.reasons import Reason
 from tests.examples import part_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from strategy.intents import Memory
+from strategy.plan_inputs import Memory
 from tests.strategy.market import book, carry_out, ladder_config, plan, rivals
 
 MODULES = sorted((Path(__file__).parents[2] / "strategy").rglob("*.py"))

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from strategy.bidding.measure import measure
-from strategy.intents import Memory
+from strategy.plan_inputs import Memory
 from tests.strategy.market import (
     NOW,
     ask,

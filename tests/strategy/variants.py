@@ -13,7 +13,7 @@ from typing import Any
 
 from strategy.bid_config import BidConfig, problems
 from strategy.book import Snapshot, VenueProfile
-from strategy.intents import Limits, Memory, OwnOrder
+from strategy.plan_inputs import Limits, Memory, OwnOrder
 from tests.strategy.market import (
     AMPLE,
     NOW,

@@ -254,7 +254,7 @@ def test_a_marketplace_that_keeps_what_was_cancelled_holds_no_more_than_the_task
     assert tag_of(bench.sign_bid, secret, token=7, intent=intent(7), price=1) == "outstanding-task"
 
 
-@pytest.mark.parametrize("operation", ["grant", "withdraw", "revoke_place"])
+@pytest.mark.parametrize("operation", ["grant", "end_rights", "revoke_place"])
 def test_no_token_far_above_the_others_ends_a_tasks_grants_for_ever(bench: Bench, operation: str) -> None:
     secret = bench.grant(token=5)
 

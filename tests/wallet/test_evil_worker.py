@@ -76,7 +76,7 @@ OPS = [
     "rooms",
     "rooms_under",
     "revoke_place",
-    "withdraw",
+    "end_rights",
     "control",
     "unlock",
 ]

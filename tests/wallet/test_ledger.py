@@ -60,16 +60,16 @@ def test_grants_come_back_with_what_became_of_them(ledger: Ledger) -> None:
     ledger.revoke_place(17, 5)
     held = ledger.grant_of(17)
     assert held and (held.can_place, held.withdrawn) == (False, False)
-    ledger.withdraw(17, 4)
+    ledger.end_rights(17, 4)
     assert ledger.grant_of(17) == held
-    ledger.withdraw(17, 6)
+    ledger.end_rights(17, 6)
     held = ledger.grant_of(17)
     assert held and (held.can_place, held.withdrawn) == (False, True)
 
 
 def test_a_withdrawn_grant_may_place_nothing_either(ledger: Ledger) -> None:
     ledger.put_grant(GRANT, "hash")
-    ledger.withdraw(17, 5)
+    ledger.end_rights(17, 5)
     held = ledger.grant_of(17)
     assert held and (held.can_place, held.withdrawn) == (False, True)
 

@@ -83,7 +83,7 @@ def test_it_needs_a_grant_of_ones_own_and_no_more_than_the_right_to_cancel(desk:
     desk.ask("control", scope="global", subject="", state="halt")
     assert sign(desk)
     assert tag_of(desk, secret=desk.grant(token=6, operations=("bid",)), token=6) == "op-allowed"
-    desk.ask("withdraw", task=17, token=6)
+    desk.ask("end_rights", task=17, token=6)
     assert tag_of(desk, token=6) == "grant-live"
 
 

@@ -220,7 +220,7 @@ def test_after_revoke_place_nothing_is_listed_and_the_vault_still_cancels(open_d
     challenge = {"task": TASK, "token": 5, "secret": open_desk.secret, "challenge": "a venue's", "key": "vault"}
     signature = open_desk.ask("sign_challenge", **challenge)["signature"]
     assert verify_ownership(open_desk.ask("addresses", user=LIST_GRANT.user)["vault"], "a venue's", signature)
-    open_desk.ask("withdraw", task=TASK, token=5)
+    open_desk.ask("end_rights", task=TASK, token=5)
     assert tag_of(open_desk.ask, "sign_challenge", **challenge) == "grant-live"
 
 

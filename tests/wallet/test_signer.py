@@ -78,7 +78,7 @@ def test_after_revoke_place_only_cancels_go_on_and_after_withdraw_nothing(bench:
     assert tag_of(bench.sign_bid, secret) == "op-allowed"
     assert tag_of(bench.sign_bid, secret, intent=intent(2)) == "op-allowed"
     assert bench.sign_challenge(secret)
-    bench.ask("withdraw", task=17, token=5)
+    bench.ask("end_rights", task=17, token=5)
     bench.restart()
     assert tag_of(bench.sign_bid, secret) == "grant-live"
     assert tag_of(bench.sign_challenge, secret) == "grant-live"
@@ -87,10 +87,10 @@ def test_after_revoke_place_only_cancels_go_on_and_after_withdraw_nothing(bench:
 
 def test_many_tasks_grants_are_withdrawn_at_once(bench: Bench) -> None:
     first, second = bench.grant(), bench.grant(task=18)
-    assert bench.ask("withdraw_all", tokens=[]) == {"higher": []}
-    assert bench.ask("withdraw_all", tokens=[[17, 4], [18, 4]]) == {"higher": [(17, 5), (18, 5)]}
+    assert bench.ask("end_all_rights", tokens=[]) == {"higher": []}
+    assert bench.ask("end_all_rights", tokens=[[17, 4], [18, 4]]) == {"higher": [(17, 5), (18, 5)]}
     assert bench.sign_bid(first)
-    assert bench.ask("withdraw_all", tokens=[[17, 6], [18, 6]]) == {"higher": []}
+    assert bench.ask("end_all_rights", tokens=[[17, 6], [18, 6]]) == {"higher": []}
     bench.restart()
     assert tag_of(bench.sign_challenge, first) == "grant-live"
     assert tag_of(bench.sign_challenge, second, task=18) == "grant-live"
@@ -100,7 +100,7 @@ def test_many_tasks_grants_are_withdrawn_at_once(bench: Bench) -> None:
 
 def test_a_token_far_above_all_others_ends_its_grant_and_holds_up_no_other_task(bench: Bench) -> None:
     first, second = bench.grant(), bench.grant(task=18)
-    assert bench.ask("withdraw_all", tokens=[[18, 2**62], [17, 6]]) == {"higher": []}
+    assert bench.ask("end_all_rights", tokens=[[18, 2**62], [17, 6]]) == {"higher": []}
     assert tag_of(bench.sign_challenge, first) == "grant-live"
     assert tag_of(bench.sign_challenge, second, task=18) == "grant-live"
     assert tag_of(bench.grant, token=6) == "stale-token"
@@ -112,7 +112,7 @@ def test_a_grant_gives_its_user_keys_and_a_secret_that_nobody_guesses(bench: Ben
     assert len(bytes.fromhex(secret)) == 32
     assert secret != bench.grant(user=OTHER_USER, token=6)
     assert Keystore.open(bench.keystore_path).users == (OTHER_USER,)
-    assert bench.ask("revoke_place", task=17, token=5) == bench.ask("withdraw", task=17, token=5) == {}
+    assert bench.ask("revoke_place", task=17, token=5) == bench.ask("end_rights", task=17, token=5) == {}
 
 
 def test_a_higher_token_replaces_the_grant_for_good(bench: Bench) -> None:
@@ -129,12 +129,12 @@ def test_a_higher_token_replaces_the_grant_for_good(bench: Bench) -> None:
 @pytest.mark.parametrize("token", [5, 4, 1])
 def test_a_token_seen_before_gets_no_grant(token: int, bench: Bench) -> None:
     bench.grant(token=5)
-    bench.ask("withdraw", task=17, token=5)
+    bench.ask("end_rights", task=17, token=5)
     bench.restart()
     assert tag_of(bench.grant, token=token) == "stale-token"
 
 
-@pytest.mark.parametrize("end", ["revoke_place", "withdraw"])
+@pytest.mark.parametrize("end", ["revoke_place", "end_rights"])
 def test_a_grant_that_arrives_after_its_end_is_refused(end: str, bench: Bench) -> None:
     bench.ask(end, task=17, token=5)
     bench.restart()
@@ -142,7 +142,7 @@ def test_a_grant_that_arrives_after_its_end_is_refused(end: str, bench: Bench) -
     assert bench.grant(token=6)
 
 
-@pytest.mark.parametrize("end", ["revoke_place", "withdraw"])
+@pytest.mark.parametrize("end", ["revoke_place", "end_rights"])
 def test_the_end_of_an_old_token_leaves_the_new_grant_alone(end: str, bench: Bench) -> None:
     secret = bench.grant(token=6)
     bench.ask(end, task=17, token=5)
@@ -354,7 +354,7 @@ def test_a_locked_signer_signs_nothing_but_takes_rights_away(bench: Bench) -> No
     ):
         assert tag_of(locked.handle, request) == "locked"
     assert locked.handle({"op": "was_signed", "intent": BID.intent}) == {"signed": False}
-    locked.handle({"op": "withdraw", "task": 17, "token": 5})
+    locked.handle({"op": "end_rights", "task": 17, "token": 5})
     assert tag_of(bench.sign_bid, secret) == "grant-live"
 
 

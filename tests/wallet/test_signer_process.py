@@ -64,7 +64,7 @@ def test_grants_and_answers_survive_kill_9(start: Start, tmp_path: Path) -> None
     with pytest.raises(SignerRefused, match="op-allowed"):
         client.sign_bid(17, 5, secret, live_bid(2))
     assert verify_ownership(keys.payment, "challenge 1", client.sign_challenge(17, 5, secret, "challenge 1"))
-    client.withdraw(17, 5)
+    client.end_rights(17, 5)
     with pytest.raises(SignerRefused, match="grant-live"):
         client.sign_challenge(17, 5, secret, "challenge 2")
     assert verify_chain(tmp_path / "signer" / "audit.jsonl") == 2
@@ -180,7 +180,7 @@ def test_it_stays_locked_for_any_market_but_the_simulator(start: Start, tmp_path
         client.addresses(USER)
     with pytest.raises(SignerLocked):
         client.grant(live_grant())
-    client.withdraw(17, 5)
+    client.end_rights(17, 5)
     client.set_control("global", "", "halt")
     assert client.controls() == SignerControls((ControlState("global", "", "halt"),), has_halt_file=False)
     assert not (tmp_path / "signer" / "keystore.json").exists()
@@ -223,7 +223,7 @@ def test_an_answer_that_failed_half_way_is_unavailable_and_not_a_refusal(start: 
 
 def test_a_signer_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
     client = SignerClient(tmp_path / "nobody.sock", timeout_s=0.5)
-    for call in (client.status, lambda: client.was_signed(intent(1)), lambda: client.withdraw(1, 1)):
+    for call in (client.status, lambda: client.was_signed(intent(1)), lambda: client.end_rights(1, 1)):
         with pytest.raises(SignerError) as failed:
             call()
         assert isinstance(failed.value, SignerUnavailable)

@@ -78,7 +78,7 @@ def test_a_grant_without_one_of_its_fields_is_refused(field: str, bench: Bench) 
     "arguments",
     [{}, {"task": 17}, {"task": True, "token": 5}, {"task": 17, "token": "5"}, {"task": 17, "token": 5, "x": 1}],
 )
-@pytest.mark.parametrize("op", ["revoke_place", "withdraw"])
+@pytest.mark.parametrize("op", ["revoke_place", "end_rights"])
 def test_misshapen_ends_are_refused(op: str, arguments: dict[str, Any], bench: Bench) -> None:
     assert tag_of(bench.ask, op, **arguments) == "bad-request"
 
@@ -95,7 +95,7 @@ def test_misshapen_ends_are_refused(op: str, arguments: dict[str, Any], bench: B
     ],
 )
 def test_misshapen_ends_of_many_are_refused(arguments: dict[str, Any], bench: Bench) -> None:
-    assert tag_of(bench.ask, "withdraw_all", **arguments) == "bad-request"
+    assert tag_of(bench.ask, "end_all_rights", **arguments) == "bad-request"
 
 
 @pytest.mark.parametrize("value", [None, [], "text", 1])

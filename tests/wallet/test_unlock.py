@@ -95,7 +95,7 @@ def test_what_takes_rights_away_works_while_locked(start: Start, tmp_path: Path)
     sealed_keystore(tmp_path)
     client = start(MARKET).client
     client.set_control("global", "", "halt")
-    client.withdraw(17, 5)
+    client.end_rights(17, 5)
     assert client.controls().states[0].state == "halt"
 
 

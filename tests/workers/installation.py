@@ -76,7 +76,7 @@ class Signer:
             return {"secret": "ab" * 32}
         if "token" in request:
             self._see(request["task"], request["token"])
-        if request["op"] == "withdraw_all":
+        if request["op"] == "end_all_rights":
             return {
                 "higher": [
                     [task, seen] for task, token in request["tokens"] if (seen := self._see(task, token)) > token

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from core.errors import PeerRefused
-from strategy.intents import SignedRoom
+from strategy.plan_inputs import SignedRoom
 from wallet import policy, protocol
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore, UserSecrets

@@ -47,15 +47,15 @@ class Grants:
         log.info("task %d: no more places up to token %d", task, token)
         return {}
 
-    def withdraw(self, request: Answer) -> Answer:
+    def end_rights(self, request: Answer) -> Answer:
         task, token = protocol.task_and_token(*protocol.take(request, "task", "token"))
         with self._ledger.transaction():
             self._see_token(task, token)
-            self._ledger.withdraw(task, token)
+            self._ledger.end_rights(task, token)
         log.info("task %d: grants withdrawn up to token %d", task, token)
         return {}
 
-    def withdraw_all(self, request: Answer) -> Answer:
+    def end_all_rights(self, request: Answer) -> Answer:
         """Withdraws the grants of many tasks.
 
         Answers which tasks had a higher token, and which one: their grants may stand. A token far above all others ends
@@ -70,7 +70,7 @@ class Grants:
                     self._see_token(task, token)
                 except policy.PolicyRefused as refusal:
                     log.error("task %d: its token is not remembered: %s", task, refusal)
-                self._ledger.withdraw(task, token)
+                self._ledger.end_rights(task, token)
         log.info("%d tasks: grants withdrawn", len(pairs))
         return {"higher": [had for had, (_, token) in zip(seen, pairs, strict=True) if had[1] > token]}
 

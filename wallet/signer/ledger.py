@@ -133,7 +133,7 @@ class Ledger:
         """Takes the right to place from the task's grant of this or a lower token."""
         self._database.execute("UPDATE grants SET can_place = 0 WHERE task = ? AND token <= ?", (task, token))
 
-    def withdraw(self, task: int, token: int) -> None:
+    def end_rights(self, task: int, token: int) -> None:
         """Ends the task's grant of this or a lower token."""
         self._database.execute(
             "UPDATE grants SET can_place = 0, withdrawn = 1 WHERE task = ? AND token <= ?", (task, token)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from strategy.intents import SignedRoom
+from strategy.plan_inputs import SignedRoom
 from wallet import protocol
 from wallet.address import sign_in_address
 from wallet.signer.authority import Answer, Authority

@@ -17,7 +17,7 @@ from models.ledger.order_table import CANCELLING
 from strategy.bid_config import BidConfig
 from strategy.bidding.renewal import margin_ms
 from strategy.book import VenueProfile
-from strategy.intents import Memory
+from strategy.plan_inputs import Memory
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError
 from workers.bidding import report

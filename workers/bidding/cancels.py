@@ -27,7 +27,7 @@ class CancelAnswer(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Ask:
+class _Doomed:
     """One bid to cancel, with its order unless it is a stray."""
 
     venue_id: str
@@ -52,7 +52,7 @@ class Canceller:
         self._signature = None if context.venue.cancel_needs_signature else ""
         self.asked: dict[int, CancelAnswer] = {}
         self.is_stuck = False
-        self._denied: list[_Ask] = []
+        self._denied: list[_Doomed] = []
 
     def cancel(self, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
         """Sends cancels for these orders and for the bids of `strays` (venue ids), in this order, but those last that
@@ -73,12 +73,12 @@ class Canceller:
                     return
                 self._ask([ask])
 
-    def _calls(self, doomed: Sequence[Order], strays: Sequence[str]) -> list[list[_Ask]]:
+    def _calls(self, doomed: Sequence[Order], strays: Sequence[str]) -> list[list[_Doomed]]:
         """Returns the bids of each call."""
         soon_ms, most = self._context.clock_ms() + WRITE_MS, self._context.venue.cancels_at_once
-        lasting = [_Ask(str(order.venue_id), order) for order in doomed if order.expires_ms > soon_ms]
-        lasting += [_Ask(venue_id) for venue_id in strays]
-        ending = [_Ask(str(order.venue_id), order) for order in doomed if order.expires_ms <= soon_ms]
+        lasting = [_Doomed(str(order.venue_id), order) for order in doomed if order.expires_ms > soon_ms]
+        lasting += [_Doomed(venue_id) for venue_id in strays]
+        ending = [_Doomed(str(order.venue_id), order) for order in doomed if order.expires_ms <= soon_ms]
         return [asks[start : start + most] for asks in (lasting, ending) for start in range(0, len(asks), most)]
 
     def note_denied(self) -> None:
@@ -107,7 +107,7 @@ class Canceller:
             self._faults.add("sign the challenge that a cancel needs", error)
         return None
 
-    def _ask(self, asks: list[_Ask]) -> CancelAnswer | None:
+    def _ask(self, asks: list[_Doomed]) -> CancelAnswer | None:
         """Sends one call, with its orders `cancelling` before it; returns the answer of `_sent`."""
         doomed = [ask.order for ask in asks if ask.order is not None]
         with signals_held():
@@ -120,7 +120,7 @@ class Canceller:
         self._context.crash("after_cancel")
         return answer
 
-    def _sent(self, asks: list[_Ask]) -> CancelAnswer | None:
+    def _sent(self, asks: list[_Doomed]) -> CancelAnswer | None:
         """Sends one cancel; returns the venue's answer, None when it refused several without naming one."""
         context, failed_to = self._context, f"cancel {', '.join(map(str, asks))}"
         try:

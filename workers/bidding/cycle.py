@@ -10,7 +10,7 @@ from models.ledger.order_table import Order
 from strategy.bidding.restrained import memory_without_raise, raise_rung
 from strategy.calm import Calm
 from strategy.fates import PlaceResult
-from strategy.intents import Memory
+from strategy.plan_inputs import Memory
 from workers.bidding import dry_run
 from workers.bidding.assignment import read_bidding_assignment
 from workers.bidding.cancels import Canceller
@@ -127,8 +127,8 @@ class BiddingCycle:
                     break
                 is_current = True
                 continue
-            intent, terms = done.untried[0], terms_of(inputs, done.last, left.untracked_sats)
-            attempt = placer.place_one(intent, terms, done.replaced_with(intent.rung))
+            planned, terms = done.untried[0], terms_of(inputs, done.last, left.untracked_sats)
+            attempt = placer.place_one(planned, terms, done.replaced_with(planned.rung))
             done.add(attempt)
             if attempt.result in ENDS_PLACING or inputs.faults.rejected is not None:
                 break
@@ -192,7 +192,7 @@ def _remembered(done: Done) -> Memory:
     """Returns the memory for the next cycle: a raise counts once it was tried, or the next cycle could not make it."""
     plan = done.last.plan
     rung = raise_rung(plan)
-    is_tried = any(each.intent.rung == rung and each.order is not None for each in done.tries)
+    is_tried = any(each.planned.rung == rung and each.order is not None for each in done.tries)
     return plan.memory if rung is None or is_tried else memory_without_raise(plan)
 
 

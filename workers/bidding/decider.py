@@ -17,7 +17,8 @@ from strategy.bidding.patience import patience_of
 from strategy.bidding.plan_bids import plan_bids
 from strategy.entry import Entry, SaleIntoBid
 from strategy.fates import WorkerReason
-from strategy.intents import BidPlan, Limits, Memory, Rules
+from strategy.plan import BidPlan
+from strategy.plan_inputs import Limits, Memory, Rules
 from strategy.reasons import Reason
 from wallet.signer_client import SignerError
 from workers.bidding.decision import Decision

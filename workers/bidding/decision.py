@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from markets.look import MarketLook
 from models.ledger.order_table import CANCELLING, LIVE, Order
 from strategy.entry import Entry
-from strategy.intents import BidPlan
+from strategy.plan import BidPlan
 from strategy.reasons import Reason
 
 # A bid is signed within this time of reading the book that it depends on, or the market is looked at again. A book

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from models.ledger.order_table import Order
 from strategy.fates import PlaceResult
-from strategy.intents import PlaceIntent
+from strategy.plan import PlannedBid
 from strategy.reasons import Reason
 from workers.bidding.decision import Decision
 from workers.bidding.places import Try
@@ -31,13 +31,13 @@ class Done:
     @property
     def tried(self) -> frozenset[int]:
         """The rungs that were tried. None is tried twice."""
-        return frozenset(attempt.intent.rung for attempt in self.tries)
+        return frozenset(attempt.planned.rung for attempt in self.tries)
 
     @property
-    def untried(self) -> list[PlaceIntent]:
+    def untried(self) -> list[PlannedBid]:
         """The bids of the last decision that are still to be placed, in its order."""
         tried = self.tried
-        return [intent for intent in self.last.plan.to_place if intent.rung not in tried]
+        return [planned for planned in self.last.plan.to_place if planned.rung not in tried]
 
     @property
     def is_late(self) -> bool:
@@ -52,10 +52,10 @@ class Done:
     def add(self, attempt: Try) -> None:
         """Notes one bid that was tried."""
         self.tries.append(attempt)
-        replaced = self.last.waiting.get(attempt.intent.rung)
+        replaced = self.last.waiting.get(attempt.planned.rung)
         if attempt.result is PlaceResult.PLACED and replaced is not None:
             self.replaced.append(replaced)
 
     def put_off(self) -> None:
         """Notes for all remaining bids that they are not tried."""
-        self.tries += [Try(intent, PlaceResult.PUT_OFF) for intent in self.untried]
+        self.tries += [Try(planned, PlaceResult.PUT_OFF) for planned in self.untried]

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from markets.base import OwnBid, OwnBids, Refused, VenueError
 from models.ledger import orders
+from models.ledger.misses import saw
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.shown_bids import Matched, match
-from models.ledger.misses import saw
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import CancelAnswer
 from workers.bidding.fills import Explainer

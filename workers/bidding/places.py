@@ -16,7 +16,7 @@ from models.ledger import orders
 from models.ledger.order_table import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
 from strategy.fates import PlaceResult
-from strategy.intents import PlaceIntent
+from strategy.plan import PlannedBid
 from workers.bidding import dry_run
 from workers.bidding.cancels import WRITE_MS
 from workers.bidding.coins import PaymentCoins
@@ -41,7 +41,7 @@ ENDS_PLACING = {
 class Try:
     """One bid that was to be placed, and its fate; without an order when none was reserved."""
 
-    intent: PlaceIntent
+    planned: PlannedBid
     result: str
     order: Order | None = None
 
@@ -66,36 +66,36 @@ class BidPlacer:
         if context.venue.bids_are_psbt:
             self._signing = DraftSigning(context, faults, PaymentCoins(context, wallet, faults))
 
-    def place_one(self, intent: PlaceIntent, terms: Terms, replaced: Collection[int]) -> Try:
+    def place_one(self, planned: PlannedBid, terms: Terms, replaced: Collection[int]) -> Try:
         """Tries one bid. Orders with the ids of `replaced` go once it is accepted: see `orders.reserve`."""
         with signals_held():
-            return self._placed(intent, terms, replaced)
+            return self._placed(planned, terms, replaced)
 
-    def _placed(self, intent: PlaceIntent, terms: Terms, replaced: Collection[int]) -> Try:
-        coins = () if terms.config.dry_run else self._signing.coins(intent, terms)
+    def _placed(self, planned: PlannedBid, terms: Terms, replaced: Collection[int]) -> Try:
+        coins = () if terms.config.dry_run else self._signing.coins(planned, terms)
         if isinstance(coins, PlaceResult):
-            return Try(intent, coins)
+            return Try(planned, coins)
         try:
-            order = self._reserve(intent, terms, coins, replaced)
+            order = self._reserve(planned, terms, coins, replaced)
         except LimitReached as reached:
-            return Try(intent, reached.limit)
+            return Try(planned, reached.limit)
         except NotAllowedToPlace as error:
             self._faults.add("place", str(error), backs_off=False)
-            return Try(intent, PlaceResult.NOT_ALLOWED)
+            return Try(planned, PlaceResult.NOT_ALLOWED)
         self._context.crash("after_reserve")
         if order.dry_run:
             dry_run.place(order, self._context.clock_ms)
             self._context.crash("after_record")
-            return Try(intent, PlaceResult.PLACED, order)
+            return Try(planned, PlaceResult.PLACED, order)
         signed = self._signing.signed(order, coins, terms)
         if isinstance(signed, PlaceResult):
-            return Try(intent, signed, order)
+            return Try(planned, signed, order)
         self._context.crash("after_sign")
         orders.move(order, SIGNED, self._context.clock_ms())
         self._context.crash("after_store")
-        return Try(intent, self._submit(order, signed, intent.rung, signed.timestamp_ms + WRITE_MS), order)
+        return Try(planned, self._submit(order, signed, planned.rung, signed.timestamp_ms + WRITE_MS), order)
 
-    def _reserve(self, intent: PlaceIntent, terms: Terms, coins: Iterable[Coin], replaced: Collection[int]) -> Order:
+    def _reserve(self, planned: PlannedBid, terms: Terms, coins: Iterable[Coin], replaced: Collection[int]) -> Order:
         now_ms = self._context.clock_ms()
         new = NewOrder(
             intent=self._new_intent(),
@@ -104,11 +104,11 @@ class BidPlacer:
             venue=terms.venue.name,
             wallet=terms.keys.payment,
             slug=terms.config.slug,
-            price_sats=intent.price_sats,
-            quantity=canonical(intent.quantity),
+            price_sats=planned.price_sats,
+            quantity=canonical(planned.quantity),
             expires_ms=now_ms + terms.life_ms,
             token=self._context.token,
-            trait=intent.trait,
+            trait=planned.trait,
             dry_run=terms.config.dry_run,
             coins=" ".join(coin.outpoint for coin in coins),
             receive=terms.receive,

@@ -20,7 +20,8 @@ from models.tasks.troubles import Conditions
 from strategy.bidding.patience import patience_of, used_percent
 from strategy.book import Snapshot
 from strategy.fates import PlaceResult, WorkerReason
-from strategy.intents import BudgetRoom, Memory, RungNote
+from strategy.plan import RungNote
+from strategy.plan_inputs import BudgetRoom, Memory
 from strategy.reasons import Reason
 from strategy.summary import left_alone, summary
 from workers.bidding.assignment import BiddingAssignment
@@ -154,7 +155,7 @@ def _sample(context: Context, decision: Decision | None) -> Sample:
 
 def _action(outcome: BiddingOutcome) -> str:
     """Writes, for example, `control reduce (user): placed 0, kept 2, cancelled 1 (surplus); skipped 1 reduce`."""
-    tries = {tried.intent.rung: tried for tried in outcome.done.tries}
+    tries = {tried.planned.rung: tried for tried in outcome.done.tries}
     notes = _notes(outcome)
     kept = sum(note.reason is Reason.KEPT for note in notes)
     placed = sum(tried.result == PlaceResult.PLACED for tried in tries.values())
@@ -191,11 +192,11 @@ def _notes(outcome: BiddingOutcome) -> list[RungNote]:
     before = {note.rung: note for note in first.rungs}
     notes = {note.rung: note for note in last.rungs}
     for tried in outcome.done.tries:
-        intent = tried.intent
-        note = before.get(intent.rung)
+        planned = tried.planned
+        note = before.get(planned.rung)
         if note is None or note.reason not in (Reason.PLACE, Reason.RENEW):
-            note = RungNote(intent.rung, intent.price_sats, Reason.PLACE)
-        notes[intent.rung] = replace(note, price_sats=intent.price_sats, quantity=intent.quantity)
+            note = RungNote(planned.rung, planned.price_sats, Reason.PLACE)
+        notes[planned.rung] = replace(note, price_sats=planned.price_sats, quantity=planned.quantity)
     return [notes[rung] for rung in sorted(notes)]
 
 
@@ -231,7 +232,7 @@ def _detail(outcome: BiddingOutcome, faults: Faults) -> dict[str, Any]:
         ],
         "planned": {
             "cancels": [_cancel(order, decision) for order in decision.doomed],
-            "places": [[intent.rung, intent.price_sats] for intent in decision.plan.to_place],
+            "places": [[planned.rung, planned.price_sats] for planned in decision.plan.to_place],
         },
         "looks": 1 if done.last is decision else 2,
         "rungs": _rungs(outcome),
@@ -294,7 +295,7 @@ def _cancel(order: Order, decision: Decision) -> list[Any]:
 
 
 def _rungs(outcome: BiddingOutcome) -> list[dict[str, Any]]:
-    fates = {tried.intent.rung: tried for tried in outcome.done.tries}
+    fates = {tried.planned.rung: tried for tried in outcome.done.tries}
     held = {order.id: Decimal(order.quantity) for order in outcome.decision.own}
     ranks = ranks_after(outcome.done, outcome.filled)
     rows = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markets.gateway_client import skew_words
 from strategy.fault_codes import FaultCode
-from strategy.intents import BudgetRoom
+from strategy.plan_inputs import BudgetRoom
 from strategy.reasons import Reason
 from workers.bidding.decision import Decision
 from workers.bidding.inputs import CycleInputs

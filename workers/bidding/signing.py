@@ -9,12 +9,12 @@ from typing import Protocol, TypeVar
 
 from markets.base import BidOrder, Refused, VenueError
 from markets.look import kind_of
-from markets.offers import BidAsk, BidDraft, Coin
+from markets.offers import BidDraft, BidToDraft, Coin
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, UNKNOWN, Order
 from strategy.bid_config import BidConfig, normal_slug
 from strategy.fates import PlaceResult
-from strategy.intents import PlaceIntent
+from strategy.plan import PlannedBid
 from wallet.protocol import BidMessage, OfferToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from workers.bidding.coins import PaymentCoins
@@ -33,7 +33,7 @@ T = TypeVar("T")
 class BidSigning(Protocol):
     """The signing of one cycle's bids."""
 
-    def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | PlaceResult:
+    def coins(self, planned: PlannedBid, terms: Terms) -> tuple[Coin, ...] | PlaceResult:
         """Chooses the coins for a bid that is still to be reserved, none where texts are signed.
 
         Else returns its fate, with the fault noted.
@@ -54,7 +54,7 @@ class TextSigning:
         self._context = context
         self._faults = faults
 
-    def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | PlaceResult:
+    def coins(self, planned: PlannedBid, terms: Terms) -> tuple[Coin, ...] | PlaceResult:
         return ()
 
     def signed(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidOrder | PlaceResult:
@@ -88,20 +88,20 @@ class DraftSigning:
         self._faults = faults
         self._payment_coins = payment_coins
 
-    def coins(self, intent: PlaceIntent, terms: Terms) -> tuple[Coin, ...] | PlaceResult:
+    def coins(self, planned: PlannedBid, terms: Terms) -> tuple[Coin, ...] | PlaceResult:
         """Chooses coins that no other bid of the same scope stands on.
 
         A venue takes a bid on the same coin as a replacement of the other. Bids on other collections and traits may
         share coins: one of them can be filled.
         """
-        return self._payment_coins.pay(intent.price_sats, self._in_use(intent, terms))
+        return self._payment_coins.pay(planned.price_sats, self._in_use(planned, terms))
 
-    def _in_use(self, intent: PlaceIntent, terms: Terms) -> set[str]:
+    def _in_use(self, planned: PlannedBid, terms: Terms) -> set[str]:
         slug = normal_slug(terms.config.type, terms.config.slug)
         return {
             coin
             for order in orders.wallet_orders(terms.keys.payment)
-            if order.venue == terms.venue.name and order.trait == intent.trait
+            if order.venue == terms.venue.name and order.trait == planned.trait
             if normal_slug(terms.config.type, order.slug) == slug
             for coin in order.coins.split()
         }
@@ -136,7 +136,7 @@ class DraftSigning:
         return replace(bid, reference=draft.reference, signed_psbts=found.psbts)
 
     def _drafted(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidDraft | PlaceResult:
-        ask = BidAsk(
+        ask = BidToDraft(
             price=order.price_sats,
             quantity=Decimal(order.quantity),
             slug=order.slug,

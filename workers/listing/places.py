@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from markets.base import Refused, Unavailable, VenueError
-from markets.listings import ListingAsk, ListingDraft, ListingOrder
+from markets.listings import ListingDraft, ListingOrder, ListingToDraft
 from models.ledger import listings
 from models.ledger.listing_table import LIVE, REFUSED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere
@@ -36,9 +36,9 @@ class ItemToList:
     revision: int
 
 
-def ask_for(item: ItemToList, price_sats: int) -> ListingAsk:
+def ask_for(item: ItemToList, price_sats: int) -> ListingToDraft:
     """Makes the question for a draft of the item's listing."""
-    return ListingAsk(
+    return ListingToDraft(
         price=price_sats,
         inscription_id=item.inscription_id,
         owner=item.keys.vault,
@@ -111,7 +111,7 @@ class ListingPlacer:
         )
         return self._submitted(row, order)
 
-    def _drafted(self, row: Listing, ask: ListingAsk) -> ListingDraft | None:
+    def _drafted(self, row: Listing, ask: ListingToDraft) -> ListingDraft | None:
         try:
             return self._context.market.draft_listing(ask)
         except VenueError as error:

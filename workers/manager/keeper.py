@@ -231,9 +231,9 @@ class Keeper:
         def gives_way() -> bool:
             return self._turns.askers > 0 and (not asked or has_changed(row))
 
-        with self._surroundings.slots.ask(urgent=asked, on_granted=self._turns.news) as slot:
-            if not slot.granted:
-                if not await self._turns.until(lambda: slot.granted, gives_way):
+        with self._surroundings.starts.ask(urgent=asked, on_granted=self._turns.news) as ticket:
+            if not ticket.granted:
+                if not await self._turns.until(lambda: ticket.granted, gives_way):
                     return False
                 if has_changed(row):
                     return True
@@ -244,7 +244,7 @@ class Keeper:
                     raise PeerRefused(ME, "not_entitled", reason)
                 # After a whole restart, or the end of a zygote, all start at once, and no client waits for this one.
                 is_awaited = asked or kind == "drain"
-                wait_s = 0.0 if is_awaited else until_first_cycle(place_key(row), self._surroundings.slots.waiting)
+                wait_s = 0.0 if is_awaited else until_first_cycle(place_key(row), self._surroundings.starts.waiting)
                 return await self._bring_up(kind, row, wait_s)
             except PeerRefused as refusal:
                 if asked:
@@ -386,7 +386,7 @@ class Keeper:
     async def _withdraw(self) -> None:
         if self._granted is not None:
             token, self._granted = self._granted, None
-            await self._surroundings.rights.withdraw(self.task_id, token)
+            await self._surroundings.rights.end_rights(self.task_id, token)
 
     async def _drained(self, drain_s: float) -> None:
         """Waits until no order is open, or the task runs again, at most `drain_s`."""

@@ -58,7 +58,7 @@ from workers.manager.keeper import Keeper
 from workers.manager.places import WorkerPlaces
 from workers.manager.reconcile import Step, TaskFacts, next_step
 from workers.manager.rights import ME, Rights
-from workers.manager.start_slots import StartSlots
+from workers.manager.start_queue import StartQueue
 from workers.manager.surroundings import Surroundings, Timing
 from workers.manager.take_over import end_former_rights, hold, slot_wanted
 from workers.spawning.popen import PopenSpawner
@@ -127,7 +127,7 @@ class Manager:
             settings=settings,
             spawner=spawner,
             rights=Rights(settings, timing.signer_s, timing.fence_s),
-            slots=StartSlots(2 * (os.cpu_count() or 1)),
+            starts=StartQueue(2 * (os.cpu_count() or 1)),
             places=WorkerPlaces(settings.max_workers),
             background=self._background,
             timing=timing,

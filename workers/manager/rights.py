@@ -92,7 +92,7 @@ class Rights:
         if isinstance(right, BaseException):
             raise right
         if fenced is not None:
-            await self.withdraw(row.id, token)
+            await self.end_rights(row.id, token)
             raise fenced
         return right
 
@@ -132,7 +132,7 @@ class Rights:
 
         Returns the highest tokens of those tasks of which a higher one was seen than this: their rights may stand.
         """
-        signers = await self._ask_signer(lambda: self._signer.withdraw_all(tokens))
+        signers = await self._ask_signer(lambda: self._signer.end_all_rights(tokens))
         gateways = await self._fence(lambda client: client.fence_all(tokens))
         for task_id, least in gateways.items():
             _refuse_nonsense(least, tokens[task_id])
@@ -154,10 +154,10 @@ class Rights:
         except PeerRefused as refusal:
             log.warning("task %d: failed to wait for what is on the wire: %s", task_id, refusal.message)
 
-    async def withdraw(self, task_id: int, token: int) -> None:
+    async def end_rights(self, task_id: int, token: int) -> None:
         """Ends every right under this and lower tokens. They end by themselves in time: a failure is only logged."""
         try:
-            await self._ask_signer(lambda: self._signer.withdraw(task_id, token))
+            await self._ask_signer(lambda: self._signer.end_rights(task_id, token))
         except PeerRefused as refusal:
             log.info("task %d: failed to withdraw its grant: %s", task_id, refusal.message)
 

@@ -10,7 +10,7 @@ from core.settings import Settings
 from workers.manager.background import Background
 from workers.manager.places import WorkerPlaces
 from workers.manager.rights import Rights
-from workers.manager.start_slots import StartSlots
+from workers.manager.start_queue import StartQueue
 from workers.spawning.spawner import Spawner
 
 
@@ -38,7 +38,7 @@ class Surroundings:
     settings: Settings
     spawner: Spawner
     rights: Rights
-    slots: StartSlots
+    starts: StartQueue
     places: WorkerPlaces
     background: Background
     timing: Timing

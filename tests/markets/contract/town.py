@@ -10,8 +10,8 @@ from typing import Any
 
 from markets.adapter import Adapter
 from markets.base import BidOrder
-from markets.listings import ListingAsk, ListingOrder
-from markets.offers import BidAsk, Coin, Pair, SignInAnswer
+from markets.listings import ListingOrder, ListingToDraft
+from markets.offers import BidToDraft, Coin, Pair, SignInAnswer
 from tests.markets.contract import signing
 from tests.markets.contract.gate import Gate
 from tests.markets.contract.parties import HELD, LISTED, Party
@@ -79,11 +79,11 @@ class Town:
         }
         return SignInAnswer(pair, texts.reference, signatures)
 
-    def bid_ask(self, price: int = 600_000, trait: tuple[str, str] | None = None) -> BidAsk:
+    def bid_ask(self, price: int = 600_000, trait: tuple[str, str] | None = None) -> BidToDraft:
         """Makes a bid to be drafted, paid with a coin that pays for no other of ours."""
         self.coins.append(self.coins.pop(0))
         pubkeys = (ANN.pubkey, ANN.ordinals, ANN.pubkey[2:])
-        return BidAsk(price, Decimal(1), PUPPETS, "ordinals", trait, ANN.payment, *pubkeys, 6, (self.coins[0],))
+        return BidToDraft(price, Decimal(1), PUPPETS, "ordinals", trait, ANN.payment, *pubkeys, 6, (self.coins[0],))
 
     def order(self, price: int = 600_000, trait: tuple[str, str] | None = None) -> BidOrder:
         """Makes a bid that only has to be sent."""
@@ -124,10 +124,10 @@ class Town:
         kind = "p2wpkh" if address == ANN.payment else "p2tr"
         return sign_message(ANN.key, kind, self.adapter.challenge(address))
 
-    def listing_ask(self, price: int = 950_000) -> ListingAsk:
+    def listing_ask(self, price: int = 950_000) -> ListingToDraft:
         """Makes a listing to be drafted."""
         outpoint = self.practice.outpoint_of(HELD)
-        return ListingAsk(price, HELD, ANN.ordinals, ANN.payment, ANN.pubkey[2:], PUPPETS, outpoint)
+        return ListingToDraft(price, HELD, ANN.ordinals, ANN.payment, ANN.pubkey[2:], PUPPETS, outpoint)
 
     def listing_order(self, price: int = 950_000) -> ListingOrder:
         """Makes a listing that only has to be sent."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from markets.base import BidOrder, OwnBid, OwnBids, Refused, Unknown
-from markets.offers import BidAsk, BidDraft, DraftPsbt
+from markets.offers import BidDraft, BidToDraft, DraftPsbt
 from markets.outpoint_facts import OutpointFacts
 from markets.utxos import Utxo
 from models.ledger.order_table import Order
@@ -34,13 +34,13 @@ class DraftMarket(FakeMarket):
     profile_: VenueProfile = BIDS
     coins_: list[Utxo] = field(default_factory=lambda: [Utxo(outpoint(n), 100_000, True) for n in range(1, 21)])
     holds: dict[str, tuple[Any, Any]] = field(default_factory=dict)
-    drafted: list[BidAsk] = field(default_factory=list)
+    drafted: list[BidToDraft] = field(default_factory=list)
     asked_slugs: list[tuple[str, ...]] = field(default_factory=list)
     unknown: dict[str, Refused] = field(default_factory=dict)
     ends_ms: dict[str, int] = field(default_factory=dict)
     spends: dict[str, set[str]] = field(default_factory=dict)
     replaced: list[int] = field(default_factory=list)
-    _drafts: dict[str, BidAsk] = field(default_factory=dict)
+    _drafts: dict[str, BidToDraft] = field(default_factory=dict)
 
     def expire(self) -> None:
         self.own_ = [bid for bid in self.own_ if self.ends_ms[bid.venue_id] > self.clock.now_ms]
@@ -64,7 +64,7 @@ class DraftMarket(FakeMarket):
     def challenge(self, wallet: str) -> str:
         raise AssertionError("nothing is signed here for a cancel")
 
-    def draft_bid(self, ask: BidAsk) -> BidDraft:
+    def draft_bid(self, ask: BidToDraft) -> BidDraft:
         """`empty` drafts nothing that could be signed."""
         self._turn("draft")
         self.drafted.append(ask)

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from markets.base import Item, Sale, Sales, Unknown
-from markets.listings import ListingAsk, ListingDraft, ListingOrder, OwnListing, OwnListings, SecureDraft
+from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing, OwnListings, SecureDraft
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models.ledger import listings
 from models.ledger.listing_table import Listing
@@ -63,7 +63,7 @@ class ListingMarket(FakeMarket):
         turn = self._turn("own_listings")
         return OwnListings(() if turn == "empty" else tuple(self.listed.values()), self.clock())
 
-    def draft_listing(self, ask: ListingAsk) -> ListingDraft:
+    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         self._turn("draft")
         assert (ask.owner, ask.receive, ask.tap_internal_key) == (KEYS.vault, KEYS.payment, KEYS.vault_pubkey)
         return ListingDraft(f"draft at {ask.price}", (SecureDraft(f"secure draft at {ask.price}", (0,)),))

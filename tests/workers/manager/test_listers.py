@@ -70,7 +70,7 @@ async def test_a_stop_leaves_the_listing_and_drains_nothing(installation: Instal
         assert not lives(row.pid)
         assert {"op": "revoke_place", "task": task, "token": row.token} in installation.signer.asked
         assert installation.row(task).token > row.token
-        await eventually(lambda: "withdraw" in installation.signer.ops())
+        await eventually(lambda: "end_rights" in installation.signer.ops())
         assert len(installation.signer.grants(task)) == 1
         assert listings.count_open(task) == 1
 

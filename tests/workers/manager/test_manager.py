@@ -60,7 +60,7 @@ async def test_stop_answers_when_the_worker_is_gone_and_its_rights_are(installat
         assert {"op": "revoke_place", "task": task, "token": row.token} in installation.signer.asked
         assert installation.row(task).token > row.token
         assert installation.gateway.asked[-1]["token"] == installation.row(task).token
-        await eventually(lambda: "withdraw" in installation.signer.ops())
+        await eventually(lambda: "end_rights" in installation.signer.ops())
         assert len(installation.acts()) == acts
 
 

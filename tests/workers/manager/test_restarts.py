@@ -9,7 +9,7 @@ import pytest
 
 from workers.exits import EXIT_UNKNOWN, Sequel, judge
 from workers.manager.restarts import MAX_DEATHS, WINDOW_S, Restarts
-from workers.manager.start_slots import StartSlots
+from workers.manager.start_queue import StartQueue
 
 
 def test_delays_double_up_to_a_minute_with_some_jitter() -> None:
@@ -65,7 +65,7 @@ def test_what_an_end_means(status: int, sequel: Sequel, said: str) -> None:
 
 
 def test_those_whom_a_user_waits_for_start_first() -> None:
-    slots = StartSlots(1)
+    slots = StartQueue(1)
     begun: list[str] = []
     first = slots.ask(urgent=False, on_granted=lambda: begun.append("first"))
     own = slots.ask(urgent=False, on_granted=lambda: begun.append("own"))
@@ -77,7 +77,7 @@ def test_those_whom_a_user_waits_for_start_first() -> None:
 
 
 def test_a_slot_that_was_given_up_in_the_queue_goes_to_the_next() -> None:
-    slots = StartSlots(1)
+    slots = StartQueue(1)
     begun: list[str] = []
     with slots.ask(urgent=False, on_granted=lambda: begun.append("first")):
         with slots.ask(urgent=False, on_granted=lambda: begun.append("gave up")):
@@ -87,7 +87,7 @@ def test_a_slot_that_was_given_up_in_the_queue_goes_to_the_next() -> None:
 
 
 def test_no_more_than_the_count_start_at_once() -> None:
-    slots = StartSlots(3)
+    slots = StartQueue(3)
     asked = [slots.ask(urgent=False, on_granted=lambda: None) for _ in range(10)]
     assert sum(slot.granted for slot in asked) == 3
     asked[0].__exit__(None, None, None)

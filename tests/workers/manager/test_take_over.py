@@ -116,8 +116,8 @@ async def test_another_machines_manager_takes_a_slot_over(installation: Installa
             assert took_s < 60
             assert all(tasks.least_token(task) >= tokens[task] + 2 for task in of_slot)
             asked: list[dict[str, Any]] = installation.signer.asked[asked_before:]
-            ops = [each["op"] for each in asked if each["op"] in ("withdraw_all", "grant")]
-            assert ops == ["withdraw_all", *["grant"] * len(of_slot)], "rights are ended before any is given"
+            ops = [each["op"] for each in asked if each["op"] in ("end_all_rights", "grant")]
+            assert ops == ["end_all_rights", *["grant"] * len(of_slot)], "rights are ended before any is given"
             fences = [each for each in installation.gateway.asked if each["verb"] == "fence_all"]
             assert {task for task, _ in fences[-1]["args"]["tokens"]} == set(of_slot)
 
@@ -152,13 +152,13 @@ async def test_nothing_is_started_before_the_former_workers_rights_are_ended(
     async with installation.peers():
         installation.signer.refusal = "locked"
         with manager(installation, tmp_path / "b", 1) as killed:
-            await eventually(lambda: "withdraw_all" in installation.signer.ops())
+            await eventually(lambda: "end_all_rights" in installation.signer.ops())
             killed.kill()  # the next one here has it to do, too
         asked_before = len(installation.signer.ops())
         with manager(installation, tmp_path / "b", 1) as second:
-            await eventually(lambda: "withdraw_all" in installation.signer.ops()[asked_before:])
+            await eventually(lambda: "end_all_rights" in installation.signer.ops()[asked_before:])
             await asyncio.sleep(1.5)
-            assert set(installation.signer.ops()) == {"withdraw_all"} and not acted_in(tmp_path / "b")
+            assert set(installation.signer.ops()) == {"end_all_rights"} and not acted_in(tmp_path / "b")
             installation.signer.refusal = None
             await all_act(tmp_path / "b", [task])
             second.kill()
@@ -181,11 +181,11 @@ async def test_former_rights_end_also_where_the_database_has_gone_back(
     async with installation.peers():
         with manager(installation, tmp_path / "b", 1):
             await all_act(tmp_path / "b", mine)
-    withdrawn = [each["tokens"] for each in installation.signer.asked if each["op"] == "withdraw_all"]
+    withdrawn = [each["tokens"] for each in installation.signer.asked if each["op"] == "end_all_rights"]
     assert [sorted(pairs) for pairs in withdrawn] == [
         [[behind, 1], [at_gateway, 1], [even, 1]],
         [[behind, 41], [at_gateway, 51]],
     ]
-    begun = [each["op"] for each in installation.signer.asked if each["op"] in ("withdraw_all", "grant")]
-    assert begun[:2] == ["withdraw_all"] * 2, "rights are ended before any is given"
+    begun = [each["op"] for each in installation.signer.asked if each["op"] in ("end_all_rights", "grant")]
+    assert begun[:2] == ["end_all_rights"] * 2, "rights are ended before any is given"
     assert len(installation.signer.grants(behind)) == 1, "its token is above all at once"
