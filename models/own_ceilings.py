@@ -31,10 +31,12 @@ class OwnCeilings:
         return replace(plan, max_exposure=min(plan.max_exposure, self.max_exposure))
 
     def config(self, config: BidConfig) -> BidConfig:
-        """Returns the config with no bid above this. Its own hard cap may be 0, which is none."""
-        if self.max_hardcap is None:
+        """Returns the config with no bid above this, by hard cap (which may be 0, none) and by the sats of an order."""
+        most = self.max_hardcap
+        if most is None:
             return config
-        return replace(config, hardcap_sats=min(config.hardcap_sats or self.max_hardcap, self.max_hardcap))
+        hardcap_sats = min(config.hardcap_sats or most, most)
+        return replace(config, hardcap_sats=hardcap_sats, sats_per_order=min(config.sats_per_order, most))
 
 
 def _is_above(sats: int | None, former: int | None) -> bool:

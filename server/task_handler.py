@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from core import task_files
@@ -65,8 +66,16 @@ class TaskHandler(SignedIn):
         except PeerError as error:
             now = self.task(str(task.id))
             if now.revision == revision:
-                take_back(now)
+                with suppress(tasks.TaskChanged):
+                    take_back(now)
             raise manager_client.answer_to(error) from error
+
+    def unchanged(self, task: Task) -> Task:
+        """Returns the task as it is now. Raises TaskChanged when its config is not the one that it was read with."""
+        now = self.task(str(task.id))
+        if now.revision != task.revision:
+            raise tasks.TaskChanged
+        return now
 
     async def stop_worker(self, task_id: str) -> int:
         """Stops the worker; returns the number of open orders once it is gone."""
@@ -82,7 +91,12 @@ class TaskHandler(SignedIn):
                 return still_open.count_open(task.id)
             await self.services.manager.ready(self.user.id, "the task will be stopped as soon as it is back")
             try:
-                return (await self.services.manager.settle(self.user.id, task.id)).open_orders
+                left = await self.services.manager.settle(self.user.id, task.id)
+                if self.task(task_id).desired == RUNNING:
+                    # A delete that failed in another process has restored the wish that it found before ours.
+                    tasks.set_desired(task, STOPPED)
+                    left = await self.services.manager.settle(self.user.id, task.id)
+                return left.open_orders
             except PeerError as error:
                 raise manager_client.answer_to(error) from error
 

@@ -128,11 +128,14 @@ def with_others(rooms: tuple[SignedRoom, ...], user_id: int, task_id: int | None
 
 
 def most_sats(config: BidConfig) -> int:
-    """Returns the most sats of a bid under this config, whatever the market does: the least of its own bounds."""
+    """Returns the most sats of a bid under this config, whatever the market does: the least of its own bounds.
+
+    0 when it bids nothing: at a fixed price of 0 without a hard cap.
+    """
     bounds = [config.hardcap_sats]
     if config.bid_mode == "fixed":
         bounds.append(config.bid_fixed_high)
-    return min(bound for bound in bounds if bound > 0)
+    return min((bound for bound in bounds if bound > 0), default=0)
 
 
 def most_signed_user(plan: SubscriptionPlan) -> int:
@@ -190,7 +193,7 @@ def hold(config: BidConfig, fills: Fills, now_ms: int) -> Reason | None:
     if fills.recent(now_ms) >= BURST_FILLS:
         return Reason.FILL_BURST
     pause_ms = config.pause_after_fill_seconds * 1000
-    if fills.newest_ms is not None and 0 <= now_ms - fills.newest_ms < pause_ms:
+    if fills.newest_ms is not None and now_ms - fills.newest_ms < pause_ms:  # less than 0: the clock was set back
         return Reason.FILL_PAUSE
     return None
 

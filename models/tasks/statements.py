@@ -30,9 +30,8 @@ CHANGE_BIDDING = Prepared(
             Task.slug_key: given("slug_key"),
             Task.budget: given("budget"),
         }
-    ).where(_IS_THIS)
+    ).where(_IS_THIS, Task.revision == given("revision"))
 )
-REVISION = Prepared(lambda: Task.select(Task.revision).where(_IS_THIS))
 
 TOKEN = Prepared(lambda: Task.select(Task.token).where(_IS_THIS))
 RAISE_TOKEN = Prepared(

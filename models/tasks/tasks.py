@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 from peewee import IntegrityError, fn
@@ -23,6 +24,10 @@ MAX_AUTOLIST_TASKS = 500  # for each user: a process each, and no more inscripti
 
 class TaskExists(Exception):
     """A refusal: the user has such a task already."""
+
+
+class TaskChanged(Exception):
+    """A refusal: the config was changed since the task was read."""
 
 
 class NoSuchBudget(Exception):
@@ -137,20 +142,25 @@ def change_bidding_task(
 ) -> int:
     """Writes a new config and returns its revision; `beside` is done in the same transaction.
 
-    Raises TaskExists when the new slug is another task's, and NoSuchBudget.
+    Raises TaskChanged, TaskExists when the new slug is another task's, and NoSuchBudget.
     """
     values = {"type": type, "slug": slug, "slug_key": slug_key, "config": config, "budget": budget_id}
     with transaction():
-        _unlike_others(lambda: statements.CHANGE_BIDDING.run(id=task.id, **values))
+        change = partial(statements.CHANGE_BIDDING.run, id=task.id, revision=task.revision, **values)
+        if not _unlike_others(change).rowcount:
+            raise TaskChanged
         beside()
-        return int(statements.REVISION.rows(id=task.id)[0][0])
+    task.revision += 1
+    return int(task.revision)
 
 
 def change_autolist_task(task: Task, *, collection_id: str | None, config: str) -> int:
-    """Writes a new config and returns its revision."""
-    with transaction():
-        _update(task.id, collection_id=collection_id, config=config, revision=Task.revision + 1)
-        return int(statements.REVISION.rows(id=task.id)[0][0])
+    """Writes a new config and returns its revision. Raises TaskChanged."""
+    values = {"collection_id": collection_id, "config": config, "revision": Task.revision + 1}
+    if not Task.update(**values).where(Task.id == task.id, Task.revision == task.revision).execute():
+        raise TaskChanged
+    task.revision += 1
+    return int(task.revision)
 
 
 def set_tags(task: Task, tags: str) -> None:

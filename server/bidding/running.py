@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from models.ledger.budget_room import change_bidding_task
 from models.tasks import tasks
 from models.tasks.errors import START_REFUSED
@@ -23,13 +25,15 @@ class TaskRunner(BiddingTaskHandler):
     async def start(self, task_id: str) -> bool:
         """Starts the task; tells whether it did not run before. Raises ApiError: 404, 400, 403, 429, 503."""
         async with self.services.locks.of(self.task(task_id).id):
-            task = self.task(task_id)
-            if task.is_running and task.observed == RUNNING:
-                return False
-            await self._check(task)
-            await self.services.manager.ready(self.user.id)
-            await self.start_worker(self.task(task_id))
-            return True
+            while True:
+                task = self.task(task_id)
+                if task.is_running and task.observed == RUNNING:
+                    return False
+                with suppress(tasks.TaskChanged):  # by another process: then the new config is to be checked
+                    await self._check(task)
+                    await self.services.manager.ready(self.user.id)
+                    await self.start_worker(self.unchanged(task))
+                    return True
 
     async def stop(self, task_id: str) -> Raw:
         """Stops the task and returns it with its open bids. Raises ApiError: 404, 503."""

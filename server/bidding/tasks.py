@@ -204,23 +204,37 @@ class TaskChanger(BiddingTaskHandler):
         config = await spelled(self, config)
         async with self.services.locks.of(seen.id):
             self.require_signed_in()
-            task = self.task(task_id)
-            if task.config != seen.config:  # by a request that had the lock before
-                config = self._merged(task, given)
-            row = columns(config)
-            if row["config"] != task.config:
-                _refuse_another_delivery(task, config)
-                if task.is_running:
-                    self.refuse_unsupported(config)
-                    if load_bid_config(task.config).dry_run and not config.dry_run:
-                        await refuse_without_way_out(self, task.venue)
-                    await self.services.manager.ready(self.user.id)
-                    await self._restart(self.task(task_id), row)
-                else:
-                    self._write(task, row)
+            task, is_done = seen, False
+            while not is_done:
+                before, task = task, self.task(task_id)
+                if task.config != before.config:  # by a request that came before, here or in another process
+                    config = self._merged(task, given)
+                is_done = await self._carried_out(task, config)
             tasks.set_tags(task, stored_tags(given, task.tags))
         task = self.task(task_id)
-        return bidding_task_as_json(task, config if task.config == row["config"] else None)
+        return bidding_task_as_json(task, config if task.config == columns(config)["config"] else None)
+
+    async def _carried_out(self, task: Task, config: BidConfig) -> bool:
+        """Writes the config and restarts a running worker with it; returns whether it still was the task's to change.
+
+        Raises ApiError.
+        """
+        row = columns(config)
+        if row["config"] == task.config:
+            return True
+        _refuse_another_delivery(task, config)
+        try:
+            if task.is_running:
+                self.refuse_unsupported(config)
+                if load_bid_config(task.config).dry_run and not config.dry_run:
+                    await refuse_without_way_out(self, task.venue)
+                await self.services.manager.ready(self.user.id)
+                await self._restart(self.unchanged(task), row)
+            else:
+                self._write(task, row)
+        except tasks.TaskChanged:
+            return False
+        return True
 
     def _merged(self, task: Task, given: dict[str, Any]) -> BidConfig:
         venue, stored = task.venue, load_bid_config(task.config)

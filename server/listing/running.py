@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from models.ledger import listings
 from models.tasks import tasks
 from models.tasks.errors import START_REFUSED
@@ -22,12 +24,13 @@ class StartAutolistTaskHandler(AutolistTaskHandler):
 
     async def post(self, task_id: str) -> None:
         async with self.services.locks.of(self.task(task_id).id):
-            task = self.task(task_id)
-            if not (task.is_running and task.observed == RUNNING):
-                await self._check(task)
-                await self.services.manager.ready(self.user.id)
-                await self.start_worker(self.task(task_id))
-                self.services.starts.observe(self.request.request_time())
+            while not ((task := self.task(task_id)).is_running and task.observed == RUNNING):
+                with suppress(tasks.TaskChanged):  # by another process: then the new config is to be checked
+                    await self._check(task)
+                    await self.services.manager.ready(self.user.id)
+                    await self.start_worker(self.unchanged(task))
+                    self.services.starts.observe(self.request.request_time())
+                    break
         self.answer(await autolist_task_as_json(self.services, self.task(task_id)))
 
     async def _check(self, task: Task) -> None:

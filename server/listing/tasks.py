@@ -88,21 +88,33 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
     async def put(self, task_id: str) -> None:
         async with self.services.locks.of(self.task(task_id).id):
             self.require_signed_in()
-            task = self.task(task_id)
-            change = self._change(task)
-            config, collection_id = dump_listing_config(change.config), _collection(task, change)
-            if (config, collection_id) != (task.config, task.collection_id):
-                if task.is_running:
-                    collection_id = await startable_collection(self, task, change.config, collection_id)
-                    if not change.config.dry_run:
-                        refuse_without_sources(self.services.settings)
-                    await self.services.manager.ready(self.user.id)
-                    await self._restart(self.task(task_id), collection_id, config)
-                else:
-                    tasks.change_autolist_task(task, collection_id=collection_id, config=config)
+            while not await self._carried_out(task := self.task(task_id)):
+                pass  # another process changed it meanwhile
             tasks.set_tags(task, stored_tags(self.json_object(), task.tags))
         task = self.task(task_id)
         self.answer(await autolist_task_as_json(self.services, task, **_warned(load_listing_config(task.config))))
+
+    async def _carried_out(self, task: Task) -> bool:
+        """Writes the change and restarts a running worker with it; returns whether it still was the task's to change.
+
+        Raises ApiError.
+        """
+        change = self._change(task)
+        config, collection_id = dump_listing_config(change.config), _collection(task, change)
+        if (config, collection_id) == (task.config, task.collection_id):
+            return True
+        try:
+            if task.is_running:
+                collection_id = await startable_collection(self, task, change.config, collection_id)
+                if not change.config.dry_run:
+                    refuse_without_sources(self.services.settings)
+                await self.services.manager.ready(self.user.id)
+                await self._restart(self.unchanged(task), collection_id, config)
+            else:
+                tasks.change_autolist_task(task, collection_id=collection_id, config=config)
+        except tasks.TaskChanged:
+            return False
+        return True
 
     def _change(self, task: Task) -> ListingChange:
         given, venue = self.json_object(), task.venue

@@ -17,6 +17,7 @@ from models.ledger import orders
 from models.ledger.misses import saw
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.shown_bids import Matched, match
+from strategy.bid_config import is_ticker
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import CancelAnswer
 from workers.bidding.fills import Explainer
@@ -24,8 +25,9 @@ from workers.context import Context
 from workers.evidence import APART_MS, LATE_MS, LOST_READS, VANISHED_READS, count_miss
 from workers.faults import Faults
 
-CANCELLED_READS = 2  # good reads in a row without a bid until a cancel that was not acknowledged counts as done
-DARK_MS = 600_000  # how long after its expiry a bid is waited for while the sales that may explain it cannot be read
+# How long after its expiry, and how many good reads, a bid is waited for while the sales that may explain it cannot be
+# read: after an outage its expiry may be long ago at the first look.
+DARK_MS, DARK_READS = 600_000, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,8 @@ def settle(
     """Moves the task's open orders of this wallet at this venue to the states that the read shows.
 
     `just_cancelled`: orders (by id) whose cancel was sent a moment ago, with the venue's answer. Those that the read no
-    longer shows are closed if acknowledged; those that it still shows are left to a later read, since this one may have
-    begun before the cancel took effect. Without an `explainer` the sales are not searched.
+    longer shows are closed if it confirmed the cancel; those that it still shows are left to a later read, since this
+    one may have begun before the cancel took effect. Without an `explainer` the sales are not searched.
     """
     cancels, now_ms = just_cancelled or {}, context.clock_ms()
     shown = match(context.task_id, context.venue, wallet, read.bids, read.taken_ms)
@@ -133,30 +135,34 @@ def _absent(order: Order, read_ms: int, now_ms: int, answer: CancelAnswer, expla
     if order.state in (SIGNED, SUBMITTED):
         orders.move(order, UNKNOWN, now_ms)
         return False
-    if explainer and (answer is not CancelAnswer.DONE or order.id in explainer.partly):
-        if explainer.fill(order, now_ms):
-            return True
-        if order.state != UNKNOWN and read_ms <= order.expires_ms + LATE_MS and explainer.is_in_the_dark(order):
-            # It may have been sold: it is neither cancelled nor expired before that is known. A live bid still
-            # vanishes.
-            if order.state == LIVE and read_ms < order.expires_ms:
-                _vanish(order, read_ms, now_ms)
-            return False
-    is_over = read_ms >= order.expires_ms
+    is_confirmed = answer is CancelAnswer.DONE
+    # Of runes a part may have been sold before the rest was cancelled.
+    if explainer and (not is_confirmed or is_ticker(order.slug)) and explainer.fill(order, now_ms):
+        return True
     if order.state == UNKNOWN:
         _doubt(order, read_ms, now_ms, explainer)
-    elif is_over:
-        orders.move(order, CLOSED, now_ms, reason="expired")
-    elif order.state == LIVE:
-        _vanish(order, read_ms, now_ms)
-    elif answer is not CancelAnswer.FAILED or count_miss(order, read_ms) >= CANCELLED_READS:
-        orders.move(order, CLOSED, now_ms, reason="cancelled")
+    elif explainer and (not is_confirmed or order.id in explainer.partly) and explainer.is_in_the_dark(order):
+        _wait(order, read_ms, now_ms)
+    elif is_confirmed or count_miss(order, read_ms) >= VANISHED_READS:
+        _end(order, read_ms, now_ms)
     return False
 
 
-def _vanish(order: Order, read_ms: int, now_ms: int) -> None:
-    if count_miss(order, read_ms) >= VANISHED_READS:
+def _wait(order: Order, read_ms: int, now_ms: int) -> None:
+    """Neither cancels nor expires what may have been sold, as long as that cannot be known; it comes into doubt."""
+    is_gone = order.state == LIVE and read_ms < order.expires_ms and count_miss(order, read_ms) >= VANISHED_READS
+    if is_gone or read_ms > order.expires_ms + LATE_MS:
         orders.move(order, UNKNOWN, now_ms)
+
+
+def _end(order: Order, read_ms: int, now_ms: int) -> None:
+    """Ends what is gone and was not sold: sales may be told some seconds late, so that one read was not enough."""
+    if read_ms >= order.expires_ms:
+        orders.move(order, CLOSED, now_ms, reason="expired")
+    elif order.state == LIVE:
+        orders.move(order, UNKNOWN, now_ms)
+    else:
+        orders.move(order, CLOSED, now_ms, reason="cancelled")
 
 
 def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None) -> None:
@@ -170,8 +176,9 @@ def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None)
     if count_miss(order, read_ms) < LOST_READS:
         return
     if read_ms > order.expires_ms + LATE_MS:
-        # It may have been sold: it is not lost for some more minutes while the sales are unknown.
-        if read_ms > order.expires_ms + DARK_MS or not (explainer and explainer.is_in_the_dark(order)):
+        # It may have been sold: it is not lost for some more minutes and reads while the sales are unknown.
+        is_long_ago = read_ms > order.expires_ms + DARK_MS and order.misses >= DARK_READS
+        if is_long_ago or not (explainer and explainer.is_in_the_dark(order)):
             orders.move(order, CLOSED, now_ms, reason="lost")
     elif order.venue_id and explainer and not explainer.is_in_the_dark(order):
         is_old_doubt = order.misses * APART_MS >= DARK_MS

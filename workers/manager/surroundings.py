@@ -19,7 +19,7 @@ class Timing:
     """Times in seconds. Together they bound a start (signer, fence, locked) and a stop (signer, fence, term, kill)."""
 
     signer_s: float = 5.0
-    fence_s: float = 15.0  # longer than a write may be on the wire
+    fence_s: float = 20.0  # longer than a write may be on the wire, which is twice markets/http.py's READ_S
     locked_s: float = 10.0  # from the start of a process until it holds its lock
     term_s: float = 5.0  # from SIGTERM to SIGKILL
     kill_s: float = 10.0  # from SIGKILL to an error

@@ -45,6 +45,8 @@ def test_bids_that_are_to_stay_are_watched_until_they_expire(world: World) -> No
     assert seconds(drain.cycle()) > 0
     assert world.market.prices == LADDER
     world.clock.advance(16 * 60)
+    assert seconds(drain.cycle()) > 0
+    world.clock.advance(6)
     assert drain.cycle() is None
     assert world.closed() == [(price, "expired") for price in LADDER]
     assert all(kind == "place" for kind, _ in world.market.done)

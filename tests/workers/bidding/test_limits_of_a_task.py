@@ -81,6 +81,7 @@ def test_fills_pause_then_burst_then_neither(world: World) -> None:
     Order.delete().where(Order.sale_id != "sale-2").execute()
     assert limits(world, task, last_ms + MINUTE_MS - 1).hold is Reason.FILL_PAUSE
     assert limits(world, task, last_ms + MINUTE_MS).hold is None
+    assert limits(world, task, last_ms - 30_000).hold is Reason.FILL_PAUSE, "a clock that was set back voids no pause"
     left = limits(world, task, max_fills=3, spend_cap_sats=60_000)
     assert (left.fills_left, left.spend_left_sats) == (2, 8_000)
     assert (limits(world, task).fills_left, limits(world, task).spend_left_sats) == (None, None)

@@ -116,6 +116,8 @@ def test_reads_close_together_are_one(task: int) -> None:
 def test_a_bid_that_is_not_shown_once_its_expiry_has_passed(task: int, state: str, end: str) -> None:
     order = put(task, state)
     look(task, at=EXPIRES_MS)
+    assert state_of(order) == (state if state in ("live", "cancelling") else end), "a sale may be told later"
+    look(task, at=EXPIRES_MS + 6_000)
     assert state_of(order) == end
 
 
@@ -159,7 +161,7 @@ def test_a_read_begun_before_the_cancel_does_not_revive_the_bid(task: int) -> No
     ("answer", "end"),
     [
         (CancelAnswer.DONE, "closed cancelled"),
-        (CancelAnswer.NOT_FOUND, "closed cancelled"),
+        (CancelAnswer.NOT_FOUND, "cancelling"),  # it may have been sold, which may be told later
         (CancelAnswer.FAILED, "cancelling"),
     ],
 )

@@ -34,6 +34,18 @@ def test_no_bid_is_above_the_users_largest_hard_cap(world: World, hardcap_sats: 
     assert world.row(task).last_error is None
 
 
+def test_an_order_of_so_many_sats_is_no_larger_than_the_users_largest_hard_cap(world: World) -> None:
+    config = replace(CATS, type="rune", slug="UNCOMMON•GOODS", quantity_mode="sats", sats_per_order=100_000)
+    world.market.asks_ = [ask(20_000, quantity=200)]
+    lower(world, max_hardcap=50_000)
+    task, bidder = world.begun(replace(config, hardcap_sats=100_000, bid_count=2))
+    placed = list(world.market.prices)
+    assert len(placed) == 2 and 49_000 < min(placed) <= max(placed) <= 50_000
+    world.later(30, bidder, times=4)
+    assert [kind for kind, _ in world.market.done] == ["place"] * 2, "all are kept"
+    assert world.row(task).last_error is None
+
+
 def test_all_tasks_together_stay_within_the_users_own_exposure(world: World) -> None:
     lower(world, max_exposure=150_000)
     for slug in ("cats", "dogs", "owls"):
