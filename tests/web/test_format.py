@@ -131,3 +131,17 @@ def test_the_unit_reaches_amounts_everywhere(javascript: Modules) -> None:
     assert javascript.call("format.js", "amount", 2_520_000) == "0.02520000 BTC"
     javascript.set("format.js", "unit", "sats")
     assert javascript.call("format.js", "amount", 2_520_000) == "2,520,000 sats"
+
+
+@pytest.mark.parametrize(("of", "words"), [(0.25, "0.25"), (1_000, "1,000"), ("1234.5", "1,234.5"), (None, "–")])
+def test_parts_of_a_token_are_shown(javascript: Modules, of: object, words: str) -> None:
+    assert javascript.call("format.js", "quantity", of) == words
+
+
+def test_bounds_of_a_runes_floor_are_prices_of_a_token(javascript: Modules) -> None:
+    def bounds(kind: str, *ends: float) -> str:
+        config = {"type": kind}
+        return str(javascript.call("screens/edit/words.js", "valueWords", "onlyWhileFloorBetween", ends, config))
+
+    assert bounds("rune", 0.35, 0.95) == "0.35 – 0.95"
+    assert bounds("ordinals", 35_000, 95_000) == "35,000 – 95,000"

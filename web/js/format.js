@@ -45,6 +45,9 @@ export function percent(part, decimals = 1) {
   return `${new Intl.NumberFormat("en-US", { maximumFractionDigits: decimals }).format(100 * part)} %`;
 }
 
+/** How many items, or tokens of a rune, which may be parts of one. */
+export const quantity = (value) => (isMissing(value) ? NONE : new Intl.NumberFormat("en-US", { maximumFractionDigits: 18 }).format(value));
+
 export const count = (value) => (isMissing(value) ? NONE : grouped.format(value));
 
 /** How long ago, or how long from now: "3 s", "12 min", "5 h", "3 d". */

@@ -47,7 +47,7 @@ export function standingOf(task, moment, book, nowS) {
   const own = open.map((each) => ({ id: each.id, unit: each.price / (isRune ? Number(each.quantity) : 1), price: each.price, isSettled: each.state === "live" })).sort(byPrice);
   const rivals = rivalsOf(cycle, book, nowS);
   const asks = othersOf(cycle?.book.asks);
-  const ahead = own.length && rivals ? rivals.filter((each) => each.unit > own[0].unit).reduce((sum, each) => sum + each.orders, 0) : null;
+  const ahead = own.length && rivals ? rivals.filter((each) => each.unit >= own[0].unit).reduce((sum, each) => sum + each.orders, 0) : null;
   return {
     isRune,
     hasRun: Boolean(cycle),

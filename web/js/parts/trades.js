@@ -1,6 +1,6 @@
 // Fills and bids in pages, newest first; a page stays as it is while newer ones come in.
 import { html } from "../html.js";
-import { NONE, clock, count, iso, perToken, secondsOf, short, span } from "../format.js";
+import { NONE, clock, iso, perToken, quantity, secondsOf, short, span } from "../format.js";
 import { setQuery } from "../router.js";
 import { now, taskOf } from "../store.js";
 import { t } from "../texts.js";
@@ -29,7 +29,7 @@ export function Trades({ from, side, slug }) {
       { name: t("history.time"), cell: (row) => html`<${When} time=${row.filledAt} />` },
       { name: t("history.side"), cell: (row) => html`<span class=${row.side === "sell" ? "good-text" : ""}>${t(`history.side.${row.side}`)}</span>` },
       { name: t("history.what"), cell: (row) => html`<${Thing} row=${row} />` },
-      { name: t("history.quantity"), isNumber: true, cell: (row) => count(row.quantity) },
+      { name: t("history.quantity"), isNumber: true, cell: (row) => quantity(row.quantity) },
       { name: t("history.price"), isNumber: true, cell: (row) => html`<${Money} value=${row.price} />` },
       { name: t("history.floor"), isNumber: true, cell: (row) => (row.type === "rune" ? perToken(row.floorAtFill) : html`<${Money} value=${row.floorAtFill} />`) },
       { name: t("history.task"), cell: (row) => (row.taskId === null ? NONE : html`<${Task} row=${row} />`) },
@@ -48,7 +48,7 @@ export function Orders({ path = "/orders", hasTask = true }) {
   return html`<${Pages} from=${pages} none=${t("history.orders.none")}>${(rows) => html`<${Table} label=${t("history.orders")} rows=${rows} keyOf=${(row) => row.id} columns=${[
     { name: t("history.time"), cell: (row) => html`<${When} time=${row.createdAt} />` },
     ...(hasTask ? [{ name: t("history.what"), cell: (row) => html`<${Thing} row=${row} />` }] : []),
-    { name: t("history.quantity"), isNumber: true, cell: (row) => count(row.quantity) },
+    { name: t("history.quantity"), isNumber: true, cell: (row) => quantity(row.quantity) },
     { name: t("history.price"), isNumber: true, cell: (row) => html`<${Money} value=${row.price} />` },
     { name: t("history.fate"), cell: (row) => html`<span class=${row.closeReason === "filled" ? "good-text" : ""}>${fateOf(row)}</span>` },
     { name: t("history.stood"), isNumber: true, cell: (row) => span((row.closedAt ? secondsOf(row.closedAt) : now.value) - secondsOf(row.createdAt)) },

@@ -1,5 +1,5 @@
 import { define, plural } from "../texts.js";
-import { count } from "../format.js";
+import { count, quantity as asQuantity } from "../format.js";
 
 define({
   "log.again": "Read again",
@@ -37,7 +37,7 @@ define({
   "set.seconds": ({ seconds }) => `${count(seconds)} s`,
   "set.minutes": ({ minutes }) => `${count(minutes)} min`,
   "set.collection": "any item of the collection or rune",
-  "set.quantity": ({ quantity }) => `${count(Number(quantity))} for each bid`,
+  "set.quantity": ({ quantity }) => `${asQuantity(quantity)} for each bid`,
   "set.sats_each": ({ sats }) => `as many as ${sats} buy, for each bid`,
   "set.mode.percent": "parts of the floor",
   "set.mode.fixed": "fixed prices",
@@ -54,8 +54,8 @@ define({
   "set.fee.hourFee": "for an hour",
   "set.fee.minimumFee": "the least that is relayed",
   "set.fee.rate": ({ rate }) => `${rate} sat/vB`,
-  "set.between": ({ low, high }) => `${low} to ${high}`,
-  "set.drop": ({ percent, windowMinutes, forMinutes }) => `after ${percent} % within ${windowMinutes} min, for ${forMinutes} min`,
+  "set.between": ({ ends: [low, high] }) => `${low} to ${high}`,
+  "set.drop": ({ percent, windowMinutes, forMinutes }) => `after ${Number(`${percent}e2`)} % within ${windowMinutes} min, for ${forMinutes} min`,
   "set.hours": ({ from, to, tz }) => `${from} to ${to}, ${tz}`,
   "set.cancelled": "are cancelled",
   "set.left": "stay until they end",

@@ -1,17 +1,17 @@
 // A field's value in words, for what was before and what is changed.
-import { amount, count, percent } from "../../format.js";
+import { amount, count, percent, perToken, quantity } from "../../format.js";
 import { t } from "../../texts.js";
 import { FIELDS } from "./fields.js";
 
 const WORDS = {
   sats: (value) => amount(value),
   fraction: (value) => percent(value, 3),
-  quantity: (value) => count(value),
+  quantity,
   check: (value) => t(value ? "edit.on" : "edit.off"),
   lines: (value) => (value.length ? value.join(", ") : t("edit.none")),
   tags: (value) => (value.length ? value.join(", ") : t("edit.none")),
   levels: (value, config) => value.map((each) => `${each.count} × ${config.bidMode === "fixed" ? amount(each.at) : percent(each.at, 3)}`).join(", "),
-  between: (value) => value.map((each) => count(each)).join(" – "),
+  between: (value, config) => value.map(config.type === "rune" ? perToken : count).join(" – "),
   drop: (value) => t("edit.drop.words", value),
   hours: (value) => `${value.from} – ${value.to} ${value.tz}`,
   onFill: (value) => t("edit.onFill.words", { ...value, percent: percent(value.autolist.pricePercent ?? 1.05) }),

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { html } from "../../html.js";
 import { get, withQuery } from "../../api.js";
-import { clock, count, iso, perToken, secondsOf, unitName } from "../../format.js";
+import { clock, iso, perToken, quantity, secondsOf, unitName } from "../../format.js";
 import { unitOf } from "../../decision.js";
 import { onEvent } from "../../events.js";
 import { useAct, useLoad } from "../../load.js";
@@ -47,7 +47,7 @@ function columnsOf(task) {
   const when = (time) => html`<time title=${iso(secondsOf(time))} dateTime=${time}>${clock(secondsOf(time))}</time>`;
   return [
     { name: t("orders.fate"), cell: (order) => html`<${Fate} order=${order} />` },
-    ...(isRune ? [{ name: t("orders.each"), isNumber: true, cell: (order) => html`<span class="num">${perToken(unitOf(order.price, order.quantity))}</span>` }, { name: t("numbers.quantity"), isNumber: true, cell: (order) => count(Number(order.quantity)) }] : []),
+    ...(isRune ? [{ name: t("orders.each"), isNumber: true, cell: (order) => html`<span class="num">${perToken(unitOf(order.price, order.quantity))}</span>` }, { name: t("numbers.quantity"), isNumber: true, cell: (order) => quantity(order.quantity) }] : []),
     { name: t(isRune ? "orders.whole" : "orders.price", { unit: unitName() }), isNumber: true, cell: (order) => html`<${Money} value=${order.price} />` },
     { name: t("orders.placed"), isNumber: true, cell: (order) => when(order.createdAt) },
     { name: t("orders.ended"), isNumber: true, cell: (order) => (order.closedAt ? when(order.closedAt) : html`<span class="quiet">${t("orders.until", { time: clock(secondsOf(order.expiresAt)) })}</span>`) },

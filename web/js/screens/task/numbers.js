@@ -1,6 +1,6 @@
 // The two pictures of a task as tables: for who cannot see them, and for who wants the numbers.
 import { html } from "../../html.js";
-import { clock, count, iso } from "../../format.js";
+import { clock, iso, quantity } from "../../format.js";
 import { t } from "../../texts.js";
 import { Price, ladderRows, rankWords, rungWords } from "../../parts/ladder.js";
 import { Empty } from "../../parts/states.js";
@@ -17,7 +17,7 @@ export function LadderNumbers({ picture }) {
   const columns = [
     { name: t("numbers.what"), cell: (row) => (row.rung ? html`<b class=${row.rung.isLive ? "own-text" : ""}>${row.rung.isLive ? t("numbers.own", { why: rungWords(row.rung) }) : rungWords(row.rung)}</b>` : t(`numbers.${row.kind}`)) },
     { name: t("numbers.price"), isNumber: true, cell: (row) => html`<${Price} value=${row.price} isRune=${picture.isRune} />` },
-    { name: t("numbers.quantity"), isNumber: true, cell: (row) => count(row.quantity) },
+    { name: t("numbers.quantity"), isNumber: true, cell: (row) => quantity(row.quantity) },
     { name: t("numbers.rank"), isNumber: true, cell: (row) => (place(row) ? rankWords(place(row)) : "") },
   ];
   return html`<div class="scrolls"><${Table} label=${t("numbers.label", { name: t("ladder.title") })} columns=${columns} rows=${ladderRows(picture).slice(0, MOST_ROWS)} keyOf=${(row) => row.key} /></div>`;

@@ -1,6 +1,6 @@
 // All of a task's settings in words. While a moment of the past is looked at: those of then, and which differ from now.
 import { html } from "../../html.js";
-import { amount, clock, percent, secondsOf } from "../../format.js";
+import { amount, clock, percent, perToken, secondsOf } from "../../format.js";
 import { now } from "../../store.js";
 import { t } from "../../texts.js";
 
@@ -53,7 +53,7 @@ const GROUPS = [
   ]],
   ["guards", [
     ["pauseAfterFillSeconds", (value) => none(value, (seconds) => t("set.seconds", { seconds }))],
-    ["onlyWhileFloorBetween", (value) => none(value, ([low, high]) => t("set.between", { low: sats(low), high: sats(high) }))],
+    ["onlyWhileFloorBetween", (value, config) => none(value, (ends) => t("set.between", { ends: ends.map(config.type === "rune" ? perToken : sats) }))],
     ["pauseOnFloorDrop", (value) => none(value, (drop) => t("set.drop", drop))],
     ["activeHours", (value) => none(value, (hours) => t("set.hours", hours))],
     ["cancelOnStop", (value) => t(value ? "set.cancelled" : "set.left")],
