@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from cli import entitlements
 from cli.migrate import migrate
 from core.settings import Settings
+from core.subscription_plans import MOST_DAYS
 from models import base
 from models.users import DAY_MS, Subscription, User, set_plan
 from wallet.address import AddressError, sign_in_address
@@ -20,8 +21,16 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     change = actions.add_parser("set", help="give a user a plan, from now on")
     change.add_argument("address", help="the address that user signs in with")
     change.add_argument("plan", help="a plan of the settings")
-    change.add_argument("--days", type=int, help="for how long (default: the plan's duration); 0 ends it now")
+    change.add_argument(
+        "--days", type=_days, metavar="N", help="for how long (default: the plan's duration); 0 ends it now"
+    )
     actions.add_parser("list", help="print the plans and who has them")
+
+
+def _days(text: str) -> int:
+    if not text.isdecimal() or int(text) > MOST_DAYS:
+        raise argparse.ArgumentTypeError(f"must be 0 to {MOST_DAYS}")
+    return int(text)
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import ctypes
 import http.client
 import json
 import os
+import shlex
 import signal
 import socket
 import stat
@@ -99,7 +100,7 @@ class Installation:
         environment = dict(os.environ) | dict(self._environment)
         environment |= {
             "BIDKEEPER_DATA_DIR": str(settings.data_dir),
-            "BIDKEEPER_COMMAND": f"{sys.executable} -m cli.main",
+            "BIDKEEPER_COMMAND": f"{shlex.quote(sys.executable)} -m cli.main",  # supervisord reads it as a shell does
             "BIDKEEPER_WITH_SIMULATOR": "true" if settings.market == "simulator" else "false",
             "BIDKEEPER_SERVER_PROCESSES": str(settings.server_processes),
             "BIDKEEPER_WITH_RELAY": "false",

@@ -58,6 +58,8 @@ def add_secrets(
                 texts[name] = (variable, Path(file).read_text().strip() if name in read else HELD)
             except OSError as error:
                 problems.append(f"{variable} cannot be read: {error.strerror}")
+            except UnicodeDecodeError:
+                problems.append(f"{variable} cannot be read: the file is no text")
 
 
 def add_database(texts: Texts, environment: Mapping[str, str], table: Mapping[str, Any], problems: list[str]) -> str:
@@ -75,4 +77,6 @@ def add_database(texts: Texts, environment: Mapping[str, str], table: Mapping[st
             return str(Path(file).absolute())
         except OSError as error:
             problems.append(f"{variable} cannot be read: {error.strerror}")
+        except UnicodeDecodeError:
+            problems.append(f"{variable} cannot be read: the file is no text")
     return ""

@@ -319,6 +319,8 @@ def _problems(settings: Settings) -> list[str]:
     """Returns faults that only show when settings are seen together."""
     problems = layout_problems(settings)
     last_port = settings.port + settings.server_processes - 1
+    if last_port > 65535:
+        problems.append(f"BIDKEEPER_PORT is too high: {settings.server_processes} processes need ports to {last_port}")
     if settings.market == "simulator" and settings.port <= settings.simulator_port <= last_port:
         problems.append("BIDKEEPER_SIMULATOR_PORT must differ from BIDKEEPER_PORT")
     for venue in (*DIALECTS, "mempool", "ord"):

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+MOST_DAYS = 36_500  # a plan's; a later end could not be shown as a date
+
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionPlan:
@@ -45,8 +47,9 @@ def _plan(key: str, table: Any) -> tuple[SubscriptionPlan | None, list[str]]:
     problems += [f"plans.{key}: {name} is missing" for name in names if name not in table]
     for name in names[1:]:
         value = table.get(name, 0)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
-            problems.append(f"plans.{key}: {name} must be a whole number, not {value!r}")
+        most = MOST_DAYS if name == "duration_days" else 2**53 - 1
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+            problems.append(f"plans.{key}: {name} must be a whole number from 0 to {most}, not {value!r}")
     if not isinstance(table.get("name", ""), str):
         problems.append(f"plans.{key}: name must be text")
     return (None if problems else SubscriptionPlan(**table)), problems

@@ -1,13 +1,14 @@
 """The courier: it makes deliveries of new events and sends those that are due.
 
-A hook has one delivery on its way at a time. Hooks whose last try failed share a lane of a few threads of their own, so
-that receivers that are down, however many and slow, keep none of the others waiting.
+A hook has one delivery on its way at a time, a user two. Hooks whose last try failed share a lane of a few threads of
+their own. So receivers that are down or slow, however many a user has, keep no other user's waiting.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,6 +20,7 @@ from models.hooks.table import Delivery, Hook
 
 LOOK_S = 0.5
 HEALTHY, AILING = 8, 4  # threads
+OF_A_USER = 2
 
 Send = Callable[[str, str, str], Outcome]
 log = logging.getLogger(__name__)
@@ -40,6 +42,7 @@ class Courier:
         self._clock_ms = clock_ms
         self._healthy, self._ailing = _Lane(HEALTHY, "healthy"), _Lane(AILING, "ailing")
         self._on_the_way: dict[int, asyncio.Task[None]] = {}
+        self._of_user: Counter[int] = Counter()
         self._mark: object = None
         self._seen: int | None = None
 
@@ -81,12 +84,13 @@ class Courier:
         now_ms = self._clock_ms()
         for hook_id in queue.hooks_due(now_ms):
             hook = None if hook_id in self._on_the_way else Hook.get_or_none(Hook.id == hook_id)
-            if hook is None:
+            if hook is None or self._of_user[hook.user_id] >= OF_A_USER:
                 continue
             lane = self._ailing if hook.is_failing else self._healthy
             delivery = queue.next_due(hook, now_ms) if lane.free else None
             if delivery is not None:
                 lane.free -= 1
+                self._of_user[hook.user_id] += 1
                 self._on_the_way[hook_id] = asyncio.create_task(self._deliver(lane, hook, delivery))
 
     async def _deliver(self, lane: _Lane, hook: Hook, delivery: Delivery) -> None:
@@ -98,6 +102,7 @@ class Courier:
             log.exception("failed to deliver %d", delivery.id)
         finally:
             lane.free += 1
+            self._of_user[hook.user_id] -= 1
             del self._on_the_way[hook.id]
         if outcome is not None and outcome.error is None:
             self.send_due()  # the next one need not wait for the next look

@@ -15,6 +15,7 @@ from markets.market_client import MarketClient
 from models import schema
 from models.leases import leases
 from server.http.base import Handler
+from server.http.client_ip import is_local
 from server.http.services import Services
 
 PATIENCE_S = 2.0
@@ -33,8 +34,10 @@ class ReadyHandler(Handler):
     async def get(self) -> None:
         missing = {name: reason for name, reason in (await missing_peers(self)).items() if reason}
         if missing:
-            details = [f"{name}: {reason}" for name, reason in missing.items()]
-            self.answer({"error": "Not ready", "details": details, "missing": sorted(missing)}, 503)
+            answer = {"error": "Not ready", "missing": sorted(missing)}
+            if is_local(str(self.request.remote_ip), self.request.headers):  # reasons name hosts and users
+                answer["details"] = [f"{name}: {reason}" for name, reason in missing.items()]
+            self.answer(answer, 503)
         else:
             self.answer({"status": "ready"})
 

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from core import local
 from core.errors import BidkeeperError, PeerUnavailable
-from core.setting_values import is_loopback
 from core.settings import Settings
 from markets.market_client import MarketClient
 from models import totals
@@ -16,12 +15,11 @@ from models.leases.manager_places import Place, address_at, places
 from models.tasks.table import BIDDING, LISTING
 from server.http.api_errors import not_found
 from server.http.base import Handler
+from server.http.client_ip import is_local
 from server.http.prometheus import CONTENT_TYPE, Histogram, Metric, metric, render
 from wallet.signer_client import SignerClient
 
 PATIENCE_S = 1.0
-# A proxy's headers. Behind one on this machine every client's peer address is loopback.
-_PROXY_HEADERS = ("X-Forwarded-For", "X-Real-Ip", "Forwarded", "Via")
 
 Said = TypeVar("Said")
 
@@ -44,11 +42,6 @@ class MetricsHandler(Handler):
         text = render([*await collect(self.services.settings, self.now_ms), self.services.starts])
         self.set_header("Content-Type", CONTENT_TYPE)
         self.finish(text.encode())
-
-
-def is_local(peer: str, headers: Mapping[str, str]) -> bool:
-    """Tells whether a program on this machine asks by itself. No header about the client is believed."""
-    return is_loopback(peer) and not any(name in headers for name in _PROXY_HEADERS)
 
 
 async def collect(settings: Settings, now_ms: int) -> list[Metric]:

@@ -27,9 +27,10 @@ locals {
     BIDKEEPER_PUBLIC_NAME=bidkeeper.example
     BIDKEEPER_WHITELIST=
     BIDKEEPER_MARKET=satflow
+    BIDKEEPER_SATFLOW_URL=https://api.satflow.com/v1
     BIDKEEPER_SATFLOW_API_KEY_FILE=/secrets/satflow.key
     BIDKEEPER_MEMPOOL_URL=https://mempool.space
-    BIDKEEPER_ORD_URL=http://ord.example:8080
+    BIDKEEPER_ORD_URL=https://ord.example
     BIDKEEPER_DATABASE_URL_FILE=/secrets/database-url
     BIDKEEPER_DATA_DIR=/alloc/data
     BIDKEEPER_TLS_DIR=/secrets

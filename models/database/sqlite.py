@@ -35,7 +35,7 @@ class Sqlite(SqliteDatabase):
     @classmethod
     def at(cls, path: str) -> Sqlite:
         """Makes the database in the file `path`; its directory is made, too."""
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return cls(path, pragmas=PRAGMAS, timeout=_BUSY_SECONDS, autoconnect=False)
 
     @classmethod

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping, Sequence
 
-from core.setting_values import Network
+from core.setting_values import Network, is_loopback
+
+# A proxy's headers. Behind one on this machine every client's peer address is loopback.
+_PROXY_HEADERS = ("X-Forwarded-For", "X-Real-Ip", "Forwarded", "Via")
 
 
 def client_ip(peer: str, headers: Mapping[str, str], proxies: Sequence[Network] = ()) -> str:
@@ -13,7 +16,7 @@ def client_ip(peer: str, headers: Mapping[str, str], proxies: Sequence[Network] 
 
     A proxy's headers count only when the peer is this machine or one of `proxies`: any other client could write
     anything there. Of `X-Forwarded-For` the last address that is not our own proxy's is taken; all before it are
-    hearsay.
+    hearsay. `X-Real-IP` comes first, so a proxy has to set it or take it away (docs/settings.md).
     """
     own = _normal(peer)
     if own is None:
@@ -30,6 +33,11 @@ def client_ip(peer: str, headers: Mapping[str, str], proxies: Sequence[Network] 
 def _is_proxy(text: str, proxies: Sequence[Network]) -> bool:
     address = ipaddress.ip_address(text)
     return address.is_loopback or any(address in network for network in proxies)
+
+
+def is_local(peer: str, headers: Mapping[str, str]) -> bool:
+    """Tells whether a program on this machine asks by itself. No header about the client is believed."""
+    return is_loopback(peer) and not any(name in headers for name in _PROXY_HEADERS)
 
 
 def budget_key(ip: str) -> str:

@@ -94,6 +94,6 @@ def milliseconds(text: str) -> int | None:
         found = datetime.fromisoformat(text)
         if found.tzinfo is None:
             found = found.replace(tzinfo=UTC)
-        return (found - _EPOCH) // timedelta(milliseconds=1)
+        return (found.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
     except (ValueError, OverflowError):
         return None

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cli import plan, whitelist
+from cli.main import main
 from core.local_server import serve
 from core.settings import Settings, load
 from models import base, sessions, users
@@ -99,3 +100,10 @@ def test_a_plan_that_is_ended_is_enforced_at_once(settings: Settings, owner: use
     now_ms = time.time_ns() // 1_000_000
     user = users.User.get_by_id(owner.id)
     assert Entitlements(settings).refusal(user, now_ms) == "plan expired"
+
+
+@pytest.mark.parametrize("days", ["-5", "36501", "999999999999999", "many"])
+def test_a_plan_ends_at_a_date_that_can_be_shown(days: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["plan", "set", OWNER, "beta", "--days", days])
+    assert "argument --days: " in capsys.readouterr().err

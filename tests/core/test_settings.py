@@ -68,7 +68,23 @@ def test_the_address_of_a_database_may_stand_in_a_file_and_is_in_no_fault(tmp_pa
     assert "verify-full" in fault and "hunter2" not in fault
 
 
+def test_a_secrets_file_that_is_no_text_is_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"\xff\xfe")
+    for name in ("SATFLOW_API_KEY", "DATABASE_URL"):
+        variable = f"BIDKEEPER_{name}_FILE"
+        assert problems({variable: str(tmp_path / "key")}) == [f"{variable} cannot be read: the file is no text"]
+
+
+def test_the_last_process_has_a_port_too() -> None:
+    assert "ports to 65536" in problems({"BIDKEEPER_PORT": "65535", "BIDKEEPER_SERVER_PROCESSES": "2"})[0]
+
+
 def test_only_who_needs_a_secret_opens_its_file(tmp_path: Path) -> None:
+    key = tmp_path / "unisat"
+    key.write_text("ours")
+    both = {"BIDKEEPER_UNISAT_API_KEY_FILE": str(key), "BIDKEEPER_SATFLOW_API_KEY_FILE": str(tmp_path / "not-for-us")}
+    settings = load(both, secrets=("unisat_api_key",))
+    assert (settings.unisat_api_key, settings.satflow_api_key) == ("ours", HELD)
     environment = {"BIDKEEPER_SATFLOW_API_KEY_FILE": str(tmp_path / "not-for-us")}
     assert load(environment, secrets=()).satflow_api_key == HELD
     assert len(problems(environment)) == 1

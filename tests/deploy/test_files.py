@@ -112,3 +112,18 @@ def test_a_dependency_that_is_not_locked_is_told() -> None:
     module = runpy.run_path(str(DEPLOY / "runtime_lock.py"))
     with pytest.raises(ValueError, match="the lock lacks nowhere"):
         module["subset"]("tornado==6.5 \\\n    --hash=sha256:00\n", {"tornado", "nowhere"})
+
+
+def test_the_command_reads_its_settings_as_the_service_does(tmp_path: Path) -> None:
+    url = "postgresql://db.example/bk?sslmode=verify-full&sslrootcert=/etc/ca.pem;$(touch x)"
+    (tmp_path / "environment").write_text(f"# words\nBIDKEEPER_DATABASE_URL={url}\n\nBIDKEEPER_WHITELIST=\n")
+    (tmp_path / "ray").write_text("BIDKEEPER_RAY='--head --resources={\"slot\":4}'\nRAY_AUTH_MODE=token")
+    (tmp_path / "setpriv").write_text("#!/bin/sh\nenv\n")
+    (tmp_path / "setpriv").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "BIDKEEPER_SETTINGS": str(tmp_path)}
+    done = subprocess.run(
+        [DEPLOY / "bidkeeper-as-its-user", "plan", "list"], env=environment, capture_output=True, text=True, check=True
+    )
+    read = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    assert (read["BIDKEEPER_DATABASE_URL"], read["BIDKEEPER_WHITELIST"], read["RAY_AUTH_MODE"]) == (url, "", "token")
+    assert read["BIDKEEPER_RAY"] == '--head --resources={"slot":4}'

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import hcl2
@@ -13,7 +14,7 @@ import pytest
 import yaml
 
 from cli.main import VERBS
-from core.settings import IN_FILES, OPTIONS
+from core.settings import IN_FILES, OPTIONS, load
 from tests.deploy.front import DEPLOY
 
 KUBERNETES = DEPLOY / "kubernetes"
@@ -121,3 +122,13 @@ def nomad_tasks() -> list[dict[str, Any]]:
     (found,) = [value for value in job.values() if isinstance(value, dict)]
     groups = [group for each in found["group"] for group in each.values() if isinstance(group, dict)]
     return [task for group in groups for each in group["task"] for task in each.values() if isinstance(task, dict)]
+
+
+def test_the_programs_take_the_settings(tmp_path: Path) -> None:
+    (of_kubernetes,) = [each["data"] for each in objects() if each["metadata"]["name"] == "settings"]
+    of_nomad = dict(re.findall(r"^ +(BIDKEEPER_\w+)=(.*)$", NOMAD.read_text(), re.M))
+    for name in ("satflow.key", "database-url"):
+        (tmp_path / name).write_text("postgresql://localhost/bidkeeper")
+    for given in (of_kubernetes, of_nomad):
+        assert "BIDKEEPER_SATFLOW_URL" in given
+        load({name: value.replace("/secrets", str(tmp_path)) for name, value in given.items()})

@@ -236,3 +236,30 @@ async def test_a_deleted_hook_is_sent_nothing_more(world: World) -> None:
     hooks.remove(hook)
     await world.work()
     assert world.sent == [] and Delivery.select().count() == 0
+
+
+async def test_a_users_many_slow_receivers_keep_no_other_users_waiting(world: World) -> None:
+    for number in range(10):
+        make_hook(1, receiver=f"slow {number}")
+    make_hook(2)
+    may_end, arrived, loop = threading.Event(), asyncio.Event(), asyncio.get_running_loop()
+
+    def answer(receiver: str, event: dict[str, Any]) -> Outcome:
+        if receiver.startswith("slow"):
+            may_end.wait(60)
+        else:
+            loop.call_soon_threadsafe(arrived.set)
+        return Outcome(200, None)
+
+    world.answer = answer
+    happen(*["fill"] * 3)
+    happen("fill", user_id=2)
+    world.courier.look()
+    world.courier.send_due()
+    try:
+        await asyncio.wait_for(arrived.wait(), 60)
+        assert len(world.sent) == 3
+    finally:
+        may_end.set()
+    await world.work()
+    assert set(states()) == {SENT} and len(world.sent) == 31

@@ -106,6 +106,8 @@ async def test_not_ready_names_who_is_missing(
     assert locked.details == ["signer: locked: no passphrase"]
     assert (away.status, away.json["missing"]) == (503, ["facts", "gateway", "hooks", "manager", "signer"])
     assert away.headers["X-Content-Type-Options"] == "nosniff"
+    through_a_proxy = await service.api("GET", "/readyz", headers={"X-Forwarded-For": "198.51.100.1"})
+    assert through_a_proxy.json == {"error": "Not ready", "missing": away.json["missing"]}, "no host and no user"
 
 
 @pytest.mark.gen_test

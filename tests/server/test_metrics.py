@@ -17,8 +17,9 @@ from models.ledger.order_table import Order
 from models.tasks import cycles, tasks
 from models.tasks.table import Task
 from server.app import make_server
+from server.http.client_ip import is_local
 from server.http.prometheus import Histogram, Metric, render
-from server.metrics import PATIENCE_S, is_local
+from server.metrics import PATIENCE_S
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import Service
 from tests.server.running_tasks import open_order

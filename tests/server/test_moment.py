@@ -150,7 +150,7 @@ async def test_what_the_journal_does_not_know_is_said(service: Service) -> None:
     assert (answer.json["orders"], answer.json["cycle"], answer.json["sample"]) == ([], None, None)
 
 
-@pytest.mark.parametrize("query", ["", "?time=noon", f"?time={iso(START_MS + 1)}"])
+@pytest.mark.parametrize("query", ["", "?time=noon", "?time=0001-01-01T00:00:00%2B14:00", f"?time={iso(START_MS + 1)}"])
 @pytest.mark.gen_test
 async def test_a_moment_has_to_be_named_and_past(service: Service, query: str) -> None:
     task = await service.new_task()

@@ -49,9 +49,9 @@ export function Refused({ refusal, again, isRead = true }) {
     ${again && html`<button class="button" disabled=${left > 0} onClick=${again}>${t("again")}</button>`}</div>`;
 }
 
-/** What came of useLoad: a skeleton, a refusal, or the child's drawing of the value. */
+/** What came of useLoad: a skeleton, a refusal, or the child's drawing of the value; with a refusal before an older one. */
 export function Loaded({ from, children, rows, tall }) {
-  if (from.refusal && from.value === null) return html`<${Refused} refusal=${from.refusal} again=${from.again} />`;
-  if (from.value === null) return html`<${Skeleton} rows=${rows} tall=${tall} />`;
-  return children(from.value);
+  const refused = from.refusal && html`<${Refused} refusal=${from.refusal} again=${from.again} />`;
+  if (from.value === null) return refused || html`<${Skeleton} rows=${rows} tall=${tall} />`;
+  return refused ? [refused, children(from.value)] : children(from.value);
 }

@@ -20,10 +20,6 @@ export default function History({ query }) {
   const { by = "slug", days = "", method = "fifo" } = query;
   const tab = query.tab === "orders" ? "orders" : "trades";
   const from = useMemo(() => beginOf(days), [days]); // of when it was chosen: pages of one list begin at one moment
-  const sums = useLoad(async (abort) => {
-    const [all, rows] = await Promise.all(["none", by].map((groupBy) => get(withQuery("/pnl", { groupBy, method, from }), { abort })));
-    return { all: all.rows[0], rows: by === "none" ? [] : rows.rows };
-  }, [by, days, method]);
   return html`<div class="page"><header class="page-head"><h1>${t("history.title")}</h1>
       <div class="acts"><${Files} from=${from} method=${method} /></div></header>
     <div class="history-choice"><${Segments} label=${t("history.when")} value=${days} onChange=${(value) => setQuery({ days: value })}
@@ -32,11 +28,20 @@ export default function History({ query }) {
         options=${["slug", "task", "month", "none"].map((each) => [each, t(`history.by.${each}`)])} />
       <${Choice} label=${t("history.method")} value=${method} onChange=${(value) => setQuery({ method: value })}
         options=${["fifo", "average"].map((each) => [each, t(`history.method.${each}`)])} /></div>
-    <${Loaded} from=${sums} rows=${2} tall=${110}>${(found) => html`<${Profit} all=${found.all} rows=${found.rows} by=${by} />`}</${Loaded}>
+    <${Sums} key=${`${by} ${days} ${method}`} by=${by} method=${method} from=${from} />
     <div class="panel"><header class="panel-head">
       <${Segments} label=${t("history.title")} value=${tab} onChange=${(value) => setQuery({ tab: value })}
         options=${["trades", "orders"].map((each) => [each, t(`history.${each}`)])} /></header>
       ${tab === "orders" ? html`<${Orders} key="orders" />` : html`<${Trades} from=${from} side=${query.side || ""} slug=${query.slug || ""} />`}</div></div>`;
+}
+
+/** The profit of one choice; another choice is another one of these, so that no figure stands under what it is not of. */
+function Sums({ by, method, from }) {
+  const sums = useLoad(async (abort) => {
+    const [all, rows] = await Promise.all(["none", by].map((groupBy) => get(withQuery("/pnl", { groupBy, method, from }), { abort })));
+    return { all: all.rows[0], rows: by === "none" ? [] : rows.rows };
+  });
+  return html`<${Loaded} from=${sums} rows=${2} tall=${110}>${(found) => html`<${Profit} all=${found.all} rows=${found.rows} by=${by} />`}</${Loaded}>`;
 }
 
 function Files({ from, method }) {
