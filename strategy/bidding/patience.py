@@ -27,10 +27,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
-from strategy.bid_config import DEFAULT_EXPIRY_MINUTES
 from strategy.plan_inputs import Rules, SignedRoom
 
 _AT_HALF, _AT_NINE_TENTHS = 100, 400  # hundredths
+_LEAST_LIFE_MS = 16 * 60_000  # shorter ones cost more calls for renewals than the signatures are worth
 
 
 def used_percent(rooms: Iterable[SignedRoom]) -> int:
@@ -66,7 +66,7 @@ def shortened_ms(life_ms: int, loop_s: int, patience: Decimal, stood_ms: int | N
     another one had to go. Never so short that a renewal, due three loops before the end, takes more than the last
     quarter of it.
     """
-    least_ms = max(DEFAULT_EXPIRY_MINUTES * 60_000, 12 * loop_s * 1000)
+    least_ms = max(_LEAST_LIFE_MS, 12 * loop_s * 1000)
     wanted_ms = life_ms * 10_000 // int(patience * 100) ** 2
     if stood_ms is not None:
         wanted_ms = min(wanted_ms, stood_ms * 18 // 5)
