@@ -111,6 +111,8 @@ class Ledger:
         if row is None:
             return None
         terms: dict[str, Any] = json.loads(row[0])
+        # Older grants have no limit for the task alone: the user's is their only one.
+        terms.setdefault("outstanding_task_sats", terms["outstanding_sats"])
         return HeldGrant(
             grant=Grant(**(terms | {"operations": tuple(terms["operations"])})),
             secret_hash=row[1],
