@@ -1,6 +1,6 @@
 """Tasks that go on for hours and weeks of simulated time keep their ladders, and nothing but what is a record grows.
 
-`make test` has an hour of two courses, `make faults` of every one, and a day with bids of two hours; `make soak-month`
+`make test` has an hour of two courses, `make faults` of every one, and a day; `make soak-month`
 has the month.
 """
 
@@ -21,7 +21,6 @@ SHORTLY = ("calm", "crash")  # what the forecast is held against, and the hardes
 SHORT = {"calm": (Ladder(1), Ladder(5, outbids=True), Ladder(20)), "crash": (Ladder(1), Ladder(5, outbids=True))}
 SHORT_WITHIN = 0.06  # of the forecast: in an hour a single round more or less of twenty bids is some per cent
 DAY_H = 24
-LIFE_MINUTES = 120
 
 
 @pytest.mark.parametrize(
@@ -51,10 +50,7 @@ def test_a_day_of_every_course() -> None:
     problems: list[str] = []
     print(HEAD)
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        asked = [
-            (name, pool.submit(soak, name, ladders, DAY_H, life_minutes=LIFE_MINUTES))
-            for name, ladders in stages(NAMES)
-        ]
+        asked = [(name, pool.submit(soak, name, ladders, DAY_H)) for name, ladders in stages(NAMES)]
         for name, each in asked:
             found = each.result()
             print(*(line.text() for line in found.lines), sep="\n", flush=True)

@@ -51,7 +51,15 @@ def live_through(point: str, steps: tuple[str, ...]) -> str:
         if point == "listing-adopted":
             fault = {"operation": "list", "mode": "accept_then_500", "count": len(lives)}
             service.sim("PUT", "/sim/faults", [fault])
-        in_parallel(lives, lambda life: life.begin(life.goal))
+        if first != point:
+            # One that is listed anew dies some looks later than the others, and those would be given up meanwhile: then
+            # what they left behind is settled by others than their workers.
+            (late,) = [life for life in lives if life.goal == "list anew"]
+            late.begin(late.goal)
+            until(lambda: late.deaths_at(first), f"a death at {first}")
+            in_parallel([life for life in lives if life is not late], lambda life: life.begin(life.goal))
+        else:
+            in_parallel(lives, lambda life: life.begin(life.goal))
         for at in dict.fromkeys((first, point)):
             if at != first:
                 restart(service, f"{at}:1")
