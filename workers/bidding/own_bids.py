@@ -17,7 +17,6 @@ from models.ledger import orders
 from models.ledger.misses import saw
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.shown_bids import Matched, match
-from strategy.bid_config import is_ticker
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import CancelAnswer
 from workers.bidding.fills import Explainer
@@ -136,12 +135,12 @@ def _absent(order: Order, read_ms: int, now_ms: int, answer: CancelAnswer, expla
         orders.move(order, UNKNOWN, now_ms)
         return False
     is_confirmed = answer is CancelAnswer.DONE
-    # Of runes a part may have been sold before the rest was cancelled.
-    if explainer and (not is_confirmed or is_ticker(order.slug)) and explainer.fill(order, now_ms):
+    may_be_sold = explainer is not None and (not is_confirmed or order.id in explainer.partly)
+    if explainer and may_be_sold and explainer.fill(order, now_ms):
         return True
     if order.state == UNKNOWN:
         _doubt(order, read_ms, now_ms, explainer)
-    elif explainer and (not is_confirmed or order.id in explainer.partly) and explainer.is_in_the_dark(order):
+    elif explainer and may_be_sold and explainer.is_in_the_dark(order):
         _wait(order, read_ms, now_ms)
     elif is_confirmed or count_miss(order, read_ms) >= VANISHED_READS:
         _end(order, read_ms, now_ms)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
@@ -252,28 +251,6 @@ def test_a_drain_after_an_outage_waits_for_the_sales(world: World) -> None:
     world.clock.advance(6)
     assert drain.cycle() is None
     assert world.closed() == [(52_000, "filled")]
-
-
-def test_a_part_sold_between_the_read_and_a_confirmed_cancel_is_a_fill(world: World) -> None:
-    config = replace(CATS, type="rune", slug="UNCOMMON•GOODS", quantity=Decimal(1000), bid_count=1)
-    world.market.asks_ = [ask(20_000, quantity=200)]
-    task, bidder = world.begun(config)
-    bidder.cycle()
-    world.clock.advance(61)
-    world.market.asks_ = [ask(2_000, quantity=200)]
-    [bid] = world.market.own_
-    cancel = world.market.cancel
-
-    def part_first(*args: Any, **fields: Any) -> Any:
-        part = Sale("part", bid.slug, 45_000, Decimal(600), KEYS.payment, bid.venue_id, None, world.clock())
-        world.market.sales_.append(part)
-        return cancel(*args, **fields)
-
-    world.market.cancel = part_first  # type: ignore[method-assign]
-    bidder.cycle()
-    assert orders.fills(task).count == 1
-    (fill,) = fills.newest(int(world.user.id), fills.Wanted(), 2)
-    assert (fill.price_sats, fill.quantity) == (45_000, Decimal(600))
 
 
 def test_a_burst_of_fills_holds_the_task_and_alarms(world: World) -> None:

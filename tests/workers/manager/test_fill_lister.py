@@ -23,6 +23,7 @@ from strategy.listing.listing_config import ListingConfig, dump_listing_config, 
 from strategy.listing.price import guard
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import CATS, Crash, CrashAt, World
+from workers.crashpoints import FILL_NAMES
 from workers.manager.fill_lister import FillLister, Found
 
 ITEM, OTHER = "ab" * 32 + "i0", "cd" * 32 + "i0"
@@ -129,7 +130,7 @@ def test_what_is_not_confirmed_in_the_vault_waits(world: World, place: LocatedIn
     assert desk.look()[0] == "listed"  # type: ignore[index]
 
 
-@pytest.mark.parametrize("point", ["fill-seen", "fill-listed"])
+@pytest.mark.parametrize("point", FILL_NAMES)
 def test_a_manager_that_dies_makes_one_task_and_no_second(world: World, point: str) -> None:
     buys(world)
     dying = Desk(world, CrashAt(point))
