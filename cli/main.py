@@ -52,9 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
         if verb in given[:1]:
             importlib.import_module(module).add_arguments(verb, added)
     options = parser.parse_args(given)
-    if options.verb == "doctor":  # it explains wrong settings first
-        return int(importlib.import_module("cli.doctor.doctor").run_alone(options))
     try:
+        if options.verb == "doctor":  # it explains wrong settings first
+            return int(importlib.import_module("cli.doctor.doctor").run_alone(options))
         settings = with_normal_addresses(load(secrets=SECRETS_READ.get(_words(options), ())))
         logs.set_up(options.verb, settings.log_level)
         return int(importlib.import_module(VERBS[options.verb][0]).run(settings, options))

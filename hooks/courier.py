@@ -1,12 +1,14 @@
 """The courier: it makes deliveries of new events and sends those that are due.
 
-A hook has one delivery on its way at a time, a user two. Hooks whose last try failed share a lane of a few threads of
-their own. So receivers that are down or slow, however many a user has, keep no other user's waiting.
+A hook has one delivery on its way at a time. Hooks whose last try failed share a lane of a few threads of their own, so
+that receivers that are down, however many and slow, keep none of the others waiting. In each lane a user has two on
+the way at most, of the hooks that were served longest ago, so that slow receivers keep no other user's waiting.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections import Counter
 from collections.abc import Callable
@@ -42,7 +44,9 @@ class Courier:
         self._clock_ms = clock_ms
         self._healthy, self._ailing = _Lane(HEALTHY, "healthy"), _Lane(AILING, "ailing")
         self._on_the_way: dict[int, asyncio.Task[None]] = {}
-        self._of_user: Counter[int] = Counter()
+        self._of_user: Counter[tuple[_Lane, int]] = Counter()
+        self._served: dict[int, int] = {}  # by hook: the number of its latest delivery of all
+        self._numbers = itertools.count(1)
         self._mark: object = None
         self._seen: int | None = None
 
@@ -82,15 +86,17 @@ class Courier:
     def send_due(self) -> None:
         """Sends the next delivery of each hook that has one and none on its way, as far as threads are free."""
         now_ms = self._clock_ms()
-        for hook_id in queue.hooks_due(now_ms):
+        for hook_id in sorted(queue.hooks_due(now_ms), key=lambda each: (self._served.get(each, 0), each)):
             hook = None if hook_id in self._on_the_way else Hook.get_or_none(Hook.id == hook_id)
-            if hook is None or self._of_user[hook.user_id] >= OF_A_USER:
+            if hook is None:
                 continue
             lane = self._ailing if hook.is_failing else self._healthy
-            delivery = queue.next_due(hook, now_ms) if lane.free else None
+            has_room = lane.free and self._of_user[lane, hook.user_id] < OF_A_USER
+            delivery = queue.next_due(hook, now_ms) if has_room else None
             if delivery is not None:
                 lane.free -= 1
-                self._of_user[hook.user_id] += 1
+                self._of_user[lane, hook.user_id] += 1
+                self._served[hook_id] = next(self._numbers)
                 self._on_the_way[hook_id] = asyncio.create_task(self._deliver(lane, hook, delivery))
 
     async def _deliver(self, lane: _Lane, hook: Hook, delivery: Delivery) -> None:
@@ -102,7 +108,7 @@ class Courier:
             log.exception("failed to deliver %d", delivery.id)
         finally:
             lane.free += 1
-            self._of_user[hook.user_id] -= 1
+            self._of_user[lane, hook.user_id] -= 1
             del self._on_the_way[hook.id]
         if outcome is not None and outcome.error is None:
             self.send_due()  # the next one need not wait for the next look

@@ -10,12 +10,15 @@ import gc
 import json
 import os
 import select
+import signal
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from core.process import end_with_parent
 
 VARIABLE = "BIDKEEPER_TEST_QUEUE"  # the ends of two queues, the way to say something, and the file with all groups
 _NAME, _END = 200, 360  # letters, each of up to seven bytes
@@ -136,4 +139,5 @@ class Queued:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    end_with_parent(by=signal.SIGINT)  # with all that its tests have started
     config.pluginmanager.register(Queued(Queue()), "queued")

@@ -77,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
     waiting, computing = groups_of(paths or ["tests"])
     groups = [*waiting, *computing]
     run = Run(time.monotonic(), len(groups))
-    for each_signal in (signal.SIGINT, signal.SIGTERM):
+    for each_signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each_signal, lambda *_: setattr(run, "is_to_end", True))
     with tempfile.TemporaryDirectory(prefix="bk-side-by-side-") as home:
         (listed := Path(home) / "groups.json").write_text(json.dumps(groups))

@@ -6,7 +6,10 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,6 +64,16 @@ def run(processes: int, *arguments: str | Path) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@contextmanager
+def begun(command: list[str], **how: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process that has ended when its test has."""
+    with subprocess.Popen(command, cwd=ROOT, **how) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 @pytest.mark.slow
 def test_each_test_runs_once_and_a_fixture_of_the_session_once_in_a_process(here: Path) -> None:
     names = [f"test_{letter}" for letter in "abcdefgh"]
@@ -100,7 +113,7 @@ def test_a_run_that_is_broken_off_ends_what_its_tests_have_begun(here: Path, num
     for name in ("test_a", "test_b", "test_c"):
         write(here, name, "import time\ndef test_long(once): time.sleep(300)")
     command = [sys.executable, "-m", "tests.side_by_side", "2", str(here)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as process:
+    with begun(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         until(lambda: len(list(here.glob("fixture *"))) == 2, "two tests have begun")
         process.send_signal(number)
         output = process.communicate(timeout=PATIENCE)[0]
@@ -112,7 +125,7 @@ def test_a_run_that_is_broken_off_ends_what_its_tests_have_begun(here: Path, num
 def test_sigterm_ends_what_a_single_run_has_begun(here: Path) -> None:
     write(here, "test_a", "import time\ndef test_long(once): time.sleep(300)")
     command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", str(here)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT) as process:
+    with begun(command, stdout=subprocess.DEVNULL) as process:
         until(lambda: list(here.glob("fixture *")), "the test has begun")
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == pytest.ExitCode.INTERRUPTED

@@ -193,7 +193,7 @@ def hold(config: BidConfig, fills: Fills, now_ms: int) -> Reason | None:
     if fills.recent(now_ms) >= BURST_FILLS:
         return Reason.FILL_BURST
     pause_ms = config.pause_after_fill_seconds * 1000
-    if fills.newest_ms is not None and now_ms - fills.newest_ms < pause_ms:  # less than 0: the clock was set back
+    if fills.newest_ms is not None and abs(now_ms - fills.newest_ms) < pause_ms:  # the clock may have been set back
         return Reason.FILL_PAUSE
     return None
 

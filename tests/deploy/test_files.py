@@ -116,7 +116,7 @@ def test_a_dependency_that_is_not_locked_is_told() -> None:
 
 def test_the_command_reads_its_settings_as_the_service_does(tmp_path: Path) -> None:
     url = "postgresql://db.example/bk?sslmode=verify-full&sslrootcert=/etc/ca.pem;$(touch x)"
-    (tmp_path / "environment").write_text(f"# words\nBIDKEEPER_DATABASE_URL={url}\n\nBIDKEEPER_WHITELIST=\n")
+    (tmp_path / "environment").write_text(f"# words\n  BIDKEEPER_DATABASE_URL={url} \n\nBIDKEEPER_WHITELIST=\n")
     (tmp_path / "ray").write_text("BIDKEEPER_RAY='--head --resources={\"slot\":4}'\nRAY_AUTH_MODE=token")
     (tmp_path / "setpriv").write_text("#!/bin/sh\nenv\n")
     (tmp_path / "setpriv").chmod(0o755)

@@ -263,3 +263,21 @@ async def test_a_users_many_slow_receivers_keep_no_other_users_waiting(world: Wo
         may_end.set()
     await world.work()
     assert set(states()) == {SENT} and len(world.sent) == 31
+
+
+async def test_a_users_dead_receivers_keep_the_others_of_the_user_waiting_no_longer_than_their_turn(
+    world: World,
+) -> None:
+    dead = [make_hook(receiver=f"dead {number}").id for number in range(3)]
+    make_hook(receiver="good")
+    Hook.update(is_failing=True).where(Hook.id.in_(dead)).execute()
+    world.answer = lambda receiver, event: Outcome(200, None) if receiver == "good" else Outcome(500, "answered 500")
+    for task in range(20):
+        happen("fill", task_id=task + 1)
+    world.courier.look()
+    world.courier.send_due()
+    await asyncio.gather(*world.courier._on_the_way.values())
+    world.courier.send_due()
+    await asyncio.gather(*world.courier._on_the_way.values())
+    assert {receiver for receiver, _ in world.sent} == {"dead 0", "dead 1", "dead 2", "good"}, "each had its turn"
+    assert "good" in [receiver for receiver, _ in world.sent[:3]]

@@ -155,14 +155,6 @@ async def test_levels_of_ones_own_are_capped_last(service: Service) -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_range_of_nothing_places_nothing(service: Service) -> None:
-    with_floor(service, 100_000)
-    answer = await preview(service, slug="goosinals", bidMode="fixed", bidFixedLow=0, bidFixedHigh=0, hardcapSats=0)
-    assert answer.status == 200, answer.text
-    assert answer.json["rungs"] and "place" not in [rung["reason"] for rung in answer.json["rungs"]]
-
-
-@pytest.mark.gen_test
 async def test_a_fallen_floor_leaves_no_bid_until_its_time_is_over(service: Service) -> None:
     rule = {"percent": 0.10, "windowMinutes": 60, "forMinutes": 120}
     fallen_ms = service.clock.now_ms

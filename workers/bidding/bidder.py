@@ -122,8 +122,8 @@ class Bidder:
         if is_late:
             return SHORTEST_PAUSE_S
         pause_s = max(self._until_next(assignment, began), SHORTEST_PAUSE_S)
-        if any(order.state == CANCELLING for order in orders.open_orders(self._context.task_id)):
-            pause_s = min(pause_s, LONGEST_REST_S)  # a failed cancel does not wait for a long loop
+        if any(order.state == CANCELLING or order.misses for order in orders.open_orders(self._context.task_id)):
+            pause_s = min(pause_s, LONGEST_REST_S)  # what became of it does not wait for a long loop
         if pause_s > LONGEST_REST_S:
             self._due = self._monotonic() + pause_s
         return min(pause_s, LONGEST_REST_S)

@@ -61,7 +61,12 @@ class BiddingDrain:
             return
         # Known orders are cancelled though nothing could be read, and sent again: they end in no other way.
         states = {LIVE} if read is not None else {LIVE, CANCELLING}
-        doomed = [o for o in orders.open_orders(task.id) if o.state in states and _can_be_cancelled(o, wallet)]
+        now_ms = self._context.clock_ms()
+        doomed = [
+            order
+            for order in orders.open_orders(task.id)
+            if order.state in states and _can_be_cancelled(order, wallet) and not _is_over(order, now_ms)
+        ]
         doomed.sort(key=lambda order: (-order.price_sats, order.id))
         canceller = Canceller(self._context, wallet, faults)
         canceller.cancel(doomed, [bid.venue_id for bid in strays])
@@ -134,3 +139,8 @@ class BiddingDrain:
 
 def _can_be_cancelled(order: Order, wallet: str) -> bool:
     return order.wallet == wallet and not order.dry_run and bool(order.venue_id)
+
+
+def _is_over(order: Order, now_ms: int) -> bool:
+    """Tells whether it has expired and is gone: the next reads say how it ended."""
+    return order.state == LIVE and order.expires_ms <= now_ms and order.misses > 0

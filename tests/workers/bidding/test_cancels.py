@@ -78,12 +78,14 @@ def test_a_cancel_that_never_arrived_is_sent_again(world: World) -> None:
     assert world.market.prices == [39_000]
 
 
-def test_a_bid_the_venue_does_not_know_is_cancelled_once_a_read_agrees(world: World) -> None:
+def test_a_bid_the_venue_does_not_know_is_cancelled_once_two_reads_agree(world: World) -> None:
     _, bidder = world.begun(ONE)
     world.market.asks_ = [ask(40_000)]
     world.market.fail("cancel", NotFound("no such bid"))
-    world.market.fail("own_bids", None, "empty")
+    world.market.fail("own_bids", None, *["empty"] * 3)
     bidder.cycle()
+    assert world.closed() == [], "it may have been sold, which may be told later"
+    world.later(6, bidder, times=2)
     assert world.closed() == [(52_000, "cancelled")]
 
 

@@ -52,6 +52,20 @@ def test_bids_that_are_to_stay_are_watched_until_they_expire(world: World) -> No
     assert all(kind == "place" for kind, _ in world.market.done)
 
 
+def test_a_bid_that_is_over_is_not_cancelled(world: World) -> None:
+    task, bidder = world.begun(replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000))
+    bidder.cycle()
+    world.market.own_.clear()
+    world.clock.advance(17 * 60)
+    world.market.done.clear()
+    tasks.set_desired(world.row(task), STOPPED)
+    drain = world.drain(task)
+    assert seconds(drain.cycle()) > 0
+    world.clock.advance(6)
+    assert drain.cycle() is None
+    assert (world.closed(), world.market.done, world.row(task).last_error) == ([(52_000, "expired")], [], None)
+
+
 def test_a_deleted_task_keeps_nothing(world: World) -> None:
     task = stopped(world, cancel_on_stop=False)
     tasks.mark_deleted(world.row(task), world.clock())

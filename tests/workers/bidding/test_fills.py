@@ -222,6 +222,17 @@ def test_a_bid_sold_in_its_last_second_is_filled_though_the_sale_is_told_later(w
     assert orders.fills(task).count == 1 and world.market.prices == []
 
 
+def test_what_became_of_a_bid_does_not_wait_for_a_long_loop(world: World) -> None:
+    _, bidder = world.begun(replace(ONE, loop_seconds=3_600, bid_expiry_minutes=180))
+    bidder.cycle()
+    world.clock.now_ms = Order.get().expires_ms + 1_000
+    world.market.own_.clear()
+    for _ in range(3):
+        world.clock.advance(seconds(bidder.cycle()))
+    assert world.closed() == [(52_000, "expired")]
+    assert world.market.prices == [52_000], "and another one stands"
+
+
 @pytest.mark.parametrize("fault", [Unavailable("down"), RateLimited(1.0)])
 @pytest.mark.parametrize("was", ["live", "unknown"])
 def test_after_an_outage_a_failed_read_of_the_sales_loses_no_fill(world: World, was: str, fault: VenueError) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from models.ledger import orders
-from models.ledger.limits import Holder, Readings, exposure_limits_of, limits_of
+from models.ledger.limits import Holder, Readings, exposure_limits_of, limits_of, most_sats
 from models.ledger.order_table import CLOSED, LIVE, Order
 from models.ledger.orders import ExposureLimits, NewOrder, SoldInto
 from strategy.bid_config import BidConfig
@@ -68,6 +68,10 @@ def test_a_wrong_clock_does_not_hide_that_it_is_not_the_hour(world: World) -> No
     assert hold(replace(CATS, slug="dogs")) is Reason.CLOCK_SKEW
 
 
+def test_a_range_of_nothing_has_no_bid() -> None:
+    assert most_sats(replace(CATS, bid_mode="fixed", bid_fixed_high=0, hardcap_sats=0)) == 0
+
+
 def test_fills_pause_then_burst_then_neither(world: World) -> None:
     task = world.task()
     assert limits(world, task).hold is None
@@ -82,6 +86,8 @@ def test_fills_pause_then_burst_then_neither(world: World) -> None:
     assert limits(world, task, last_ms + MINUTE_MS - 1).hold is Reason.FILL_PAUSE
     assert limits(world, task, last_ms + MINUTE_MS).hold is None
     assert limits(world, task, last_ms - 30_000).hold is Reason.FILL_PAUSE, "a clock that was set back voids no pause"
+    assert limits(world, task, last_ms - MINUTE_MS).hold is None, "nor does it make one last"
+    assert limits(world, task, last_ms - 1, pause_after_fill_seconds=0).hold is None
     left = limits(world, task, max_fills=3, spend_cap_sats=60_000)
     assert (left.fills_left, left.spend_left_sats) == (2, 8_000)
     assert (limits(world, task).fills_left, limits(world, task).spend_left_sats) == (None, None)

@@ -143,7 +143,8 @@ def test_a_signature_whose_answer_was_lost_counts_until_it_has_expired(world: Wo
 def test_without_the_signers_word_a_reserved_order_stays_reserved(world: World) -> None:
     task, bidder = world.begun(ONE)
     world.market.own_.clear()
-    world.clock.advance(17 * 60)
+    world.later(17 * 60, bidder)
+    world.clock.advance(6)
     world.signer.away = SignerUnavailable("away")
     bidder.cycle()
     bidder.cycle()
@@ -188,11 +189,11 @@ def test_a_market_that_cannot_be_read_gets_no_bid_and_recovers(world: World, ope
 def test_old_fee_rates_serve_for_half_an_hour(world: World) -> None:
     _, bidder = world.begun(ONE)
     for minutes, prices in ((17, [52_000]), (17, [])):
-        world.clock.advance(minutes * 60)
-        world.market.fail("fees", *[Unavailable("down")] * 2)
-        bidder.cycle()
-        bidder.cycle()
+        world.market.fail("fees", *[Unavailable("down")] * 9)
+        world.later(minutes * 60, bidder)  # the expired one is not there
+        world.later(6, bidder, times=2)
         assert world.market.prices == prices
+        world.market.script["fees"].clear()
 
 
 def test_tries_go_further_apart_up_to_a_minute(world: World) -> None:
