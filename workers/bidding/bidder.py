@@ -13,7 +13,7 @@ from markets.base import VenueError
 from markets.look import Looker, kind_of
 from models.controls import Effective
 from models.ledger import orders
-from models.ledger.order_table import CANCELLING
+from models.ledger.order_table import CANCELLING, LIVE
 from strategy.bid_config import BidConfig
 from strategy.bidding.renewal import margin_ms
 from strategy.book import VenueProfile
@@ -28,12 +28,14 @@ from workers.bidding.journal import Journal
 from workers.bidding.own_bids import needs_fresh_read
 from workers.bidding.quota_words import QuotaWords
 from workers.context import BadCredentials, Context
+from workers.evidence import APART_MS
 from workers.faults import Faults
 from workers.pace import Backoff, until_rare_cycle
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
 SHORTEST_PAUSE_S = 1.0
 AT_ONCE_S = 0.05
+LOOK_AGAIN_S = APART_MS / 1000 + 1
 LONGEST_REST_S = 30.0  # between cycles; a longer loop wakes up meanwhile to look for control
 
 
@@ -122,8 +124,11 @@ class Bidder:
         if is_late:
             return SHORTEST_PAUSE_S
         pause_s = max(self._until_next(assignment, began), SHORTEST_PAUSE_S)
-        if any(order.state == CANCELLING or order.misses for order in orders.open_orders(self._context.task_id)):
-            pause_s = min(pause_s, LONGEST_REST_S)  # what became of it does not wait for a long loop
+        for order in orders.open_orders(self._context.task_id):
+            if order.state == LIVE and order.misses and order.expires_ms <= self._context.clock_ms():
+                pause_s = min(pause_s, LOOK_AGAIN_S)  # it holds its place until a second read
+            elif order.state == CANCELLING or order.misses:
+                pause_s = min(pause_s, LONGEST_REST_S)  # what became of it does not wait for a long loop
         if pause_s > LONGEST_REST_S:
             self._due = self._monotonic() + pause_s
         return min(pause_s, LONGEST_REST_S)

@@ -83,8 +83,10 @@ class Canceller:
 
     def note_denied(self) -> None:
         """Notes the cancels that the venue reported as failed, after a read: bids gone by then needed none."""
+        now_ms = self._context.clock_ms()
         for ask in self._denied:
-            if ask.order is None or Order.get_by_id(ask.order.id).state != CLOSED:
+            order = ask.order and Order.get_by_id(ask.order.id)
+            if order is None or (order.state != CLOSED and order.expires_ms > now_ms):
                 self._faults.add(
                     f"cancel {ask}", "the venue reports a failure", backs_off=False, code=FaultCode.VENUE_REFUSED
                 )

@@ -89,6 +89,23 @@ def test_a_bid_the_venue_does_not_know_is_cancelled_once_two_reads_agree(world: 
     assert world.closed() == [(52_000, "cancelled")]
 
 
+def test_that_a_bid_which_expired_meanwhile_could_not_be_cancelled_is_no_fault(world: World) -> None:
+    task, bidder = world.begun(ONE)
+    world.clock.now_ms = Order.get().expires_ms - 2_000
+    world.market.asks_ = [ask(40_000)]
+
+    def too_late(*args: object, **fields: object) -> bool:
+        world.clock.advance(3)
+        world.market.own_.clear()
+        return False
+
+    world.market.cancel = too_late  # type: ignore[method-assign,assignment]
+    bidder.cycle()
+    assert world.row(task).last_error is None
+    world.later(6, bidder, times=2)
+    assert world.closed() == [(52_000, "expired")]
+
+
 @pytest.mark.parametrize("operation", ["challenge", "cancel"])
 def test_without_a_way_to_cancel_nothing_is_placed(world: World, operation: str) -> None:
     _, bidder = world.begun()
