@@ -65,10 +65,11 @@ def test_what_is_found_is_as_peewee_would_find_it(database: str) -> None:
 def test_a_change_touches_one_task_and_raises_its_revision(database: str) -> None:
     owner = user()
     task, other = create(owner, "cats"), create(owner, "dogs")
+    was = task.revision
     revision = tasks.change_bidding_task(task, type="ordinals", slug="Birds", slug_key="birds", config='{"a": 1}')
 
     changed, untouched = Task.get_by_id(task.id), Task.get_by_id(other.id)
-    assert revision == changed.revision == task.revision + 1
+    assert revision == changed.revision == task.revision == was + 1
     assert (changed.type, changed.slug, changed.slug_key, changed.config) == ("ordinals", "Birds", "birds", '{"a": 1}')
     assert (untouched.slug, untouched.revision) == ("DOGS", 1)
     with pytest.raises(TaskExists):

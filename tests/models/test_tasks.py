@@ -103,6 +103,17 @@ def test_a_change_of_the_config_leaves_the_venue(database: str) -> None:
     assert [listed.venue for listed in bidding_task_list(user().id)] == ["simulator-ordnet"]
 
 
+def test_a_config_is_written_only_over_the_one_that_was_read(database: str) -> None:
+    made = create(user(), "cats")
+    first, second = (tasks.with_owner(made.id) for _ in range(2))
+    assert first is not None and second is not None
+    tasks.change_bidding_task(first, type="ordinals", slug="dogs", slug_key="dogs", config="{1}")
+    with pytest.raises(tasks.TaskChanged):
+        tasks.change_bidding_task(second, type="ordinals", slug="owls", slug_key="owls", config="{2}")
+    now = tasks.with_owner(made.id)
+    assert now is not None and (now.slug, now.config, now.revision) == ("dogs", "{1}", 2)
+
+
 def test_what_runs_at_one_venue_adds_up_there_only(database: str) -> None:
     owner = user()
     at = {"cats": "satflow", "dogs": "satflow", "rats": "ordnet", "bats": "satflow"}
