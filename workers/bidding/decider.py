@@ -154,6 +154,6 @@ def _overruled(own: tuple[Order, ...], config: BidConfig, now_ms: int) -> dict[i
             reasons[order.id] = WorkerReason.DRY_RUN
         elif not is_on(config, order.slug):
             reasons[order.id] = WorkerReason.WRONG_SLUG
-        elif order.state == LIVE and now_ms > order.expires_ms + LATE_MS:
+        elif order.state == LIVE and now_ms > order.expires_ms + LATE_MS and not order.misses:  # it is shown
             reasons[order.id] = WorkerReason.OVERDUE
     return reasons

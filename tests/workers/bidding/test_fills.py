@@ -233,6 +233,17 @@ def test_what_became_of_a_bid_does_not_wait_for_a_long_loop(world: World) -> Non
     assert world.market.prices == [52_000], "and another one stands"
 
 
+def test_what_ended_during_an_outage_is_not_cancelled(world: World) -> None:
+    _, bidder = world.begun(ONE)
+    bidder.cycle()
+    world.market.own_.clear()
+    world.clock.advance(30 * 60)
+    world.market.done.clear()
+    world.later(6, bidder, times=3)
+    assert world.closed() == [(52_000, "expired")]
+    assert [kind for kind, _ in world.market.done] == ["place"]
+
+
 @pytest.mark.parametrize("fault", [Unavailable("down"), RateLimited(1.0)])
 @pytest.mark.parametrize("was", ["live", "unknown"])
 def test_after_an_outage_a_failed_read_of_the_sales_loses_no_fill(world: World, was: str, fault: VenueError) -> None:
