@@ -21,12 +21,17 @@ ROOT = Path(__file__).resolve().parents[2]
 # A program of ours stands for the manager.
 _ACTOR = """
 import sys, time
+from cli.on_ray import slot_actor
 from cli.on_ray.slot_actor import SlotActor
+slot_actor._YOUNG_S = float(sys.argv[1])
 actor = SlotActor(("cli.main", "simulator"))
 print(actor._manager.pid, flush=True)
-if sys.stdin.readline():
-    actor.stop()
-    print(actor._manager.returncode, flush=True)
+for asked in map(str.strip, sys.stdin):
+    if asked == "stop":
+        actor.stop()
+        print(actor._manager.returncode, flush=True)
+    else:
+        print(actor._manager.pid, flush=True)
 time.sleep(60)
 """
 
@@ -59,10 +64,11 @@ def test_without_ray_it_says_so(
 
 
 @pytest.fixture
-def actor(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+def actor(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """Starts an actor whose manager is young for so many seconds."""
     settings = {"BIDKEEPER_DATA_DIR": str(tmp_path), "BIDKEEPER_SIMULATOR_PORT": str(free_ports(1)[0])}
     started = subprocess.Popen(
-        [sys.executable, "-c", _ACTOR],
+        [sys.executable, "-c", _ACTOR, str(getattr(request, "param", 1_000))],
         cwd=ROOT,
         env=os.environ | settings,
         stdin=subprocess.PIPE,
@@ -81,6 +87,13 @@ def manager_of(actor: subprocess.Popen[str]) -> int:
     pid = int(actor.stdout.readline())
     until(lambda: handles_sigterm(pid), "the program")
     return pid
+
+
+def asked(actor: subprocess.Popen[str], what: str) -> str:
+    assert actor.stdin is not None and actor.stdout is not None
+    actor.stdin.write(f"{what}\n")
+    actor.stdin.flush()
+    return actor.stdout.readline().strip()
 
 
 def handles_sigterm(pid: int) -> bool:
@@ -106,15 +119,30 @@ def test_a_killed_actor_leaves_no_manager_behind(actor: subprocess.Popen[str]) -
 
 
 @pytest.mark.slow
-def test_an_actor_fails_when_its_manager_ends(actor: subprocess.Popen[str]) -> None:
+def test_an_actor_fails_when_its_young_manager_does(actor: subprocess.Popen[str]) -> None:
     os.kill(manager_of(actor), signal.SIGKILL)
     assert actor.wait(60) == 1
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("actor", [0], indirect=True)
+def test_an_older_manager_that_fails_is_started_again_in_its_place(actor: subprocess.Popen[str]) -> None:
+    former = manager_of(actor)
+    os.kill(former, signal.SIGKILL)
+    until(lambda: asked(actor, "pid") != str(former), "another manager")
+    assert actor.poll() is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("actor", [0], indirect=True)
+def test_an_actor_ends_after_its_manager_did_in_order(actor: subprocess.Popen[str]) -> None:
+    """So that Ray chooses the place anew."""
+    os.kill(manager_of(actor), signal.SIGTERM)
+    assert actor.wait(60) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("actor", [0], indirect=True)
 def test_a_manager_is_stopped_in_order(actor: subprocess.Popen[str]) -> None:
     manager_of(actor)
-    assert actor.stdin is not None and actor.stdout is not None
-    actor.stdin.write("stop\n")
-    actor.stdin.flush()
-    assert actor.stdout.readline() == "0\n"
+    assert asked(actor, "stop") == "0"

@@ -1,4 +1,6 @@
-"""`python -m tests.hooks.writer DATABASE_URL`: fills order after order of some tasks until it is killed."""
+"""`python -m tests.hooks.writer DATABASE_URL`: fills order after order of some tasks, from a line of input until it is
+killed.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,7 @@ LIMITS = ExposureLimits(0, 10**15, 0)
 def main(url: str) -> None:
     base.connect(url)
     tasks = list(Task.select())
+    sys.stdin.readline()
     while True:
         task, name, now_ms = random.choice(tasks), uuid.uuid4().hex, time.time_ns() // 1_000_000
         new = NewOrder(name, task.id, task.user_id, "simulator", "w", task.slug, 5, "1", now_ms, task.token)

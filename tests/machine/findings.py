@@ -70,26 +70,21 @@ def noted(bug: str) -> Findings:
     return Findings(zlib.decompress(base64.b85decode("".join(lines))) if lines else None)
 
 
-def hunt(bug: str, findings: Findings) -> None:
-    """Runs machines in which the bug was planted: what is known of it first, then freely. Raises AssertionError when
-    something is found.
+def find(bug: str, findings: Findings) -> None:
+    """Plants a bug and runs machines: with what is known of it first, then freely. Raises AssertionError or Failed when
+    none of the promises that it is to break is found broken.
     """
-    for nth in range(_SEEDS):
-        examples = 3 * _EXAMPLES if bug in RARE else _EXAMPLES
-        run(Machine, examples, _STEPS, shrinks=False, chosen_seed=SEED + nth, database=findings)
-
-
-def is_named(bug: str, found: object) -> bool:
-    """Tells whether what was found is a broken promise that the bug is to break."""
-    return any(f"{name}: " in str(found) for name in BUGS[bug][1])
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(AssertionError) as found:
+        BUGS[bug][0](patch)
+        for nth in range(_SEEDS):
+            examples = 3 * _EXAMPLES if bug in RARE else _EXAMPLES
+            run(Machine, examples, _STEPS, shrinks=False, chosen_seed=SEED + nth, database=findings)
+    assert any(f"{name}: " in str(found.value) for name in BUGS[bug][1]), found.value
 
 
 def _note(bug: str) -> None:
     findings = Findings()
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(AssertionError) as found:
-        BUGS[bug][0](patch)
-        hunt(bug, findings)
-    assert is_named(bug, found.value), found.value
+    find(bug, findings)
     text = base64.b85encode(zlib.compress(min(findings.seen, key=len), 9)).decode()
     kept = json.loads(_FILE.read_text()) if _FILE.exists() else {}
     kept[bug] = textwrap.wrap(text, 100)

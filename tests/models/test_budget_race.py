@@ -98,7 +98,9 @@ def compete(url: str, what: What, number: int, tries: int, started: Barrier, sai
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("processes", "tries"), [(16, 120), pytest.param(64, 500, marks=pytest.mark.faults)])
+@pytest.mark.parametrize(
+    ("processes", "tries"), [(16, 120), pytest.param(64, 500, marks=[pytest.mark.faults, pytest.mark.alone])]
+)
 def test_no_budget_is_passed_at_any_instant(processes: int, tries: int, database: str) -> None:
     tasks = [running_task(slug) for slug in ("cats", "dogs", "birds", "fish")]
     user_id = tasks[0].user_id

@@ -158,7 +158,7 @@ def watched_from_outside(url: str) -> Iterator[Counter[str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("processes", "tries"),
-    [(16, 100), pytest.param(64, 1_000, marks=pytest.mark.faults)],
+    [(16, 100), pytest.param(64, 1_000, marks=[pytest.mark.faults, pytest.mark.alone])],
 )
 def test_no_limit_is_passed_at_any_instant(processes: int, tries: int, database: str) -> None:
     ours = running_tasks()
