@@ -1,7 +1,9 @@
-"""The actor of one slot: it runs the slot's manager as its child, and the two end together.
+"""The actor of one slot: it runs the slot's manager as its child, which ends with it.
 
-Ray starts it again, wherever there is room, when it or its machine is gone. Two of one slot may be there for a while,
-as Ray cannot know what a machine does that it does not reach: the lease in the database lets one of them work.
+A manager that fails after a while, as all do when the database is lost, is started again here: Ray would need seconds
+more for an actor. One that fails at once is Ray's, as is all else: it starts the actor again, wherever there is room,
+when it or its machine is gone. Two of one slot may be there for a while, as Ray cannot know what a machine does that it
+does not reach: the lease in the database lets one of them work.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any
 from core.process import PARENT
 
 _STOP_S = 13.0  # as long as supervisord gives a manager
-# Between the end of a young manager and ours: or one that ends at once would be started again and again without a
+# Between the end of a young manager and ours: or one that fails at once would be started again and again without a
 # pause. After an end in order it is the time in which whoever wanted it can end or move us.
 _REST_S = 2.0
 _YOUNG_S = 10.0
@@ -29,15 +31,11 @@ class SlotActor:
 
     def __init__(self, program: Sequence[str]) -> None:
         """Starts `python -m PROGRAM`, a module and its arguments, with the environment of this machine's raylet."""
-        self._since = time.time()
-        self._began = time.monotonic()
+        self._program = program
         self._is_stopped = False
-        self._manager = subprocess.Popen(
-            [sys.executable, "-m", *program],
-            env=os.environ | {PARENT: str(os.getpid())},
-            stdin=subprocess.DEVNULL,
-        )
-        threading.Thread(target=self._end_with_manager, daemon=True).start()
+        self._turn = threading.Lock()  # to stop a manager, or to start the next
+        self._start()
+        threading.Thread(target=self._keep_running, daemon=True).start()
 
     def state(self) -> dict[str, Any]:
         """Returns Ray's id of the machine, its name, the manager's pid, and since when it runs (seconds since 1970)."""
@@ -48,13 +46,27 @@ class SlotActor:
 
     def stop(self) -> None:
         """Ends the manager in order, so that it gives its lease back. The caller then ends or moves this actor."""
-        self._is_stopped = True
-        self._manager.terminate()
+        with self._turn:
+            self._is_stopped = True
+            self._manager.terminate()
         self._manager.wait(_STOP_S)
 
-    def _end_with_manager(self) -> None:
-        code = self._manager.wait()
-        print(f"the manager has ended ({code})", file=sys.stderr, flush=True)
-        if self._is_stopped or time.monotonic() < self._began + _YOUNG_S:
-            time.sleep(_REST_S)
+    def _start(self) -> None:
+        self._since = time.time()
+        self._began = time.monotonic()
+        self._manager = subprocess.Popen(
+            [sys.executable, "-m", *self._program],
+            env=os.environ | {PARENT: str(os.getpid())},
+            stdin=subprocess.DEVNULL,
+        )
+
+    def _keep_running(self) -> None:
+        while True:
+            code = self._manager.wait()
+            print(f"the manager has ended ({code})", file=sys.stderr, flush=True)
+            with self._turn:
+                if self._is_stopped or code == 0 or time.monotonic() < self._began + _YOUNG_S:
+                    break
+                self._start()
+        time.sleep(_REST_S)
         os._exit(1)  # for Ray an actor that ends by itself has failed, and is started again
