@@ -178,7 +178,7 @@ class Runes(Month):
 Make = Callable[..., Month]
 
 
-@pytest.fixture(params=[6, pytest.param(MONTH_DAYS, marks=pytest.mark.faults)])
+@pytest.fixture(params=[4, pytest.param(MONTH_DAYS, marks=pytest.mark.faults)])
 def span(request: pytest.FixtureRequest) -> Span:
     return Span(request.param)
 

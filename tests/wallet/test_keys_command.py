@@ -11,12 +11,12 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.wallet.conftest import OTHER_USER, USER
+from tests.wallet.forked_command import Said, run
 from tests.wallet.processes import DEADLINE_S, PASSPHRASE, WORDS, Start, sealed_keystore, started_in
 from wallet.keystore import keystore
 from wallet.keystore.keys import Keystore, derive_user
@@ -33,39 +33,19 @@ FIRST_PAYMENT = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
 FIRST_VAULT = "bc1p5cyxnuxmeuwuvkwfem96lqzszd02n6xdcjrs20cac6yqjjwudpxqkedrcr"
 
 
-@dataclass
-class Said:
-    code: int
-    out: str
-    err: str
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "cli.main", "keys", *arguments]
-
-
 def environment(data_dir: Path) -> dict[str, str]:
     return {**os.environ, "BIDKEEPER_DATA_DIR": str(data_dir)}
 
 
 @pytest.fixture
-def keys(tmp_path: Path) -> Callable[..., Said]:
+def keys(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Said]:
     """Runs `bidkeeper keys` with these arguments and these lines as its standard input."""
 
-    def run(*arguments: str, given: tuple[str, ...] = ()) -> Said:
+    def run_keys(*arguments: str, given: tuple[str, ...] = ()) -> Said:
         text = "".join(f"{line}\n" for line in given)
-        done = subprocess.run(
-            command(*arguments),
-            input=text,
-            capture_output=True,
-            text=True,
-            env=environment(tmp_path),
-            timeout=DEADLINE_S,
-            check=False,
-        )
-        return Said(done.returncode, done.stdout, done.stderr)
+        return run(("keys", *arguments), environment(tmp_path), text, tmp_path_factory.mktemp("streams"), DEADLINE_S)
 
-    return run
+    return run_keys
 
 
 @pytest.fixture
@@ -243,7 +223,12 @@ def test_at_a_terminal_nothing_typed_is_shown(start: Start, tmp_path: Path) -> N
     signer = start("satflow", socket=tmp_path / "run" / "signer.sock")
     ours, its = pty.openpty()
     process = subprocess.Popen(
-        command("unlock"), stdin=its, stdout=its, stderr=its, env=environment(tmp_path), start_new_session=True
+        [sys.executable, "-m", "cli.main", "keys", "unlock"],
+        stdin=its,
+        stdout=its,
+        stderr=its,
+        env=environment(tmp_path),
+        start_new_session=True,
     )
     shown = b""
     end = time.monotonic() + DEADLINE_S
