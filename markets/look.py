@@ -16,6 +16,7 @@ from markets.market_client import MarketClient
 from strategy.bid_config import BidConfig, is_ticker, normal_slug
 from strategy.bidding.measure import measure
 from strategy.book import Ask, Bid, History, Snapshot
+from strategy.fault_codes import Step
 
 # An accepted bid costs its bidder a purchase transaction of about this size, for ordinals and runes alike. Venues state
 # some 600 sats for it at low rates.
@@ -31,8 +32,8 @@ Value = TypeVar("Value")
 class Notes(Protocol):
     """The log of a look's failures."""
 
-    def add(self, failed_to: str, error: BidkeeperError | str, *, backs_off: bool = True) -> None:
-        """Notes a failure: `failed_to` completes "failed to ..."; `backs_off` False if an early retry does no harm."""
+    def add(self, step: Step, failed_to: str, error: BidkeeperError | str, *, backs_off: bool = True) -> None:
+        """Notes that a step failed, "failed to `failed_to`"; `backs_off` False if an early retry does no harm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class Looker:
         the last ten minutes are enough if the present floor confirms them and the config depends on nothing else.
         """
         books = self._books(config, wallet, max_age_s, notes, by_floor=by_floor)
-        balance = _try(lambda: self._balance(wallet, balance_age_s), "read the balance", notes)
+        balance = _try(lambda: self._balance(wallet, balance_age_s), Step.READ_BALANCE, "read the balance", notes)
         backing = (balance.sats, balance.address, balance.taken_ms) if balance else (None, None, None)
         balance_sats, funded_at, balance_ms = backing
         fee_reserve_sats = self.fee_reserve(config.fee_rate, notes)
@@ -144,15 +145,22 @@ class Looker:
                 return book
             return market.asks(config.slug, max_age_s)
 
-        asks = _try(read, "read the asks", notes)
+        asks = _try(read, Step.READ_ASKS, "read the asks", notes)
         if asks is None:
             return None
         trait_asks = None
         if trait is not None:
-            trait_asks = _try(lambda: self._trait_asks(config.slug, max_age_s, trait), "read the trait's asks", notes)
+            trait_asks = _try(
+                lambda: self._trait_asks(config.slug, max_age_s, trait), Step.READ_ASKS, "read the trait's asks", notes
+            )
         bids = None
         if config.wants_bids:
-            bids = _try(lambda: market.bids(config.slug, kind_of(config), max_age_s, trait), "read the bids", notes)
+            bids = _try(
+                lambda: market.bids(config.slug, kind_of(config), max_age_s, trait),
+                Step.READ_BIDS,
+                "read the bids",
+                notes,
+            )
         return Books(asks, trait_asks, bids)
 
     def _trait_asks(self, slug: str, max_age_s: float, trait: tuple[str, str]) -> AskBook | None:
@@ -165,7 +173,7 @@ class Looker:
         """Returns the rune's divisibility where quantities are computed from it; a stated quantity needs none."""
         if config.quantity_mode != "sats":
             return None
-        rune = _try(lambda: self._market.rune(config.slug, DAY_S), "read what the rune is", notes)
+        rune = _try(lambda: self._market.rune(config.slug, DAY_S), Step.READ_RUNE, "read what the rune is", notes)
         return None if rune is None else rune.divisibility
 
     def _note_unknown(self, config: BidConfig, notes: Notes) -> None:
@@ -176,7 +184,7 @@ class Looker:
             return  # the next look asks again; nothing else depends on it
         if not known:
             what = "rune" if config.is_rune else "collection"
-            notes.add("find the market", f"it knows no {what} named {config.slug}", backs_off=False)
+            notes.add(Step.MARKET, "find the market", f"it knows no {what} named {config.slug}", backs_off=False)
 
     def _balance(self, wallet: BidderWallet, max_age_s: float) -> Balance:
         return self._market.balance(wallet.payment, wallet.receive, wallet.payment_pubkey, max_age_s)
@@ -185,7 +193,7 @@ class Looker:
         """Returns the sats to keep for the fees of one purchase; None without a rate of the last half hour."""
         if isinstance(fee_rate, Decimal):
             return fee_reserve(fee_rate)
-        fees = _try(lambda: self._market.fees(SLOW_READ_S), "read the fee rates", notes)
+        fees = _try(lambda: self._market.fees(SLOW_READ_S), Step.READ_FEES, "read the fee rates", notes)
         self._fees = fees or self._fees
         if self._fees is None or self._clock_ms() - self._fees.taken_ms > FEES_USABLE_MS:
             return None
@@ -249,9 +257,9 @@ def fee_reserve(rate: Decimal) -> int:
     return int((rate * PURCHASE_VBYTES).to_integral_value(ROUND_CEILING))
 
 
-def _try(read: Callable[[], Value], failed_to: str, notes: Notes) -> Value | None:
+def _try(read: Callable[[], Value], step: Step, failed_to: str, notes: Notes) -> Value | None:
     try:
         return read()
     except VenueError as error:
-        notes.add(failed_to, error)
+        notes.add(step, failed_to, error)
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 
 
@@ -78,54 +77,3 @@ class Step(StrEnum):
     LIST = "list"  # the item
     BRING_HOME = "bring_home"  # the inscription, from its escrow
     OTHER = "other"
-
-
-# The beginnings of a step's words ("failed to ..."); of several the longest counts.
-_BEGINNINGS = {
-    "adopt the listing": Step.READ_OWN_LISTINGS,
-    "ask the signer": Step.ASK_SIGNER,
-    "bring the inscription home": Step.BRING_HOME,
-    "cancel": Step.CANCEL,
-    "draft a bid": Step.DRAFT,
-    "find coins": Step.READ_COINS,
-    "find the inscription": Step.FIND_ITEM,
-    "find the market": Step.MARKET,
-    "get a draft": Step.DRAFT,
-    "get our addresses": Step.ADDRESSES,
-    "get the": Step.CANCEL,  # challenge or PSBT that a cancel needs
-    "have a draft": Step.DRAFT,
-    "keep the item listed": Step.LIST,
-    "learn the inscription's collection": Step.FIND_ITEM,
-    "learn what the market asks": Step.PROFILE,
-    "list": Step.LIST,
-    "place": Step.PLACE,
-    "price the listing": Step.LIST,
-    "read back what was placed": Step.CHECK_PLACED,
-    "read our own bids": Step.READ_OWN_BIDS,
-    "read our own listings": Step.READ_OWN_LISTINGS,
-    "read the asks": Step.READ_ASKS,
-    "read the balance": Step.READ_BALANCE,
-    "read the bids": Step.READ_BIDS,
-    "read the coins": Step.READ_COINS,
-    "read the fee rates": Step.READ_FEES,
-    "read the sales": Step.READ_SALES,
-    "read the trait's asks": Step.READ_ASKS,
-    "read what becomes": Step.FIND_ITEM,
-    "read what the fill cost": Step.READ_FEES,
-    "read what the rune is": Step.READ_RUNE,
-    "sign a": Step.SIGN,
-    "sign the": Step.CANCEL,  # challenge or PSBT that a cancel needs
-}
-_LONGEST_FIRST = sorted(_BEGINNINGS, key=len, reverse=True)
-_PRICE = re.compile(r"[a-z] (\d+)(?: \(order \d+\))?$")
-
-
-def step_of(words: str) -> Step:
-    """Returns the step that these words (after "failed to") are of."""
-    return next((_BEGINNINGS[begin] for begin in _LONGEST_FIRST if words.startswith(begin)), Step.OTHER)
-
-
-def price_of(words: str) -> int | None:
-    """Returns the sats of the one bid or listing that these words are about; None if they name none, or several."""
-    found = _PRICE.search(words)
-    return None if found is None else int(found[1])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from core.errors import BidkeeperError
 from core.logs import mask
 from markets.base import AuthFailed, RateLimited, Refused, Unavailable, Unknown, VenueError
-from strategy.fault_codes import FaultCode, price_of, step_of
+from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 
 _LONGEST = 200  # of one text: it may quote a venue
@@ -39,33 +39,40 @@ class Faults:
 
     def add(
         self,
+        step: Step,
         failed_to: str,
         error: BidkeeperError | str,
         *,
         backs_off: bool = True,
         code: FaultCode | None = None,
+        price_sats: int | None = None,
         **params: int | str,
     ) -> None:
-        """Notes one fault: `failed_to` completes "failed to ...". An error has its own code."""
+        """Notes a step that failed; `failed_to` completes "failed to ...". An error has its own code.
+
+        `price_sats` is that of the one bid or listing which it is about, `params` are other values in the words.
+        """
         text = mask(f"failed to {failed_to}: {error}".replace("\n", " "))[:_LONGEST]
         if text not in self.texts:
             self.texts.append(text)
-            self.coded.append(_coded(failed_to, error, code, params))
+            self.coded.append(_coded(step, error, code, price_sats, params))
         self.backs_off = self.backs_off or backs_off
         if isinstance(error, RateLimited):
             self.is_rate_limited = True
             self.retry_after_s = max(self.retry_after_s, error.retry_after_s or 0.0)
 
-    def add_write(self, failed_to: str, error: VenueError, *, backs_off: bool = True) -> None:
+    def add_write(
+        self, step: Step, failed_to: str, error: VenueError, *, backs_off: bool = True, price_sats: int | None = None
+    ) -> None:
         """Notes a fault of a write, where a refusal of our credentials is final."""
-        self.add(failed_to, error, backs_off=backs_off)
+        self.add(step, failed_to, error, backs_off=backs_off, price_sats=price_sats)
         if isinstance(error, AuthFailed):
             self.rejected = str(error)
 
-    def add_unsigned(self, failed_to: str, error: SignerError) -> None:
+    def add_unsigned(self, step: Step, failed_to: str, error: SignerError, price_sats: int | None = None) -> None:
         """Notes that the signer did not sign. A refusal by control (reduce, halt) is a person's will, no outage."""
         is_forbidden = isinstance(error, SignerRefused) and error.tag == "control-state"
-        self.add(failed_to, error, backs_off=not is_forbidden)
+        self.add(step, failed_to, error, backs_off=not is_forbidden, price_sats=price_sats)
 
     @property
     def text(self) -> str | None:
@@ -90,11 +97,11 @@ class Faults:
 
 
 def _coded(
-    failed_to: str, error: BidkeeperError | str, code: FaultCode | None, given: dict[str, int | str]
+    step: Step, error: BidkeeperError | str, code: FaultCode | None, price_sats: int | None, given: dict[str, int | str]
 ) -> CodedFault:
-    params: dict[str, Any] = {"step": str(step_of(failed_to))}
-    if (price := price_of(failed_to)) is not None:
-        params["priceSats"] = price
+    params: dict[str, Any] = {"step": str(step)}
+    if price_sats is not None:
+        params["priceSats"] = price_sats
     if isinstance(error, RateLimited) and error.retry_after_s is not None:
         params["retryAfterSeconds"] = round(error.retry_after_s)
     if isinstance(error, SignerRefused):

@@ -14,6 +14,7 @@ from markets.market_client import MarketClient
 from strategy.bid_config import normal_slug
 from strategy.bidding.measure import without
 from strategy.book import NO_HISTORY, Ask, History
+from strategy.fault_codes import Step
 from strategy.listing.listing_config import ListingConfig
 
 # A book for pricing may be this old, so that tasks on one collection share it.
@@ -53,7 +54,7 @@ class ItemLook:
         if not config.wants_asks and not wants_sale:
             return ListingMarket()
         if slug is None:
-            notes.add("price the listing", "the inscription's collection is not known", backs_off=False)
+            notes.add(Step.LIST, "price the listing", "the inscription's collection is not known", backs_off=False)
             return ListingMarket()
         if wants_sale:
             return ListingMarket(last_sales=self._last_sales(slug, notes))
@@ -72,7 +73,7 @@ class ItemLook:
         except NotSupported:
             return None
         except VenueError as error:
-            notes.add("read the asks", error)
+            notes.add(Step.READ_ASKS, "read the asks", error)
             return None
 
     def _last_sales(self, slug: str, notes: Notes) -> tuple[int, ...] | None:
@@ -81,7 +82,7 @@ class ItemLook:
         try:
             found = self.market.sales(slug, "ordinals", since_ms, SALES_S)
         except VenueError as error:
-            notes.add("read the sales", error)
+            notes.add(Step.READ_SALES, "read the sales", error)
             return None
         newest_first = sorted(found.sales, key=lambda sale: sale.sold_ms, reverse=True)
         # An answer made for another task may reach further back.

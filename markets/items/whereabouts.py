@@ -9,6 +9,7 @@ from markets.base import VenueError
 from markets.look import Notes
 from markets.market_client import MarketClient
 from markets.outpoint_facts import OutpointFacts, Whereabouts
+from strategy.fault_codes import Step
 from strategy.listing.inputs import InscriptionState
 
 FactsOf = Callable[[str], OutpointFacts | None]
@@ -51,13 +52,13 @@ def locate(
         try:
             return market.outpoint(outpoint, max_age_s)
         except VenueError as error:
-            notes.add("read what becomes of the inscription's output", error)
+            notes.add(Step.FIND_ITEM, "read what becomes of the inscription's output", error)
             return None
 
     try:
         where = market.whereabouts(inscription_id, max_age_s)
     except VenueError as error:
-        notes.add("find the inscription", error, backs_off=False)
+        notes.add(Step.FIND_ITEM, "find the inscription", error, backs_off=False)
         where = None
     return judged(vault, signed_at, where, facts_of, escrows)
 

@@ -35,6 +35,7 @@ from strategy.bid_config import BidConfig, load_bid_config, normal_slug
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import History, VenueProfile
 from strategy.entry import Entry
+from strategy.fault_codes import Step
 from strategy.monthly import MonthlyQuota
 from strategy.plan_inputs import Memory, Rules
 from wallet.signer_client import SignerError
@@ -47,7 +48,7 @@ class _Notes:
     texts: list[str] = field(default_factory=list)
     errors: dict[str, VenueError] = field(default_factory=dict)
 
-    def add(self, failed_to: str, error: BidkeeperError | str, *, backs_off: bool = True) -> None:
+    def add(self, step: Step, failed_to: str, error: BidkeeperError | str, *, backs_off: bool = True) -> None:
         self.texts.append(f"failed to {failed_to}: {error}")
         if isinstance(error, VenueError):
             self.errors[failed_to] = error

@@ -29,6 +29,7 @@ from server.listing.preview_answer import answer_of, drafted_as_json
 from server.listing.tasks import AutolistTaskHandler
 from server.schemas.listing import config as listing_config
 from strategy.bid_config import BidConfig
+from strategy.fault_codes import Step
 from strategy.listing.inputs import Listed, ListingInputs, ListingPlan
 from strategy.listing.listing_config import ListingConfig, load_listing_config, unstartable
 from strategy.listing.plan_listing import plan_listing
@@ -47,7 +48,7 @@ _ORDERS = "no draft was asked for: each one stays at this marketplace as an orde
 class _Notes:
     texts: list[str] = field(default_factory=list)
 
-    def add(self, failed_to: str, error: BidkeeperError | str, *, backs_off: bool = True) -> None:
+    def add(self, step: Step, failed_to: str, error: BidkeeperError | str, *, backs_off: bool = True) -> None:
         self.texts.append(f"failed to {failed_to}: {error}")
 
 
@@ -144,7 +145,7 @@ class AutolistPreviewHandler(AutolistTaskHandler):
                 if (each.inscription_id, each.owner) == (meant.inscription_id, keys.vault):
                     shown = each
         except VenueError as error:
-            notes.add("read our own listings", error)
+            notes.add(Step.READ_OWN_LISTINGS, "read our own listings", error)
             own_read = False
         signed_at = None if open_ is None else open_.outpoint
         escrows = frozenset(keys.escrows)
@@ -207,7 +208,7 @@ class AutolistPreviewHandler(AutolistTaskHandler):
                 lambda signer: signer.judge(self.user.address, meant.venue, listing, least)
             )
         except (VenueError, SignerError) as error:
-            notes.add(f"have a draft at {price} judged", error)
+            notes.add(Step.DRAFT, f"have a draft at {price} judged", error)
             return None
         return drafted_as_json(judged)
 
@@ -218,5 +219,5 @@ def _told(market: MarketClient, inscription_id: str, notes: _Notes) -> str | Non
     except NotFound:
         return None
     except VenueError as error:
-        notes.add("learn the inscription's collection", error)
+        notes.add(Step.FIND_ITEM, "learn the inscription's collection", error)
         return None

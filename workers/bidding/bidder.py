@@ -17,6 +17,7 @@ from models.ledger.order_table import CANCELLING, LIVE
 from strategy.bid_config import BidConfig
 from strategy.bidding.renewal import margin_ms
 from strategy.book import VenueProfile
+from strategy.fault_codes import Step
 from strategy.plan_inputs import Memory
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError
@@ -101,7 +102,7 @@ class Bidder:
             try:
                 self._keys = self._context.signer.addresses(assignment.user.address)
             except SignerError as error:
-                faults.add("get our addresses from the signer", error)
+                faults.add(Step.ADDRESSES, "get our addresses from the signer", error)
         return self._keys
 
     def _known_profile(self, config: BidConfig, faults: Faults) -> VenueProfile | None:
@@ -109,7 +110,7 @@ class Bidder:
             try:
                 self._profiles[config.type] = self._context.market.profile(kind_of(config))
             except VenueError as error:
-                faults.add("learn what the market asks of bids", error)
+                faults.add(Step.PROFILE, "learn what the market asks of bids", error)
         return self._profiles.get(config.type)
 
     def _pause(self, assignment: BiddingAssignment, began: float, faults: Faults, *, is_late: bool) -> float:

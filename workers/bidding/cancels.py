@@ -9,7 +9,7 @@ from enum import Enum
 from markets.base import AuthFailed, NotFound, Refused, VenueError
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, CLOSED, Order
-from strategy.fault_codes import FaultCode
+from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.context import Context
 from workers.faults import Faults
@@ -37,6 +37,10 @@ class _Doomed:
         if self.order is None:
             return f"a stray bid ({self.venue_id})"
         return f"{self.order.price_sats} (order {self.order.id})"
+
+    @property
+    def price_sats(self) -> int | None:
+        return None if self.order is None else self.order.price_sats
 
 
 class Canceller:
@@ -87,8 +91,9 @@ class Canceller:
         for ask in self._denied:
             order = ask.order and Order.get_by_id(ask.order.id)
             if order is None or (order.state != CLOSED and order.expires_ms > now_ms):
+                text, code = "the venue reports a failure", FaultCode.VENUE_REFUSED
                 self._faults.add(
-                    f"cancel {ask}", "the venue reports a failure", backs_off=False, code=FaultCode.VENUE_REFUSED
+                    Step.CANCEL, f"cancel {ask}", text, backs_off=False, code=code, price_sats=ask.price_sats
                 )
         self._denied.clear()
 
@@ -104,9 +109,9 @@ class Canceller:
             challenge = context.market.challenge(self._wallet)
             return context.signer.sign_challenge(context.task_id, context.token, context.secret, challenge)
         except VenueError as error:
-            self._faults.add("get the challenge that a cancel needs", error)
+            self._faults.add(Step.CANCEL, "get the challenge that a cancel needs", error)
         except SignerError as error:
-            self._faults.add("sign the challenge that a cancel needs", error)
+            self._faults.add(Step.CANCEL, "sign the challenge that a cancel needs", error)
         return None
 
     def _ask(self, asks: list[_Doomed]) -> CancelAnswer | None:
@@ -140,7 +145,8 @@ class Canceller:
                 return None
             if isinstance(error, NotFound):
                 return CancelAnswer.NOT_FOUND
-            self._faults.add_write(failed_to, error, backs_off=not is_refused)
+            price = asks[0].price_sats if len(asks) == 1 else None
+            self._faults.add_write(Step.CANCEL, failed_to, error, backs_off=not is_refused, price_sats=price)
             return CancelAnswer.FAILED
         if is_done:
             return CancelAnswer.DONE

@@ -8,7 +8,7 @@ from markets.base import NotSupported, VenueError
 from markets.offers import Coin
 from markets.utxos import Utxo
 from strategy.fates import PlaceResult
-from strategy.fault_codes import FaultCode
+from strategy.fault_codes import FaultCode, Step
 from workers.context import Context
 from workers.faults import Faults
 
@@ -55,11 +55,13 @@ class PaymentCoins:
                 if over == 0 or over >= DUST_SATS:
                     return tuple(chosen)
         except VenueError as error:
-            self._faults.add(failed_to, error, backs_off=not isinstance(error, NotSupported))
+            backs_off = not isinstance(error, NotSupported)
+            self._faults.add(Step.READ_COINS, failed_to, error, backs_off=backs_off, price_sats=price)
             return PlaceResult.NOT_SENT
         sats = sum(each.value for each in chosen)
         text = f"{sats} sats in {len(chosen)} confirmed coins are all that nothing else lies or stands on"
-        self._faults.add(failed_to, text, backs_off=False, code=FaultCode.NO_COINS, sats=sats)
+        code = FaultCode.NO_COINS
+        self._faults.add(Step.READ_COINS, failed_to, text, backs_off=False, code=code, price_sats=price, sats=sats)
         return PlaceResult.NO_COINS
 
     def _confirmed(self) -> list[Utxo]:

@@ -13,7 +13,7 @@ from models.ledger.order_table import CANCELLING, LIVE, Order
 from models.tasks import tasks
 from models.tasks.table import Task
 from strategy import bid_config
-from strategy.fault_codes import FaultCode
+from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding import dry_run
 from workers.bidding.cancels import CancelAnswer, Canceller
@@ -107,7 +107,7 @@ class BiddingDrain:
         try:
             return frozenset({self._context.signer.addresses(task.user.address).vault})
         except SignerError as error:
-            faults.add("get our addresses from the signer", error)
+            faults.add(Step.ADDRESSES, "get our addresses from the signer", error)
             return frozenset()
 
     def _must_cancel(self, task: Task) -> bool:

@@ -13,6 +13,7 @@ from markets.base import Balance, VenueError
 from models.ledger import fills, orders, withdrawals
 from models.ledger.order_table import Order
 from strategy.bid_config import is_on
+from strategy.fault_codes import Step
 from workers.bidding.fills import CLOCKS_MS
 from workers.bidding.inputs import CycleInputs
 from workers.bidding.report import BiddingOutcome
@@ -62,7 +63,7 @@ def _balance(inputs: CycleInputs) -> Balance | None:
     try:
         return inputs.context.market.balance(keys.payment, receive, keys.payment_pubkey, 0)
     except VenueError as error:
-        inputs.faults.add("read what the fill cost in fees", error, backs_off=False)
+        inputs.faults.add(Step.READ_FEES, "read what the fill cost in fees", error, backs_off=False)
         return None
 
 

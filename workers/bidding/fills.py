@@ -17,6 +17,7 @@ from models.ledger.order_table import Order
 from models.ledger.orders import Part, SoldInto
 from strategy import entry
 from strategy.bid_config import is_ticker
+from strategy.fault_codes import Step
 from workers.faults import Faults
 
 CLOCKS_MS = 2_000  # how far the venue's clock may be behind ours; it may tell whole seconds only
@@ -105,7 +106,7 @@ class Explainer:
         try:
             return frozenset(coin.outpoint for coin in self._market.coins(wallet, 0))
         except VenueError as error:
-            self._faults.add("read the coins that bids are paid with", error)
+            self._faults.add(Step.READ_COINS, "read the coins that bids are paid with", error)
             return None
 
     def _sales_of(self, slug: str) -> Sales | None:
@@ -122,7 +123,7 @@ class Explainer:
         except NotSupported:
             return Sales((), 0, 0)  # this venue tells no sales: vanished bids are judged without them
         except VenueError as error:
-            self._faults.add("read the sales that may explain why a bid is gone", error)
+            self._faults.add(Step.READ_SALES, "read the sales that may explain why a bid is gone", error)
             return None
         oldest_first = sorted(found.sales, key=lambda sale: (sale.sold_ms, sale.sale_id))
         return replace(found, sales=tuple(oldest_first))

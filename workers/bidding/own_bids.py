@@ -17,6 +17,7 @@ from models.ledger import orders
 from models.ledger.misses import saw
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.shown_bids import Matched, match
+from strategy.fault_codes import Step
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import CancelAnswer
 from workers.bidding.fills import Explainer
@@ -44,7 +45,7 @@ def read_own_bids(context: Context, wallet: str, slug: str, max_age_s: float, fa
     try:
         return _read_of(context, wallet, slug, max_age_s)
     except VenueError as error:
-        faults.add("read our own bids", error)
+        faults.add(Step.READ_OWN_BIDS, "read our own bids", error)
         return None
 
 
@@ -74,7 +75,7 @@ def settle_reserved(context: Context, faults: Faults) -> None:
         try:
             was_signed = context.signer.was_signed(order.intent)
         except SignerError as error:
-            faults.add("ask the signer about a reserved order", error)
+            faults.add(Step.ASK_SIGNER, "ask the signer about a reserved order", error)
             return
         if was_signed:
             orders.move(order, UNKNOWN, now_ms)

@@ -16,6 +16,7 @@ from models.ledger import orders
 from models.ledger.order_table import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
 from strategy.fates import PlaceResult
+from strategy.fault_codes import Step
 from strategy.plan import PlannedBid
 from workers.bidding import dry_run
 from workers.bidding.cancels import WRITE_MS
@@ -80,7 +81,7 @@ class BidPlacer:
         except LimitReached as reached:
             return Try(planned, reached.limit)
         except NotAllowedToPlace as error:
-            self._faults.add("place", str(error), backs_off=False)
+            self._faults.add(Step.PLACE, "place", str(error), backs_off=False)
             return Try(planned, PlaceResult.NOT_ALLOWED)
         self._context.crash("after_reserve")
         if order.dry_run:
@@ -143,13 +144,13 @@ class BidPlacer:
                 bid, task=context.task_id, token=context.token, deadline_ms=deadline_ms, rung=rung
             )
         except Refused as error:
-            self._faults.add_write(failed_to, error, backs_off=False)
+            self._faults.add_write(Step.PLACE, failed_to, error, backs_off=False, price_sats=bid.price)
             return Sent(GATEWAY_REFUSALS.get(error.code, PlaceResult.REFUSED))
         except Unavailable as error:
-            self._faults.add(failed_to, error)
+            self._faults.add(Step.PLACE, failed_to, error, price_sats=bid.price)
             return Sent(PlaceResult.NOT_SENT)
         except VenueError as error:
             # Unknown, and any other error that is not clearly one of the above.
-            self._faults.add(failed_to, error)
+            self._faults.add(Step.PLACE, failed_to, error, price_sats=bid.price)
             return Sent(PlaceResult.UNKNOWN)
         return Sent(PlaceResult.PLACED, venue_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from markets.gateway_client import skew_words
-from strategy.fault_codes import FaultCode
+from strategy.fault_codes import FaultCode, Step
 from strategy.plan_inputs import BudgetRoom
 from strategy.reasons import Reason
 from workers.bidding.decision import Decision
@@ -14,38 +14,45 @@ def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
     """Adds to the cycle's faults every restraint of the task's places."""
     config, limits, faults = inputs.config, decision.entry.limits, inputs.faults
     if inputs.assignment.refusal:
-        faults.add("place", inputs.assignment.refusal, backs_off=False, code=FaultCode.NOT_ENTITLED)
+        faults.add(Step.PLACE, "place", inputs.assignment.refusal, backs_off=False, code=FaultCode.NOT_ENTITLED)
     if limits.fills_left == 0:
         text = f"as many bids were filled as maxFills ({config.max_fills}) allows"
-        faults.add("place", text, backs_off=False, code=FaultCode.MAX_FILLS, most=config.max_fills)
+        faults.add(Step.PLACE, "place", text, backs_off=False, code=FaultCode.MAX_FILLS, most=config.max_fills)
     if limits.spend_left_sats == 0:
         text = f"spendCapSats ({config.spend_cap_sats}) is spent"
-        faults.add("place", text, backs_off=False, code=FaultCode.SPEND_CAP, mostSats=config.spend_cap_sats)
+        faults.add(Step.PLACE, "place", text, backs_off=False, code=FaultCode.SPEND_CAP, mostSats=config.spend_cap_sats)
     if limits.fills_left_today == 0:
         text = f"as many bids were filled within 24 hours as maxFillsPerDay ({config.max_fills_per_day}) allows"
         most = config.max_fills_per_day
-        faults.add("place", text, backs_off=False, code=FaultCode.MAX_FILLS_PER_DAY, most=most)
+        faults.add(Step.PLACE, "place", text, backs_off=False, code=FaultCode.MAX_FILLS_PER_DAY, most=most)
     if limits.spend_left_today_sats == 0:
         text = f"spendCapPerDaySats ({config.spend_cap_per_day_sats}) was spent within 24 hours"
         most = config.spend_cap_per_day_sats
-        faults.add("place", text, backs_off=False, code=FaultCode.SPEND_CAP_PER_DAY, mostSats=most)
+        faults.add(Step.PLACE, "place", text, backs_off=False, code=FaultCode.SPEND_CAP_PER_DAY, mostSats=most)
     if limits.budget is not None and any(note.reason is Reason.BUDGET for note in decision.plan.rungs):
         text = f"the budget {limits.budget.name!r} {_left(limits.budget)}"
-        faults.add("place", text, backs_off=False, code=FaultCode.BUDGET)
+        faults.add(Step.PLACE, "place", text, backs_off=False, code=FaultCode.BUDGET)
     if limits.hold is Reason.FILL_BURST:
         text = "several bids were filled within ten minutes, which a market that turns does: nothing is placed"
         text += " until that is ten minutes ago"
-        faults.add("place", text, backs_off=False, code=FaultCode.FILL_BURST)
+        faults.add(Step.PLACE, "place", text, backs_off=False, code=FaultCode.FILL_BURST)
     if limits.hold is Reason.CLOCK_SKEW:
         skew_s = inputs.context.market.skew_s
         text, code = f"{skew_words(skew_s)}; set it right", FaultCode.CLOCK_SKEW
-        faults.add("place", text, backs_off=False, code=code, skewSeconds=round(skew_s))
+        faults.add(Step.PLACE, "place", text, backs_off=False, code=code, skewSeconds=round(skew_s))
     if any(note.reason is Reason.RANGE_EMPTY and note.detail == "hardcap" for note in decision.plan.rungs):
-        faults.add("place", _low_cap(inputs), backs_off=False, code=FaultCode.HARDCAP, hardcapSats=config.hardcap_sats)
+        faults.add(
+            Step.PLACE,
+            "place",
+            _low_cap(inputs),
+            backs_off=False,
+            code=FaultCode.HARDCAP,
+            hardcapSats=config.hardcap_sats,
+        )
     if limits.rungs is not None and any(note.reason is Reason.QUOTA for note in decision.plan.rungs):
         which = f"only the top {limits.rungs} of the ladder get new bids" if limits.rungs else "no new bids for now"
         text = f"the month's quota of calls runs short: {which}"
-        faults.add("place", text, backs_off=False, code=FaultCode.QUOTA, rungs=limits.rungs)
+        faults.add(Step.PLACE, "place", text, backs_off=False, code=FaultCode.QUOTA, rungs=limits.rungs)
 
 
 def _left(room: BudgetRoom) -> str:

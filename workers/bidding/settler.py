@@ -9,6 +9,7 @@ from models.ledger import orders
 from models.ledger.order_table import RESERVED
 from strategy.bid_config import canonical_slug
 from strategy.entry import SaleIntoBid
+from strategy.fault_codes import Step
 from workers.bidding import dry_run
 from workers.bidding.cancels import CancelAnswer
 from workers.bidding.fills import Explainer
@@ -76,7 +77,7 @@ class Settler:
         found = settle(context, wallet, read, cancels, explainer)
         for order, shown in found.repriced:
             text = f"the market shows a bid of {shown} where {order.price_sats} was asked for (order {order.id})"
-            faults.add("read back what was placed", text, backs_off=False)
+            faults.add(Step.CHECK_PLACED, "read back what was placed", text, backs_off=False)
         state.partly = frozenset(found.partly)
         self.sales = explainer.told(canonical_slug(self._config.type, self._config.slug)) or self.sales
         return found
@@ -93,6 +94,6 @@ class Settler:
         try:
             balance = self._context.market.balance(keys.payment, receive, keys.payment_pubkey, 0)
         except VenueError as error:
-            faults.add("read the balance", error)
+            faults.add(Step.READ_BALANCE, "read the balance", error)
             return None
         return balance.sats - (self._state.looker.fee_reserve(self._config.fee_rate, faults) or 0)

@@ -14,6 +14,7 @@ from models.ledger import orders
 from models.ledger.order_table import CLOSED, UNKNOWN, Order
 from strategy.bid_config import BidConfig, normal_slug
 from strategy.fates import PlaceResult
+from strategy.fault_codes import Step
 from strategy.plan import PlannedBid
 from wallet.protocol import BidMessage, OfferToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
@@ -152,10 +153,12 @@ class DraftSigning:
         try:
             return self._context.market.draft_bid(ask)
         except Refused as error:
-            self._faults.add(f"draft a bid of {order.price_sats}", error, backs_off=False)
+            self._faults.add(
+                Step.DRAFT, f"draft a bid of {order.price_sats}", error, backs_off=False, price_sats=order.price_sats
+            )
             return GATEWAY_REFUSALS.get(error.code, PlaceResult.REFUSED)
         except VenueError as error:
-            self._faults.add(f"draft a bid of {order.price_sats}", error)
+            self._faults.add(Step.DRAFT, f"draft a bid of {order.price_sats}", error, price_sats=order.price_sats)
             return PlaceResult.NOT_SENT
 
 
@@ -168,10 +171,10 @@ def _asked(context: Context, faults: Faults, order: Order, ask: Callable[[], T])
         if isinstance(error, SignerRefused) and error.tag in CEILINGS:
             orders.move(order, CLOSED, context.clock_ms(), reason="refused")
             return PlaceResult.SIGNED_LIMIT
-        faults.add_unsigned(failed_to, error)
+        faults.add_unsigned(Step.SIGN, failed_to, error, price_sats=order.price_sats)
         orders.move(order, CLOSED, context.clock_ms(), reason="refused")
     except SignerError as error:
-        faults.add(failed_to, error)
+        faults.add(Step.SIGN, failed_to, error, price_sats=order.price_sats)
         _settle_unsigned(context, order)
     return PlaceResult.UNKNOWN if order.state == UNKNOWN else PlaceResult.NOT_SIGNED
 

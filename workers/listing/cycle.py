@@ -13,6 +13,7 @@ from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
 from models.ledger.listings import OpenElsewhere, SoldFor
 from strategy.fates import ListingResult
+from strategy.fault_codes import Step
 from strategy.listing.inputs import Listed, ListingInputs
 from strategy.listing.listing_config import ListingConfig
 from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
@@ -195,7 +196,9 @@ class ListingCycle:
         try:
             adopted = listings.adopt(new, self._context.clock_ms())
         except OpenElsewhere as error:
-            self._faults.add("adopt the listing that the marketplace shows", str(error), backs_off=False)
+            self._faults.add(
+                Step.READ_OWN_LISTINGS, "adopt the listing that the marketplace shows", str(error), backs_off=False
+            )
             return None
         outcome.adopted_sats = adopted.price_sats
         self._context.crash("listing-adopted")

@@ -11,7 +11,7 @@ from markets.items.whereabouts import LocatedInscription
 from models.ledger import listings
 from models.ledger.listing_table import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks
-from strategy.fault_codes import FaultCode
+from strategy.fault_codes import FaultCode, Step
 from strategy.listing.inputs import InscriptionState
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError
@@ -140,9 +140,9 @@ class ListingDrain:
                 return context.signer.sign_challenge(*right, context.market.challenge(listing.wallet), "vault")
             return ""
         except VenueError as error:
-            faults.add(f"get the {_WORDS[wanted]} that a cancel needs", error)
+            faults.add(Step.CANCEL, f"get the {_WORDS[wanted]} that a cancel needs", error)
         except SignerError as error:
-            faults.add(f"sign the {_WORDS[wanted]} that a cancel needs", error)
+            faults.add(Step.CANCEL, f"sign the {_WORDS[wanted]} that a cancel needs", error)
         return None
 
     def _sent(self, listing: Listing, signature: str, faults: Faults) -> bool:
@@ -160,11 +160,15 @@ class ListingDrain:
         except NotFound:
             return not self._has_left(listing, faults)
         except VenueError as error:
-            faults.add_write("cancel the listing", error, backs_off=not isinstance(error, Refused))
+            faults.add_write(Step.CANCEL, "cancel the listing", error, backs_off=not isinstance(error, Refused))
             return False
         if not is_done:
             faults.add(
-                "cancel the listing", "the venue reports a failure", backs_off=False, code=FaultCode.VENUE_REFUSED
+                Step.CANCEL,
+                "cancel the listing",
+                "the venue reports a failure",
+                backs_off=False,
+                code=FaultCode.VENUE_REFUSED,
             )
         return is_done
 
@@ -203,5 +207,5 @@ class ListingDrain:
             try:
                 self._keys = None if task is None else self._context.signer.addresses(task.user.address)
             except SignerError as error:
-                faults.add("get our addresses from the signer", error)
+                faults.add(Step.ADDRESSES, "get our addresses from the signer", error)
         return self._keys

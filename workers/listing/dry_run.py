@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markets.base import VenueError
+from strategy.fault_codes import Step
 from strategy.listing.price import guard
 from wallet.judgement import Judgement, to_judge, verdict
 from wallet.signer_client import SignerError
@@ -37,10 +38,10 @@ class JudgedDrafts:
                 listing = to_judge(item.inscription_id, item.outpoint, price, draft.psbt, secure, *escrow)
                 judged = context.signer.judge(assignment.user.address, item.venue, listing, least)
             except VenueError as error:
-                faults.add(f"get a draft of a listing at {price}", error)
+                faults.add(Step.DRAFT, f"get a draft of a listing at {price}", error, price_sats=price)
                 return ""
             except SignerError as error:
-                faults.add(f"have a draft of a listing at {price} judged", error)
+                faults.add(Step.DRAFT, f"have a draft of a listing at {price} judged", error, price_sats=price)
                 return ""
             self.about, self.judgements = (item.outpoint, price), judged
         return verdict(self.judgements)

@@ -16,7 +16,7 @@ from models.ledger import withdrawals
 from models.ledger.withdrawals import REFUSED, RESERVED, CoinsTaken, NewWithdrawal
 from models.users import User
 from strategy.fates import PlaceResult
-from strategy.fault_codes import FaultCode
+from strategy.fault_codes import FaultCode, Step
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from wallet.withdrawal.request import (
@@ -34,7 +34,7 @@ from workers.faults import Faults
 FEES_S = 60.0
 # Virtual bytes of the transaction with a few coins that pay for it.
 VSIZE = 500
-WAY_HOME = "bring the inscription home from its escrow"
+WAY_HOME = (Step.BRING_HOME, "bring the inscription home from its escrow")
 # Ways home of one item that may begin in a day, and how many of them for another price: the rest is for its end.
 MOST_A_DAY, MOST_A_DAY_FOR_A_PRICE = 8, 4
 DAY_MS = 86_400_000
@@ -73,7 +73,7 @@ def bring_home(
             return Homecoming.LATER if row.state == RESERVED else Homecoming.ON_ITS_WAY
     most = MOST_A_DAY if wanted_sats is None else MOST_A_DAY_FOR_A_PRICE
     if withdrawals.ways_home_since(user.id, inscription_id, context.clock_ms() - DAY_MS) >= most:
-        faults.add(WAY_HOME, f"it has begun {most} ways home in a day", backs_off=False)
+        faults.add(*WAY_HOME, f"it has begun {most} ways home in a day", backs_off=False)
         return Homecoming.LATER
     paying = _paying(context, user.id, keys, faults)
     if isinstance(paying, Homecoming):
@@ -103,7 +103,7 @@ def bring_home(
         row = withdrawals.reserve(new, context.clock_ms())
     except CoinsTaken:
         text = "another withdrawal spends a coin that would pay for it"
-        faults.add(WAY_HOME, text, backs_off=False, code=FaultCode.NO_COINS)
+        faults.add(*WAY_HOME, text, backs_off=False, code=FaultCode.NO_COINS)
         return Homecoming.LATER
     context.crash("homecoming-reserved")
     try:
@@ -127,16 +127,16 @@ def _judged(context: Context, asked: WithdrawalToSign, wanted_sats: int | None, 
         return _unsigned(error, faults)
     if wanted_sats is not None and fee_sats * FEE_SHARE > wanted_sats:
         text = f"its fee of {fee_sats} sats is more than a tenth of the {wanted_sats} that it would be listed for"
-        faults.add(WAY_HOME, text, backs_off=False)
+        faults.add(*WAY_HOME, text, backs_off=False)
         return Homecoming.IMPOSSIBLE
     return None
 
 
 def _unsigned(error: SignerError, faults: Faults) -> Homecoming:
     if isinstance(error, SignerRefused) and error.tag == "timelock":
-        faults.add(WAY_HOME, error, backs_off=False)
+        faults.add(*WAY_HOME, error, backs_off=False)
         return Homecoming.LOCKED
-    faults.add_unsigned(WAY_HOME, error)
+    faults.add_unsigned(*WAY_HOME, error)
     is_final = isinstance(error, SignerRefused) and error.tag not in _PASSING
     return Homecoming.IMPOSSIBLE if is_final else Homecoming.LATER
 
@@ -146,10 +146,10 @@ def _paying(context: Context, user_id: int, keys: UserKeys, faults: Faults) -> t
     try:
         rate = max(LEAST_FEE_PER_KVB, per_kvb(context.market.fees(FEES_S).hour))
     except VenueError as error:
-        faults.add(WAY_HOME, error)
+        faults.add(*WAY_HOME, error)
         return Homecoming.LATER
     if rate > MOST_FEE_PER_KVB:
-        faults.add(WAY_HOME, f"{rate} sats for 1000 vB are more than {MOST_FEE_PER_KVB}", backs_off=False)
+        faults.add(*WAY_HOME, f"{rate} sats for 1000 vB are more than {MOST_FEE_PER_KVB}", backs_off=False)
         return Homecoming.LATER
     most_fee = -(-rate * VSIZE // VIRTUAL_KB)
     taken = withdrawals.taken_coins(user_id)

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 
 from models.tasks import tasks
-from strategy.fault_codes import FaultCode
+from strategy.fault_codes import FaultCode, Step
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError
 from workers.context import BadCredentials, Context
@@ -74,7 +74,7 @@ class Lister:
             try:
                 self._keys = self._context.signer.addresses(assignment.user.address)
             except SignerError as error:
-                faults.add("get our addresses from the signer", error)
+                faults.add(Step.ADDRESSES, "get our addresses from the signer", error)
         return self._keys
 
     def _pause(self, assignment: ListingAssignment, outcome: ListingOutcome, faults: Faults) -> float:

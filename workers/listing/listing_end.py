@@ -9,6 +9,7 @@ from markets.base import NotSupported, Sale, VenueError
 from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, SOLD, Listing
 from models.ledger.listings import SoldFor
+from strategy.fault_codes import Step
 from wallet.escrow_terms import escrow_terms_of
 from workers.context import Context
 from workers.faults import Faults
@@ -49,7 +50,7 @@ class EndFinder:
         try:
             sale = self._sale(newest, slug)
         except VenueError as error:
-            faults.add("read the sales that may explain where the inscription went", error)
+            faults.add(Step.READ_SALES, "read the sales that may explain where the inscription went", error)
             return ListingEnd(is_dark=True)
         if sale is not None:
             return ListingEnd(self._sold_for(sale, newest))

@@ -9,6 +9,7 @@ from markets.base import VenueError
 from markets.items.item_market import ItemLook, ListingMarket
 from models import floor_samples, inscriptions
 from models.tasks.table import Task
+from strategy.fault_codes import Step
 from strategy.listing.listing_config import ListingConfig
 from strategy.listing.reference import foreign_prices, least_believed
 from workers.context import Context
@@ -35,7 +36,7 @@ class CollectionFinder:
         try:
             named = self._context.market.item(inscription_id, ITEM_S).collection_id
         except VenueError as error:
-            faults.add("learn the inscription's collection", error, backs_off=False)
+            faults.add(Step.FIND_ITEM, "learn the inscription's collection", error, backs_off=False)
             return None
         return named if named is not None and 0 < len(named) <= 100 else None
 

@@ -24,6 +24,7 @@ from models.ledger.listing_table import (
     Listing,
 )
 from models.ledger.misses import saw
+from strategy.fault_codes import Step
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
@@ -36,7 +37,7 @@ def read_own_listings(context: Context, wallet: str, max_age_s: float, faults: F
     try:
         return context.market.own_listings(wallet, max_age_s)
     except VenueError as error:
-        faults.add("read our own listings", error)
+        faults.add(Step.READ_OWN_LISTINGS, "read our own listings", error)
         return None
 
 
@@ -61,7 +62,7 @@ def settle_unsent(context: Context, listing: Listing, faults: Faults) -> None:
     try:
         was_signed = context.signer.was_signed(listing.intent)
     except SignerError as error:
-        faults.add("ask the signer about a reserved listing", error)
+        faults.add(Step.ASK_SIGNER, "ask the signer about a reserved listing", error)
         return
     if was_signed:
         listings.move(listing, UNKNOWN, now_ms)

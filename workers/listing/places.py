@@ -15,6 +15,7 @@ from models.ledger import listings
 from models.ledger.listing_table import LIVE, REFUSED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere
 from strategy.fates import ListingResult
+from strategy.fault_codes import Step
 from wallet.protocol import ListingToSign, SignedListing, UserKeys
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from workers.bidding.cancels import WRITE_MS
@@ -63,10 +64,10 @@ class ListingPlacer:
             try:
                 row = listings.reserve(self.new(item, price_sats), replacing, self._context.clock_ms())
             except NotAllowedToList as error:
-                self._faults.add("list", str(error), backs_off=False)
+                self._faults.add(Step.LIST, "list", str(error), backs_off=False)
                 return ListingResult.NOT_ALLOWED
             except OpenElsewhere as error:
-                self._faults.add("list", str(error), backs_off=False)
+                self._faults.add(Step.LIST, "list", str(error), backs_off=False)
                 return ListingResult.OPEN_ELSEWHERE
             self._context.crash("listing-reserved")
             return self._carried_out(row, item)
@@ -115,7 +116,9 @@ class ListingPlacer:
         try:
             return self._context.market.draft_listing(ask)
         except VenueError as error:
-            self._faults.add(f"get a draft of a listing at {row.price_sats}", error)
+            self._faults.add(
+                Step.DRAFT, f"get a draft of a listing at {row.price_sats}", error, price_sats=row.price_sats
+            )
             listings.give_up(row, REFUSED, self._context.clock_ms())
             return None
 
@@ -137,10 +140,12 @@ class ListingPlacer:
         try:
             return context.signer.sign_listing(context.task_id, context.token, context.secret, listing)
         except (SignerRefused, SignerLocked) as error:
-            self._faults.add_unsigned(f"sign a listing at {row.price_sats}", error)
+            self._faults.add_unsigned(
+                Step.SIGN, f"sign a listing at {row.price_sats}", error, price_sats=row.price_sats
+            )
             listings.give_up(row, REFUSED, context.clock_ms())
         except SignerError as error:
-            self._faults.add(f"sign a listing at {row.price_sats}", error)
+            self._faults.add(Step.SIGN, f"sign a listing at {row.price_sats}", error, price_sats=row.price_sats)
         return None
 
     def _submitted(self, row: Listing, order: ListingOrder) -> ListingResult:
@@ -165,13 +170,13 @@ class ListingPlacer:
         try:
             context.market.list_item(order, task=context.task_id, token=context.token, deadline_ms=deadline_ms)
         except Refused as error:
-            self._faults.add_write(failed_to, error)
+            self._faults.add_write(Step.LIST, failed_to, error, price_sats=order.ask.price)
             return ListingResult.NOT_ALLOWED if error.code == "stale_token" else ListingResult.REFUSED
         except Unavailable as error:
-            self._faults.add(failed_to, error)
+            self._faults.add(Step.LIST, failed_to, error, price_sats=order.ask.price)
             return ListingResult.NOT_SENT
         except VenueError as error:
             # Unknown, and any other error that is not clearly one of the above.
-            self._faults.add(failed_to, error)
+            self._faults.add(Step.LIST, failed_to, error, price_sats=order.ask.price)
             return ListingResult.UNKNOWN
         return ListingResult.LISTED

@@ -12,7 +12,7 @@ from models.ledger.listing_table import CANCELLING, LIVE, Listing
 from models.tasks import cycles
 from models.tasks.samples import Sample
 from strategy.fates import ListingResult
-from strategy.fault_codes import FaultCode
+from strategy.fault_codes import FaultCode, Step
 from strategy.listing.inputs import ListingPlan
 from strategy.listing.price import guard
 from strategy.listing.reference import SALES
@@ -71,11 +71,11 @@ def _sample(context: Context, outcome: ListingOutcome) -> Sample:
 def _note_hindrances(outcome: ListingOutcome, faults: Faults) -> None:
     plan, refusal = outcome.plan, outcome.assignment.refusal
     if outcome.error is not None:
-        faults.add("keep the item listed", outcome.error, backs_off=False, code=FaultCode.NOT_IN_VAULT)
+        faults.add(Step.LIST, "keep the item listed", outcome.error, backs_off=False, code=FaultCode.NOT_IN_VAULT)
     if refusal is not None:
-        faults.add("list", refusal, backs_off=False, code=FaultCode.NOT_ENTITLED)
+        faults.add(Step.LIST, "list", refusal, backs_off=False, code=FaultCode.NOT_ENTITLED)
     if plan is not None and plan.action in ("wait", "pause") and plan.reason in _HINDRANCES:
-        faults.add("list", plan.note, backs_off=False, code=FaultCode(plan.reason.value))
+        faults.add(Step.LIST, "list", plan.note, backs_off=False, code=FaultCode(plan.reason.value))
 
 
 def _action(outcome: ListingOutcome) -> str:

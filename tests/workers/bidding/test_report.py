@@ -17,6 +17,7 @@ from models.tasks import tasks
 from models.tasks.samples import MINUTE, samples_between
 from models.tasks.table import Task
 from strategy.bidding.plan_bids import plan_bids
+from strategy.fault_codes import Step
 from strategy.journal_format import Decoder
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
@@ -125,8 +126,8 @@ def test_a_hostile_text_is_tamed(world: World) -> None:
 def test_many_faults_make_one_line() -> None:
     faults = Faults()
     for number in range(8):
-        faults.add(f"place {number}", "no", backs_off=False)
-        faults.add(f"place {number}", "no", backs_off=False)
+        faults.add(Step.PLACE, f"place {number}", "no", backs_off=False)
+        faults.add(Step.PLACE, f"place {number}", "no", backs_off=False)
     assert str(faults.text).count(";") == 5
     assert str(faults.text).endswith("and 3 more")
     assert Faults().text is None
