@@ -62,8 +62,8 @@ class Pairing:
     """The walk of the rungs through the budget, with the own orders that hold them.
 
     `fixed` are ids of orders that the budget already counts, `due` of those to be renewed at their rung's price. After
-    `walk`, `pool` has the orders without a rung, highest first, and `refused` says by order id why a rung could not
-    keep an order.
+    `walk`, `surplus` has those of the others without a rung, highest first, and `refused` says by order id why a rung
+    could not keep an order.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Pairing:
         level: Callable[[OwnOrder], Level],
     ) -> None:
         # Of equal ones the older ranks first at the venue; one due for renewal loses its rank anyway.
-        self.pool = sorted(pool, key=lambda order: (-level(order), order.id in due, order.created_ms, order.id))
+        self._pool = sorted(pool, key=lambda order: (-level(order), order.id in due, order.created_ms, order.id))
         self.refused: dict[int, Reason] = {}
         self._fixed = fixed
         self._due = due
@@ -97,9 +97,13 @@ class Pairing:
             else:
                 self._budget.take(rung.price_sats)
 
+    @property
+    def surplus(self) -> list[OwnOrder]:
+        return [order for order in self._pool if order.id not in self._fixed]
+
     def _take(self, rung: Rung, order: OwnOrder) -> None:
         rung.order = order
-        self.pool.remove(order)
+        self._pool.remove(order)
         self.refused.pop(order.id, None)
         if order.id not in self._fixed:
             self._budget.take(self._cost(rung, order))
@@ -117,7 +121,7 @@ class Pairing:
         most: Level = rung.level + rung.above
         least: Level = rung.level - rung.below
         highest = None
-        for order in self.pool:
+        for order in self._pool:
             level = self._level(order)
             if rung.accepts is not None:
                 if not rung.accepts(order):

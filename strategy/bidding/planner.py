@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from strategy.bidding.exposure import SatsBudget
@@ -57,42 +57,68 @@ class BidPlanner(PlanBuilder):
                     self.cancel(order, Reason.NO_REFERENCE, hard=True)
 
     def walk(self, contest: Contest) -> None:
-        """Pairs, settles the surplus, then renews and places missing bids."""
+        """Pairs orders with rungs, settles those that hold none, then renews and places missing bids."""
         self._yield_to_others(contest)
+        raises = recent_raises(self.memory, self.now_ms)
+        may_raise = len(raises) < self.rules.max_raises
+        rungs = self._rungs(contest, may_raise=may_raise)
+        pairing = self._paired(rungs)
+        surplus = self._within_hard_rules(rungs, pairing.surplus)
+        left = [*(order for order in self.live if order.id not in self.bids), *self.fixed]
+        raising = list(filter(contest.outbids, rungs)) if contest.is_raise(left) else []
+        if not may_raise:
+            for rung in raising:
+                rung.refused = Reason.RAISE_LIMITED if rung.is_missing else rung.refused
+        ration = Ration(() if self.blocked else self.limits.signed, self.now_ms)
+        self.may_make_way = ration.share_out(rungs, self._due, raising, self.count - len(left))
+
+        filling = Filling(self, rungs, raising)
+        beaten = contest.beaten(left)
+        if beaten in surplus and self._waits_for_raise(beaten, rungs):
+            filling.beaten = beaten
+            surplus.remove(beaten)
+        self._settle_all(surplus, contest, rungs, pairing.refused, filling)
+        filling.fill()
+        if filling.has_raised:
+            raises = (*raises, self.now_ms)
+        self.memory = replace(self.memory, raises_ms=raises)
+
+    @property
+    def _due(self) -> frozenset[int]:
+        """The ids of the orders that may be renewed now."""
+        return frozenset(order.id for order in self.live if self.is_renewable(order))
+
+    def _rungs(self, contest: Contest, *, may_raise: bool) -> list[Rung]:
         own = [*self.live, *self.fixed]
         rungs = [] if self.ladder.cause else contest.rungs(self.count, own, self.is_renewable)
         if not self.profile.equal_bids_allowed:
             merge_equals(rungs)
-        raises = recent_raises(self.memory, self.now_ms)
-        is_limited = len(raises) >= self.rules.max_raises
-        if is_limited and contest.is_raise(own):
+        if not may_raise and contest.is_raise(own):
             for rung in filter(contest.outbids, rungs):
                 rung.barred = rung.barred or Reason.RAISE_LIMITED
+        return rungs
 
+    def _paired(self, rungs: list[Rung]) -> Pairing:
         fixed = frozenset(order.id for order in self.fixed)
-        due = frozenset(order.id for order in self.live if self.is_renewable(order))
         budget = SatsBudget(self.limits, self.profile.balance_model, self.fixed)
-        pairing = Pairing(own, fixed, due, budget, self.ladder.level)
+        pairing = Pairing([*self.live, *self.fixed], fixed, self._due, budget, self.ladder.level)
         pairing.walk(rungs)
+        return pairing
 
-        surplus = self._within_hard_rules(rungs, [order for order in pairing.pool if order.id not in fixed])
-        left = [*(order for order in self.live if order.id not in self.bids), *self.fixed]
-        raising = list(filter(contest.outbids, rungs)) if contest.is_raise(left) else []
-        for rung in raising:
-            if is_limited and rung.is_missing:
-                rung.refused = Reason.RAISE_LIMITED
-        ration = Ration(() if self.blocked else self.limits.signed, self.now_ms)
-        self.may_make_way = ration.share_out(rungs, due, raising, self.count - len(left))
+    def _settle_all(
+        self,
+        surplus: Sequence[OwnOrder],
+        contest: Contest,
+        rungs: Sequence[Rung],
+        refused: Mapping[int, Reason],
+        filling: Filling,
+    ) -> None:
+        """Cancels or leaves each order that holds no rung, and tells the filling what that means for the rungs."""
         is_wanted = any(rung.is_missing for rung in rungs)
-        filling = Filling(self, rungs, raising)
-        beaten = contest.beaten(left)
         doubts = sum(order.state == "unknown" for order in self.fixed)
         short = 0 if is_wanted else sum(rung.refused is Reason.BUDGET for rung in rungs)
         for order in surplus:
-            if order is beaten and self._waits_for_raise(order, rungs):
-                filling.beaten = order
-                continue
-            verdict = self._settle(order, contest, is_wanted, pairing.refused.get(order.id))
+            verdict = self._settle(order, contest, is_wanted, refused.get(order.id))
             if doubts and verdict.is_cancelled and not verdict.hard and not is_wanted:
                 # Its successor may not exist: an order of unknown fate replaces nothing yet.
                 verdict, doubts = SurplusVerdict(order, False, False, Reason.IN_FLIGHT), doubts - 1
@@ -104,10 +130,6 @@ class BidPlanner(PlanBuilder):
                 filling.staying.append(order)
             elif verdict.reason is Reason.STEP_DOWN:
                 filling.steps_down = True
-        filling.fill()
-        if filling.has_raised:
-            raises = (*raises, self.now_ms)
-        self.memory = replace(self.memory, raises_ms=raises)
 
     def _waits_for_raise(self, beaten: OwnOrder, rungs: list[Rung]) -> bool:
         """Tells whether our outbid best bid goes only when the bid that outbids in turn is placed.
