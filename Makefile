@@ -2,8 +2,6 @@
 # targets below have an environment of their own beside it.
 PYTHON ?= python3
 BIN := .venv/bin
-# A path that each Python of the environment takes in; setuptools' usual finder would double the start of each.
-EDITABLE := --config-settings editable_mode=compat
 PACKAGES := cli core gateway hooks markets models server simulator strategy wallet web workers
 
 # Tests start Pythons by the hundred: each would compile everything anew, which doubles their cost.
@@ -18,7 +16,7 @@ setup: .venv/.ok
 	@echo "setting up .venv ..."
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "on Debian: apt-get install python3-venv"; exit 1; }
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --only-binary :all: --no-binary embit --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation $(EDITABLE) -e .
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q $(PACKAGES)
 	@touch .venv/.ok
 
@@ -41,7 +39,7 @@ test-postgresql: setup .venv-postgresql/.ok
 	@echo "setting up .venv-postgresql ..."
 	@$(PYTHON) -m venv .venv-postgresql && echo '*' > .venv-postgresql/.gitignore
 	@.venv-postgresql/bin/python -m pip install -q --disable-pip-version-check --only-binary :all: --no-binary embit --require-hashes -r requirements-postgresql.lock
-	@.venv-postgresql/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation $(EDITABLE) -e .
+	@.venv-postgresql/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch .venv-postgresql/.ok
 
 # Managers that a real Ray cluster keeps running, on this machine, with PostgreSQL; and what is shipped for Kubernetes against
@@ -53,7 +51,7 @@ test-ray: setup .venv-ray/.ok
 	@echo "setting up .venv-ray ..."
 	@$(PYTHON) -m venv .venv-ray && echo '*' > .venv-ray/.gitignore
 	@.venv-ray/bin/python -m pip install -q --disable-pip-version-check --only-binary :all: --no-binary embit --require-hashes -r requirements-ray.lock
-	@.venv-ray/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation $(EDITABLE) -e .
+	@.venv-ray/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch .venv-ray/.ok
 
 # On a disk, where each commit waits for it; the other tests' databases lie in memory. With pictures of every screen.
