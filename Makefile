@@ -56,9 +56,9 @@ test-ray: setup .venv-ray/.ok
 
 # On a disk, where each commit waits for it; the other tests' databases lie in memory. With pictures of every screen.
 faults: setup
-	TMPDIR=$${TMPDIR:-/tmp} $(BIN)/python -m pytest -s -m alone tests/models
-	TMPDIR=$${TMPDIR:-/tmp} BIDKEEPER_SCREENS=$${BIDKEEPER_SCREENS:-build/screens} \
-		$(BIN)/python -m tests.side_by_side $$(($$(nproc) + 2)) -s -m "(faults or sampled) and not alone"
+	@export TMPDIR=$${TMPDIR:-/tmp} BIDKEEPER_SCREENS=$${BIDKEEPER_SCREENS:-build/screens}; \
+		$(BIN)/python -m pytest -s -m alone tests/models; alone=$$?; \
+		$(BIN)/python -m tests.side_by_side $$(($$(nproc) + 2)) -s -m "(faults or sampled) and not alone" && exit $$alone
 
 # The demo for some minutes, watched: its results, its use of the machine, and whether it would go on.
 MINUTES ?= 60

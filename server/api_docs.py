@@ -27,7 +27,11 @@ class Described(Handler):
             shared["description"] = asyncio.create_task(
                 asyncio.to_thread(_describe, shared["routes"], shared["scopes"])
             )
-        made: tuple[Raw, bytes, str] = await shared["description"]
+        try:
+            made: tuple[Raw, bytes, str] = await shared["description"]
+        except Exception:
+            shared.pop("description", None)  # the next one tries again
+            raise
         return made
 
 

@@ -69,7 +69,7 @@ class Faults:
         if isinstance(error, AuthFailed):
             self.rejected = str(error)
 
-    def add_unsigned(self, step: Step, failed_to: str, error: SignerError, price_sats: int | None = None) -> None:
+    def add_unsigned(self, step: Step, failed_to: str, error: SignerError, *, price_sats: int | None = None) -> None:
         """Notes that the signer did not sign. A refusal by control (reduce, halt) is a person's will, no outage."""
         is_forbidden = isinstance(error, SignerRefused) and error.tag == "control-state"
         self.add(step, failed_to, error, backs_off=not is_forbidden, price_sats=price_sats)

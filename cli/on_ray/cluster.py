@@ -6,9 +6,10 @@ import contextlib
 import logging
 import time
 from collections.abc import Container, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
-from cli.on_ray.slot_actor import SlotActor
+from cli.on_ray.slot_actor import SlotActor, manager_acts
 from core.errors import BidkeeperError
 
 RESOURCE = "bidkeeper_slot"  # what `ray start --resources` gives each machine that may run managers
@@ -16,6 +17,7 @@ MANAGER = ("cli.main", "manager", "--slot")  # the module of a manager, and its 
 _NAMESPACE = "bidkeeper"
 _ANSWER_S = 10.0
 _STOP_S = 20.0
+_TO_ACT_S = 30.0  # with a lease that is free
 _BACK_S = 60.0
 _LOOK_S = 0.5
 
@@ -51,9 +53,12 @@ class Cluster:
             if node["Alive"] and node["Resources"].get(RESOURCE)
         ]
 
-    def start(self, slots: Iterable[int]) -> None:
-        """Has the slots' managers kept running from now on, where they are not yet."""
-        for slot in slots:
+    def start(self, slots: int, lease_s: float) -> None:
+        """Has the managers of so many slots kept running from now on, where they are not yet.
+
+        `lease_s` is how long the lease of one may last that is gone.
+        """
+        for slot in range(slots):
             self._ray.remote(SlotActor).options(
                 name=_name(slot),
                 lifetime="detached",
@@ -62,7 +67,7 @@ class Cluster:
                 num_cpus=0,
                 resources={RESOURCE: 1},
                 scheduling_strategy="SPREAD",
-            ).remote((*MANAGER, str(slot)))
+            ).remote((*MANAGER, str(slot)), partial(manager_acts, slot if slots > 1 else None), lease_s + _TO_ACT_S)
 
     def is_started(self, slot: int) -> bool:
         """Tells whether the slot's manager is to be kept running."""

@@ -33,7 +33,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         if not cluster.machines():
             raise BidkeeperError(f"no machine has room: ray start --resources='{{\"{RESOURCE}\": {slots}}}' on each")
         if options.action == "start":
-            cluster.start(range(slots))
+            cluster.start(slots, settings.lease_seconds)
             cluster.wait_for(range(slots))
         if options.action == "rebalance":
             _rebalance(cluster, slots)

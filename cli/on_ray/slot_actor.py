@@ -1,38 +1,58 @@
 """The actor of one slot: it runs the slot's manager as its child, which ends with it.
 
 A manager that fails after a while, as all do when the database is lost, is started again here: Ray would need seconds
-more for an actor. One that fails at once is Ray's, as is all else: it starts the actor again, wherever there is room,
+more for an actor. If that one does not act in time, perhaps since this machine alone has lost the database, the actor
+ends, and so it does with one that fails at once or ends in order. Ray starts the actor again, wherever there is room,
 when it or its machine is gone. Two of one slot may be there for a while, as Ray cannot know what a machine does that it
 does not reach: the lease in the database lets one of them work.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from core import local
+from core.errors import PeerError
 from core.process import PARENT
+from core.settings import load
 
 _STOP_S = 13.0  # as long as supervisord gives a manager
 # Between the end of a young manager and ours: or one that fails at once would be started again and again without a
 # pause. After an end in order it is the time in which whoever wanted it can end or move us.
 _REST_S = 2.0
 _YOUNG_S = 10.0
+_ANSWER_S = 5.0
+
+
+def manager_acts(slot: int | None) -> bool:
+    """Tells whether this machine's manager of the slot (None: of everybody) answers, as one does that has its lease."""
+    try:
+        local.ask(load().manager_file("sock", slot), "manager", {"op": "ping"}, timeout=_ANSWER_S)
+    except PeerError:
+        return False
+    return True
 
 
 class SlotActor:
     """The keeper of one manager process, of which Ray makes an actor."""
 
-    def __init__(self, program: Sequence[str]) -> None:
-        """Starts `python -m PROGRAM`, a module and its arguments, with the environment of this machine's raylet."""
+    def __init__(self, program: Sequence[str], acts: Callable[[], bool], acts_within_s: float) -> None:
+        """Starts `python -m PROGRAM`, a module and its arguments, with the environment of this machine's raylet.
+
+        `acts` tells whether it does its work, as one that takes a former one's place has to after so many seconds.
+        """
         self._program = program
+        self._acts, self._acts_within_s = acts, acts_within_s
         self._is_stopped = False
+        self._is_successor = False
         self._turn = threading.Lock()  # to stop a manager, or to start the next
         self._start()
         threading.Thread(target=self._keep_running, daemon=True).start()
@@ -61,12 +81,24 @@ class SlotActor:
         )
 
     def _keep_running(self) -> None:
-        while True:
-            code = self._manager.wait()
-            print(f"the manager has ended ({code})", file=sys.stderr, flush=True)
-            with self._turn:
-                if self._is_stopped or code == 0 or time.monotonic() < self._began + _YOUNG_S:
-                    break
-                self._start()
-        time.sleep(_REST_S)
-        os._exit(1)  # for Ray an actor that ends by itself has failed, and is started again
+        try:
+            while True:
+                code = self._end_of_manager()
+                print(f"the manager has ended ({code})", file=sys.stderr, flush=True)
+                with self._turn:
+                    if self._is_stopped or not code or time.monotonic() < self._began + _YOUNG_S:
+                        break
+                    self._start()
+                    self._is_successor = True
+            time.sleep(_REST_S)
+        finally:
+            os._exit(1)  # for Ray an actor that ends by itself has failed, and is started again
+
+    def _end_of_manager(self) -> int | None:
+        """Waits for the manager's end, and returns its exit code; None when it followed another and does not act."""
+        if self._is_successor:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return self._manager.wait(self._acts_within_s)
+            if not self._acts():
+                return None
+        return self._manager.wait()

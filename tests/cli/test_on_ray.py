@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,13 +24,16 @@ _ACTOR = """
 import sys, time
 from cli.on_ray import slot_actor
 from cli.on_ray.slot_actor import SlotActor
-slot_actor._YOUNG_S = float(sys.argv[1])
-actor = SlotActor(("cli.main", "simulator"))
+slot_actor._YOUNG_S, acts = float(sys.argv[1]), sys.argv[2] == "acts"
+actor = SlotActor(("cli.main", "simulator"), lambda: acts, 1)
 print(actor._manager.pid, flush=True)
 for asked in map(str.strip, sys.stdin):
     if asked == "stop":
         actor.stop()
         print(actor._manager.returncode, flush=True)
+    elif asked == "break":
+        sys.executable = "/nowhere"
+        print("broken", flush=True)
     else:
         print(actor._manager.pid, flush=True)
 time.sleep(60)
@@ -65,10 +69,10 @@ def test_without_ray_it_says_so(
 
 @pytest.fixture
 def actor(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
-    """Starts an actor whose manager is young for so many seconds."""
+    """Starts an actor whose manager is young for so many seconds, and acts or does not."""
     settings = {"BIDKEEPER_DATA_DIR": str(tmp_path), "BIDKEEPER_SIMULATOR_PORT": str(free_ports(1)[0])}
     started = subprocess.Popen(
-        [sys.executable, "-c", _ACTOR, str(getattr(request, "param", 1_000))],
+        [sys.executable, "-c", _ACTOR, *getattr(request, "param", ("1000", "acts"))],
         cwd=ROOT,
         env=os.environ | settings,
         stdin=subprocess.PIPE,
@@ -125,16 +129,33 @@ def test_an_actor_fails_when_its_young_manager_does(actor: subprocess.Popen[str]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("actor", [0], indirect=True)
+@pytest.mark.parametrize("actor", [("0", "acts")], indirect=True)
 def test_an_older_manager_that_fails_is_started_again_in_its_place(actor: subprocess.Popen[str]) -> None:
     former = manager_of(actor)
     os.kill(former, signal.SIGKILL)
     until(lambda: asked(actor, "pid") != str(former), "another manager")
+    time.sleep(2)
     assert actor.poll() is None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("actor", [0], indirect=True)
+@pytest.mark.parametrize("actor", [("0", "waits")], indirect=True)
+def test_one_in_its_place_that_does_not_act_in_time_is_left_to_ray(actor: subprocess.Popen[str]) -> None:
+    os.kill(manager_of(actor), signal.SIGKILL)
+    assert actor.wait(60) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("actor", [("0", "acts")], indirect=True)
+def test_an_actor_fails_when_no_manager_can_be_started_again(actor: subprocess.Popen[str]) -> None:
+    pid = manager_of(actor)
+    assert asked(actor, "break") == "broken"
+    os.kill(pid, signal.SIGKILL)
+    assert actor.wait(60) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("actor", [("0", "acts")], indirect=True)
 def test_an_actor_ends_after_its_manager_did_in_order(actor: subprocess.Popen[str]) -> None:
     """So that Ray chooses the place anew."""
     os.kill(manager_of(actor), signal.SIGTERM)
@@ -142,7 +163,7 @@ def test_an_actor_ends_after_its_manager_did_in_order(actor: subprocess.Popen[st
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("actor", [0], indirect=True)
+@pytest.mark.parametrize("actor", [("0", "acts")], indirect=True)
 def test_a_manager_is_stopped_in_order(actor: subprocess.Popen[str]) -> None:
     manager_of(actor)
     assert asked(actor, "stop") == "0"

@@ -240,7 +240,7 @@ def failed_read_is_empty(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(settler, "read_own_bids", read)
     patch.setattr(own_bids, "VANISHED_READS", 1)
-    patch.setattr(own_bids, "_vanish", _gone)
+    patch.setattr(own_bids, "_end", _gone)
 
 
 def _gone(order: Order, read_ms: int, now_ms: int) -> None:

@@ -12,13 +12,21 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("bug", some_of([bug for bug in BUGS if noted(bug).is_known()], "planted bugs", dear=True))
+@pytest.mark.parametrize("bug", some_of(BUGS, "planted bugs", dear=True))
 def test_a_planted_bug_is_found_again(bug: str) -> None:
     """By the example in which it was found once; should that have become another one, by a search as below."""
     findings = noted(bug)
     find(bug, findings)
     if not findings.is_known():
         print(f"what is noted of {bug!r} finds it no more: python -m tests.machine.findings {bug!r}")
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_bug_can_be_planted_and_an_example_of_it_is_noted(bug: str) -> None:
+    """`python -m tests.machine.findings BUG` notes one."""
+    with pytest.MonkeyPatch.context() as patch:
+        BUGS[bug][0](patch)
+    assert noted(bug).is_known()
 
 
 @pytest.mark.faults

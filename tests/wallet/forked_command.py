@@ -18,7 +18,7 @@ _FORKS.set_forkserver_preload(["cli.keys", __name__])
 
 @dataclass
 class Said:
-    code: int | None
+    code: int
     out: str
     err: str
 
@@ -27,11 +27,13 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], given: str, di
     """Runs one verb with `given` as its standard input; the three streams are files in the directory."""
     streams = [directory / name for name in ("given", "out", "err")]
     streams[0].write_text(given)
-    process = _FORKS.Process(target=_command, args=(list(arguments), dict(environment), streams))
+    process = _FORKS.Process(target=_command, args=(list(arguments), dict(environment), streams), daemon=True)
     process.start()
     process.join(seconds)
-    process.kill()
-    process.join()
+    if process.exitcode is None:
+        process.kill()
+        process.join()
+        raise TimeoutError(f"{arguments} goes on after {seconds} s: {streams[1].read_text()} {streams[2].read_text()}")
     return Said(process.exitcode, streams[1].read_text(), streams[2].read_text())
 
 
@@ -42,9 +44,6 @@ def _command(arguments: list[str], environment: dict[str, str], streams: list[Pa
         os.close(opened)
     os.environ.clear()
     os.environ |= environment
-    with (
-        open(0, closefd=False) as sys.stdin,
-        open(1, "w", closefd=False) as sys.stdout,
-        open(2, "w", closefd=False) as sys.stderr,
-    ):
-        sys.exit(main(arguments))
+    # The streams stay open: what is raised here is told on them.
+    sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
+    sys.exit(main(arguments))

@@ -171,6 +171,8 @@ def test_of_several_the_one_that_was_not_cancelled_counts_on(world: World) -> No
     assert cancels(world)[:3] == [(75_000, 60_000), (75_000,), (0,)]
     assert 75_000 in world.market.prices
     assert {price for price, state in world.open(task).items() if state == "cancelling"} == {75_000, 60_000}
+    faults = [(fault["step"], fault["priceSats"]) for fault in world.detail(task)["faults"]]
+    assert faults == [("cancel", 75_000), ("cancel", 60_000)]
 
     world.later(6, bidder, times=3)
     assert world.market.prices == [52_000, 41_000, 30_000, 21_000, 11_000]

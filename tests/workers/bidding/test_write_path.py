@@ -54,6 +54,7 @@ def test_a_refused_bid_is_closed_and_the_lower_ones_are_tried(world: World) -> N
     assert world.row(task).last_error == "failed to place 75000: the bidding wallet is short"
     assert seconds(pause) > 20, "a refusal is no outage"
     assert world.detail(task)["rungs"][0]["fate"] == "refused"
+    assert world.detail(task)["faults"] == [{"code": "insufficient_funds", "step": "place", "priceSats": 75_000}]
 
 
 def test_what_was_never_sent_is_closed_and_tried_again_later(world: World) -> None:
@@ -118,6 +119,8 @@ def test_what_the_signer_refuses_is_closed(world: World, refusal: Exception) -> 
     assert world.market.done == []
     assert world.closed() == [(75_000, "refused")]
     assert str(refusal) in str(world.row(task).last_error)
+    fault = world.detail(task)["faults"][0]
+    assert (fault["step"], fault["priceSats"]) == ("sign", 75_000)
 
 
 def test_a_signer_that_fails_before_it_signs_frees_the_order(world: World) -> None:

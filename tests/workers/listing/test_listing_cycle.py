@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from decimal import Decimal
 
@@ -355,6 +356,7 @@ def test_the_venues_refusal_is_told_and_tried_again_later(shop: ListingWorld) ->
     delay = lister.cycle()
     assert delay is not None and delay < DEFAULT_LOOP_SECONDS
     assert shop.rows() == [(105_000, "closed", "refused")]
+    assert json.loads(str(shop.row(task).last_error_params)) == {"step": "list", "priceSats": 105_000}
     lister.cycle()
     assert shop.prices == [105_000]
 
