@@ -25,7 +25,7 @@ from wallet import address, hash160
 from wallet.signer.signing import sign_message
 
 T = TypeVar("T")
-PATIENCE = 60.0  # seconds; generous, since speed is not what these tests are about
+PATIENCE = 180.0  # seconds; generous, since speed is not what these tests are about
 
 
 def until(what: Callable[[], T], describe: str, seconds: float = PATIENCE) -> T:

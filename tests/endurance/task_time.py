@@ -17,7 +17,8 @@ from strategy.bidding.renewal import margin_ms
 from strategy.reasons import Reason
 from wallet.ceilings import OUTSTANDING_FACTOR
 
-# Rungs without a bid for these reasons are so by the user's own limits, or because the market has no room for them.
+# Rungs without a bid for these reasons are so by the user's own limits, or because the market has no room for them:
+# rivals who outbid oftener than twenty times an hour are not followed until the hour is over.
 USERS_OR_MARKETS = frozenset(
     {
         Reason.PLAN_BIDS,
@@ -33,6 +34,7 @@ USERS_OR_MARKETS = frozenset(
         Reason.FILL_BURST,
         Reason.NOT_HIGHEST,
         Reason.AT_ASK,
+        Reason.RAISE_LIMITED,
     }
 )
 # Told as an error to the task's owner, and not one.
