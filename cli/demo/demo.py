@@ -25,7 +25,8 @@ from core.settings import Settings
 
 _PUPPETS, _NINJAS = "bitcoin-puppets-demo", "pizza-ninjas-demo"
 # A ladder on a collection, one of a rune, and a pair of bids that outbids rivals. Their prices follow the floor within
-# 4 %: at 1 % the top would move every minute or two, and each move signs one more bid for an hour.
+# 4 %: at 1 % the top would move every minute or two, and each move signs one more bid for an hour. The pair moves
+# whenever a rival does, some twenty times an hour: it signs for a third of that.
 _TASKS: tuple[dict[str, Any], ...] = (
     {
         "slug": _PUPPETS,
@@ -55,7 +56,7 @@ _TASKS: tuple[dict[str, Any], ...] = (
         "hardcapSats": 1_000_000,
         "outbidEnabled": True,
         "outbidAmount": 5_000,
-        "bidExpiryMinutes": 60,
+        "bidExpiryMinutes": 20,
         "updateTolerance": 0.04,
     },
 )
