@@ -153,7 +153,7 @@ def soon(within_s: float = 10) -> int:
     return int((time.time() + within_s) * 1000)
 
 
-def eventually(true: Callable[[], bool], within_s: float = 10) -> None:
+def eventually(true: Callable[[], bool], within_s: float = 60) -> None:
     """Waits until `true`; fails after `within_s`."""
     end = time.monotonic() + within_s
     while not true():
