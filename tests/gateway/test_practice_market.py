@@ -35,7 +35,14 @@ from wallet.signer.signing import sign_message
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
-GATEWAY = "from core.settings import load; from gateway.app import run; run(load(), lambda task: 0)"
+GATEWAY = """
+from core.process import end_with_parent
+from core.settings import load
+from gateway.app import run
+
+end_with_parent()
+run(load(), lambda task: 0)
+"""
 PROGRAMS = {
     "simulator": ["-m", "cli.main", "simulator"],
     "gateway": ["-c", GATEWAY],

@@ -21,7 +21,14 @@ from markets.market_client import MarketClient
 from tests.gateway.conftest import ORDER, eventually, soon
 
 pytestmark = pytest.mark.slow
-RUN = "from core.settings import load; from gateway.app import run; run(load(), lambda task: 0)"
+RUN = """
+from core.process import end_with_parent
+from core.settings import load
+from gateway.app import run
+
+end_with_parent()
+run(load(), lambda task: 0)
+"""
 
 
 def _answers(path: Path) -> bool:
