@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from core.errors import PeerRefused
 from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
-from tests.workers.installation import Installation, eventually, lives
+from tests.workers.installation import PATIENCE_S, Installation, eventually, lives, with_timing
 from wallet.protocol import TOKEN_JUMP
 from workers.manager.rights import Rights
 
@@ -103,8 +104,11 @@ async def test_a_worker_that_a_database_has_forgotten_is_stopped_for_good(instal
         assert installation.gateway.least[task] > row.token
 
 
-async def test_what_a_dead_worker_sent_that_a_database_has_forgotten_is_waited_for(installation: Installation) -> None:
+async def test_what_a_dead_worker_sent_that_a_database_has_forgotten_is_waited_for(
+    database: str, tmp_path: Path
+) -> None:
     """The row's next token would be the dead worker's own, which the gateway would let through."""
+    installation = with_timing(tmp_path, first_rest_s=PATIENCE_S)  # it stays dead
     async with installation.running():
         task = await installation.started()
         row = installation.row(task)
