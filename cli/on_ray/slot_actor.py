@@ -84,7 +84,8 @@ class SlotActor:
         try:
             while True:
                 code = self._end_of_manager()
-                print(f"the manager has ended ({code})", file=sys.stderr, flush=True)
+                what = "does not act in time" if code is None else f"has ended ({code})"
+                print(f"the manager {what}", file=sys.stderr, flush=True)
                 with self._turn:
                     if self._is_stopped or not code or time.monotonic() < self._began + _YOUNG_S:
                         break

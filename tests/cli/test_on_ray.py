@@ -123,8 +123,14 @@ def test_a_killed_actor_leaves_no_manager_behind(actor: subprocess.Popen[str]) -
 
 
 @pytest.mark.slow
-def test_an_actor_fails_when_its_young_manager_does(actor: subprocess.Popen[str]) -> None:
-    os.kill(manager_of(actor), signal.SIGKILL)
+@pytest.mark.parametrize(
+    ("actor", "number"),
+    [(("1000", "acts"), signal.SIGKILL), (("0", "waits"), signal.SIGKILL), (("0", "acts"), signal.SIGTERM)],
+    indirect=["actor"],
+    ids=["a young one fails", "the next one does not act in time", "one ends in order"],
+)
+def test_what_is_left_to_ray(actor: subprocess.Popen[str], number: int) -> None:
+    os.kill(manager_of(actor), number)
     assert actor.wait(60) == 1
 
 
@@ -139,26 +145,11 @@ def test_an_older_manager_that_fails_is_started_again_in_its_place(actor: subpro
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("actor", [("0", "waits")], indirect=True)
-def test_one_in_its_place_that_does_not_act_in_time_is_left_to_ray(actor: subprocess.Popen[str]) -> None:
-    os.kill(manager_of(actor), signal.SIGKILL)
-    assert actor.wait(60) == 1
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("actor", [("0", "acts")], indirect=True)
 def test_an_actor_fails_when_no_manager_can_be_started_again(actor: subprocess.Popen[str]) -> None:
     pid = manager_of(actor)
     assert asked(actor, "break") == "broken"
     os.kill(pid, signal.SIGKILL)
-    assert actor.wait(60) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("actor", [("0", "acts")], indirect=True)
-def test_an_actor_ends_after_its_manager_did_in_order(actor: subprocess.Popen[str]) -> None:
-    """So that Ray chooses the place anew."""
-    os.kill(manager_of(actor), signal.SIGTERM)
     assert actor.wait(60) == 1
 
 
