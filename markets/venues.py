@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from core.settings import PLAY_MARKET, dialect_of
 from markets.base import Kind, NotSupported
@@ -106,6 +107,7 @@ def is_known(name: str) -> bool:
     return dialect_of(name) in _DIALECTS
 
 
+@lru_cache(maxsize=32)
 def capabilities(name: str) -> Capabilities:
     """Returns the capabilities of the venue of this name. Raises NotSupported for an unknown name."""
     found = _DIALECTS.get(dialect_of(name) or "")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
 from strategy.packing import pack, unpack
 
 Config = TypeVar("Config")
+_WRITER = json.JSONEncoder(sort_keys=True)
 _PLAIN: dict[str, type[Any]] = {"bool": bool, "int": int, "str": str}
 
 
@@ -26,7 +27,7 @@ class _Kind(NamedTuple):
 def dumps(config: Any) -> str:
     """Returns the config (a dataclass) as JSON."""
     values = {name: getattr(config, name) for name in _kinds(cast(Any, type(config)))}
-    return json.dumps({name: pack(value) for name, value in values.items()}, sort_keys=True)
+    return _WRITER.encode({name: pack(value) for name, value in values.items()})
 
 
 def loads(kind: type[Config], text: str, words: Collection[str] = ()) -> Config:

@@ -116,4 +116,9 @@ _SHOWN = "{" + ", ".join(f'"{camel}": %s' for camel in _CAMEL.values()) + "}"
 
 def shown(config: BidConfig) -> Raw:
     """Returns the config as callers see it: every field, as it was given or with its default."""
-    return Raw(_SHOWN % tuple([dumps(shown_part(value)) for value in _VALUES(config)]))
+    return Raw(_SHOWN % tuple(map(_as_json, _VALUES(config))))
+
+
+@lru_cache(maxsize=4096, typed=True)  # most fields of most tasks are as they were made; True is not 1 here
+def _as_json(value: Any) -> str:
+    return dumps(shown_part(value))
