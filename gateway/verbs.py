@@ -59,7 +59,8 @@ class FactsVerbs(VerbTable):
         super().__init__({"outpoint": self._outpoint, "whereabouts": self._whereabouts, "status": self._status})
 
     async def _outpoint(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._facts.outpoint(listing_arguments.outpoint(args.get("outpoint")), read.max_age_s(request))
+        outpoint, max_age_s = listing_arguments.outpoint(args.get("outpoint")), read.max_age_s(request)
+        return await self._facts.outpoint(outpoint, max_age_s, with_transaction=args.get("with_transaction") is True)
 
     async def _whereabouts(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         inscription = read.identifier(args.get("inscription_id"), "inscription_id")

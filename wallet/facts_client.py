@@ -1,7 +1,11 @@
 """Facts of an output, from a process that neither marketplaces nor workers influence. Doubt is no fact.
 
-HTTP on a Unix socket, as the gateway's: `{"verb": "outpoint", "args": {"outpoint": "txid:vout"}, "max_age_s": n}` is
-answered with an object whose null means not known.
+HTTP on a Unix socket, as the gateway's: `{"verb": "outpoint", "args": {"outpoint": "txid:vout", "with_transaction":
+true}, "max_age_s": n}` is answered with an object whose null means not known.
+
+The value and the script of an output are read from the transaction that made it, whose bytes hash to its id: a segwit
+v0 signature covers the amount of its own input alone (BIP-143), so whoever could lie about one coin in one request and
+about another in the next would hold two signatures that together burn coins as fees.
 """
 
 from __future__ import annotations
@@ -9,13 +13,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from core.errors import BidkeeperError
 from core.unix_http import NoAnswer, NotSent, UnixHttp
 from wallet.psbt.listing import OutpointFacts
-from wallet.psbt.transaction import Outpoint
+from wallet.psbt.transaction import Outpoint, TxOutput, WireError, decode_unsigned
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +40,7 @@ def ask_facts(socket_path: Path, outpoint: str, timeout_s: float = TIMEOUT_S) ->
     Opens a connection of its own, so any thread may call it.
     """
     http = UnixHttp(socket_path, timeout_s)
-    asked = {"verb": "outpoint", "args": {"outpoint": outpoint}, "max_age_s": MAX_AGE_S}
+    asked = {"verb": "outpoint", "args": {"outpoint": outpoint, "with_transaction": True}, "max_age_s": MAX_AGE_S}
     try:
         answer = json.loads(http.post(json.dumps(asked).encode(), repeatable=False))
     except (NotSent, NoAnswer) as error:
@@ -47,7 +52,27 @@ def ask_facts(socket_path: Path, outpoint: str, timeout_s: float = TIMEOUT_S) ->
     found = answer.get("ok") if isinstance(answer, dict) else None
     if not isinstance(found, dict):
         raise FactsError(f"there are no facts of {outpoint}: {_reason(answer)}")
-    return read_facts(outpoint, found)
+    return _proven(read_facts(outpoint, found), _bytes(found.get("transaction")))
+
+
+def _proven(told: OutpointFacts, transaction: bytes | None) -> OutpointFacts:
+    """Returns the facts without value and script unless the transaction that made the output says the same."""
+    if (made := _made(told.outpoint, transaction)) is not None and made == (told.value_sats, told.script):
+        return told
+    if told.value_sats is not None and transaction is not None:
+        log.warning("what is told of %s is not what the transaction says that is said to have made it", told.outpoint)
+    return replace(told, value_sats=None, script=None)
+
+
+def _made(outpoint: Outpoint, raw: bytes | None) -> TxOutput | None:
+    """Returns the output as the bytes of its transaction say; None if they are not that transaction's."""
+    try:
+        transaction = decode_unsigned(raw or b"")
+    except WireError:
+        return None
+    if transaction.txid() != outpoint.txid or outpoint.vout >= len(transaction.outputs):
+        return None
+    return transaction.outputs[outpoint.vout]
 
 
 def read_facts(outpoint: str, found: dict[str, Any]) -> OutpointFacts:

@@ -1,8 +1,8 @@
 """Facts of outputs and inscriptions, joined from a mempool server and the indexes that are set.
 
-Value and script come from the transaction's own bytes, whose hash is the txid asked for, so no server can make them up.
-Any other fact is believed unless sources contradict one another; then, and without any source, it is None. A source
-that does not answer says nothing.
+Value and script come from the transaction's own bytes, whose hash is the txid asked for, so no server can make them up;
+the signer has the bytes handed over and looks for itself. Any other fact is believed unless sources contradict one
+another; then, and without any source, it is None. A source that does not answer says nothing.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from gateway.reads.joined_facts import OnChain, joined
 from gateway.reads.shared import shared
 from gateway.reads.snapshots import Fetch, Flight, Snapshots
 from gateway.venue import Venue
-from markets.base import NotFound, NotSupported, TooManyLookups, Unavailable, VenueError
+from markets.base import NotSupported, TooManyLookups, Unavailable, VenueError
 from markets.codec import named
 from markets.mempool import Mempool
 from markets.outpoint_facts import Indexed, Whereabouts
-from wallet.psbt.transaction import Outpoint, TxOutput, WireError, decode_network
+from wallet.psbt.transaction import Outpoint, TxOutput, WireError, decode_network, decode_unsigned
 
-MADE_AGE_S = 86_400.0  # the outputs of a transaction never change
-MOST_ANSWERS = 5000  # each a few hundred bytes, five for an output
+MADE_AGE_S = 86_400.0  # a transaction never changes
+MOST_ANSWERS = 5000  # each a few hundred bytes, five for an output; a transaction seldom has more than some thousand
 PATIENCE_S = 4.0  # the signer waits 5 s: a source that hangs must not hide the others' answers
 Value = TypeVar("Value")
 
@@ -43,13 +43,14 @@ class ChainFacts:
         self._venues = venues
         self._snapshots = snapshots.beside(MOST_ANSWERS)
 
-    async def outpoint(self, outpoint: str, max_age_s: float) -> str:
-        """Returns the facts of an output (txid:vout). NotSupported when no source is set, TooManyLookups when the only
-        index may not be asked for this user now.
+    async def outpoint(self, outpoint: str, max_age_s: float, *, with_transaction: bool = False) -> str:
+        """Returns the facts of an output (txid:vout), and if asked the transaction that made it: hex without witnesses,
+        null while it is not known. NotSupported when no source is set, TooManyLookups when the only index may not be
+        asked for this user now.
         """
         if self._mempool is None and self._ord is None and self._unisat is None:
             raise NotSupported("not set up here: neither BIDKEEPER_MEMPOOL_URL nor BIDKEEPER_ORD_URL is set")
-        on_chain, by_ord, by_unisat = await asyncio.gather(
+        (on_chain, transaction), by_ord, by_unisat = await asyncio.gather(
             self._on_chain(outpoint, max_age_s),
             self._known(("by_ord", outpoint), max_age_s, self._by_ord(outpoint)) if self._ord else _nothing(),
             self._told_by_unisat(outpoint, max_age_s),
@@ -59,7 +60,10 @@ class ChainFacts:
                 raise by_unisat  # nobody else tells, and it would be told later
             by_unisat = None
         indexes = [index for index in (by_ord, by_unisat) if index is not None]
-        return json.dumps(named(joined(outpoint, on_chain, indexes)))
+        facts = named(joined(outpoint, on_chain, indexes))
+        if with_transaction:
+            facts["transaction"] = None if transaction is None else transaction.hex()
+        return json.dumps(facts)
 
     async def whereabouts(self, inscription_id: str, max_age_s: float) -> str:
         """Returns the output that an inscription is on. Raises NotFound if the index says so, Unavailable if none
@@ -79,21 +83,22 @@ class ChainFacts:
             lambda taken_ms: unisat.inscription(inscription_id, taken_ms),
         )
 
-    async def _on_chain(self, outpoint: str, max_age_s: float) -> OnChain:
+    async def _on_chain(self, outpoint: str, max_age_s: float) -> tuple[OnChain, bytes | None]:
+        """Returns the server's facts, and the transaction that made the output, without witnesses."""
         mempool, txid = self._mempool, outpoint.partition(":")[0]
         if mempool is None:
-            return OnChain(None, None, None, None)
+            return OnChain(None, None, None, None), None
 
         async def known(name: str, key: Hashable, age_s: float, call: Callable[[], Value]) -> Value | None:
             return await self._known((name, key), age_s, self._reading(self._venues.mempool, name, call))
 
-        made, confirmation, spending, tip_height = await asyncio.gather(
-            known("made", outpoint, MADE_AGE_S, lambda: _made(mempool, outpoint)),
+        transaction, confirmation, spending, tip_height = await asyncio.gather(
+            known("made", txid, MADE_AGE_S, lambda: _transaction(mempool, txid)),
             known("is_confirmed", txid, max_age_s, lambda: mempool.confirmation(txid)),
             known("spending", outpoint, max_age_s, lambda: mempool.spending(outpoint)),
             known("tip_height", "", max_age_s, mempool.tip_height),
         )
-        return OnChain(made, confirmation, spending, tip_height)
+        return OnChain(_made(transaction, outpoint), confirmation, spending, tip_height), transaction
 
     def _by_ord(self, outpoint: str) -> Fetch[Indexed]:
         ord_, venue = needed(self._ord, "ORD_URL"), self._venues.ord
@@ -196,15 +201,20 @@ async def _nothing() -> None:
     return None
 
 
-def _made(mempool: Mempool, outpoint: str) -> TxOutput:
-    """Returns the output that the transaction made at that place. Runs in a venue's thread."""
-    wanted = Outpoint.parse(outpoint)
+def _transaction(mempool: Mempool, txid: str) -> bytes:
+    """Returns the bytes that hash to the txid: a transaction without its witnesses. Runs in a venue's thread."""
     try:
-        transaction = decode_network(mempool.transaction(outpoint.partition(":")[0]))
+        transaction = decode_network(mempool.transaction(txid))
     except WireError as error:
         raise Unavailable(f"failed to understand a transaction: {error}") from error
-    if transaction.txid() != wanted.txid:
+    if transaction.txid()[::-1].hex() != txid:
         raise Unavailable("a transaction is not the one that was asked for")
-    if wanted.vout >= len(transaction.outputs):
-        raise NotFound(f"there is no output {outpoint}")
-    return transaction.outputs[wanted.vout]
+    return transaction.encode()
+
+
+def _made(transaction: bytes | None, outpoint: str) -> TxOutput | None:
+    """Returns the output that the transaction made at that place, None if there is none."""
+    if transaction is None:
+        return None
+    outputs, vout = decode_unsigned(transaction).outputs, Outpoint.parse(outpoint).vout
+    return outputs[vout] if vout < len(outputs) else None

@@ -99,6 +99,18 @@ def test_the_answer_is_an_object_with_the_names_of_the_fields(sources: Bench) ->
     assert answer == {"ok": dataclasses.asdict(SURE) | {"inscriptions": [INSCRIPTION], "runes": []}}
 
 
+@pytest.mark.parametrize("vout", [1, 7])
+def test_the_transaction_is_told_to_whoever_asks_for_it(sources: Bench, vout: int) -> None:
+    sources.venue.answers |= {f"{TX}/outspend/{vout}": {"spent": False}}
+    http = UnixHttp(sources.settings.gateway_socket, 10)
+    args = {"outpoint": f"{TXID}:{vout}", "with_transaction": True}
+    asked = {"verb": "outpoint", "args": args, "max_age_s": 10}
+    answer = json.loads(http.post(json.dumps(asked).encode(), repeatable=True))["ok"]
+    http.close()
+    assert answer["transaction"] == MADE.encode().hex() != as_relayed(MADE).hex()
+    assert (answer["value"], answer["is_unspent"]) == ((546, True) if vout == 1 else (None, None))
+
+
 def test_a_transaction_is_fetched_once_and_what_may_change_each_time(sources: Bench) -> None:
     for _ in range(2):
         assert _facts(sources) == SURE

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-from tests.wallet.listings import honest
+from tests.wallet.listings import former, honest
 from wallet.psbt.listing import OutpointFacts
 
 Tell = Callable[[dict[str, Any]], bytes]
@@ -22,10 +22,14 @@ def ok(value: object) -> bytes:
 
 
 def wire(facts: OutpointFacts | None = None) -> dict[str, Any]:
-    """Facts (those of the honest listing) as the object that crosses the socket."""
+    """Facts (those of the honest listing) as the object that crosses the socket, of an output that `former` made."""
     told = facts or honest().facts
     assert told is not None
+    made_by = None
+    if told.value_sats is not None and told.script is not None:
+        made_by = former(told.script, told.value_sats, told.outpoint.vout, witness=False).hex()
     return {
+        "transaction": made_by,
         "outpoint": str(told.outpoint),
         "value": told.value_sats,
         "script": None if told.script is None else told.script.hex(),

@@ -14,7 +14,7 @@ import pytest
 from tests.wallet.conftest import BID, GRANT, START_MS
 from tests.wallet.facts_server import facts_server, ok, wire
 from tests.wallet.listing_desk import FACTS, LIST_GRANT, SECURE_AT_PLAY, TASK, listing
-from tests.wallet.listings import INSCRIPTION, PRICE, honest
+from tests.wallet.listings import INSCRIPTION, PRICE, former, honest
 from tests.wallet.socket_house import house
 from wallet.ceilings import Ceilings
 from wallet.facts_client import FactsError, ask_facts, read_facts
@@ -33,7 +33,7 @@ def to_sign(**changes: Any) -> ListingToSign:
 def test_facts_are_told_as_they_are(tmp_path: Path) -> None:
     with facts_server(tmp_path / "f", lambda request: ok(wire())) as came:
         assert ask_facts(tmp_path / "f", OUTPOINT) == FACTS
-    assert came == [{"verb": "outpoint", "args": {"outpoint": OUTPOINT}, "max_age_s": 10}]
+    assert came == [{"verb": "outpoint", "args": {"outpoint": OUTPOINT, "with_transaction": True}, "max_age_s": 10}]
 
 
 @pytest.mark.parametrize("name", ["value", "script", "is_unspent", "is_confirmed", "inscriptions", "runes"])
@@ -55,8 +55,40 @@ def test_a_fact_that_is_left_out_is_not_known(name: str) -> None:
     if name == "outpoint":
         with pytest.raises(FactsError):
             read_facts(OUTPOINT, told)
-    elif name not in ("spent_by", "is_spent_in_block"):
+    elif name not in ("spent_by", "is_spent_in_block", "transaction"):
         assert None in [getattr(read_facts(OUTPOINT, told), field) for field in FACTS.__slots__]
+
+
+MADE_BY = wire()["transaction"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"value": FACTS.value_sats + 1},
+        {"value": None},
+        {"script": "5120" + "00" * 32},
+        {"script": None},
+        {"transaction": None},
+        {"transaction": ""},
+        {"transaction": MADE_BY[:-2]},
+        {"transaction": MADE_BY[:-2] + "01"},
+        {
+            "transaction": former(FACTS.script, FACTS.value_sats + 1, 1, witness=False).hex(),
+            "value": FACTS.value_sats + 1,
+        },
+        {"transaction": former(FACTS.script, FACTS.value_sats, 1).hex()},
+    ],
+)
+def test_value_and_script_are_what_the_transaction_says(change: dict[str, Any], tmp_path: Path) -> None:
+    with facts_server(tmp_path / "f", lambda request: ok(wire() | change)):
+        assert ask_facts(tmp_path / "f", OUTPOINT) == replace(FACTS, value_sats=None, script=None)
+
+
+def test_an_output_that_its_transaction_has_not_has_no_value(tmp_path: Path) -> None:
+    beyond = f"{OUTPOINT.partition(':')[0]}:2"
+    with facts_server(tmp_path / "f", lambda request: ok(wire() | {"outpoint": beyond})):
+        assert ask_facts(tmp_path / "f", beyond).value_sats is None
 
 
 @pytest.mark.parametrize(("told", "known"), [(True, True), (False, False), (None, False), (1, False), ("true", False)])

@@ -12,8 +12,9 @@ import pytest
 
 from tests.wallet.conftest import START_MS
 from tests.wallet.facts_server import facts_server, ok, wire
-from tests.wallet.offer_desk import OFFER_GRANT, facts_of, offer
-from tests.wallet.offers import honest
+from tests.wallet.listings import output
+from tests.wallet.offer_desk import OFFER_GRANT, asked_by, facts_of, offer
+from tests.wallet.offers import PAYMENT_SCRIPT, coin, honest, known, outpoint_of
 from tests.wallet.socket_house import House, house
 from wallet.bip322 import verify_ownership
 from wallet.protocol import OfferToSign
@@ -60,6 +61,32 @@ def test_a_coin_that_nothing_is_told_of_is_a_refusal(opened: House) -> None:
         opened.client.sign_offer(17, 5, secret, to_sign())
     assert refused.value.tag == "inputs-confirmed"
     assert not opened.client.was_signed(to_sign().intent)
+
+
+def test_who_lies_about_one_coin_and_then_about_the_other_gets_no_signature(opened: House) -> None:
+    """Each signature would hold for its own amount (BIP-143): together they would burn 110,000 sats as a fee."""
+    secret = opened.client.grant(OFFER_GRANT)
+    coins = [coin(200_000, at=1), coin(200_000, at=2)]
+    made_by = {str(outpoint_of(each)): wire(known(each, 200_000))["transaction"] for each in coins}
+    for number, lies in enumerate(((200_000, 90_000), (90_000, 200_000)), start=1):
+        drafted = honest()
+        drafted.draft.spends = [
+            replace(each, fields=[(b"\x01", output(sats, PAYMENT_SCRIPT))])
+            for each, sats in zip(coins, lies, strict=True)
+        ]
+        drafted.intent = replace(drafted.intent, coins=frozenset(map(outpoint_of, coins)))
+        told = {str(outpoint_of(each)): wire(known(each, sats)) for each, sats in zip(coins, lies, strict=True)}
+
+        def tell_lies(request: dict[str, Any], told: dict[str, Any] = told) -> bytes:
+            outpoint = request["args"]["outpoint"]
+            return ok(told[outpoint] | {"transaction": made_by[outpoint]})
+
+        asked = asked_by(drafted, number)
+        bid = OfferToSign(**asked | {"psbts": tuple(asked["psbts"]), "coins": tuple(asked["coins"])})
+        with facts_server(opened.facts_socket, tell_lies), pytest.raises(SignerRefused) as refused:
+            opened.client.sign_offer(17, 5, secret, bid)
+        assert refused.value.tag == "amount-proof"
+        opened.facts_socket.unlink()
 
 
 def test_without_a_source_of_facts_nothing_is_signed(opened: House) -> None:

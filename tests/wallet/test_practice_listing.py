@@ -16,7 +16,7 @@ from simulator.listing.psbt import drafts, read_signed
 from tests.wallet.conftest import HOUR_MS
 from tests.wallet.facts_server import facts_server, ok, wire
 from tests.wallet.listing_desk import FACTS, LIST_GRANT, TASK, desk, listing, listing_intent
-from tests.wallet.listings import INSCRIPTION, PAYOUT_SCRIPT, POSTAGE, PRICE, VAULT, script_by
+from tests.wallet.listings import INSCRIPTION, PAYOUT_SCRIPT, POSTAGE, PRICE, VAULT, former, script_by, txid_of
 from tests.wallet.processes import Start, now_ms, started_in
 from wallet.protocol import ListingToSign
 from wallet.psbt.transaction import Outpoint
@@ -49,9 +49,12 @@ def test_a_real_signer_lists_from_its_vault_and_remembers_it_after_kill_9(start:
     keys = client.addresses(LIST_GRANT.user)
     vault = script.address_to_scriptpubkey(keys.vault)
     payout = TransactionOutput(PRICE + POSTAGE, script.address_to_scriptpubkey(keys.payment))
-    made = drafts(Coin(OUTPOINT, POSTAGE, vault.data.hex()), payout, keys.vault_pubkey)
-    told = wire() | {"outpoint": OUTPOINT, "script": vault.data.hex()}
-    asked = ListingToSign(listing_intent(1), INSCRIPTION, OUTPOINT, PRICE, made.plain.encode(), (made.secure.encode(),))
+    outpoint = Outpoint(txid_of(former(vault.data, at=3)), 3)
+    made = drafts(Coin(str(outpoint), POSTAGE, vault.data.hex()), payout, keys.vault_pubkey)
+    told = wire(replace(FACTS, outpoint=outpoint, script=vault.data))
+    asked = ListingToSign(
+        listing_intent(1), INSCRIPTION, str(outpoint), PRICE, made.plain.encode(), (made.secure.encode(),)
+    )
     with facts_server(tmp_path / "facts.sock", lambda request: ok(told)):
         secret = client.grant(replace(LIST_GRANT, expires_ms=now_ms() + HOUR_MS))
         signed = client.sign_listing(TASK, 5, secret, asked)
@@ -61,7 +64,7 @@ def test_a_real_signer_lists_from_its_vault_and_remembers_it_after_kill_9(start:
 
     client = start().client
     assert client.sign_listing(TASK, 5, secret, asked) == signed
-    assert client.lowest_listing(OUTPOINT) == PRICE
+    assert client.lowest_listing(str(outpoint)) == PRICE
     with pytest.raises(SignerRefused) as refused:
         client.sign_listing(TASK, 5, secret, replace(asked, intent=listing_intent(2)))
     assert refused.value.tag == "inputs-confirmed", "without facts nothing new is listed"

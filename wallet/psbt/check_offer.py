@@ -122,8 +122,8 @@ def _inputs_confirmed(outpoints: Sequence[Outpoint], facts: Facts) -> list[Outpo
 def _amount_proof(item: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
     """Returns the output an input spends; facts, our own key and the PSBT must agree on it.
 
-    A segwit v0 signature covers the amount it was made for, here the facts' amount: a venue that lies gets a refusal,
-    and if the facts are wrong as well, an invalid signature.
+    A segwit v0 signature covers its own input's amount alone, so nobody's word is taken for the others: facts have them
+    from the bytes of the transactions (wallet/facts_client.py), and a venue that lies gets a refusal.
     """
     if facts.value_sats is None or facts.script is None:
         raise PolicyRefused("amount-proof", "the value or the script of a coin is not known")
