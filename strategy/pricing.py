@@ -106,3 +106,15 @@ def average_cost(asks: Iterable[Ask], depth_sats: int) -> tuple[Fraction | None,
 
 def _quotient(value: Decimal, divisor: Decimal) -> Fraction:
     return Fraction(value) / Fraction(divisor)
+
+
+def plain(number: Decimal) -> str:
+    """Writes a finite `number` in its only form, digits without an exponent or needless zeros: 1E+3 is "1000", 0.150 is
+    "0.15".
+
+    Signed texts, orders and answers have numbers in it.
+    """
+    digits = format(number, "f")
+    if "." in digits:
+        digits = digits.rstrip("0").rstrip(".")
+    return "0" if digits in ("-0", "") else digits

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from server.http.json_out import plain
+from strategy.pricing import plain
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:

@@ -33,6 +33,7 @@ from markets.wire import (
     tokens,
     whole,
 )
+from strategy.pricing import plain
 
 
 def payload(answer: Any) -> Any:
@@ -212,12 +213,6 @@ def cancel_body(wallet: str, venue_ids: Sequence[str], signature: str) -> bytes:
     """Makes the body of POST /cancel for bids."""
     body = {"makerAddress": wallet, "orderType": "bid", "signature": signature}
     return json.dumps(body | {"_ids": list(venue_ids), "multiple": True}).encode()
-
-
-def plain(number: Decimal) -> str:
-    """Writes `number` in plain digits without an exponent or trailing zeros: 12.50 is "12.5", 1E+3 is "1000"."""
-    digits = format(number, "f")
-    return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 def _with_numbers(body: Mapping[str, Any], numbers: Mapping[str, Decimal]) -> bytes:

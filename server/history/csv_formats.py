@@ -14,7 +14,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from models.ledger.fills import BUY, Fill
-from server.http.json_out import iso, plain
+from server.http.json_out import iso
+from strategy.pricing import plain
 
 Cell = str | int | Decimal | None
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

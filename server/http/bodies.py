@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from server.http.json_in import shown
-from server.http.json_out import plain
+from strategy.pricing import plain
 
 MAX_SATS = 2_100_000_000_000_000
 _MOST_DIGITS = 200

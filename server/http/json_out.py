@@ -8,6 +8,8 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
+from strategy.pricing import plain
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -46,14 +48,6 @@ def dumps(value: Any) -> str:
 def encoded(value: Any) -> bytes:
     """Encodes `value` for the wire, as `dumps` writes it."""
     return dumps(value).encode("utf-8", "replace")
-
-
-def plain(number: Decimal) -> str:
-    """Writes a finite `number` in digits without exponent or needless zeros: 1E+3 is "1000", 0.150 is "0.15"."""
-    digits = format(number, "f")
-    if "." in digits:
-        digits = digits.rstrip("0").rstrip(".")
-    return "0" if digits in ("-0", "") else digits
 
 
 @lru_cache(maxsize=4096)

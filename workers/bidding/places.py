@@ -18,11 +18,12 @@ from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
 from strategy.fates import PlaceResult
 from strategy.fault_codes import Step
 from strategy.plan import PlannedBid
+from strategy.pricing import plain
 from workers.bidding import dry_run
 from workers.bidding.cancels import WRITE_MS
 from workers.bidding.coins import PaymentCoins
 from workers.bidding.gateway_refusals import GATEWAY_REFUSALS
-from workers.bidding.signing import BidSigning, DraftSigning, TextSigning, canonical
+from workers.bidding.signing import BidSigning, DraftSigning, TextSigning
 from workers.bidding.terms import Terms
 from workers.context import Context
 from workers.faults import Faults
@@ -106,7 +107,7 @@ class BidPlacer:
             wallet=terms.keys.payment,
             slug=terms.config.slug,
             price_sats=planned.price_sats,
-            quantity=canonical(planned.quantity),
+            quantity=plain(planned.quantity),
             expires_ms=now_ms + terms.life_ms,
             token=self._context.token,
             trait=planned.trait,

@@ -16,6 +16,7 @@ from strategy.bid_config import BidConfig, normal_slug
 from strategy.fates import PlaceResult
 from strategy.fault_codes import Step
 from strategy.plan import PlannedBid
+from strategy.pricing import plain
 from wallet.protocol import BidMessage, OfferToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from workers.bidding.coins import PaymentCoins
@@ -209,10 +210,4 @@ def _bid(order: Order, terms: Terms, timestamp_ms: int) -> BidOrder:
 
 
 def _fee_rate(config: BidConfig) -> str:
-    return config.fee_rate if isinstance(config.fee_rate, str) else canonical(config.fee_rate)
-
-
-def canonical(number: Decimal) -> str:
-    """Writes a number in its only form for a signed text: 1, 1000, 0.5."""
-    text = format(number, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return config.fee_rate if isinstance(config.fee_rate, str) else plain(config.fee_rate)

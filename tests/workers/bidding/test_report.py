@@ -19,12 +19,12 @@ from models.tasks.table import Task
 from strategy.bidding.plan_bids import plan_bids
 from strategy.fault_codes import Step
 from strategy.journal_format import Decoder
+from strategy.pricing import plain
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import BiddingDrain
 from workers.bidding.journal import Journal
-from workers.bidding.signing import canonical
 from workers.faults import Faults
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister
@@ -143,12 +143,12 @@ def test_the_fee_reserve_is_rounded_up(rate: str, sats: int) -> None:
     [("1", "1"), ("1000", "1000"), ("1E+3", "1000"), ("0.50", "0.5"), ("1.000", "1"), ("1E-8", "0.00000001")],
 )
 def test_numbers_are_signed_in_one_way_only(number: str, text: str) -> None:
-    assert canonical(Decimal(number)) == text
+    assert plain(Decimal(number)) == text
 
 
 def test_a_quantity_keeps_every_digit() -> None:
     number = "34028236692093846346337460743176821145.5"
-    assert canonical(Decimal(number)) == number
+    assert plain(Decimal(number)) == number
 
 
 def test_each_decision_is_in_the_journal_as_it_was_made(world: World, tmp_path: Path) -> None:
