@@ -41,6 +41,10 @@ class Inscription(Row):
         table_name = "inscriptions"
 
 
+_HAS_DETAIL = Inscription.detail.is_null(False)
+Inscription.add_index(Inscription.index(Inscription.fetched_ms, name="inscriptions_detailed", where=_HAS_DETAIL))
+
+
 def cached_wallet(address: str, newer_than_ms: int) -> str | None:
     """Returns the stored items at `address`, unless they are older than `newer_than_ms`."""
     return (
@@ -74,6 +78,11 @@ def store_inscription(inscription_id: str, detail: str, told: Told, now_ms: int)
     """Stores the details of one inscription."""
     with transaction():
         _store(inscription_id, now_ms, told, detail)
+
+
+def forget_details(until_ms: int) -> None:
+    """Drops the details that were fetched until then; to which collection an inscription belongs stays known."""
+    Inscription.update(detail=None).where(_HAS_DETAIL, Inscription.fetched_ms <= until_ms).execute()
 
 
 def _store(inscription_id: str, now_ms: int, told: Told, detail: str | None = None) -> None:

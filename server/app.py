@@ -19,7 +19,7 @@ from core import logs
 from core.errors import SettingsError
 from core.settings import Settings
 from markets.market_client import MarketClient
-from models import almanac, base, schema, sessions
+from models import almanac, base, inscriptions, schema, sessions
 from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
 from models.events import keeping
@@ -34,6 +34,7 @@ from server.http.manager_client import WAIT_S, ManagerClient
 from server.http.picture_way import PictureWay
 from server.http.services import InFlight, Services, TaskLocks
 from server.http.user_market import Seats
+from server.listing.inscriptions import KEPT_MS
 from server.metrics import start_times
 from server.urls import ROUTES, SCOPES, routes_with_openings
 from server.withdrawals.steps import RESUME_S, look_after_all
@@ -181,6 +182,7 @@ async def _every(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
 async def _purge() -> None:
     sessions.purge_sessions(now_ms())
     keeping.forget_old(now_ms())
+    inscriptions.forget_details(now_ms() - KEPT_MS)
 
 
 async def _look_at_the_calendar() -> None:

@@ -106,7 +106,8 @@ class Market:
     """One collection or rune with its open orders by id. `slug` is as first written, with a rune's bullets.
 
     `scripted`: a control call set its book, so background traders leave it alone. `listing_traits`: listings tell
-    their traits, which the venue's documentation does not promise.
+    their traits, which the venue's documentation does not promise. `creator`: the address of one who takes a part of
+    each price at Ordinals Wallet.
     """
 
     kind: Kind
@@ -115,6 +116,7 @@ class Market:
     divisibility: int = 0
     scripted: bool = False
     listing_traits: bool = True
+    creator: str = ""
     asks: dict[str, Order] = field(default_factory=dict)
     bids: dict[str, Order] = field(default_factory=dict)
 
@@ -145,6 +147,7 @@ class Market:
             "divisibility": self.divisibility,
             "scripted": self.scripted,
             "listing_traits": self.listing_traits,
+            "creator": self.creator,
             "orders": [order.dump() for order in self.orders()],
         }
 
@@ -153,6 +156,7 @@ def load_market(row: dict[str, Any]) -> Market:
     """Makes the market that `Market.dump` wrote."""
     market = Market(row["kind"], row["slug"], row["name"], row["divisibility"], row["scripted"])
     market.listing_traits = row.get("listing_traits", True)
+    market.creator = row.get("creator", "")
     for order in map(load_order, row["orders"]):
         market.side(order.side)[order.order_id] = order
     return market

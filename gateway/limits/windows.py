@@ -62,14 +62,17 @@ class Windows:
 
     def wait_s(self, toll: Toll, priority: Priority) -> float:
         """Returns the seconds until such a call fits; 0 when it does now."""
-        now, wallet = self._clock(), self._wallet(toll)
+        now, wallet, each = self._clock(), self._wallet(toll), self._each[toll.use]
         self._calls = [call for call in self._calls if now - call.at < WINDOW_S]
         alike = [call for call in self._calls if call.use == toll.use]
-        # A call for everybody may have been made by this profile.
-        own = [call for call in alike if wallet is None or call.wallet in (wallet, None)]
+        # Any profile may make a call for everybody: it counts for each of them, and waits for each.
+        makers = {wallet} if wallet is not None else {None, *(call.wallet for call in alike)}
         full_until = max(
             _full_until(alike, self._all[toll.use], toll, priority),
-            _full_until(own, self._each[toll.use], toll, priority),
+            *(
+                _full_until([call for call in alike if call.wallet in (maker, None)], each, toll, priority)
+                for maker in makers
+            ),
         )
         return max(full_until - now, 0.0)
 

@@ -12,6 +12,8 @@ from markets.base import Unavailable
 from markets.codec import text
 from markets.listings import ListingDraft, ListingToDraft, OwnListings
 
+# Of a venue whose listings are asked for one by one, a read that ends here leaves fewer to the next: its adapter
+# remembers. A greater bound would outlast the 30 s for which a client waits.
 MOST_PAGES = 20
 
 

@@ -30,6 +30,7 @@ from markets.latest import Latest
 from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInText, SignInTexts
 from markets.ordinalswallet import books, holdings, listings, protected
+from markets.ordinalswallet.holdings import Prices
 from markets.ordinalswallet.protected import Drafted
 from markets.unreadable_answers import of_read, of_write
 from markets.wire import Page
@@ -61,6 +62,7 @@ class OrdinalsWallet(Adapter):
         self._is_protecting = is_protecting
         self._drafts: Latest[Drafted] = Latest()
         self._protected: Latest[str | None] = Latest()  # the output that a listing goes by; None = a plain one
+        self._prices: Latest[Prices] = Latest()
         self._now_ms = now_ms
         self._nonce = nonce
         self._sessions: dict[str, listings.Session] = {}
@@ -102,10 +104,13 @@ class OrdinalsWallet(Adapter):
         return of_read(lambda: holdings.item(answer, inscription_id, self._images), self.name)
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
-        """Returns a wallet's listings: first all with a known price, then the others one by one."""
+        """Returns a wallet's listings: first all with a known price, then the others one by one.
+
+        Each of these is asked for once, and again when its shown price is another.
+        """
         if cursor is None:
             answer = self._http.read(f"/wallet/{segment(owner)}/inscriptions")
-            page = of_read(lambda: holdings.own_listings(answer, owner), self.name)
+            page = of_read(lambda: holdings.own_listings(answer, owner, self._prices.of), self.name)
             self._note(of_read(lambda: holdings.protected_outpoints(answer), self.name))
             return page
         inscription_id, _, rest = str(cursor).partition(",")
@@ -116,6 +121,7 @@ class OrdinalsWallet(Adapter):
         found = of_read(lambda: holdings.own_listing(answer, inscription_id, owner), self.name)
         if found is not None:
             self._note({inscription_id: of_read(lambda: protected.protected_outpoint(answer), self.name)})
+            self._prices.note(inscription_id, of_read(lambda: holdings.prices(answer), self.name))
         return Page(() if found is None else (found,), rest or None)
 
     def draft_bid(self, order: BidToDraft) -> BidDraft:

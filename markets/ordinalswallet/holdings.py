@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from markets import traits
 from markets.base import Item, NotFound, WalletItem
@@ -13,6 +13,13 @@ from markets.ordinalswallet.wire import content, is_for_sale, sellers_price
 from markets.wire import Page, Unreadable, first, identifier, link, rows, table, text, text_or_none, whole_or_none
 
 _MOST_HELD = 5000
+
+
+class Prices(NamedTuple):
+    """Both prices of a listing: the shown one, if it was told, and the seller's."""
+
+    shown: int | None
+    sellers: int
 
 
 def wallet_items(answer: Any, images: str) -> Page[WalletItem]:
@@ -38,10 +45,11 @@ def _wallet_item(entry: Mapping[str, Any], images: str) -> WalletItem:
     )
 
 
-def own_listings(answer: Any, owner: str) -> Page[OwnListing]:
+def own_listings(answer: Any, owner: str, told: Callable[[str], Prices | None]) -> Page[OwnListing]:
     """Reads a wallet's listings; `following` names those whose price must be asked for one by one.
 
-    Where a creator takes a part of the price, the answer does not tell the seller's.
+    Where a creator takes a part of the price, the answer does not tell the seller's; `told` gives what was told of an
+    inscription when it was asked for last.
     """
     known: list[OwnListing] = []
     to_ask: list[str] = []
@@ -50,13 +58,24 @@ def own_listings(answer: Any, owner: str) -> Page[OwnListing]:
         if listing is None:
             continue
         inscription_id = identifier(entry.get("id"), "inscription id")
-        if first(entry, "collection.creator_address") and listing.get("escrow_price") is None:
+        price = _own_price(entry, listing, told(inscription_id))
+        if price is None:
             to_ask.append(inscription_id)
         else:
             slug = first(entry, "collection.slug")
             named = None if slug is None else text(slug, "collection")
-            known.append(OwnListing(inscription_id, inscription_id, named, sellers_price(listing), owner))
+            known.append(OwnListing(inscription_id, inscription_id, named, price, owner))
     return Page(tuple(known), ",".join(to_ask) or None)
+
+
+def _own_price(entry: Mapping[str, Any], listing: Mapping[str, Any], told: Prices | None) -> int | None:
+    """Returns the seller's price of a wallet's entry, None when it must be asked for."""
+    if not first(entry, "collection.creator_address") or listing.get("escrow_price") is not None:
+        return sellers_price(listing)
+    shown = listing.get("satoshi_price")
+    if told is None or shown is None or shown != told.shown or protected_outpoint(entry) == "":
+        return None
+    return told.sellers
 
 
 def protected_outpoints(answer: Any) -> dict[str, str | None]:
@@ -78,6 +97,12 @@ def own_listing(answer: Any, inscription_id: str, owner: str) -> OwnListing | No
     if not is_for_sale(listing):
         return None
     return OwnListing(inscription_id, inscription_id, None, sellers_price(listing), owner)
+
+
+def prices(answer: Any) -> Prices:
+    """Reads both prices of one inscription's listing."""
+    listing = table(content(answer), "listing")
+    return Prices(whole_or_none(listing.get("satoshi_price")), sellers_price(listing))
 
 
 def item(answer: Any, inscription_id: str, images: str) -> Item:

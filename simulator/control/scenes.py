@@ -14,16 +14,17 @@ from simulator.world import World
 
 
 class PutCollection(JsonHandler):
-    """`PUT /sim/collections/{slug} {name?, listingTraits?, asks, bids}`.
+    """`PUT /sim/collections/{slug} {name?, listingTraits?, creator?, asks, bids}`.
 
     An ask is `{price, seller?, traits?, inscriptionId?, placedAt?}`,
     a bid `{price, bidder?, quantity?, placedAt?, trait?}`. `listingTraits` false leaves the traits out of the rows of
-    the listings, as the venue documents them, until a later call says true.
+    the listings, as the venue documents them, until a later call says true. The address `creator` takes a part of each
+    price at Ordinals Wallet.
     """
 
     def put(self, slug: str) -> None:
         body = self.body()
-        only(body, frozenset({"name", "listingTraits", "asks", "bids"}), "the body")
+        only(body, frozenset({"name", "listingTraits", "creator", "asks", "bids"}), "the body")
         slug = text(slug, "slug")
         name = text(body["name"], "name") if "name" in body else ""
         engine = self.world.engine
@@ -31,9 +32,11 @@ class PutCollection(JsonHandler):
         listing_traits = body.get("listingTraits", known.listing_traits if known else True)
         if not isinstance(listing_traits, bool):
             raise bad("listingTraits must be true or false")
+        creator = scripts.known_address(text(body["creator"], "creator")) if "creator" in body else ""
         rows = scripts.collection_rows(body)
         market = engine.open_market("ordinals", slug, name)
         market.listing_traits = listing_traits
+        market.creator = creator or market.creator
         scripts.write_book(engine, market, rows)
         self.send(summary(self.world, market))
 

@@ -100,6 +100,28 @@ def test_pages_without_end_are_no_answer(venue: Bench) -> None:
         venue.client().own_listings(VAULT, 0)
 
 
+def test_listings_that_are_asked_for_one_by_one_are_asked_for_once_however_many(bench: Bench) -> None:
+    """Where a creator takes a part of the price, Ordinals Wallet tells the seller's of one listing at a time."""
+    ids, wallet = [f"{number:064x}i0" for number in range(45)], f"/ordinalswallet/wallet/{VAULT}/inscriptions"
+    listed = {"collection": {"slug": "punks", "creator_address": "bc1qcreator"}, "escrow": {"satoshi_price": 16_000}}
+    bench.venue.answers[wallet] = [{"id": each, **listed} for each in ids]
+    for each in ids:
+        one = {"inscription_id": each, "satoshi_price": 16_000, "escrow_price": 14_000}
+        bench.venue.answers[f"/ordinalswallet/market/escrow/{each}"] = one
+    budget = bench.gateway.venues.markets["simulator-ordinalswallet"].budget
+    bench.run(setattr, budget, "_tokens", 100.0)
+    bench.run(setattr, budget, "_burst", 100)
+    market = bench.client("simulator-ordinalswallet")
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="more listings"):
+            market.own_listings(VAULT, 0)
+    assert {each.price for each in market.own_listings(VAULT, 0).listings} == {14_000}
+    assert len(bench.venue.calls) == 3 + 45
+    found = market.own_listings(VAULT, 0).listings
+    assert [(each.inscription_id, each.price) for each in found] == [(each, 14_000) for each in ids]
+    assert len(bench.venue.calls) == 3 + 45 + 1
+
+
 def test_a_gateway_that_is_not_the_one_any_more_lists_nothing(venue: Bench) -> None:
     venue.is_the_one = lambda: False
     with pytest.raises(Unavailable, match="another gateway has taken over; nothing was sent"):

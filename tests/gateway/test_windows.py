@@ -14,6 +14,7 @@ from markets.venues import capabilities
 from tests.clock import Monotonic
 
 ORDNET = capabilities("ordnet")
+LIMITS = {"read": (60, 30), "write": (20, 8)}  # of all, of one wallet
 
 
 @pytest.fixture
@@ -81,6 +82,26 @@ def test_what_is_read_for_everybody_may_have_been_read_by_any_wallet(windows: Wi
     assert not send(windows, Toll(wallet="wallet"), Priority.OWN_BIDS)
 
 
+def test_three_wallets_that_look_at_their_bids_leave_what_is_read_for_everybody_its_room(
+    windows: Windows, clock: Monotonic
+) -> None:
+    """Eight collections each, looked at once a minute, are 24 of the 60 reads, and 8 of each wallet's 30."""
+    for moment in range(10 * 60 * 2):  # half seconds of ten minutes
+        clock.now += 0.5
+        if moment % 15 == 0:
+            assert all(send(windows, Toll(wallet=f"wallet{number}"), Priority.OWN_BIDS) for number in range(3))
+        if moment % 10 == 0:
+            assert send(windows, READ, Priority.REST)
+
+
+def test_what_is_read_for_everybody_fits_with_the_busiest_wallet(windows: Windows, clock: Monotonic) -> None:
+    assert all(send(windows, Toll(wallet="busy"), Priority.OWN_BIDS) for _ in range(20))
+    clock.now += 10
+    assert all(send(windows, Toll(wallet="calm"), Priority.OWN_BIDS) for _ in range(10))
+    assert fitting(windows, READ, Priority.REST) == 3
+    assert windows.wait_s(READ, Priority.REST) == pytest.approx(WINDOW_S - 10)
+
+
 def test_both_addresses_of_a_profile_are_one_wallet(windows: Windows) -> None:
     windows.bind("vault", "wallet")
     assert fitting(windows, Toll("write", "vault"), Priority.CANCEL) == 8
@@ -115,20 +136,38 @@ def test_a_limit_of_one_is_used(clock: Monotonic) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_minute_anywhere_has_more_than_the_limit(seed: int) -> None:
+def test_no_minute_anywhere_has_more_than_the_limit_and_nobody_waits_in_vain(seed: int) -> None:
     chance, clock = random.Random(seed), Monotonic()
     windows = Windows(ORDNET, clock)
     sent: list[tuple[float, str, str | None]] = []
     for _ in range(4_000):
         clock.now += chance.expovariate(2)
         toll = Toll(chance.choice(("read", "write")), chance.choice((None, "a", "b", "c")))
-        if send(windows, toll, chance.choice(list(Priority))):
+        priority = chance.choice(list(Priority))
+        if send(windows, toll, priority):
             sent.append((clock.now, toll.use, toll.wallet))
+            continue
+        recent = Counter((use, wallet) for at, use, wallet in sent if clock.now - at < WINDOW_S)
+        assert is_full(
+            recent, toll, {Priority.CANCEL: 1, Priority.OWN_BIDS: 1, Priority.LOOKUP: 0.5}.get(priority, 0.75)
+        )
     assert len(sent) > 1_000
     for offset in (0.0, 17.3, 41.9):  # wherever the venue's own windows begin
-        all_of = Counter((use, (at + offset) // 60) for at, use, _ in sent)
-        each = Counter((use, wallet, (at + offset) // 60) for at, use, wallet in sent)
-        assert max(count for (use, _), count in all_of.items() if use == "read") <= 60
-        assert max(count for (use, _), count in all_of.items() if use == "write") <= 20
-        assert max(count for (use, wallet, _), count in each.items() if use == "write" and wallet) <= 8
-        assert max(count for (use, wallet, _), count in each.items() if use == "read" and wallet) <= 30
+        minutes: dict[float, Counter[tuple[str, str | None]]] = {}
+        for at, use, wallet in sent:
+            minutes.setdefault((at + offset) // 60, Counter())[use, wallet] += 1
+        for minute in minutes.values():
+            for use, (of_all, of_one) in LIMITS.items():
+                assert sum(count for (made, _), count in minute.items() if made == use) <= of_all
+                # Whichever of them made what is for everybody.
+                assert all(minute[use, wallet] + minute[use, None] <= of_one for wallet in ("a", "b", "c"))
+
+
+def is_full(recent: Counter[tuple[str, str | None]], toll: Toll, part: float) -> bool:
+    """Tells whether this part of a limit is used up: of all, of the toll's wallet, for everybody of any wallet."""
+    of_all, of_one = LIMITS[toll.use]
+    wallets = ("a", "b", "c") if toll.wallet is None else (toll.wallet,)
+    busiest = max(recent[toll.use, wallet] + recent[toll.use, None] for wallet in wallets)
+    return (
+        sum(count for (use, _), count in recent.items() if use == toll.use) >= of_all * part or busiest >= of_one * part
+    )

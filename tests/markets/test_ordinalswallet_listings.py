@@ -94,6 +94,46 @@ def test_where_a_creator_takes_a_part_the_price_is_asked_for_one_by_one() -> Non
     assert (page.entries, page.following) == ((), None)
 
 
+SHARED = {
+    "id": INSCRIPTION,
+    "collection": {"slug": "punks", "creator_address": "bc1qcreator"},
+    "escrow": {"satoshi_price": 16_000},
+}
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("now", "is_known"),
+    [
+        (SHARED, True),
+        ({**SHARED, "escrow": {"satoshi_price": 16_001}}, False),
+        ({**SHARED, "escrow": {"satoshi_price": None}}, False),
+        ({**SHARED, "id": "ab" * 32 + "i1"}, False),
+        ({**SHARED, "escrow": {"satoshi_price": 16_000, "protected": True}}, False),  # by which output is not told
+        ({**SHARED, "escrow": {"satoshi_price": 16_000, "protected": True}, "outpoint": "cd" * 32 + ":0"}, True),
+    ],
+)
+def test_a_price_that_was_asked_for_is_known_while_the_same_is_shown(now: Any, is_known: bool) -> None:
+    venue = OrdinalsWallet(BASE, "ordinalswallet")
+    _gets(f"/market/escrow/{INSCRIPTION}", MARKET)
+    venue.own_listings(VAULT, INSCRIPTION)
+    _gets(f"/wallet/{VAULT}/inscriptions", [now])
+    page = venue.own_listings(VAULT, None)
+    known = OwnListing(INSCRIPTION, INSCRIPTION, "punks", 15_000, VAULT)
+    assert page == (((known,), None) if is_known else ((), now["id"]))
+
+
+@responses.activate
+def test_a_price_without_the_one_that_is_shown_is_asked_for_again() -> None:
+    venue = OrdinalsWallet(BASE, "ordinalswallet")
+    _gets(f"/market/escrow/{INSCRIPTION}", {**MARKET, "satoshi_price": None})
+    assert venue.own_listings(VAULT, INSCRIPTION).entries[0].price == 15_000
+    for shown in (None, 16_000):
+        _gets(f"/wallet/{VAULT}/inscriptions", [{**SHARED, "escrow": {"satoshi_price": shown}}])
+        assert venue.own_listings(VAULT, None) == ((), INSCRIPTION)
+        responses.remove(responses.GET, f"{BASE}/wallet/{VAULT}/inscriptions")
+
+
 @responses.activate
 @pytest.mark.parametrize(
     ("answer", "count"),

@@ -7,6 +7,9 @@ from decimal import Decimal
 import pytest
 
 from markets.base import AskBook, Item, NotFound, RateLimited
+from models.inscriptions import Inscription
+from server import app
+from server.listing.inscriptions import KEPT_MS
 from strategy.book import Ask
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of
@@ -216,6 +219,28 @@ async def test_an_inscription_is_told_in_our_words_and_kept(service: Service) ->
     assert still.json == first.json, "nobody can have it read again and again"
     assert fresh.status == 404
     assert task.json["collectionId"] == "goosinals"
+
+
+@pytest.mark.gen_test
+async def test_details_that_are_too_old_to_be_told_leave_the_database(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "now_ms", service.clock.ms)
+    image = "https://example.org/1.png"
+    service.gateway.answers["item"] = Item(INSCRIPTION, listed=False, collection_id="cats", image_url=image)
+    told = await service.ask("GET", f"/api/autolist/item/{INSCRIPTION}")
+    service.clock.now_ms += KEPT_MS - 1
+    await app._purge()
+    kept = await service.ask("GET", f"/api/autolist/item/{INSCRIPTION}")
+    asked = len(service.gateway.asked)
+    service.clock.now_ms += 1
+    await app._purge()
+    row = Inscription.get_by_id(INSCRIPTION)
+    again = await service.ask("GET", f"/api/autolist/item/{INSCRIPTION}")
+
+    assert kept.json == told.json
+    assert (row.detail, row.collection_id, row.image_url) == (None, "cats", image)
+    assert (again.json, len(service.gateway.asked)) == (told.json, asked + 1)
 
 
 @pytest.mark.gen_test

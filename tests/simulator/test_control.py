@@ -133,6 +133,7 @@ async def test_health_is_answered(desk: Desk) -> None:
         ("PUT", "/sim/limits", {"burst": 1.5}),
         ("PUT", "/sim/limits", {"daily": 1}),
         ("PUT", "/sim/collections/a", {"listingTraits": "no"}),
+        ("PUT", "/sim/collections/a", {"creator": 5}),
         ("POST", "/sim/reset", b"{"),
         ("POST", "/sim/sell", b"[]"),
         ("POST", "/sim/sell", b"\xff\xfe"),

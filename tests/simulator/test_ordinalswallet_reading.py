@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.simulator.desk import ANN, PUPPETS, RUNE, Desk
+from tests.simulator.desk import ANN, BOB, PUPPETS, RUNE, Desk
 from tests.simulator.plain_seller import (
     OW,
     hex_signed,
@@ -168,6 +168,27 @@ async def test_what_was_sold_here_and_everywhere(desk: Desk) -> None:
     assert (page["sales"], page["has_more"]) == ([newest], True)
     before = newest["block_height"]
     assert (await ow_read(desk, f"collection/{PUPPETS}/sales?before_height={before}"))["sales"] == [older]
+
+
+async def test_where_a_creator_takes_a_part_only_the_listing_itself_tells_the_sellers_price(desk: Desk) -> None:
+    await hold(desk)
+    creator = {"creator": BOB.ordinals}
+    await desk.list_puppets(**creator)
+    await ow_listed(desk)
+
+    (row,) = await ow_read(desk, f"wallet/{ANN.ordinals}/inscriptions")
+    (shown,) = await ow_read(desk, f"collection/{PUPPETS}/escrows")
+    told = await ow_read(desk, f"market/escrow/{PUPPET}")
+
+    assert (row["collection"]["creator_address"], shown["creator_address"]) == (BOB.ordinals, BOB.ordinals)
+    assert (row["escrow"]["satoshi_price"], shown["satoshi_price"]) == (975_081, 975_081)
+    assert "escrow_price" not in row["escrow"]
+    assert (told["escrow_price"], told["satoshi_price"]) == (900_000, 975_081)
+    assert (told["creator_address"], told["creator_royalty"], told["market_royalty"]) == (BOB.ordinals, 0.05, 0.027)
+    await desk.list_puppets(2_000_000)  # the creator stays until the market forgets everything
+    await desk.sim("POST", "sell", {"inscriptionId": PUPPET})
+    (sold,) = await ow_read(desk, f"collection/{PUPPETS}/sold-escrows")
+    assert (sold["satoshi_price"], sold["creator_address"]) == (975_081, BOB.ordinals)
 
 
 async def test_balances_and_fees(desk: Desk) -> None:

@@ -199,10 +199,12 @@ def test_a_state_file_brings_everything_back(tmp_path: Path) -> None:
         world.step()
     world.limits.change(per_second=100, burst=200, monthly=10**9)
     world.engine.markets["ordinals", "nodemonkes-demo"].listing_traits = False
+    world.engine.markets["ordinals", "nodemonkes-demo"].creator = "bc1qcreator"
     StateFile(tmp_path / "simulator.json", world).save()
 
     again = World(background=True, clock=clock.ms, monotonic=clock.seconds)
     assert StateFile(tmp_path / "simulator.json", again).load() is True
 
     assert again.dump() == world.dump()
+    assert again.engine.markets["ordinals", "nodemonkes-demo"].creator == "bc1qcreator"
     assert {sale.bid_id is None for sale in again.engine.sales.of(("ordinals", "nodemonkes-demo"))} == {True, False}

@@ -14,6 +14,7 @@ from typing import Any
 from simulator.bitcoin.chain import Coin
 from simulator.handler import DialectHandler
 from simulator.orders import Market, Order
+from simulator.sales import Sale
 from simulator.wire import ApiError, bad
 from wallet import address as addresses
 
@@ -22,6 +23,7 @@ PREFIX = "/ordinalswallet"
 RUNE_SLUG = "rune-"
 # The buyer's fee, on top of the seller's price: 2.7 % of the buyer's price, at least 1,000 sats.
 LEFT_OF_PRICE = Decimal("0.973")
+CREATORS_PART = Decimal("0.05")  # of the buyer's price, where a collection's creator takes a part
 LEAST_FEE = 1_000
 
 
@@ -56,7 +58,14 @@ class OrdinalsWalletHandler(DialectHandler):
     def asks(self, market: Market) -> list[Order]:
         """Returns the asks at this venue, cheapest first by the buyer's price of each token."""
         asks = market.best("ask", self.engine.now_ms(), VENUE)
-        return sorted(asks, key=lambda ask: (ask.unit_price * shown_price(ask) / ask.price, ask.placed_ms))
+        return sorted(asks, key=lambda ask: (ask.unit_price * self.shown(ask) / ask.price, ask.placed_ms))
+
+    def shown(self, made: Order | Sale) -> int:
+        """Returns the sats that a listing or sale shows: a client's with the fees, scripts' and traders' as stated."""
+        if made.venue != VENUE:
+            return made.price
+        market = self.engine.market(made.kind, made.slug)
+        return gross(made.price, CREATORS_PART if market and market.creator else Decimal(0))
 
 
 def not_found(text: str = "not found") -> ApiError:
@@ -74,14 +83,9 @@ def mainnet_address(text: str) -> str:
     return found.text
 
 
-def gross(price: int) -> int:
+def gross(price: int, creators_part: Decimal) -> int:
     """Returns the buyer's price of a listing whose seller gets `price`: 15,000 shows as 16,000, 300,000 as 308,324."""
-    return max(price + LEAST_FEE, int(price / LEFT_OF_PRICE))
-
-
-def shown_price(ask: Order) -> int:
-    """Returns the sats that a listing shows: a client's with the fee, scripts' and traders' as stated."""
-    return gross(ask.price) if ask.venue == VENUE else ask.price
+    return max(price + LEAST_FEE, int(price / (LEFT_OF_PRICE - creators_part)))
 
 
 def escrow_id(order_id: str) -> str:

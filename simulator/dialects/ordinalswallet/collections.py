@@ -14,10 +14,8 @@ from simulator.dialects.ordinalswallet.base import (
     escrow_id,
     moment,
     outpoint_of,
-    shown_price,
 )
 from simulator.dialects.ordinalswallet.items import protection
-from simulator.dialects.ordinalswallet.sales import paid
 from simulator.item_names import name_of
 from simulator.members import members
 from simulator.orders import Market, Order
@@ -50,7 +48,7 @@ class Collection(OrdinalsWalletHandler):
             "lowest_inscription_num": None,
             "total_supply": len(known) or None,
             "socials": {"discord": "", "twitter": "", "website": ""},
-            "creator_address": None,
+            "creator_address": market.creator or None,
             "gallery_inscription_id": None,
             "verified": False,
             "change_week_fair": None,
@@ -71,10 +69,10 @@ class Stats(OrdinalsWalletHandler):
         return {
             "id": escrow_id(slug_of(market)),
             "total_supply": None,
-            "floor_price": shown_price(asks[0]) if asks else None,
-            "floor_price_per": price_per(asks[0]) if asks and rune else None,
-            "volume_total": sum(paid(sale) for sale in sold) or None,
-            "volume_day": sum(paid(sale) for sale in today) or None,
+            "floor_price": self.shown(asks[0]) if asks else None,
+            "floor_price_per": price_per(asks[0], self.shown(asks[0])) if asks and rune else None,
+            "volume_total": sum(self.shown(sale) for sale in sold) or None,
+            "volume_day": sum(self.shown(sale) for sale in today) or None,
             "listed": len(asks),
             "sales": len(sold),
             "owners": None,
@@ -91,7 +89,7 @@ class Escrows(OrdinalsWalletHandler):
         return [self._row(market, ask) for ask in self.asks(market)]
 
     def _row(self, market: Market, ask: Order) -> dict[str, Any]:
-        rune = market.kind == "runes"
+        rune, shown = market.kind == "runes", self.shown(ask)
         held = self.engine.wallets.holder_of(ask.inscription) if ask.inscription else None
         return {
             "id": escrow_id(ask.order_id),
@@ -101,11 +99,11 @@ class Escrows(OrdinalsWalletHandler):
             "purchase_txid": None,
             "seller_address": ask.maker,
             "buyer_address": None,
-            "satoshi_price": shown_price(ask),
-            "creator_address": None,
+            "satoshi_price": shown,
+            "creator_address": market.creator or None,
             "bought_at": None,
             "created": moment(ask.placed_ms),
-            "price_per": price_per(ask) if rune else "",
+            "price_per": price_per(ask, shown) if rune else "",
             "amount": plain(ask.quantity) if rune else "",
             "private_relay": False,
             **protection(ask),
@@ -138,6 +136,6 @@ def slug_of(market: Market) -> str:
     return f"{RUNE_SLUG}{market.slug}" if market.kind == "runes" else market.slug
 
 
-def price_per(ask: Order) -> str:
+def price_per(ask: Order, shown: int) -> str:
     """Returns sats per whole token, cut after 8 places: 119,223 sats for 93,159.95974 tokens are 1.27976654 each."""
-    return plain((shown_price(ask) / ask.quantity).quantize(Decimal("1e-8"), ROUND_DOWN))
+    return plain((shown / ask.quantity).quantize(Decimal("1e-8"), ROUND_DOWN))

@@ -8,15 +8,15 @@ from typing import Any
 from simulator.bitcoin.chain import LEAST_POSTAGE, Coin
 from simulator.calls.operations import Operation
 from simulator.dialects.ordinalswallet.base import (
+    CREATORS_PART,
     VENUE,
     OrdinalsWalletHandler,
     not_found,
     outpoint_of,
     serialized,
-    shown_price,
 )
 from simulator.members import item_of
-from simulator.orders import Order, Trait
+from simulator.orders import Market, Order, Trait
 from simulator.pictures.content import media_of
 from simulator.wallets.wallets import Item
 from simulator.wire import ApiError
@@ -52,7 +52,7 @@ class Inscription(InscriptionHandler):
     def answer(self) -> Any:
         owner, item, coin = self.found()
         ask, market = self.engine.listing_of(item.id, VENUE), self.engine.market("ordinals", item.collection)
-        collection = collection_of(item, market.name if market else item.collection)
+        collection = collection_of(item, market)
         return {
             "id": item.id,
             "num": item.number,
@@ -73,7 +73,7 @@ class Inscription(InscriptionHandler):
             "meta": meta(item.name, item.traits),
             "collection": collection,
             "collections": [collection],
-            "escrow": escrow(ask) if ask else None,
+            "escrow": escrow(ask, self.shown(ask)) if ask else None,
         }
 
 
@@ -93,7 +93,7 @@ class InscriptionOutpoint(InscriptionHandler):
             },
             "owner": owner,
             "sats": coin.value,
-            "escrow": escrow(ask) if ask else None,
+            "escrow": escrow(ask, self.shown(ask)) if ask else None,
         }
 
 
@@ -105,8 +105,10 @@ class Escrow(InscriptionHandler):
         ask = self.engine.listing_of(item.id, VENUE)
         if ask is None:
             raise not_found()
-        shown = shown_price(ask)
+        market = self.engine.market(ask.kind, ask.slug)
+        shown, creator = self.shown(ask), market.creator if market else ""
         fee = shown - ask.price
+        royalty = float(CREATORS_PART) if creator and fee else None
         return {
             "inscription_id": item.id,
             "outpoint": serialized(coin),
@@ -116,9 +118,9 @@ class Escrow(InscriptionHandler):
             "buyer_address": None,
             "satoshi_price": shown,
             "escrow_price": ask.price,
-            "market_royalty": round(fee / shown, 6),
-            "creator_royalty": None,
-            "creator_address": None,
+            "market_royalty": round(fee / shown - (royalty or 0), 6),
+            "creator_royalty": royalty,
+            "creator_address": creator or None,
             "private_relay": False,
             **protection(ask),
         }
@@ -129,22 +131,22 @@ def meta(name: str, traits: tuple[Trait, ...]) -> dict[str, Any]:
     return {"name": name, "attributes": rows, "rank": None}
 
 
-def collection_of(item: Item, name: str) -> dict[str, Any]:
+def collection_of(item: Item, market: Market | None) -> dict[str, Any]:
     return {
-        "name": name,
+        "name": market.name if market else item.collection,
         "description": None,
         "slug": item.collection,
-        "creator_address": None,
+        "creator_address": (market.creator if market else "") or None,
         "floor_price": None,
         "icon": None,
         "icon_inscription": None,
     }
 
 
-def escrow(ask: Order) -> dict[str, Any]:
+def escrow(ask: Order, shown: int) -> dict[str, Any]:
     return {
         "protected": bool(ask.papers),
-        "satoshi_price": shown_price(ask),
+        "satoshi_price": shown,
         "seller_address": ask.maker,
         "buyer_address": None,
         "bought_at": "",

@@ -9,7 +9,7 @@ from typing import Any
 from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME, block_time
 from simulator.bitcoin.transactions import outpoint_of
 from simulator.calls.operations import Operation
-from simulator.dialects.ordinalswallet.base import VENUE, OrdinalsWalletHandler, escrow_id, gross, made_up_txid, moment
+from simulator.dialects.ordinalswallet.base import VENUE, OrdinalsWalletHandler, escrow_id, made_up_txid, moment
 from simulator.engine import Engine
 from simulator.item_names import name_of
 from simulator.listing.sale_transaction import INSCRIPTION_AT, SELLER_AT
@@ -36,7 +36,7 @@ class SoldEscrows(OrdinalsWalletHandler):
 
     def _row(self, sale: Sale) -> dict[str, Any]:
         rune = sale.kind == "runes"
-        per = (Decimal(paid(sale)) / sale.quantity).quantize(Decimal("1e-8"), ROUND_DOWN)
+        per = (Decimal(self.shown(sale)) / sale.quantity).quantize(Decimal("1e-8"), ROUND_DOWN)
         row: dict[str, Any] = {
             "id": escrow_id(sale.ask_id or sale.sale_id),
             "inscription_id": sale.inscription,
@@ -45,8 +45,8 @@ class SoldEscrows(OrdinalsWalletHandler):
             "purchase_txid": sale.txid or made_up_txid(sale.sale_id),
             "seller_address": sale.seller,
             "buyer_address": sale.receive,
-            "satoshi_price": paid(sale),
-            "creator_address": None,
+            "satoshi_price": self.shown(sale),
+            "creator_address": self.market().creator or None,
             "bought_at": moment(sale.sold_ms),
             "created": moment(sale.listed_ms or sale.sold_ms),
             "price_per": plain(per),
@@ -98,7 +98,7 @@ class SalesTape(OrdinalsWalletHandler):
             "signals": 0,
             "seller_address": sale.seller,
             "buyer_address": sale.receive,
-            "price_sats": paid(sale),
+            "price_sats": self.shown(sale),
         }
 
 
@@ -106,8 +106,3 @@ def sold_outpoint(engine: Engine, sale: Sale) -> str:
     """Returns the output that was listed."""
     made = engine.chain.transaction(sale.txid)
     return outpoint_of(made.vin[SELLER_AT]) if made else f"{made_up_txid(f'listed {sale.sale_id}')}:0"
-
-
-def paid(sale: Sale) -> int:
-    """Returns the buyer's price, with the venue's fee if it was sold here."""
-    return gross(sale.price) if sale.venue == VENUE else sale.price

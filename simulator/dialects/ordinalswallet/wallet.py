@@ -12,7 +12,6 @@ from simulator.dialects.ordinalswallet.base import (
     OrdinalsWalletHandler,
     mainnet_address,
     serialized,
-    shown_price,
 )
 from simulator.dialects.ordinalswallet.items import collection_of, escrow, meta
 from simulator.dialects.unisat.indexer import rune_id
@@ -34,8 +33,8 @@ class WalletInscriptions(OrdinalsWalletHandler):
         coin, ask = self.engine.chain.coin_of(item.id), self.engine.listing_of(item.id, VENUE)
         market = self.engine.market("ordinals", item.collection)
         asks = self.asks(market) if market else []
-        collection = collection_of(item, market.name if market else item.collection)
-        floor = shown_price(asks[0]) if asks else None
+        collection = collection_of(item, market)
+        floor = self.shown(asks[0]) if asks else None
         return {
             "id": item.id,
             "num": item.number,
@@ -43,7 +42,7 @@ class WalletInscriptions(OrdinalsWalletHandler):
             "meta": meta(item.name, item.traits),
             "collection": collection | {"floor_price": floor},
             "collection_slugs": [item.collection],
-            "escrow": escrow(ask) if ask else None,
+            "escrow": escrow(ask, self.shown(ask)) if ask else None,
             "outpoint": {"outpoint": serialized(coin), "sat_offset": 0, "sats": coin.value} if coin else None,
             "pending_sale": False,
         }

@@ -194,6 +194,15 @@ def test_our_listing_is_in_the_book_and_among_our_own(town: Town) -> None:
     assert (cheapest.price, cheapest.maker) == (700_000, ANN.ordinals)
 
 
+@having("list_item")
+def test_our_listing_is_at_our_price_where_a_creator_takes_a_part_of_the_buyers(town: Town) -> None:
+    town.practice.sim("PUT", f"collections/{PUPPETS}", {"creator": BOB.ordinals, "asks": [], "bids": []})
+    for price in (700_000, 600_000):
+        town.adapter.list_item(town.listing_order(price))
+        for _ in range(2):  # the second time it may be known from the first
+            assert [(own.inscription_id, own.price) for own in town.own_listings()] == [(HELD, price)]
+
+
 @having("wallet_contents")
 def test_all_pages_of_a_wallet_are_read_each_once(town: Town) -> None:
     ids = [f"{number:064x}i0" for number in range(253)]

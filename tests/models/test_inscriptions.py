@@ -1,0 +1,42 @@
+"""The cache of what venues tell of inscriptions: what is dropped of it, and what stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from models import base, inscriptions
+from models.inscriptions import Told
+from tests import postgresql
+
+OLD, NEW, SEEN = "a" * 64 + "i0", "b" * 64 + "i0", "c" * 64 + "i0"
+CATS = Told("cats", "https://example.org/1.png")
+
+
+def test_old_details_go_and_what_does_not_change_stays(database: str) -> None:
+    inscriptions.store_wallet("bc1p", "{}", {SEEN: CATS}, 1)
+    inscriptions.store_inscription(OLD, "old", CATS, 100)
+    inscriptions.store_inscription(NEW, "new", CATS, 101)
+
+    inscriptions.forget_details(100)
+
+    assert [inscriptions.cached_inscription(each, 0) for each in (OLD, NEW, SEEN)] == [None, "new", None]
+    assert [inscriptions.told_of(each) for each in (OLD, NEW, SEEN)] == [CATS, CATS, CATS]
+    assert inscriptions.cached_wallet("bc1p", 0) == "{}"  # the search of slugs reads it, however old
+    inscriptions.store_inscription(OLD, "again", CATS, 200)
+    assert inscriptions.cached_inscription(OLD, 199) == "again"
+
+
+@postgresql.left_out("its plan of a query depends on how many rows there are")
+def test_what_has_no_details_any_more_is_not_looked_through(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def explained(sql: str, values: Any = ()) -> Any:
+        said.extend(row[3] for row in ask(f"EXPLAIN QUERY PLAN {sql}", values))
+        return ask(sql, values)
+
+    ask = base.database.execute_sql
+    monkeypatch.setattr(base.database.obj, "execute_sql", explained)
+    inscriptions.forget_details(100)
+    assert said == ["SEARCH inscriptions USING INDEX inscriptions_detailed (fetched_ms<?)"]
