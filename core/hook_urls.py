@@ -42,6 +42,14 @@ def secret_problem(kind: str, secret: str) -> str | None:
     return None
 
 
+def would_tell_secret(kind: str, former: str, url: str) -> bool:
+    """Tells whether the secret given for `former` would be told to another server when it is sent to `url`.
+
+    A webhook's only signs and never leaves us, Telegram's goes to Telegram whichever the chat, ntfy's to the address.
+    """
+    return kind == NTFY and shown(url) != shown(former)
+
+
 def shown(url: str) -> str:
     """Returns the part of `url` that is no secret: an origin, a chat, a mail address."""
     parts = urlsplit(url)

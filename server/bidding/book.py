@@ -124,15 +124,17 @@ def _is_empty(book: AskBook | BidBook | VenueError) -> bool:
 def _side(
     found: Iterable[Ask] | Iterable[Bid], taken_ms: int, owns: Callable[[Any], bool], most: int, sign: int = 1
 ) -> dict[str, Any]:
-    """Returns the best levels of one side, the best first: price, quantity, orders, and how much of it is our own."""
+    """Returns the best levels of one side, the best first, and how much of each is our own."""
     levels: dict[Decimal, list[Any]] = {}
     count = 0
     for order in found:
         count += 1
-        level = levels.setdefault(order.unit_price, [Decimal(0), 0, Decimal(0)])
+        level = levels.setdefault(order.unit_price, [Decimal(0), 0, Decimal(0), 0])
         level[0] += order.quantity
         level[1] += 1
-        level[2] += order.quantity if owns(order) else 0
+        if owns(order):
+            level[2] += order.quantity
+            level[3] += 1
     ordered = sorted(levels, key=lambda price: sign * price)
     return {
         "takenAt": json_out.iso(taken_ms),
@@ -141,8 +143,8 @@ def _side(
     }
 
 
-def _level(price: Decimal, quantity: Decimal, count: int, own: Decimal) -> dict[str, Any]:
-    return {"unitPrice": _shown(price), "quantity": quantity, "orders": count, "own": own}
+def _level(price: Decimal, quantity: Decimal, count: int, own: Decimal, own_count: int) -> dict[str, Any]:
+    return {"unitPrice": _shown(price), "quantity": quantity, "orders": count, "own": own, "ownOrders": own_count}
 
 
 def _shown(price: Decimal) -> Decimal:

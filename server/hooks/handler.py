@@ -9,7 +9,7 @@ import secrets
 from typing import Any
 
 from core.hook_receivers import NoReceiver, Receiver, Receivers
-from core.hook_urls import MAIL, WEBHOOK, secret_problem, shown, url_problem
+from core.hook_urls import MAIL, WEBHOOK, secret_problem, shown, url_problem, would_tell_secret
 from models.hooks import hooks, queue
 from models.hooks.hooks import MOST_HOOKS, NotAnyMore, TooManyHooks
 from models.hooks.table import DEAD, WAITING, Delivery, Hook
@@ -122,6 +122,9 @@ class OneHookHandler(HookHandler):
         url = body.url if "url" in body.model_fields_set else known.url
         secret = body.secret if "secret" in body.model_fields_set else known.secret
         self.check(hook.kind, url, secret)
+        is_kept = "secret" not in body.model_fields_set and bool(secret)
+        if is_kept and would_tell_secret(hook.kind, known.url, url):
+            raise invalid(["secret: is required with another address"])  # whoever has the session may not have it
         if hook.kind == WEBHOOK and not secret:
             raise invalid(["secret: must not be empty: all that is sent is signed with it"])
         name = self.receivers.keep(Receiver(url, secret))

@@ -156,6 +156,7 @@ _VALUES: dict[str, Any] = {
     "asksUnknown": None,
     "bidsUnknown": None,
     "BookLevel.own": 0,
+    "BookLevel.ownOrders": 0,
     "BookLevel.unitPrice": 100_000,
     "BudgetLeft.name": "Puppets and monkes",
     "BudgetLeft.sats": 15_000,

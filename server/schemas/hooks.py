@@ -21,6 +21,7 @@ _SECRET = (
     "Of a webhook the key of its signatures, made when it is left out; of ntfy an access token; of telegram the bot's. "
     "It is not shown again."
 )
+_OTHER_SECRET = f"{_SECRET} Required of ntfy where `url` moves to another server and there is one."
 
 
 def _events(value: Any) -> list[str]:
@@ -63,7 +64,7 @@ class HookChange(Body):
 
     url: Annotated[Text, Field(description=_URL)] = ""
     events: Events = Field(default_factory=list)
-    secret: Annotated[Text, Field(description=_SECRET)] = ""
+    secret: Annotated[Text, Field(description=_OTHER_SECRET)] = ""
     min_interval_seconds: Interval = 0
 
 

@@ -74,7 +74,8 @@ class BookLevel(Answer):
     unit_price: Annotated[Price, Field(description="Sats of one item or token.")]
     quantity: Annotated[float, Field(ge=0, description="Items or tokens of all of them.")]
     orders: Annotated[int, Field(ge=1)]
-    own: Annotated[float, Field(ge=0, description="What of it is the caller's own, or may be.")]
+    own: Annotated[float, Field(ge=0, description="The part of `quantity` that is the caller's own, or may be.")]
+    own_orders: Annotated[int, Field(ge=0, description="The part of `orders` that is the caller's own, or may be.")]
 
 
 class BookSide(Answer):

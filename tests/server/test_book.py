@@ -20,12 +20,17 @@ def ask(price: int, maker: str = "seller", quantity: int = 1, number: int = 0) -
     return Ask(f"ask-{price}-{number}", price, Decimal(quantity), Decimal(price) / quantity, maker)
 
 
-def bid(price: int, maker: str = "rival", order_id: str = "") -> Bid:
-    return Bid(order_id or f"bid-{price}-{maker}", price, Decimal(1), Decimal(price), maker, None)
+def bid(price: int, maker: str = "rival", order_id: str = "", quantity: str = "1") -> Bid:
+    tokens = Decimal(quantity)
+    return Bid(order_id or f"bid-{price}-{maker}", price, tokens, price / tokens, maker, None)
 
 
-def level(price: float, quantity: float = 1, orders: int = 1, own: float = 0) -> dict[str, float]:
-    return {"unitPrice": price, "quantity": quantity, "orders": orders, "own": own}
+def level(
+    price: float, quantity: float = 1, orders: int = 1, own: float = 0, own_orders: int | None = None
+) -> dict[str, float]:
+    """Returns a level; of single items as many are the caller's own as orders."""
+    ours = int(own) if own_orders is None else own_orders
+    return {"unitPrice": price, "quantity": quantity, "orders": orders, "own": own, "ownOrders": ours}
 
 
 @pytest.mark.gen_test
@@ -52,6 +57,21 @@ async def test_levels_are_told_best_first_with_the_callers_own(service: Service)
         "bidsUnknown": None,
     }
     assert [request["max_age_s"] for request in service.gateway.asked] == [10, 10]
+
+
+@pytest.mark.gen_test
+async def test_own_orders_are_counted_whatever_quantity_each_has(service: Service) -> None:
+    payment = keys_of(OWNER)["payment"]
+    tokens = (
+        bid(200, payment, "a", "100"),
+        bid(300, payment, "b", "150"),
+        bid(6, quantity="3"),
+        bid(1, payment, "c", "0.5"),
+    )
+    service.gateway.answers["bids"] = BidBook(tokens, START_MS)
+    answer = await service.ask("GET", "/api/market/book?slug=DOG&type=rune")
+    check("getBook", answer)
+    assert answer.json["bids"]["levels"] == [level(2, 253.5, 4, 250.5, own_orders=3)]
 
 
 @pytest.mark.gen_test

@@ -77,6 +77,44 @@ async def test_a_change_replaces_what_is_given_and_leaves_no_old_secret_behind(s
 
 
 @pytest.mark.gen_test
+@pytest.mark.parametrize(
+    "elsewhere",
+    ["https://evil.example/x", "https://ntfy.sh:8443/topic", "https://ntfy.sh.evil.example/topic", "http://ntfy.sh/a"],
+)
+@with_settings(hook_networks=ALLOWED)
+async def test_an_access_token_is_sent_to_no_server_but_the_one_it_was_given_for(
+    service: Service, elsewhere: str
+) -> None:
+    ntfy = {"kind": "ntfy", "url": "https://ntfy.sh/topic", "events": ["fill"], "secret": SECRET}
+    path = (await service.ask("POST", "/api/hooks", ntfy)).headers["Location"]
+
+    refused = await service.ask("PUT", path, {"url": elsewhere})
+
+    assert (refused.status, refused.json["details"]) == (400, ["secret: is required with another address"])
+    assert receivers(service).read(Hook.get().receiver) == Receiver("https://ntfy.sh/topic", SECRET)
+    assert len(files(service)) == 1
+
+    for change, now in (
+        ({"url": "https://ntfy.sh/other"}, Receiver("https://ntfy.sh/other", SECRET)),
+        ({"url": elsewhere, "secret": "t0ken-for-there"}, Receiver(elsewhere, "t0ken-for-there")),
+        ({"url": "https://ntfy.sh/topic", "secret": ""}, Receiver("https://ntfy.sh/topic")),
+        ({"url": elsewhere}, Receiver(elsewhere)),  # there is none to tell
+    ):
+        changed = await service.ask("PUT", path, change)
+        assert changed.status == 200, changed.text
+        assert receivers(service).read(Hook.get().receiver) == now
+
+
+@pytest.mark.gen_test
+async def test_a_bots_token_stays_where_only_telegram_is_told_it(service: Service) -> None:
+    bot = "12345:" + "a" * 35
+    new = {"kind": "telegram", "url": "telegram:5", "events": ["fill"], "secret": bot}
+    path = (await service.ask("POST", "/api/hooks", new)).headers["Location"]
+    assert (await service.ask("PUT", path, {"url": "telegram:@other"})).status == 200
+    assert receivers(service).read(Hook.get().receiver) == Receiver("telegram:@other", bot)
+
+
+@pytest.mark.gen_test
 async def test_bad_hooks_are_refused_with_all_their_faults_and_leave_no_file(service: Service) -> None:
     for bad, names in (
         ({}, {"url", "events"}),

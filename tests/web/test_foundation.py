@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -127,6 +128,20 @@ def test_the_clock_does_not_go_by_what_the_browser_kept(quiet: Page) -> None:
     }"""
     assert abs(quiet.evaluate(ahead, "/kept")) < 60_000
     assert quiet.evaluate(ahead, "/new") < -60_000
+
+
+def test_a_fresh_plan_is_fresh_where_this_machines_clock_is_slow(
+    visitor: Visitor, person: Person, service: Installation
+) -> None:
+    service.put_collection(slug := "voles-of-the-slow", [500_000], bids=[])
+    visitor.give_token(person)
+    visitor.page.clock.install(time=time.time() - 300)
+
+    page = visitor.open("#/new")
+    page.locator("[name='slug']").fill(slug)
+
+    expect(page.locator(".plan-age")).to_contain_text(re.compile(r"as of \d+ s ago"))
+    assert abs(page.evaluate("Date.now()") / 1000 + 300 - time.time()) < 100, "the clock of this test is slow"
 
 
 def test_an_answer_that_breaks_off_is_told_as_one_that_did_not_come(quiet: Page) -> None:

@@ -132,7 +132,7 @@ def moment(rungs: list[dict[str, Any]], orders: list[dict[str, Any]], **more: An
     book = {
         "asks": {
             "takenAt": "2026-11-23T07:23:10Z",
-            "levels": [{"unitPrice": 1_000, "quantity": 2, "orders": 2, "own": 1}],
+            "levels": [{"unitPrice": 1_000, "quantity": 2, "orders": 2, "own": 1, "ownOrders": 1}],
         }
     }
     cycle = {

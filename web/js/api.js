@@ -84,12 +84,12 @@ export function withQuery(path, values) {
 async function answerOf(path, request) {
   const asked = token.peek();
   const headers = { ...request.headers, ...(asked ? { Authorization: `Bearer ${asked}` } : {}) };
+  const askedMs = Date.now();
   const response = await fetch(`/api${path}`, { ...request, headers }).catch(unanswered);
   // What the browser kept, as it does pictures, tells the time of when it was kept.
   const isOfNow = response.headers.get("Cache-Control") === "no-store";
   const at = isOfNow && Date.parse(response.headers.get("Date") || "");
-  // The header has whole seconds: half of one is its middle.
-  if (at) clockAheadMs.value = Math.abs(at + 500 - Date.now()) > 1500 ? at + 500 - Date.now() : 0;
+  if (at) judgeClock(at, askedMs);
   if (response.ok) return response;
   const told = await response.json().catch(() => null);
   if (response.status === 401 && asked && token.peek() === asked) {
@@ -98,6 +98,16 @@ async function answerOf(path, request) {
     token.value = "";
   }
   throw new Refusal(response.status, told, Number(response.headers.get("Retry-After")) || 0);
+}
+
+/**
+ * Sets the clock right where an answer shows that it is wrong. The answer's Date, in whole seconds, was written at some moment
+ * between question and answer: Tornado writes it when it begins with a question, nginx when it has the answer.
+ */
+function judgeClock(at, askedMs) {
+  const [least, most] = [at - Date.now(), at + 1000 - askedMs];
+  const ahead = clockAheadMs.peek();
+  if (ahead < least || ahead > most) clockAheadMs.value = (least + most) / 2;
 }
 
 /** Follows the server's events until the stream ends; `lastId` is the last event known, or "". */

@@ -1,5 +1,6 @@
 // What a task decided at one moment, joined from what the server tells of it: the bids that stood by the ledger, the
 // cycle by the journal, and the cycle's record, which knows what became of each rung. Nothing in it needs a browser.
+import { othersOf } from "./book.js";
 import { secondsOf } from "./format.js";
 
 const CYCLE_S = 180; // a cycle's record is written at its end: at most so long after the decision
@@ -13,18 +14,6 @@ export const unitOf = (price, quantity) => (price > 0 && Number(quantity) > 0 ? 
 export function quantityOf(config) {
   if (config.type !== "rune") return 1;
   return config.quantityMode === "quantity" ? Number(config.quantity) : null;
-}
-
-/** One side of a book without the user's own: [{price, quantity, orders}], the best first; null where it is unknown. */
-export function othersOf(side) {
-  if (!side) return null;
-  return side.levels
-    .map(({ unitPrice, quantity, orders, own }) => ({
-      price: Number(unitPrice),
-      quantity: Number(quantity) - Number(own),
-      orders: Math.max(1, orders - (Number(own) > 0 ? 1 : 0)),
-    }))
-    .filter((level) => level.quantity > 0);
 }
 
 /** Both sides, the moment they were read, and why one is unknown. */

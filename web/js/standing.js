@@ -1,5 +1,6 @@
 // How a task stands in its market, from its newest decision: bids, rungs without one, the bids and asks of others. Prices
 // are of an item or a token, as books have them; `sats` are whole orders'.
+import { othersOf } from "./book.js";
 
 /** Reasons of rungs whose slot a bid has, or has until it is gone: they are not drawn as empty. */
 const TAKEN = new Set(["kept", "place", "renew", "renew_waits", "min_age", "slot_taken", "in_flight", "cancelling", "expired", "rungs_merged"]);
@@ -7,15 +8,13 @@ const OLDEST_BOOK_S = 180;
 
 const byPrice = (a, b) => b.unit - a.unit;
 
-function othersOf(side) {
-  return side ? side.levels.map((each) => ({ unit: Number(each.unitPrice), orders: each.orders - each.own })).filter((each) => each.orders > 0) : null;
-}
+const levelsOf = (side) => othersOf(side)?.map(({ price, orders }) => ({ unit: price, orders })) ?? null;
 
 /** The bids of others, where the decision read them, else those of a book of the last minutes; null where nobody knows. */
 function rivalsOf(cycle, book, nowS) {
-  if (cycle?.book.bids) return othersOf(cycle.book.bids);
+  if (cycle?.book.bids) return levelsOf(cycle.book.bids);
   const isYoung = book?.bids && nowS - Date.parse(book.bids.takenAt) / 1000 < OLDEST_BOOK_S;
-  return isYoung ? othersOf(book.bids) : null;
+  return isYoung ? levelsOf(book.bids) : null;
 }
 
 function rungsOf(cycle, config, isRune) {
@@ -46,7 +45,7 @@ export function standingOf(task, moment, book, nowS) {
   const open = moment.orders.filter((each) => each.state !== "closed");
   const own = open.map((each) => ({ id: each.id, unit: each.price / (isRune ? Number(each.quantity) : 1), price: each.price, isSettled: each.state === "live" })).sort(byPrice);
   const rivals = rivalsOf(cycle, book, nowS);
-  const asks = othersOf(cycle?.book.asks);
+  const asks = levelsOf(cycle?.book.asks);
   const ahead = own.length && rivals ? rivals.filter((each) => each.unit >= own[0].unit).reduce((sum, each) => sum + each.orders, 0) : null;
   return {
     isRune,

@@ -1,6 +1,7 @@
 // The plan for what the form says: asked again 120 ms after each change, the older question taken back.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, get, withQuery } from "../../api.js";
+import { now } from "../../store.js";
 
 const CALM_MS = 120;
 const NAME_CALM_MS = 400;
@@ -24,7 +25,8 @@ export function atFields(refusal) {
 
 /**
  * Returns {plan, key, values, at, faults, refusal, isAsking, ask}: the newest plan with the key of the body it is of, what is
- * wrong with the body's fields, or why there is no plan; `values` are those of the plan. `ask` asks at once and answers the plan, or throws the refusal.
+ * wrong with the body's fields, or why there is no plan; `values` are those of the plan, `at` its time in the server's seconds.
+ * `ask` asks at once and answers the plan, or throws the refusal.
  */
 export function usePlan(body, values) {
   const key = body && JSON.stringify(body);
@@ -38,7 +40,7 @@ export function usePlan(body, values) {
     setState((old) => ({ ...old, isAsking: true }));
     try {
       const plan = await call("POST", "/tasks/preview", asked, { abort: abort.signal });
-      setState({ plan, key: JSON.stringify(asked), values, at: Date.now(), faults: {}, refusal: null, isAsking: false });
+      setState({ plan, key: JSON.stringify(asked), values, at: now.peek(), faults: {}, refusal: null, isAsking: false });
       return plan;
     } catch (refusal) {
       if (!abort.signal.aborted) {

@@ -1,4 +1,5 @@
 // What the plan's numbers mean beside the market: prices of one item or token, shares of the reference, ranks, warnings.
+import { othersOf } from "../../book.js";
 import { amount, money, percent, perToken } from "../../format.js";
 import { t } from "../../texts.js";
 import { reasonOf } from "../../texts/reasons.js";
@@ -15,22 +16,11 @@ function quantityOf(rung, values) {
   return rung.quantity;
 }
 
-/** Others' part of a side of the book; null where it is not known. */
-function levelsOf(side) {
-  if (!side) return null;
-  const others = side.levels.map(({ unitPrice, quantity, orders, own }) => ({
-    price: Number(unitPrice),
-    quantity: Number(quantity) - Number(own),
-    orders: Math.max(1, orders - (Number(own) > 0 ? 1 : 0)),
-  }));
-  return others.filter((level) => level.quantity > 0);
-}
-
 /** The plan's rungs and its market in prices of one item or token. */
 export function frameOf(plan, values, market) {
   const isRune = values.type === "rune";
-  const asks = levelsOf(plan.book.asks) || [];
-  const bids = levelsOf(plan.book.bids || market.book?.bids || null);
+  const asks = othersOf(plan.book.asks) || [];
+  const bids = othersOf(plan.book.bids || market.book?.bids || null);
   const reference = plan.reference === null ? null : Number(plan.reference);
   const raw = plan.rawReference === null ? null : Number(plan.rawReference);
   const per = isRune && values.quantityMode === "quantity" ? values.quantity || 1 : 1;

@@ -21,7 +21,7 @@ export function PlanView({ plan, market, values, venue, isOld, isFaulty }) {
     ${plan.refusal && html`<div class="panel-body"><${Refused} refusal=${plan.refusal} again=${() => plan.ask().catch(() => {})} /></div>`}
     <${Sized} name="plan-sized">${(width) => html`<${PlanPicture} width=${width} ...${frame} rungs=${frame.rungs.filter((rung) => rung.unit)} words=${inWords(frame)} />`}</${Sized}>
     <p class="plan-age"><span><i class="key ask" aria-hidden="true" />${t("plan.asks")}</span>
-      <span><i class="key bid" aria-hidden="true" />${frame.bids ? t("plan.bids") : t("plan.bids.unknown")}</span><span class="grow" />${t("plan.age", { age: span(now.value - plan.at / 1000) })}</p>
+      <span><i class="key bid" aria-hidden="true" />${frame.bids ? t("plan.bids") : t("plan.bids.unknown")}</span><span class="grow" />${t("plan.age", { age: span(now.value - plan.at) })}</p>
     <${Sum} plan=${found} frame=${frame} />
     <${Notes} plan=${found} frame=${frame} warnings=${warningsOf(found, frame, plan.values, venue)} />
     <${Rungs} frame=${frame} />
