@@ -67,14 +67,8 @@ def bring_home(
 
     `wanted_sats` is the price that it is to be listed for afterwards, if that is why it comes home.
     """
-    for row in withdrawals.open_of(user.id):
-        if outpoint in json.loads(row.coins):
-            # A reserved one may never be signed: the caretaker finds that out, and frees its coins.
-            return Homecoming.LATER if row.state == RESERVED else Homecoming.ON_ITS_WAY
-    most = MOST_A_DAY if wanted_sats is None else MOST_A_DAY_FOR_A_PRICE
-    if withdrawals.ways_home_since(user.id, inscription_id, context.clock_ms() - DAY_MS) >= most:
-        faults.add(*WAY_HOME, f"it has begun {most} ways home in a day", backs_off=False)
-        return Homecoming.LATER
+    if (why_not := _why_not_now(context, user.id, inscription_id, outpoint, faults, wanted_sats)) is not None:
+        return why_not
     paying = _paying(context, user.id, keys, faults)
     if isinstance(paying, Homecoming):
         return paying
@@ -90,14 +84,36 @@ def bring_home(
     )
     if (refused := _judged(context, asked, wanted_sats, faults)) is not None:
         return refused
+    return _reserved_and_signed(context, user.id, keys.vault, asked, faults)
+
+
+def _why_not_now(
+    context: Context, user_id: int, inscription_id: str, outpoint: str, faults: Faults, wanted_sats: int | None
+) -> Homecoming | None:
+    """Returns the state of a way home that is begun already, or LATER after too many in a day; None: it may begin."""
+    for row in withdrawals.open_of(user_id):
+        if outpoint in json.loads(row.coins):
+            # A reserved one may never be signed: the caretaker finds that out, and frees its coins.
+            return Homecoming.LATER if row.state == RESERVED else Homecoming.ON_ITS_WAY
+    most = MOST_A_DAY if wanted_sats is None else MOST_A_DAY_FOR_A_PRICE
+    if withdrawals.ways_home_since(user_id, inscription_id, context.clock_ms() - DAY_MS) >= most:
+        faults.add(*WAY_HOME, f"it has begun {most} ways home in a day", backs_off=False)
+        return Homecoming.LATER
+    return None
+
+
+def _reserved_and_signed(
+    context: Context, user_id: int, vault: str, asked: WithdrawalToSign, faults: Faults
+) -> Homecoming:
+    """Writes the row of the way home down, and has it signed then."""
     new = NewWithdrawal(
         intent=asked.intent,
-        user_id=user.id,
+        user_id=user_id,
         source=asked.source,
-        destination=keys.vault,
+        destination=vault,
         request=json.dumps(as_request(asked)),
         coins=(*asked.coins, *asked.fee_coins),
-        inscription_id=inscription_id,
+        inscription_id=asked.inscription_id,
     )
     try:
         row = withdrawals.reserve(new, context.clock_ms())
