@@ -1,7 +1,8 @@
 """The signer's audit log: one JSON line a signature, chained by hashes, on disk before the signature leaves.
 
-A line names the user and the signed terms, with the SHA-256 of the message; no keys, no signatures, no secrets. Each
-line has the SHA-256 of the line before it, so that changing or taking out one breaks every later one.
+A line names the user and the signed terms, with the SHA-256 of the message; no keys, no signatures, no secrets. Other
+lines are about control states, learnt forms, and the addresses of users' keys (wallet/signer/key_lines.py). Each line
+has the SHA-256 of the line before it, so that changing or taking out one breaks every later one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import json
 import logging
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,7 @@ class AuditLog:
                 raise AuditError(f"another signer is running: {path} is locked") from None
             self._drop_torn_line(path)
             self._number, self._head = self._last()
+            self._one_at_a_time = threading.Lock()  # unlocking writes in a thread of its own
         except BaseException:
             os.close(self._file)
             raise
@@ -52,6 +55,10 @@ class AuditLog:
 
     def append(self, time_ms: int, entry: dict[str, Any]) -> None:
         """Writes one line and returns when it is on disk. Raises OSError; then nothing may be signed."""
+        with self._one_at_a_time:
+            self._write(time_ms, entry)
+
+    def _write(self, time_ms: int, entry: dict[str, Any]) -> None:
         line = _line({"number": self._number + 1, "time_ms": time_ms, **entry, "previous": self._head})
         size = os.fstat(self._file).st_size
         try:
