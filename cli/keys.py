@@ -81,7 +81,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         elif options.action == "change-passphrase":
             _change_passphrase(path)
         else:
-            _unlock(settings.signer_socket)
+            _unlock(_socket_to_unlock(settings))
     except OSError as error:
         raise BidkeeperError(f"{error.filename or path}: {error.strerror}") from error
     return 0
@@ -180,6 +180,12 @@ def _change_passphrase(path: Path) -> None:
         old = keys_prompt.secret("Present passphrase")
         keystore.change_passphrase(path, old, keys_prompt.twice("New passphrase"))
     print("changed. Backups made before still open with the former one: make a new one and destroy them")
+
+
+def _socket_to_unlock(settings: Settings) -> Path:
+    """Returns the operators' socket where we may ask there, which counts wrong passphrases apart, else the clients'."""
+    is_here = settings.signer_host is None and os.access(settings.operators_socket, os.W_OK)
+    return settings.operators_socket if is_here else settings.signer_socket
 
 
 def _unlock(socket: Path) -> None:

@@ -261,6 +261,36 @@ def test_unlock_over_the_signers_socket(keys: Callable[..., Said], start: Start,
     assert signer.client.status().state == "ready"
 
 
+def test_no_clients_wrong_passphrases_keep_the_operator_out(
+    keys: Callable[..., Said], start: Start, tmp_path: Path
+) -> None:
+    sealed_keystore(tmp_path, USER)
+    signer = start("satflow", socket=tmp_path / "run" / "signer.sock")
+    said = []
+    for _ in range(5):
+        with pytest.raises(PeerRefused) as refused:
+            signer.unlock("a guess of some worker")
+        said.append(refused.value.code)
+    assert said == ["wrong-passphrase"] * 3 + ["too-many-tries"] * 2
+    for _ in range(3):
+        assert "passphrase is wrong" in keys("unlock", given=("wrong passphrase",)).err
+    assert "three tries within a minute" in keys("unlock", given=(PASSPHRASE,)).err, "it has a count of its own"
+    (tmp_path / "signer" / "unlock-tries-ops.json").unlink()  # as a minute does
+    assert keys("unlock", given=(PASSPHRASE,)).code == 0
+    assert signer.client.status().state == "ready"
+    assert not list((tmp_path / "signer").glob("unlock-tries*"))
+
+
+def test_who_may_not_ask_at_the_operators_socket_asks_at_the_other(
+    keys: Callable[..., Said], start: Start, tmp_path: Path
+) -> None:
+    sealed_keystore(tmp_path, USER)
+    signer = start("satflow", socket=tmp_path / "run" / "signer.sock")
+    (tmp_path / "signer" / "ops.sock").unlink()
+    assert keys("unlock", given=(PASSPHRASE,)).code == 0
+    assert signer.client.status().state == "ready"
+
+
 def test_at_a_terminal_nothing_typed_is_shown(start: Start, tmp_path: Path) -> None:
     sealed_keystore(tmp_path, USER)
     signer = start("satflow", socket=tmp_path / "run" / "signer.sock")

@@ -130,7 +130,9 @@ class SignerStates:
         self._set_control = set_control
         self._note = note
         self._clock = clock
-        self._tries = passphrase_source.Tries(directory / "unlock-tries.json")
+        # Apart, so that no client's wrong passphrases keep an operator out.
+        self._tries_of_clients = passphrase_source.Tries(directory / "unlock-tries.json")
+        self._tries_of_operators = passphrase_source.Tries(directory / "unlock-tries-ops.json")
         self._one_at_a_time = asyncio.Lock()
         self._is_reconciling = False
         self._forgotten: tuple[ControlState, ...] = ()
@@ -159,18 +161,22 @@ class SignerStates:
         name = request.get("op")
         if isinstance(name, str) and name in OF_OPERATORS:
             raise PeerRefused(PEER, "default-deny", "only the signer's own user and root may ask this, by their socket")
-        return await self.handle_operator(request)
+        return await self._answered(request, self._tries_of_clients)
 
     async def handle_operator(self, request: Answer) -> Answer:
-        """Answers any request; `unlock` takes a while, and others are answered meanwhile."""
+        """Answers any request. Wrong passphrases are counted apart from those of clients."""
+        return await self._answered(request, self._tries_of_operators)
+
+    async def _answered(self, request: Answer, tries: passphrase_source.Tries) -> Answer:
+        """Answers a request; `unlock` takes a while, and others are answered meanwhile."""
         if request.get("op") == "unlock":
-            return await self._unlock(request)
+            return await self._unlock(request, tries)
         answer = await self._answer(request)
         if request.get("op") == "status" and self._is_reconciling:
             return {**answer, "state": RECONCILING, "reason": "it compares what it has signed with its audit log"}
         return answer
 
-    async def _unlock(self, request: Answer) -> Answer:
+    async def _unlock(self, request: Answer, tries: passphrase_source.Tries) -> Answer:
         try:
             _, passphrase = protocol.take(request, "op", "passphrase")
             passphrase = protocol.text("passphrase", passphrase)
@@ -183,7 +189,7 @@ class SignerStates:
                 raise PeerRefused(
                     PEER, LOCKED, "the practice marketplace takes play keys only, which need no unlocking"
                 )
-            if not self._tries.take(self._clock()):
+            if not tries.take(self._clock()):
                 log.warning("unlock: too many tries")
                 raise PeerRefused(PEER, TOO_MANY, "three tries within a minute: wait one")
             try:
@@ -194,7 +200,8 @@ class SignerStates:
             except KeystoreError as error:
                 self._lock(str(error))
                 raise PeerRefused(PEER, LOCKED, str(error)) from None
-            self._tries.forget()
+            self._tries_of_clients.forget()
+            self._tries_of_operators.forget()
             self._ready(opened)
             return {}
 
