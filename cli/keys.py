@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,7 +81,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         elif options.action == "change-passphrase":
             _change_passphrase(path)
         else:
-            _unlock(settings.signer_socket)
+            _unlock(_socket_to_unlock(settings))
     except OSError as error:
         raise BidkeeperError(f"{error.filename or path}: {error.strerror}") from error
     return 0
@@ -113,13 +114,20 @@ def _init(path: Path, options: argparse.Namespace) -> None:
 
 def _import(path: Path, user: str, *, may_replace: bool) -> None:
     from wallet.keystore import keystore
+    from wallet.signer import key_lines
+    from wallet.signer.audit import AuditLog, verify_chain
+    from wallet.signer.signer_process import AUDIT_LOG, now_ms
 
     keystore.require_sealed(path)
-    with keystore.locked(path):
+    log = path.with_name(AUDIT_LOG)
+    with keystore.locked(path), closing(AuditLog(log)) as audit:
         opened = keystore.unlock(path, keys_prompt.secret(PASSPHRASE))
         if opened.is_imported(user) and not may_replace:
             raise BidkeeperError(f"{user} has imported keys already: --replace puts others in their place")
+        verify_chain(log)
+        key_lines.require_numbers(log, opened.users if user in opened.users else (*opened.users, user))
         public = opened.put_imported(user, _asked_keys()).public
+        audit.append(now_ms(), key_lines.line_of(opened.users.index(user), user, public))
     print(f"{user} now has\npayment {public.payment}\nvault   {public.vault}")
     print("Compare them with the wallet. If they are not its addresses, import again with --replace.")
 
@@ -172,6 +180,12 @@ def _change_passphrase(path: Path) -> None:
         old = keys_prompt.secret("Present passphrase")
         keystore.change_passphrase(path, old, keys_prompt.twice("New passphrase"))
     print("changed. Backups made before still open with the former one: make a new one and destroy them")
+
+
+def _socket_to_unlock(settings: Settings) -> Path:
+    """Returns the operators' socket where we may ask there, which counts wrong passphrases apart, else the clients'."""
+    is_here = settings.signer_host is None and os.access(settings.operators_socket, os.W_OK)
+    return settings.operators_socket if is_here else settings.signer_socket
 
 
 def _unlock(socket: Path) -> None:

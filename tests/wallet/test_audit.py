@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,19 @@ def test_a_line_that_does_not_reach_the_disk_raises_and_leaves_no_trace(
     audit.append(2001, {"operation": "bid"})
     audit.close()
     assert verify_chain(path) == 6
+
+
+def test_lines_of_two_threads_follow_each_other(path: Path) -> None:
+    audit = AuditLog(path)
+
+    def append() -> None:
+        for at in range(50):
+            audit.append(at, {"operation": "control"})
+
+    threads = [threading.Thread(target=append) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    audit.close()
+    assert verify_chain(path) == 205

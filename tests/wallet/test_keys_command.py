@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from core.errors import PeerRefused
 from tests.wallet.conftest import OTHER_USER, USER
 from tests.wallet.forked_command import Said, run
 from tests.wallet.processes import DEADLINE_S, PASSPHRASE, WORDS, Start, sealed_keystore, started_in
@@ -135,6 +137,42 @@ def test_import_of_words_makes_a_wallets_own_addresses_the_users(keys: Callable[
     assert f"0 {OTHER_USER}" in listed
 
 
+def test_an_import_is_noted_so_that_the_keystore_from_before_it_opens_no_more(
+    keys: Callable[..., Said], start: Start, tmp_path: Path
+) -> None:
+    path, copy = sealed_keystore(tmp_path, OTHER_USER, USER), tmp_path / "copy"
+    signer = start("satflow")
+    signer.unlock(PASSPHRASE)
+    signer.end(signal.SIGTERM)
+    assert keys("backup", str(copy)).code == 0
+    assert keys("import", "--user", USER, given=(PASSPHRASE, ABANDON, "")).code == 0
+    entry = json.loads((tmp_path / "signer" / "audit.jsonl").read_text().splitlines()[-1])
+    assert (entry["operation"], entry["user"], entry["user_number"]) == ("keys", USER, 1)
+    assert (entry["payment"], entry["vault"]) == (FIRST_PAYMENT, FIRST_VAULT)
+
+    copy.replace(path)
+    signer = start("satflow")
+    with pytest.raises(PeerRefused, match="or import that user's keys again"):
+        signer.unlock(PASSPHRASE)
+    signer.end(signal.SIGTERM)
+    assert keys("import", "--user", USER, given=(PASSPHRASE, ABANDON, "")).code == 0
+    signer = start("satflow")
+    signer.unlock(PASSPHRASE)
+    assert signer.client.addresses(USER).vault == FIRST_VAULT
+
+
+def test_no_keys_are_imported_under_the_number_of_another_user(keys: Callable[..., Said], tmp_path: Path) -> None:
+    path = sealed_keystore(tmp_path, OTHER_USER, USER)
+    assert keys("import", "--user", USER, given=(PASSPHRASE, ABANDON, "")).code == 0
+    path.unlink()
+    sealed_keystore(tmp_path, OTHER_USER)
+    before = path.read_bytes()
+    said = keys("import", "--user", KEY_ONE_PAYMENT, given=(PASSPHRASE, "", KEY_ONE_WIF))
+    assert said.code == 1
+    assert "put the newest keystore.json back" in said.err
+    assert path.read_bytes() == before
+
+
 def test_the_keystores_own_words_are_no_keys_to_import(keys: Callable[..., Said], tmp_path: Path) -> None:
     sealed_keystore(tmp_path, OTHER_USER)
     assert "one user's only" in keys("import", "--user", USER, given=(PASSPHRASE, WORDS, "")).err
@@ -189,6 +227,11 @@ def test_what_changes_keys_waits_for_the_signers_end(keys: Callable[..., Said], 
     assert keys("list", given=(PASSPHRASE,)).code == 0
     assert keys("backup", str(tmp_path / "copy")).code == 0
     signer.end(signal.SIGTERM)
+    signer = start("satflow")
+    said = keys("import", "--user", USER, given=(PASSPHRASE, KEY_ONE_WIF, ""))
+    assert (said.code, path.read_bytes()) == (1, before), "one that is locked has the audit log open"
+    assert "another signer is running" in said.err
+    signer.end(signal.SIGTERM)
     assert keys("change-passphrase", given=(PASSPHRASE, "another passphrase", "another passphrase")).code == 0
 
 
@@ -215,6 +258,36 @@ def test_unlock_over_the_signers_socket(keys: Callable[..., Said], start: Start,
     assert (wrong.code, wrong.err) == (1, "bidkeeper: the passphrase is wrong, or the keystore was changed\n")
     right = keys("unlock", given=(PASSPHRASE,))
     assert (right.code, right.out) == (0, "the signer is ready\n")
+    assert signer.client.status().state == "ready"
+
+
+def test_no_clients_wrong_passphrases_keep_the_operator_out(
+    keys: Callable[..., Said], start: Start, tmp_path: Path
+) -> None:
+    sealed_keystore(tmp_path, USER)
+    signer = start("satflow", socket=tmp_path / "run" / "signer.sock")
+    said = []
+    for _ in range(5):
+        with pytest.raises(PeerRefused) as refused:
+            signer.unlock("a guess of some worker")
+        said.append(refused.value.code)
+    assert said == ["wrong-passphrase"] * 3 + ["too-many-tries"] * 2
+    for _ in range(3):
+        assert "passphrase is wrong" in keys("unlock", given=("wrong passphrase",)).err
+    assert "three tries within a minute" in keys("unlock", given=(PASSPHRASE,)).err, "it has a count of its own"
+    (tmp_path / "signer" / "unlock-tries-ops.json").unlink()  # as a minute does
+    assert keys("unlock", given=(PASSPHRASE,)).code == 0
+    assert signer.client.status().state == "ready"
+    assert not list((tmp_path / "signer").glob("unlock-tries*"))
+
+
+def test_who_may_not_ask_at_the_operators_socket_asks_at_the_other(
+    keys: Callable[..., Said], start: Start, tmp_path: Path
+) -> None:
+    sealed_keystore(tmp_path, USER)
+    signer = start("satflow", socket=tmp_path / "run" / "signer.sock")
+    (tmp_path / "signer" / "ops.sock").unlink()
+    assert keys("unlock", given=(PASSPHRASE,)).code == 0
     assert signer.client.status().state == "ready"
 
 

@@ -88,7 +88,7 @@ def test_it_waits_locked_and_signs_once_it_is_unlocked(start: Start, tmp_path: P
     signer.unlock(PASSPHRASE)
     assert client.sign_bid(17, 5, secret, bid) == first
     assert client.addresses(USER) == keys
-    assert verify_chain(tmp_path / "signer" / "audit.jsonl") == 1
+    assert verify_chain(tmp_path / "signer" / "audit.jsonl") == 3, "the keys of two users, and the bid"
 
 
 def test_what_takes_rights_away_works_while_locked(start: Start, tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ from wallet.protocol import UserKeys
 _SEED_BYTES = 32
 _HARDENED = 1 << 31
 
+# Told the number, the user and the public side of keys that are about to be handed out for the first time.
+Note = Callable[[int, str, UserKeys], None]
+
 
 @dataclass(frozen=True, slots=True)
 class UserSecrets:
@@ -84,6 +87,7 @@ class Keystore:
         self._write = write
         self._numbers = {user: n for n, user in enumerate(contents.users)}
         self._secrets: dict[str, UserSecrets] = {}
+        self._note: Note | None = None
         self.is_play = is_play
 
     @classmethod
@@ -110,10 +114,21 @@ class Keystore:
         """Tells whether some key of this user was imported."""
         return user in self._contents.imported
 
+    def imported_of(self, user: str) -> frozenset[str]:
+        """Returns which keys of this user were imported: `payment`, `vault`."""
+        imported = self._contents.imported.get(user, Imported())
+        return frozenset(name for name in ("payment", "vault") if getattr(imported, name))
+
+    def note_with(self, note: Note) -> None:
+        """Has `note` called before keys are handed out that `secrets_of` has not returned yet. What it raises prevents
+        that.
+        """
+        self._note = note
+
     def secrets_of(self, user: str) -> UserSecrets:
         """Returns the keys of a user (normalised sign-in address), who gets the next number when new.
 
-        Raises OSError when a new user cannot be written to disk; no key is shown then.
+        Raises OSError when a new user cannot be written to disk, or noted; no key is shown then.
         """
         if user not in self._secrets:
             n = self._numbers.get(user, len(self._numbers))
@@ -121,6 +136,8 @@ class Keystore:
             if user not in self._numbers:
                 self._store(replace(self._contents, users=(*self._contents.users, user)))
                 self._numbers[user] = n
+            if self._note is not None:
+                self._note(n, user, secrets.public)
             self._secrets[user] = secrets
         return self._secrets[user]
 

@@ -1,16 +1,20 @@
 """The signer's audit log: one JSON line a signature, chained by hashes, on disk before the signature leaves.
 
-A line names the user and the signed terms, with the SHA-256 of the message; no keys, no signatures, no secrets. Each
-line has the SHA-256 of the line before it, so that changing or taking out one breaks every later one.
+A line names the user and the signed terms, with the SHA-256 of the message; no keys, no signatures, no secrets. Other
+lines are about control states, learnt forms, the addresses of users' keys (wallet/signer/key_lines.py), and signatures
+that were undone: nobody got them, since they could not be stored. Each line has the SHA-256 of the line before it, so
+that changing or taking out one breaks every later one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
 import logging
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,7 @@ from core.files import sync_directory
 log = logging.getLogger(__name__)
 
 FIRST = "0" * 64
+UNDONE = "undone"
 _BLOCK = 1 << 16
 
 
@@ -41,17 +46,47 @@ class AuditLog:
                 raise AuditError(f"another signer is running: {path} is locked") from None
             self._drop_torn_line(path)
             self._number, self._head = self._last()
+            self._signed: tuple[int, int, str] | None = None  # time, number and intent of the last line that has one
+            self._undone: tuple[int, int, str] | None = None  # of one that must be taken back before anything else
+            self._one_at_a_time = threading.Lock()  # unlocking writes in a thread of its own
         except BaseException:
             os.close(self._file)
             raise
         if not existed:
             sync_directory(path.parent)
 
+    @property
+    def number(self) -> int:
+        """The last line's number, from 1; 0 when there is none."""
+        return self._number
+
     def close(self) -> None:
         os.close(self._file)
 
     def append(self, time_ms: int, entry: dict[str, Any]) -> None:
         """Writes one line and returns when it is on disk. Raises OSError; then nothing may be signed."""
+        with self._one_at_a_time:
+            self._take_back()
+            self._write(time_ms, entry)
+            if "intent" in entry:
+                self._signed = time_ms, self._number, entry["intent"]
+
+    def undo(self, since: int) -> None:
+        """Takes back what was signed after line `since`: its transaction failed. Where that cannot be written now, it
+        is before the next line.
+        """
+        with self._one_at_a_time, contextlib.suppress(OSError):
+            if self._signed is not None and self._signed[1] > since:
+                self._undone = self._signed
+                self._take_back()
+
+    def _take_back(self) -> None:
+        if self._undone is not None:
+            time_ms, line, intent = self._undone
+            self._write(time_ms, {"operation": UNDONE, "line": line, "intent": intent})
+            self._undone = None
+
+    def _write(self, time_ms: int, entry: dict[str, Any]) -> None:
         line = _line({"number": self._number + 1, "time_ms": time_ms, **entry, "previous": self._head})
         size = os.fstat(self._file).st_size
         try:

@@ -46,7 +46,7 @@ class Authority:
         refused: RefusedDrafts | None = None,
     ) -> None:
         self.ledger = ledger
-        self.audit = audit
+        self.audit = ledger.audit = audit
         self.keystore = keystore
         self.ceilings = ceilings
         self.clock = clock

@@ -18,6 +18,7 @@ from wallet.ceilings import DAY_MS
 from wallet.policy import HeldGrant, RecentSignatures
 from wallet.protocol import ControlState, Grant, Scope, State
 from wallet.signer import payouts, signed_withdrawals
+from wallet.signer.audit import AuditLog
 from wallet.signer.payouts import PayoutStore
 from wallet.signer.signed import HOUR_MS, SCHEMA, SignedStore, recent
 from wallet.signer.signed_withdrawals import WithdrawalStore
@@ -64,10 +65,12 @@ SELECT count(*) FROM (
 class Ledger:
     """The open file; `signed`, `payouts` and `withdrawals` are its signatures. Writes belong inside `transaction()`.
 
-    One process at a time (see the lock in wallet/signer/audit.py).
+    `audit` is the log in which each signature has its line before it is committed here. One process at a time (see the
+    lock in wallet/signer/audit.py).
     """
 
     def __init__(self, path: Path) -> None:
+        self.audit: AuditLog | None = None
         self._database = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
         path.chmod(0o600)
         self._database.execute("PRAGMA journal_mode=WAL")
@@ -82,12 +85,17 @@ class Ledger:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Holds the write lock from its start; all or nothing."""
+        """Holds the write lock from its start; all or nothing. If it fails, the log will say that its signature is
+        undone.
+        """
+        before = self.audit.number if self.audit else 0
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
             self._database.execute("COMMIT")
         except BaseException:
+            if self.audit:
+                self.audit.undo(before)
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
             raise

@@ -32,7 +32,7 @@ from wallet.keystore.seal import WrongPassphrase
 from wallet.learnt.refused import REFUSED_DIRECTORY, RefusedDrafts
 from wallet.learnt.store import LEARNT_FILE, LearntForms, last_digest
 from wallet.protocol import ControlState
-from wallet.signer import start_checks
+from wallet.signer import key_lines, start_checks
 from wallet.signer.audit import AuditLog
 from wallet.signer.authority import LOCKED, PEER, Answer
 from wallet.signer.ledger import Ledger
@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 
 HALT_FILE = "halt"
 KEYSTORE = "keystore.json"
+AUDIT_LOG = "audit.jsonl"
 RECONCILING = "reconciling"
 WRONG = "wrong-passphrase"
 TOO_MANY = "too-many-tries"
@@ -75,12 +76,12 @@ def run(
     require_libsecp256k1()
     self_test()
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with closing(AuditLog(directory / "audit.jsonl")) as audit, closing(Ledger(directory / "signer.db")) as ledger:
+    with closing(AuditLog(directory / AUDIT_LOG)) as audit, closing(Ledger(directory / "signer.db")) as ledger:
 
         def signer_with(keys: Keystore | None, locked_reason: str) -> Signer:
             learnt = None
             if keys is not None:
-                digest = last_digest(directory / "audit.jsonl")
+                digest = last_digest(directory / AUDIT_LOG)
                 learnt = LearntForms(directory / LEARNT_FILE, keys.learnt_key(), digest)
                 if learnt.problem:
                     log.error("no listing is signed: %s", learnt.problem)
@@ -102,7 +103,10 @@ def run(
         def set_control(control: ControlState) -> None:
             signer_with(None, "").handle({"op": "control", **asdict(control)})
 
-        states = SignerStates(directory, market, answering_with, set_control, clock)
+        def note(entry: Answer) -> None:
+            audit.append(clock(), entry)
+
+        states = SignerStates(directory, market, answering_with, set_control, note, clock)
         states.unlock_unattended(passphrase_file)
         asyncio.run(_serve(states, socket_path, (allowed_uids or frozenset()) | {os.getuid()}, directory))
 
@@ -116,6 +120,7 @@ class SignerStates:
         market: str,
         answering_with: Callable[[Keystore | None, str], Answering],
         set_control: Callable[[ControlState], None],
+        note: Callable[[Answer], None],
         clock: Callable[[], int],
     ) -> None:
         self._directory = directory
@@ -123,8 +128,11 @@ class SignerStates:
         self._market = market
         self._answering_with = answering_with
         self._set_control = set_control
+        self._note = note
         self._clock = clock
-        self._tries = passphrase_source.Tries(directory / "unlock-tries.json")
+        # Apart, so that no client's wrong passphrases keep an operator out.
+        self._tries_of_clients = passphrase_source.Tries(directory / "unlock-tries.json")
+        self._tries_of_operators = passphrase_source.Tries(directory / "unlock-tries-ops.json")
         self._one_at_a_time = asyncio.Lock()
         self._is_reconciling = False
         self._forgotten: tuple[ControlState, ...] = ()
@@ -153,18 +161,22 @@ class SignerStates:
         name = request.get("op")
         if isinstance(name, str) and name in OF_OPERATORS:
             raise PeerRefused(PEER, "default-deny", "only the signer's own user and root may ask this, by their socket")
-        return await self.handle_operator(request)
+        return await self._answered(request, self._tries_of_clients)
 
     async def handle_operator(self, request: Answer) -> Answer:
-        """Answers any request; `unlock` takes a while, and others are answered meanwhile."""
+        """Answers any request. Wrong passphrases are counted apart from those of clients."""
+        return await self._answered(request, self._tries_of_operators)
+
+    async def _answered(self, request: Answer, tries: passphrase_source.Tries) -> Answer:
+        """Answers a request; `unlock` takes a while, and others are answered meanwhile."""
         if request.get("op") == "unlock":
-            return await self._unlock(request)
+            return await self._unlock(request, tries)
         answer = await self._answer(request)
         if request.get("op") == "status" and self._is_reconciling:
             return {**answer, "state": RECONCILING, "reason": "it compares what it has signed with its audit log"}
         return answer
 
-    async def _unlock(self, request: Answer) -> Answer:
+    async def _unlock(self, request: Answer, tries: passphrase_source.Tries) -> Answer:
         try:
             _, passphrase = protocol.take(request, "op", "passphrase")
             passphrase = protocol.text("passphrase", passphrase)
@@ -177,7 +189,7 @@ class SignerStates:
                 raise PeerRefused(
                     PEER, LOCKED, "the practice marketplace takes play keys only, which need no unlocking"
                 )
-            if not self._tries.take(self._clock()):
+            if not tries.take(self._clock()):
                 log.warning("unlock: too many tries")
                 raise PeerRefused(PEER, TOO_MANY, "three tries within a minute: wait one")
             try:
@@ -188,7 +200,8 @@ class SignerStates:
             except KeystoreError as error:
                 self._lock(str(error))
                 raise PeerRefused(PEER, LOCKED, str(error)) from None
-            self._tries.forget()
+            self._tries_of_clients.forget()
+            self._tries_of_operators.forget()
             self._ready(opened)
             return {}
 
@@ -205,10 +218,15 @@ class SignerStates:
         self._is_reconciling = True
         try:
             start_checks.self_test()
-            self._forgotten = start_checks.require_agreement(
-                self._directory / "audit.jsonl", self._directory / "signer.db", self._clock()
-            )
+            audit_log = self._directory / AUDIT_LOG
+            self._forgotten = start_checks.require_agreement(audit_log, self._directory / "signer.db", self._clock())
+            if not opened.is_play:
+                for line in key_lines.require_noted(audit_log, opened):
+                    self._note(line)
+                opened.note_with(lambda *about: self._note(key_lines.line_of(*about)))
             return opened
+        except OSError as error:
+            raise KeystoreError(f"failed to read or write {AUDIT_LOG}: {error.strerror}") from error
         finally:
             self._is_reconciling = False
 

@@ -1,8 +1,9 @@
 """The check between unlocking and the first signature that the signer's memory is complete.
 
 The ledger (signer.db) and the audit log are written in one order, the log first. So each thing signed has its line, in
-the ledger's order, with the same hash; a crash between the two leaves a line without a row. The log has every control
-state that was set, too: where the ledger is looser, the log's holds.
+the ledger's order, with the same hash; a crash between the two leaves a line without a row. So does a failed commit,
+whose line a later one takes back; the row may be there all the same, if more reached the disk than was said. The log
+has every control state that was set, too: where the ledger is looser, the log's holds.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from wallet.ceilings import DAY_MS
 from wallet.keystore.keys import derive_user
 from wallet.keystore.keystore_file import KeystoreError
 from wallet.protocol import STATES, ControlState, Scope, State
-from wallet.signer.audit import AuditError, verify_chain
+from wallet.signer.audit import UNDONE, AuditError, verify_chain
 from wallet.signer.signed import HOUR_MS
 from wallet.signer.signing import sign_message
 
-# The most lines at the log's end that may lack their row. Each needs a crash of its own at the same point; more mean
-# that the ledger is older than the log, and would let through as much again.
+# The most lines at the log's end that may lack their row and are not undone. Each needs a crash of its own at the same
+# point; more mean that the ledger is older than the log, and would let through as much again.
 _MOST_LOST = 3
 _FOREVER_MS = 1 << 62
 _COUNTED_MS = {"list": HOUR_MS, "withdraw": DAY_MS}
@@ -87,6 +88,7 @@ def _compare(audit_log: Path, rows: dict[str, sqlite3.Cursor], now_ms: int) -> b
     """Tells whether the ledger lacks the log's end, and its entries count no more. Raises KeystoreError if they do."""
     awaited = {table: cursor.fetchone() for table, cursor in rows.items()}
     lost, most_lost, until_ms, at_the_end = 0, 0, 0, 0
+    undone, found_undone = _undone(audit_log), set()
     with audit_log.open("rb") as lines:
         for entry in map(json.loads, lines):
             table = _TABLES.get(entry.get("operation"))
@@ -94,9 +96,17 @@ def _compare(audit_log: Path, rows: dict[str, sqlite3.Cursor], now_ms: int) -> b
                 if entry.items() >= _HALTED.items():  # set by us the last time; an operator who lifts it has looked
                     at_the_end = 0
                 continue
-            if (entry.get("intent"), entry.get(_SIGNED[table][1])) == awaited[table]:
+            signed = entry.get("intent"), entry.get(_SIGNED[table][1])
+            if signed == awaited[table]:
                 awaited[table] = rows[table].fetchone()
+                if entry["number"] in undone:
+                    found_undone.add(signed)
                 lost = at_the_end = 0
+                continue
+            if signed in found_undone:  # signed again: the row was this line's
+                lost = at_the_end = 0
+                continue
+            if entry["number"] in undone:
                 continue
             at_the_end += 1
             if (matters_until := _matters_until(entry)) > now_ms:
@@ -113,6 +123,13 @@ def _compare(audit_log: Path, rows: dict[str, sqlite3.Cursor], now_ms: int) -> b
             f" back{'' if until_ms == _FOREVER_MS else waiting}"
         )
     return at_the_end > _MOST_LOST
+
+
+def _undone(audit_log: Path) -> set[int]:
+    """Returns the numbers of the lines that later ones take back."""
+    with audit_log.open("rb") as lines:
+        taken_back = (json.loads(line) for line in lines if b'"undone"' in line)
+        return {entry["line"] for entry in taken_back if entry.get("operation") == UNDONE}
 
 
 def _matters_until(entry: dict[str, Any]) -> int:
