@@ -11,7 +11,6 @@ from gateway.registry import market_adapters
 from markets import codec, venues
 from markets.base import NotSupported
 from markets.capabilities import Capabilities
-from wallet.policy import PLAY_VENUES
 
 REAL = Settings(
     data_dir=Path("nowhere"),
@@ -26,7 +25,7 @@ PLAY = Settings(data_dir=Path("nowhere"))
 
 def test_names() -> None:
     assert REAL.venues == ("ordnet", "satflow", "unisat", "ordinalswallet")  # the default one first
-    assert PLAY.venues[0] == "simulator" and frozenset(PLAY.venues) == PLAY_VENUES
+    assert PLAY.venues == ("simulator", "simulator-ordnet", "simulator-unisat", "simulator-ordinalswallet")
     assert set(VENUES) == {*REAL.venues, *PLAY.venues}
     assert [dialect_of(name) for name in PLAY.venues] == list(DIALECTS)
     assert dialect_of("mempool") is None and not venues.is_known("mempool")
