@@ -24,7 +24,7 @@ from core.subscription_plans import DEFAULT_PLANS, SubscriptionPlan, read_plans
 PLAY_MARKET = "simulator"
 MARKETS = (PLAY_MARKET, "satflow", "ordnet")
 DIALECTS = ("satflow", "ordnet", "unisat", "ordinalswallet")  # the marketplaces that can be traded at
-# The practice market under each of its dialects; the first has the market's own name. Play keys sign there and nowhere else.
+# The practice market under each of its dialects, the first by its own name. Play keys sign there and nowhere else.
 PLAY_VENUES = {PLAY_MARKET: "satflow"} | {f"{PLAY_MARKET}-{dialect}": dialect for dialect in DIALECTS[1:]}
 VENUES = (*DIALECTS, *PLAY_VENUES)  # every name of a venue, here or elsewhere
 _MONTHLY_CALLS = {"satflow": 100_000, "unisat": 60_000}  # Satflow's partners' keys, UniSat's free plan

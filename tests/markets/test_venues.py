@@ -57,8 +57,8 @@ def test_every_adapter_is_what_is_known_of_its_name(settings: Settings) -> None:
 
 
 def test_play_money_has_no_quota_and_the_documented_lives() -> None:
-    assert venues.capabilities("unisat").monthly_calls == 60_000
-    assert venues.capabilities("simulator-unisat").monthly_calls is None
+    assert (REAL.monthly_calls("unisat"), REAL.monthly_calls("ordnet")) == (60_000, 0)
+    assert PLAY.monthly_calls("unisat") == 0
     real, play = venues.capabilities("ordnet"), venues.capabilities("simulator-ordnet")
     for venue in (real, play):
         assert [venue.life_hours(least) for least in (1, 6, 7, 25, 2160, 2161)] == [6, 6, 12, 168, 2160, None]
