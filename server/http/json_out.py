@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from core import event_words
 
 
 class Raw(str):
@@ -18,6 +16,7 @@ class Raw(str):
 
 
 text = encode_basestring
+iso = event_words.iso  # a time is written alike in answers and in what hooks send
 
 
 def dumps(value: Any) -> str:
@@ -54,12 +53,6 @@ def plain(number: Decimal) -> str:
     if "." in digits:
         digits = digits.rstrip("0").rstrip(".")
     return "0" if digits in ("-0", "") else digits
-
-
-@lru_cache(maxsize=4096)
-def iso(ms: int) -> str:
-    """Writes milliseconds since 1970 as ISO 8601 in UTC: 2026-11-20T12:00:00.000Z."""
-    return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def seconds(ms: int) -> int:
