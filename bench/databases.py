@@ -132,7 +132,7 @@ def measured(url: str, ours: Ours, servers_cpu: Callable[[], float]) -> dict[str
     now = 2_000_000
 
     def listed(turn: int) -> None:
-        assert sessions.user_of_session("hash0", 60_000)
+        assert sessions.user_and_mark("hash0", 60_000)
         assert len(bidding_task_list(user_id)) == TASKS_EACH
 
     def cycle(turn: int) -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli import keys_prompt
+from cli.arguments import address
 from core.errors import BidkeeperError, PeerError, PeerRefused
 from core.local import ask
 from core.settings import Settings
-from wallet.address import AddressError, sign_in_address
 
 if TYPE_CHECKING:
     from wallet.keystore.keystore_file import Imported
@@ -36,7 +36,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     init.add_argument("--words", action="store_true", help="from the words of an earlier one, which are asked for")
     init.add_argument(
         "--user",
-        type=_address,
+        type=address,
         metavar="ADDRESS",
         action="append",
         default=[],
@@ -44,7 +44,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     )
     imported = actions.add_parser("import", help="make a wallet's own keys those of a user; they are asked for")
     imported.add_argument(
-        "--user", type=_address, metavar="ADDRESS", required=True, help="the address that the user signs in with"
+        "--user", type=address, metavar="ADDRESS", required=True, help="the address that the user signs in with"
     )
     imported.add_argument("--replace", action="store_true", help="in place of keys imported before")
     actions.add_parser("list", help="users with their numbers and addresses")
@@ -52,13 +52,6 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     backup.add_argument("file", type=Path, help="a file that is not there yet")
     actions.add_parser("change-passphrase", help="seal the keystore under another passphrase")
     actions.add_parser("unlock", help="give the running signer the passphrase")
-
-
-def _address(text: str) -> str:
-    try:
-        return sign_in_address(text)
-    except AddressError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:

@@ -8,9 +8,9 @@ import json
 import sys
 
 from cli import api
+from cli.arguments import address
 from core.errors import BidkeeperError
 from core.settings import Settings
-from wallet.address import AddressError, sign_in_address
 
 # The way to a BIP-322 signature in each wallet; several give another kind unless told otherwise.
 WALLETS = """Sign this text with BIP-322 in your wallet:
@@ -21,14 +21,7 @@ WALLETS = """Sign this text with BIP-322 in your wallet:
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds ADDRESS."""
-    parser.add_argument("address", type=_address, help="the address that you sign in with")
-
-
-def _address(text: str) -> str:
-    try:
-        return sign_in_address(text)
-    except AddressError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    parser.add_argument("address", type=address, help="the address that you sign in with")
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:

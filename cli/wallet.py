@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
+from cli.arguments import address
 from cli.funds import confirmed, fundings, funds
 from cli.migrate import migrate
 from core.errors import BidkeeperError
@@ -14,7 +15,6 @@ from markets.funding import Funding
 from markets.market_client import MarketClient
 from models import base
 from models.users import User
-from wallet.address import AddressError, sign_in_address
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient
 
@@ -23,14 +23,7 @@ PATIENCE_S = 15.0
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds ADDRESS."""
-    parser.add_argument("address", type=_address, help="the address that the user signs in with")
-
-
-def _address(text: str) -> str:
-    try:
-        return sign_in_address(text)
-    except AddressError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    parser.add_argument("address", type=address, help="the address that the user signs in with")
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:

@@ -6,30 +6,23 @@ import argparse
 import time
 
 from cli import entitlements
+from cli.arguments import address
 from cli.migrate import migrate
 from core.settings import Settings
 from models import base, whitelist
 from models.entitlements import Entitlements
 from models.users import Whitelist
-from wallet.address import AddressError, sign_in_address
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds add ADDRESS [--admin] | remove ADDRESS | list."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="add|remove|list")
     add = actions.add_parser("add", help="let this address sign in")
-    add.add_argument("address", type=_address)
+    add.add_argument("address", type=address)
     add.add_argument("--admin", action="store_true", help="as an administrator")
     remove = actions.add_parser("remove", help="take that back: its sessions end, its tasks stop")
-    remove.add_argument("address", type=_address)
+    remove.add_argument("address", type=address)
     actions.add_parser("list", help="print them")
-
-
-def _address(text: str) -> str:
-    try:
-        return sign_in_address(text)
-    except AddressError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:

@@ -24,9 +24,9 @@ from core.subscription_plans import DEFAULT_PLANS, SubscriptionPlan, read_plans
 PLAY_MARKET = "simulator"
 MARKETS = (PLAY_MARKET, "satflow", "ordnet")
 DIALECTS = ("satflow", "ordnet", "unisat", "ordinalswallet")  # the marketplaces that can be traded at
-# On the practice market the first dialect has the market's own name.
-_PLAY_VENUES = {PLAY_MARKET: "satflow"} | {f"{PLAY_MARKET}-{dialect}": dialect for dialect in DIALECTS[1:]}
-VENUES = (*DIALECTS, *_PLAY_VENUES)  # every name of a venue, here or elsewhere
+# The practice market under each of its dialects, the first by its own name. Play keys sign there and nowhere else.
+PLAY_VENUES = {PLAY_MARKET: "satflow"} | {f"{PLAY_MARKET}-{dialect}": dialect for dialect in DIALECTS[1:]}
+VENUES = (*DIALECTS, *PLAY_VENUES)  # every name of a venue, here or elsewhere
 _MONTHLY_CALLS = {"satflow": 100_000, "unisat": 60_000}  # Satflow's partners' keys, UniSat's free plan
 MOST_SLOTS = 100
 SPAWNERS = ("zygote", "popen")
@@ -120,12 +120,12 @@ class Settings(Layout):
         The practice market keeps exactly what it may.
         """
         ppm = self.seller_fee_ppm(venue)
-        return price_sats * ppm // 1_000_000 if ppm == 0 or venue in _PLAY_VENUES else None
+        return price_sats * ppm // 1_000_000 if ppm == 0 or venue in PLAY_VENUES else None
 
     @property
     def venues(self) -> tuple[str, ...]:
         """The names of the venues that are set up here, the default one first."""
-        found = _PLAY_VENUES if self.market == PLAY_MARKET else [each for each in DIALECTS if self.venue_url(each)]
+        found = PLAY_VENUES if self.market == PLAY_MARKET else [each for each in DIALECTS if self.venue_url(each)]
         return tuple(sorted(found, key=lambda name: name != self.market))
 
     def why_no_venue(self, name: str) -> str | None:
@@ -163,7 +163,7 @@ class Settings(Layout):
 
 def dialect_of(venue: str) -> str | None:
     """Returns the dialect that a venue of this name speaks, or None when no venue has this name."""
-    return venue if venue in DIALECTS else _PLAY_VENUES.get(venue)
+    return venue if venue in DIALECTS else PLAY_VENUES.get(venue)
 
 
 def _seller_fee(dialect: str, title: str) -> Option:
@@ -224,8 +224,8 @@ OPTIONS = (
         "whether listings there go through an escrow (docs/custody.md); else they are plain",
     ),
     _seller_fee("ordinalswallet", "Ordinals Wallet"),
-    Option("mempool_url", read.url, "mempool server without /api; fee rates, balances and listings need it"),
-    Option("ord_url", read.url, "ord server; listings need it, or UniSat as their index"),
+    Option("mempool_url", read.url, "mempool server without /api; no task but a dry run starts without it"),
+    Option("ord_url", read.url, "ord server; no task but a dry run starts without it, or UniSat as the index"),
     Option("hook_networks", read.networks, "private networks that hooks may reach, in plain http too; none when unset"),
     Option("smtp_url", read.smtp, "mail server for hooks by mail: smtps://USER@HOST or smtp://USER@HOST"),
     Option("smtp_password_file", Path, "file (mode 0600) with the password for the mail server"),

@@ -1,6 +1,7 @@
-"""The facts process: a gateway without marketplaces, which answers the signer's questions about outputs.
+"""The facts process: a gateway without markets, which answers the signer's questions about outputs.
 
-It is a process of its own so that no signature depends on a process that talks to a marketplace.
+It asks a mempool server and indexes, UniSat's where that is set, and never the market at which something is traded. It
+is a process of its own so that no signature depends on one that a marketplace's answers may have fooled.
 """
 
 from __future__ import annotations

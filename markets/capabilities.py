@@ -15,60 +15,47 @@ DelistProof = Literal["challenge", "session", "psbt"]
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """One venue. `name` is its name in tasks and grants, `title` its name for people.
+    """One venue: the goods, forms and limits that it has."""
 
-    `kinds` are the goods that it takes bids on, `bid_types` the possible targets of a bid; both empty = it takes no
-    bids. `bids_are_psbt` = the venue drafts the PSBTs of a bid (`draft_bid`), else a message is signed. `own_ids` =
-    `place` returns the bid's id; else only the own bids show it. `expiry` is how exact a bid's end is: to the
-    millisecond, in whole hours, or not given at all; `lives_hours` are the lives that a bid may have there, () = any.
-    `lists_in_escrow` = a listing there may first move the item into a script of the venue's, and always does without
-    `lists_plain`. `drafts_are_orders` = each draft of a listing is kept there as an order that waits to be confirmed.
-    `delist_proof` is the proof that takes a listing back: the vault's signature under a challenge, a session, or a
-    signed PSBT that the venue drafts (`draft_delist`). Listings' prices are multiples of `listing_tick` sats.
-    `tells_traits` = listings show their items' traits. `floors_tell_asks` = floors, many in one request, are the prices
-    of the cheapest listings to the sat and at the same moment, so an unchanged floor makes a read of the listings
-    needless. `own_bids_by_collection` = a wallet's bids are told for named collections only. `wallets` = the venue
-    tells the contents of any address, and details of any inscription.
-
-    `rate_per_s` and `burst` are a bucket of requests, at most `slots` of them under way at once; `reads_per_minute` and
-    `writes_per_minute` are windows of one minute beside it, for the whole installation, and `..._per_wallet` for one
-    payment address; None = no such limit. `monthly_calls` is a key's quota unless it is set otherwise, None = none.
-    `calls` is the number of requests that a verb takes with its preparation (place, cancel, list_item, delist, ...; 1
-    if absent). `verified` is the source of this knowledge.
-    """
-
-    name: str
-    title: str
-    kinds: tuple[Goods, ...] = ()
-    bid_types: tuple[BidType, ...] = ()
+    name: str  # in tasks and grants
+    title: str  # for people
+    kinds: tuple[Goods, ...] = ()  # goods that it takes bids on; () = it takes no bids
+    bid_types: tuple[BidType, ...] = ()  # possible targets of a bid
     listings: bool = False
+    # A listing there may first move the item into a script of the venue's, and always does without `lists_plain`.
     lists_in_escrow: bool = False
     lists_plain: bool = True
-    drafts_are_orders: bool = False
+    drafts_are_orders: bool = False  # each draft of a listing is kept there as an order that waits to be confirmed
+    # Takes a listing back: the vault's signature under a challenge, a session, or a signed PSBT that the venue drafts
+    # (`draft_delist`).
     delist_proof: DelistProof = "session"
-    listing_tick: int = 1
-    tells_traits: bool = False
-    wallets: bool = False
+    listing_tick: int = 1  # sats; listings' prices are multiples of it
+    tells_traits: bool = False  # listings show their items' traits
+    wallets: bool = False  # it tells the contents of any address, and details of any inscription
     needs_sign_in: bool = False
-    bids_are_psbt: bool = False
+    bids_are_psbt: bool = False  # it drafts the PSBTs of a bid (`draft_bid`); else a message is signed
     cancel_needs_signature: bool = False
-    own_ids: bool = False
-    own_bids_by_collection: bool = False
+    own_bids_by_collection: bool = False  # a wallet's bids are told for named collections only
     floors_at_once: int = 40
+    # Floors, many in one request, are the prices of the cheapest listings to the sat and at the same moment, so an
+    # unchanged floor makes a read of the listings needless.
     floors_tell_asks: bool = False
     cancels_at_once: int = 100
+    # A bucket of requests, at most `slots` of them under way at once.
     rate_per_s: int = 5
     burst: int = 5
     slots: int = 2
+    # Windows of one minute beside it, for the whole installation or for one payment address; None = no such limit.
     reads_per_minute: int | None = None
     writes_per_minute: int | None = None
     reads_per_minute_per_wallet: int | None = None
     writes_per_minute_per_wallet: int | None = None
-    monthly_calls: int | None = None
+    # Requests that a verb takes with its preparation (place, cancel, list_item, delist, ...); 1 if absent.
     calls: Mapping[str, int] = field(default_factory=dict)
+    # How exact a bid's end is: to the millisecond, in whole hours, or not given at all.
     expiry: Literal["ms", "hours", "none"] = "none"
-    lives_hours: tuple[int, ...] = ()
-    verified: Literal["documented", "client code", "probed"] = "documented"
+    lives_hours: tuple[int, ...] = ()  # lives that a bid may have there; () = any
+    verified: Literal["documented", "client code", "probed"] = "documented"  # source of this knowledge
 
     def life_hours(self, least: int) -> int | None:
         """Returns the shortest life of a bid, in hours, that is at least `least`; None = none is as long."""

@@ -34,7 +34,6 @@ _SATFLOW = Capabilities(
     rate_per_s=5,
     burst=9,
     slots=5,
-    monthly_calls=100_000,
     calls={"cancel": 2, "list_item": 2, "delist": 2},
     expiry="ms",
     verified="documented",
@@ -50,7 +49,6 @@ _ORDNET = Capabilities(
     lists_plain=False,
     needs_sign_in=True,
     bids_are_psbt=True,
-    own_ids=True,
     own_bids_by_collection=True,
     floors_tell_asks=True,
     cancels_at_once=1,
@@ -72,7 +70,6 @@ _UNISAT = Capabilities(
     delist_proof="psbt",
     floors_at_once=1,
     slots=1,
-    monthly_calls=60_000,
     calls={"list_item": 2, "delist": 2},
     verified="documented",
 )
@@ -116,7 +113,7 @@ def capabilities(name: str) -> Capabilities:
     if found.name == name:
         return found
     title = "Practice market" if name == PLAY_MARKET else f"Practice market, {found.title}'s dialect"
-    return replace(found, name=name, title=title, monthly_calls=None)
+    return replace(found, name=name, title=title)
 
 
 def facts(name: str, *, is_default: bool) -> VenueFacts:

@@ -150,14 +150,11 @@ _SESSION = Prepared(
 )
 
 
-def user_of_session(token_hash: str, now_ms: int) -> User | None:
-    """Returns the token's user, unless it was idle for IDLE_MS or is older than ABSOLUTE_MS. Counts as use."""
-    found = user_and_mark(token_hash, now_ms)
-    return None if found is None else found[0]
-
-
 def user_and_mark(token_hash: str, now_ms: int) -> tuple[User, Any] | None:
-    """Returns the user as `user_of_session`, and the mark of the database's state then, as `commits.mark_of`."""
+    """Returns the token's user, and the mark of the database's state then, as `commits.mark_of`. Counts as use.
+
+    None once the token was idle for IDLE_MS or is older than ABSOLUTE_MS.
+    """
     found = _found(token_hash, now_ms)
     if found is None:
         return None

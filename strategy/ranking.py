@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import partial
 from operator import attrgetter
+from typing import Protocol, TypeVar
 
 from strategy.book import Bid
 from strategy.plan_inputs import OwnOrder
@@ -14,6 +15,20 @@ from strategy.pricing import quotient_up, times
 
 ONE = Decimal(1)
 _unit_price = attrgetter("unit_price")
+
+
+class Priced(Protocol):
+    """An order of ours, as a plan or as the ledger has it."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def price_sats(self) -> int: ...
+    @property
+    def created_ms(self) -> int: ...
+
+
+Own = TypeVar("Own", bound=Priced)
 
 
 def ratio(bid: Bid) -> tuple[Decimal | int, Decimal]:
@@ -37,6 +52,11 @@ def ranks_ahead(order: OwnOrder, bid: Bid) -> bool:
     if ours != theirs:
         return ours > theirs
     return bid.placed_ms is not None and order.created_ms < bid.placed_ms
+
+
+def highest_first(orders: Iterable[Own]) -> list[Own]:
+    """Sorts our orders by the price of the whole order, the older first at equal prices."""
+    return sorted(orders, key=lambda order: (-order.price_sats, order.created_ms, order.id))
 
 
 def by_price(bids: Iterable[Bid]) -> list[Bid]:

@@ -12,13 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from core.errors import BidkeeperError
+from core.settings import PLAY_MARKET, PLAY_VENUES
 from wallet.ceilings import HOURLY_FACTOR, Ceilings, Rate
 from wallet.messages import MessageError, check_challenge, check_quantity, check_sign_in, check_slug, compose_bid
 from wallet.protocol import BidMessage, Grant, OfferToSign, Operation, Scope, SigningKey, State, UserKeys
 
-PLAY_VENUE = "simulator"
-# The practice market under each of its dialects.
-PLAY_VENUES = frozenset({PLAY_VENUE, "simulator-ordnet", "simulator-unisat", "simulator-ordinalswallet"})
+PLAY_VENUE = PLAY_MARKET
 _SAID_BY = {"global": "the installation", "user": "the user", "task": "the task"}
 
 

@@ -140,6 +140,30 @@ Text = Annotated[str, PlainValidator(text, json_schema_input_type=str)]
 Flag = Annotated[bool, PlainValidator(flag, json_schema_input_type=bool)]
 
 
+def some_text(most: int) -> PlainValidator:
+    """Makes a validator of a text of 1 to `most` characters, read without the blanks around it."""
+
+    def check(value: Any) -> str:
+        found = text(value).strip()
+        if not 0 < len(found) <= most:
+            raise wrong(f"must have 1 to {most} characters")
+        return found
+
+    return PlainValidator(check, json_schema_input_type=Annotated[str, Field(min_length=1, max_length=most)])
+
+
+def whole_within(least: int, most: int) -> PlainValidator:
+    """Makes a validator of a whole number from `least` to `most`."""
+
+    def check(value: Any) -> int:
+        found = whole(value)
+        if not least <= found <= most:
+            raise wrong(f"must be a whole number from {least} to {most}")
+        return found
+
+    return PlainValidator(check, json_schema_input_type=Annotated[int, Field(ge=least, le=most)])
+
+
 def or_null(check: Any, described: Any) -> PlainValidator:
     """Makes a validator that lets null through and else asks `check`; `described` is the type for callers."""
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
+from core import event_words
 from strategy.pricing import plain
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Raw(str):
@@ -20,6 +17,7 @@ class Raw(str):
 
 
 text = encode_basestring
+iso = event_words.iso  # a time is written alike in answers and in what hooks send
 
 
 def dumps(value: Any) -> str:
@@ -48,12 +46,6 @@ def dumps(value: Any) -> str:
 def encoded(value: Any) -> bytes:
     """Encodes `value` for the wire, as `dumps` writes it."""
     return dumps(value).encode("utf-8", "replace")
-
-
-@lru_cache(maxsize=4096)
-def iso(ms: int) -> str:
-    """Writes milliseconds since 1970 as ISO 8601 in UTC: 2026-11-20T12:00:00.000Z."""
-    return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def seconds(ms: int) -> int:

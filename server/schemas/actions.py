@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, PlainValidator
 
 from server.http.api_errors import invalid
-from server.http.bodies import Body, one_of, read, text, whole, wrong
+from server.http.bodies import Body, one_of, read, some_text, whole, wrong
 from server.schemas.answers import Answer, Error
 from server.schemas.bidding_answers import BiddingTask, DeletedBiddingTask, StoppedBiddingTask
 from server.schemas.tags import LONGEST_TAG
@@ -24,13 +24,6 @@ def _ids(value: Any) -> tuple[int, ...]:
     if min(found) < 1 or max(found) >= 2**63:
         raise wrong("each must be the id of a task")
     return tuple(dict.fromkeys(found))
-
-
-def _tag(value: Any) -> str:
-    found = text(value).strip()
-    if not 0 < len(found) <= LONGEST_TAG:
-        raise wrong(f"must have 1 to {LONGEST_TAG} characters")
-    return found
 
 
 def _change(value: Any) -> dict[str, Any]:
@@ -61,7 +54,7 @@ class TaskActions(Body):
     ] = None
     tag: Annotated[
         str | None,
-        PlainValidator(_tag, json_schema_input_type=Annotated[str, Field(min_length=1, max_length=LONGEST_TAG)]),
+        some_text(LONGEST_TAG),
         Field(description="All your bidding tasks with this tag, in place of `ids`."),
     ] = None
     change: Annotated[

@@ -8,19 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainValidator
 
 from models.api_tokens import MAX_DAYS, SCOPES
-from server.http.bodies import Body, or_null, text, whole, wrong
+from server.http.bodies import Body, or_null, some_text, whole, whole_within, wrong
 from server.schemas.answers import Answer
 
 Scope = Literal["read", "trade", "control"]
 _MAX_NAME = 100
 SCOPES_TEXT = "`read` sees; `trade` creates, changes, starts, stops, deletes tasks; `control` stops, and sets control."
-
-
-def _name(value: Any) -> str:
-    found = text(value).strip()
-    if not 0 < len(found) <= _MAX_NAME:
-        raise wrong(f"must have 1 to {_MAX_NAME} characters")
-    return found
 
 
 def _scopes(value: Any) -> list[str]:
@@ -29,17 +22,10 @@ def _scopes(value: Any) -> list[str]:
     return [scope for scope in SCOPES if scope in value]
 
 
-def _days(value: Any) -> int:
-    found = whole(value)
-    if not 1 <= found <= MAX_DAYS:
-        raise wrong(f"must be a whole number from 1 to {MAX_DAYS}")
-    return found
-
-
 class ApiTokenBody(Body):
     """A token for a program. Whatever its scopes, it withdraws nothing, makes no token and changes no profile."""
 
-    name: Annotated[str, PlainValidator(_name, json_schema_input_type=Annotated[str, Field(min_length=1)])]
+    name: Annotated[str, some_text(_MAX_NAME)]
     scopes: Annotated[
         list[str],
         PlainValidator(_scopes, json_schema_input_type=Annotated[list[Scope], Field(min_length=1)]),
@@ -48,9 +34,7 @@ class ApiTokenBody(Body):
     task_id: Annotated[
         int | None, or_null(whole, int), Field(description="Good for this task alone, of either kind; null: for all.")
     ] = None
-    expires_in_days: Annotated[
-        int, PlainValidator(_days, json_schema_input_type=Annotated[int, Field(ge=1, le=MAX_DAYS)])
-    ] = 90
+    expires_in_days: Annotated[int, whole_within(1, MAX_DAYS)] = 90
 
 
 class ApiTokenShown(Answer):

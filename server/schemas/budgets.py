@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, PlainValidator
+from pydantic import ConfigDict, Field
 
-from server.http.bodies import SATS, Body, Sats, text, whole, wrong
+from server.http.bodies import SATS, Body, Sats, some_text, whole_within
 from server.schemas.answers import Answer
 
 _MAX_NAME, _MAX_FILLS = 100, 1_000_000
@@ -17,27 +17,9 @@ _MOST_SPENT = "Most sats spent by all its tasks together; 0 is unlimited."
 _MOST_TODAY = "Most sats spent by all its tasks in any 24 hours; 0 is unlimited."
 
 
-def _name(value: Any) -> str:
-    found = text(value).strip()
-    if not 0 < len(found) <= _MAX_NAME:
-        raise wrong(f"must have 1 to {_MAX_NAME} characters")
-    return found
-
-
-def _count(value: Any) -> int:
-    found = whole(value)
-    if not 0 <= found <= _MAX_FILLS:
-        raise wrong(f"must be a whole number from 0 to {_MAX_FILLS}")
-    return found
-
-
 FILLS = Annotated[int, Field(ge=0, le=_MAX_FILLS)]
-_Name = Annotated[
-    str,
-    PlainValidator(_name, json_schema_input_type=Annotated[str, Field(min_length=1, max_length=_MAX_NAME)]),
-    Field(description="Any words of yours, for the reasons of tasks."),
-]
-_Fills = Annotated[int, PlainValidator(_count, json_schema_input_type=FILLS)]
+_Name = Annotated[str, some_text(_MAX_NAME), Field(description="Any words of yours, for the reasons of tasks.")]
+_Fills = Annotated[int, whole_within(0, _MAX_FILLS)]
 
 
 class NewBudget(Body):

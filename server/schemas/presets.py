@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from core.settings import Settings
 from models.presets import MOST_PRESETS
 from server import task_venues
-from server.http.bodies import Body, Flag, text, wrong
+from server.http.bodies import Body, Flag, some_text, wrong
 from server.schemas import bid_config
 from server.schemas.answers import Answer
 from server.schemas.task_bodies import BiddingTaskChange
@@ -21,13 +21,6 @@ from strategy.bid_config import BidConfig
 LONGEST_NAME = 100
 VERSION = 1
 _ANY_SLUG = "ANY"  # right as a collection's and as a ticker
-
-
-def _name(value: Any) -> str:
-    found = text(value).strip()
-    if not 0 < len(found) <= LONGEST_NAME:
-        raise wrong(f"must have 1 to {LONGEST_NAME} characters")
-    return found
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -42,9 +35,6 @@ def _version(value: Any) -> int:
     return VERSION
 
 
-_NAME = Annotated[
-    str, PlainValidator(_name, json_schema_input_type=Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)])
-]
 _CONFIG = Annotated[
     dict[str, Any],
     PlainValidator(_object, json_schema_input_type=BiddingTaskChange),
@@ -55,14 +45,14 @@ _CONFIG = Annotated[
 class NewPreset(Body):
     """A named config of bidding tasks."""
 
-    name: _NAME
+    name: Annotated[str, some_text(LONGEST_NAME)]
     config: _CONFIG
 
 
 class PresetChange(Body):
     """A change of a preset; a config is replaced as a whole."""
 
-    name: Annotated[str | None, PlainValidator(_name, json_schema_input_type=_NAME)] = None
+    name: Annotated[str | None, some_text(LONGEST_NAME)] = None
     config: Annotated[dict[str, Any] | None, PlainValidator(_object, json_schema_input_type=BiddingTaskChange)] = None
 
 

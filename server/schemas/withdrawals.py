@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, PlainValidator
 
 from models.ledger.withdrawals import STATES
-from server.http.bodies import MAX_SATS, SATS, Body, Flag, number, one_of, read, text, whole, wrong
+from server.http.bodies import MAX_SATS, SATS, Body, Flag, number, one_of, read, text, whole_within, wrong
 from server.schemas.answers import Answer
 from server.schemas.listing.config import is_inscription_id
 from wallet.withdrawal.request import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, SOURCES, VIRTUAL_KB
@@ -20,13 +20,6 @@ TIERS = ("fastestFee", "halfHourFee", "hourFee", "economyFee", "minimumFee")
 _LEAST, _MOST = LEAST_FEE_PER_KVB // VIRTUAL_KB, MOST_FEE_PER_KVB // VIRTUAL_KB
 _RATE = f"must be {', '.join(TIERS)}, or {_LEAST} to {_MOST} sat/vB with at most 3 decimals"
 assert set(State.__args__) == set(STATES)  # type: ignore[attr-defined]
-
-
-def _amount(value: Any) -> int:
-    found = whole(value)
-    if not 1 <= found <= MAX_SATS:
-        raise wrong(f"must be a whole number from 1 to {MAX_SATS}")
-    return found
 
 
 def _fee_rate(value: Any) -> str | Decimal:
@@ -75,7 +68,7 @@ class WithdrawalBody(Body):
     ] = ""
     amount_sats: Annotated[
         int | None,
-        PlainValidator(_amount, json_schema_input_type=Annotated[int, Field(ge=1, le=MAX_SATS)]),
+        whole_within(1, MAX_SATS),
         Field(description="Sats that arrive; left out: all, less the network's fee."),
     ] = None
     inscription_id: Annotated[

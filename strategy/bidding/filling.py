@@ -13,7 +13,7 @@ RAISE = "raise"  # detail of the note of a rung that is placed to outbid
 
 
 class Filling:
-    """Fills the rungs of one draft from the top.
+    """Fills the rungs of one plan from the top.
 
     `staying` are live bids that hold no rung and are left alone, highest first. `beaten` is our best bid if it holds no
     rung since the bid to outbid ranks ahead of it: it goes, at any age, only if its successor can be placed. `raising`

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from strategy.bidding.exposure import SatsBudget
-from strategy.bidding.pairing import highest_first
 from strategy.bidding.plan_builder import PlanBuilder
 from strategy.plan import PlannedBid
 from strategy.plan_inputs import OwnOrder
+from strategy.ranking import highest_first
 from strategy.reasons import Reason
 
 
@@ -23,7 +23,7 @@ class Swap:
 
 
 class Handover:
-    """The order between a draft's places and soft cancels.
+    """The order between a plan's places and soft cancels.
 
     `holding` are the orders that stay whatever the swaps' fate. A waiting order stands beside the new bids while they
     are placed, so all of them must fit every limit at once, in whatever order the venue's answers come.
@@ -53,7 +53,7 @@ class Handover:
         old = [swap.order for swap in self._swaps]
         budget = SatsBudget(builder.limits, builder.profile.balance_model, [*self._holding, *old])
         waits: dict[int, int] = {}
-        for new in sorted(builder.places, key=lambda intent: intent.rung):
+        for new in sorted(builder.places, key=lambda bid: bid.rung):
             swap = by_rung.get(new.rung)
             reason = budget.refusal(new.price_sats)
             if reason is None and self._is_twin(new.price_sats, [order.price_sats for order in old]):
@@ -125,7 +125,7 @@ def _swaps(builder: PlanBuilder) -> list[Swap]:
     if not builder.going:
         return []
     going = {order.id: order for order in builder.going}
-    new = {intent.rung: intent for intent in builder.places}
+    new = {bid.rung: bid for bid in builder.places}
     renewed = [note for note in builder.rungs.values() if note.reason is Reason.RENEW and note.order_id in going]
     swaps = [Swap(going.pop(note.order_id), new.pop(note.rung), True) for note in renewed if note.order_id is not None]
     for order in sorted(highest_first(going.values()), key=lambda each: builder.bids[each.id] is not Reason.OUTBID):

@@ -46,11 +46,6 @@ class Rung:
         return self.order is None and self.refused is None
 
 
-def highest_first(orders: Iterable[OwnOrder]) -> list[OwnOrder]:
-    """Sorts the orders by price, the older first at equal prices."""
-    return sorted(orders, key=lambda order: (-order.price_sats, order.created_ms, order.id))
-
-
 def merge_equals(rungs: list[Rung]) -> None:
     """Refuses every rung that is equal to the one above it, for venues that take no equal bids."""
     for upper, rung in pairwise(rungs):

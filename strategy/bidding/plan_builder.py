@@ -98,15 +98,15 @@ class PlanBuilder:
         """Places a new order at this rung."""
         self.places.append(PlannedBid(rung.index, rung.price_sats, rung.quantity, self.config.trait))
 
-    def unplace(self, intent: PlannedBid, reason: Reason, holder: OwnOrder | None = None) -> None:
+    def unplace(self, bid: PlannedBid, reason: Reason, holder: OwnOrder | None = None) -> None:
         """Withdraws a placement for now; `holder` keeps the rung meanwhile."""
-        self.places.remove(intent)
+        self.places.remove(bid)
         if holder is None:
-            self.rungs[intent.rung] = RungNote(intent.rung, intent.price_sats, reason, quantity=intent.quantity)
+            self.rungs[bid.rung] = RungNote(bid.rung, bid.price_sats, reason, quantity=bid.quantity)
         else:
             detail = "" if reason is Reason.RENEW_WAITS else reason.value
             held = Reason.RENEW_WAITS if reason is Reason.RENEW_WAITS else Reason.NO_OVERLAP
-            self.rungs[intent.rung] = RungNote(intent.rung, intent.price_sats, held, holder.id, detail, intent.quantity)
+            self.rungs[bid.rung] = RungNote(bid.rung, bid.price_sats, held, holder.id, detail, bid.quantity)
 
     def note(self, rung: Rung, reason: Reason, order_id: int | None = None, detail: str = "") -> None:
         """Notes the result for a rung."""
@@ -126,7 +126,7 @@ class PlanBuilder:
         return BidPlan(
             reference=self.market.reference,
             to_cancel=tuple(sorted(self.cancels, key=lambda c: (not c.hard, -c.price_sats, c.order_id))),
-            to_place=tuple(sorted(self.places, key=lambda intent: intent.rung)),
+            to_place=tuple(sorted(self.places, key=lambda bid: bid.rung)),
             rungs=tuple(self.rungs[index] for index in sorted(self.rungs)),
             bids=tuple(BidNote(order_id, self.bids[order_id]) for order_id in sorted(self.bids)),
             memory=self.memory,

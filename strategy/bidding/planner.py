@@ -8,11 +8,12 @@ from dataclasses import replace
 from strategy.bidding.exposure import SatsBudget
 from strategy.bidding.filling import Filling
 from strategy.bidding.outbid import Contest, recent_raises
-from strategy.bidding.pairing import Pairing, Rung, highest_first, merge_equals
+from strategy.bidding.pairing import Pairing, Rung, merge_equals
 from strategy.bidding.plan_builder import PlanBuilder
 from strategy.bidding.rationing import Ration
 from strategy.bidding.surplus import SurplusVerdict, judge_surplus, over_count, over_limits
 from strategy.plan_inputs import IN_FLIGHT, OwnOrder
+from strategy.ranking import highest_first
 from strategy.reasons import Reason
 
 

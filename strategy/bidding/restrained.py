@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from strategy.bid_config import BidConfig
 from strategy.bidding.filling import RAISE
-from strategy.bidding.pairing import highest_first
 from strategy.entry import Entry
 from strategy.plan import BidNote, BidPlan, PlannedCancel, RungNote
 from strategy.plan_inputs import Memory, OwnOrder
+from strategy.ranking import highest_first
 from strategy.reasons import Reason
 
 
@@ -40,7 +40,7 @@ def emptied(plan: BidPlan, entry: Entry, reason: Reason) -> BidPlan:
     """
     reasons = {cancel.order_id: cancel.reason for cancel in plan.to_cancel if cancel.hard}
     live = [order for order in entry.own if order.state == "live" and order.expires_ms > entry.now_ms]
-    going = sorted(live, key=lambda order: (-order.price_sats, order.id))
+    going = sorted(live, key=lambda order: (-order.price_sats, order.id))  # as every plan has its cancels
     for order in going:
         reasons.setdefault(order.id, reason)
     blocked = (Reason.IN_FLIGHT, Reason.CANCELLING, Reason.EXPIRED, Reason.PLAN_BIDS)
@@ -77,7 +77,7 @@ def without_places(plan: BidPlan, reason: Reason, *, soft_cancels: bool, from_ru
     return replace(
         plan,
         to_cancel=left,
-        to_place=tuple(intent for intent in plan.to_place if intent.rung not in rungs),
+        to_place=tuple(bid for bid in plan.to_place if bid.rung not in rungs),
         rungs=tuple(replace(note, reason=reason, detail="") if note in undone else note for note in plan.rungs),
         bids=tuple(replace(note, reason=reason) if note.order_id in spared else note for note in plan.bids),
         memory=memory_without_raise(plan) if is_unraised else plan.memory,

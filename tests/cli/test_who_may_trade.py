@@ -71,7 +71,7 @@ def test_whom_the_list_loses_is_stopped_before_the_command_ends(
     assert (code, asked) == (0, [{"op": "entitlements"}])
     assert "may not sign in any more\n3 tasks were stopped\n" in capsys.readouterr().out
     assert not Entitlements(settings).may_sign_in(OWNER)
-    assert sessions.user_of_session("hash", time.time_ns() // 1_000_000) is None
+    assert sessions.user_and_mark("hash", time.time_ns() // 1_000_000) is None
 
 
 def test_without_a_manager_the_list_is_changed_all_the_same(

@@ -118,12 +118,34 @@ def test_the_command_reads_its_settings_as_the_service_does(tmp_path: Path) -> N
     url = "postgresql://db.example/bk?sslmode=verify-full&sslrootcert=/etc/ca.pem;$(touch x)"
     (tmp_path / "environment").write_text(f"# words\n  BIDKEEPER_DATABASE_URL={url} \n\nBIDKEEPER_WHITELIST=\n")
     (tmp_path / "ray").write_text("BIDKEEPER_RAY='--head --resources={\"slot\":4}'\nRAY_AUTH_MODE=token")
-    (tmp_path / "setpriv").write_text("#!/bin/sh\nenv\n")
-    (tmp_path / "setpriv").chmod(0o755)
-    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "BIDKEEPER_SETTINGS": str(tmp_path)}
+    read = _read_by_the_command(tmp_path)
+    assert (read["BIDKEEPER_DATABASE_URL"], read["BIDKEEPER_WHITELIST"], read["RAY_AUTH_MODE"]) == (url, "", "token")
+    assert read["BIDKEEPER_RAY"] == '--head --resources={"slot":4}'
+
+
+def test_the_settings_for_going_live_are_read_by_the_service_as_in_a_terminal(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "going-live.md").read_text()
+    section = page.partition("\n## 2. Settings\n")[2].partition("\n## ")[0]
+    (service,) = re.findall(r"^```\n(.*?)^```$", section, re.M | re.S)
+    (terminal,) = re.findall(r"^```sh\n(.*?)^```$", section, re.M | re.S)
+    (tmp_path / "environment").write_text(service)
+    read = {name: value for name, value in _read_by_the_command(tmp_path).items() if name.startswith("BIDKEEPER_")}
+    given = dict(re.findall(r"^export (\w+)=(\S+)$", terminal, re.M))
+
+    assert read.pop("BIDKEEPER_SETTINGS") == str(tmp_path)
+    assert read.pop("BIDKEEPER_WITH_SIMULATOR") == "false"
+    key = "BIDKEEPER_SATFLOW_API_KEY_FILE"
+    assert (read.pop(key), given.pop(key)) == ("/etc/bidkeeper/satflow.key", "$HOME/satflow.key")
+    assert len(read) > 5 and read == given
+    assert not re.search(r"[#$\s]", "".join(read.values()))  # a service's value ends with its line
+
+
+def _read_by_the_command(directory: Path) -> dict[str, str]:
+    """Runs the installed command with the settings in this directory, and returns its environment."""
+    (directory / "setpriv").write_text("#!/bin/sh\nenv\n")
+    (directory / "setpriv").chmod(0o755)
+    environment = {"PATH": f"{directory}:/usr/bin:/bin", "BIDKEEPER_SETTINGS": str(directory)}
     done = subprocess.run(
         [DEPLOY / "bidkeeper-as-its-user", "plan", "list"], env=environment, capture_output=True, text=True, check=True
     )
-    read = dict(line.split("=", 1) for line in done.stdout.splitlines())
-    assert (read["BIDKEEPER_DATABASE_URL"], read["BIDKEEPER_WHITELIST"], read["RAY_AUTH_MODE"]) == (url, "", "token")
-    assert read["BIDKEEPER_RAY"] == '--head --resources={"slot":4}'
+    return dict(line.split("=", 1) for line in done.stdout.splitlines())

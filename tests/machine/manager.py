@@ -31,7 +31,7 @@ from workers import exits
 from workers.context import BadConfig, BadCredentials, Job, Kind
 from workers.manager.child import Child
 from workers.manager.deaths import record_death
-from workers.manager.reconcile import Step, TaskFacts, next_step
+from workers.manager.reconcile import NextStep, TaskFacts, next_step
 from workers.manager.restarts import PEERS_AWAY_REST_S, Restarts
 from workers.manager.rights import bidder_grant, drain_grant
 
@@ -190,23 +190,23 @@ class Manager:
                 self._desks.pop(task_id, None)
                 return
             step = next_step(self._facts(row, desk, asked))
-            if step is Step.REST:
+            if step is NextStep.REST:
                 return
-            if step is Step.NOTHING or (asked and step is Step.START_DRAIN):
+            if step is NextStep.NOTHING or (asked and step is NextStep.START_DRAIN):
                 if not asked and desk.worker is None:
                     self._withdraw(task_id, desk)
                 return
-            if step is Step.START_WORKER:
+            if step is NextStep.START_WORKER:
                 self._start("bidder", row, desk, asked)
-            elif step is Step.START_DRAIN:
+            elif step is NextStep.START_DRAIN:
                 self._start("drain", row, desk, asked)
-            elif step is Step.STOP:
+            elif step is NextStep.STOP:
                 self._stop(row, desk)
-            elif step is Step.SETTLE:
+            elif step is NextStep.SETTLE:
                 if desk.granted is not None:
                     self._take_back(task_id, row.token)
                 tasks.observe(task_id, STOPPED, self._clock.now_ms, pid=None)
-            elif step is Step.REMOVE:
+            elif step is NextStep.REMOVE:
                 self._withdraw(task_id, desk)
                 tasks.remove_tombstone(task_id)
         raise AssertionError(f"task {task_id}: the manager comes to no end")

@@ -11,7 +11,6 @@ from gateway.registry import market_adapters
 from markets import codec, venues
 from markets.base import NotSupported
 from markets.capabilities import Capabilities
-from wallet.policy import PLAY_VENUES
 
 REAL = Settings(
     data_dir=Path("nowhere"),
@@ -26,7 +25,7 @@ PLAY = Settings(data_dir=Path("nowhere"))
 
 def test_names() -> None:
     assert REAL.venues == ("ordnet", "satflow", "unisat", "ordinalswallet")  # the default one first
-    assert PLAY.venues[0] == "simulator" and frozenset(PLAY.venues) == PLAY_VENUES
+    assert PLAY.venues == ("simulator", "simulator-ordnet", "simulator-unisat", "simulator-ordinalswallet")
     assert set(VENUES) == {*REAL.venues, *PLAY.venues}
     assert [dialect_of(name) for name in PLAY.venues] == list(DIALECTS)
     assert dialect_of("mempool") is None and not venues.is_known("mempool")
@@ -58,8 +57,8 @@ def test_every_adapter_is_what_is_known_of_its_name(settings: Settings) -> None:
 
 
 def test_play_money_has_no_quota_and_the_documented_lives() -> None:
-    assert venues.capabilities("unisat").monthly_calls == 60_000
-    assert venues.capabilities("simulator-unisat").monthly_calls is None
+    assert (REAL.monthly_calls("unisat"), REAL.monthly_calls("ordnet")) == (60_000, 0)
+    assert PLAY.monthly_calls("unisat") == 0
     real, play = venues.capabilities("ordnet"), venues.capabilities("simulator-ordnet")
     for venue in (real, play):
         assert [venue.life_hours(least) for least in (1, 6, 7, 25, 2160, 2161)] == [6, 6, 12, 168, 2160, None]

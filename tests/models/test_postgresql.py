@@ -119,7 +119,7 @@ def new_user() -> User:
         new_user,
         lambda: User.select().count(),
         lambda: User.update(display_name="a").execute(),
-        lambda: sessions.user_of_session("hash", 1),
+        lambda: sessions.user_and_mark("hash", 1),
     ],
     ids=["a transaction", "a read", "a change", "a prepared read"],
 )

@@ -57,8 +57,8 @@ def test_what_is_found_is_as_peewee_would_find_it(database: str) -> None:
     assert found.user_id == owner.id and found.user == owner
     subscription = users.subscription_of(owner.id)
     assert subscription is not None and columns(subscription) == columns(Subscription.get())
-    signed_in = sessions.user_of_session("hash", 1)
-    assert signed_in is not None and columns(signed_in) == columns(User.get_by_id(owner.id))
+    signed_in = sessions.user_and_mark("hash", 1)
+    assert signed_in is not None and columns(signed_in[0]) == columns(User.get_by_id(owner.id))
     assert users.subscription_of(owner.id + 1) is None
 
 

@@ -43,7 +43,9 @@ def _walk(seed: int, steps: int) -> tuple[World, list[list[Decimal]]]:
 
 def _markets(world: World) -> list[Market]:
     found = [world.engine.market(demo.kind, demo.slug) for demo in DEMOS]
-    return [market for market in found if market is not None]
+    markets = [market for market in found if market is not None]
+    assert len(markets) == len(DEMOS) == 5
+    return markets
 
 
 def _floor(world: World, market: Market) -> Decimal:
@@ -55,10 +57,7 @@ def _floor(world: World, market: Market) -> Decimal:
 def test_demo_markets_are_open_from_the_reset() -> None:
     world, _ = _walk(seed=1, steps=0)
 
-    markets = _markets(world)
-
-    assert len(markets) == len(DEMOS) == 5
-    assert all(market.asks and market.bids for market in markets)
+    assert all(market.asks and market.bids for market in _markets(world))
 
 
 def test_equal_seeds_and_steps_give_equal_markets() -> None:

@@ -153,15 +153,19 @@ def test_carried_out_and_planned_again_there_is_nothing_to_do(found_cases: list[
 
 
 def test_no_price_falls_by_more_than_a_tenth_of_the_hours_highest(found_cases: list[ListingInputs]) -> None:
+    fallen = 0
     for inputs in found_cases:
         decision = plan_listing(inputs)
         if decision.action in SIGNING:
             highest = max(inputs.highest_last_hour or 0, inputs.listed.price if inputs.listed else 0)
             assert decision.price is not None
             assert 10 * decision.price >= 9 * highest, (inputs, decision)
+            fallen += decision.price < highest
+    assert fallen > CASES // 25
 
 
 def test_small_changes_are_left_alone(found_cases: list[ListingInputs]) -> None:
+    lowered = raised = 0
     for inputs in found_cases:
         decision = plan_listing(inputs)
         if decision.action == "reprice" and inputs.listed is not None:
@@ -171,12 +175,16 @@ def test_small_changes_are_left_alone(found_cases: list[ListingInputs]) -> None:
                 assert abs(change) > inputs.tick and 100 * abs(change) > before, (inputs, decision)
             if change < 0:
                 assert inputs.now_ms - inputs.listed.since_ms >= 5 * MINUTE, (inputs, decision)
+                lowered += 1
             elif before >= least_of(inputs):
                 assert 20 * decision.price >= 21 * before, (inputs, decision)
+                raised += 1
+    assert lowered > CASES // 100 and raised > CASES // 25
 
 
 def test_no_listing_is_made_on_less_than_three_quarters_of_the_median(found_cases: list[ListingInputs]) -> None:
     """Whatever others ask now: a price that hangs on the book is at least its multiple of the believable market."""
+    judged = 0
     for inputs in found_cases:
         config, median = inputs.config, inputs.median_60m
         decision = plan_listing(inputs)
@@ -185,6 +193,8 @@ def test_no_listing_is_made_on_less_than_three_quarters_of_the_median(found_case
         factor = Fraction(config.price_percent) if config.price_mode == "percent" else 1
         assert decision.price is not None
         assert decision.price >= factor * Fraction(3, 4) * Fraction(median), (inputs, decision)
+        judged += 1
+    assert judged > CASES // 8
 
 
 @pytest.mark.parametrize("seed", range(part_of(40, dear=True)))

@@ -20,7 +20,6 @@ from strategy.book import VenueProfile
 from strategy.fault_codes import Step
 from strategy.plan_inputs import Memory
 from wallet.protocol import UserKeys
-from wallet.signer_client import SignerError
 from workers.bidding import report
 from workers.bidding.assignment import BiddingAssignment, read_bidding_assignment
 from workers.bidding.cycle import BiddingCycle
@@ -32,6 +31,7 @@ from workers.context import BadCredentials, Context
 from workers.evidence import APART_MS
 from workers.faults import Faults
 from workers.pace import Backoff, until_rare_cycle
+from workers.user_keys import read_user_keys
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
 SHORTEST_PAUSE_S = 1.0
@@ -85,7 +85,7 @@ class Bidder:
             return min(self._due - began, LONGEST_REST_S)
         self._control = assignment.control
         faults, is_late = Faults(), False
-        keys = self._known_keys(assignment, faults)
+        keys = self._keys = self._keys or read_user_keys(self._context, assignment.user.address, faults)
         profile = self._known_profile(assignment.config, faults)
         if keys is None or profile is None:
             report.record_nothing_done(self._context, Memory.loads(assignment.task.memory), faults)
@@ -96,14 +96,6 @@ class Bidder:
         if faults.rejected:
             raise BadCredentials(faults.rejected)
         return self._pause(assignment, began, faults, is_late=is_late)
-
-    def _known_keys(self, assignment: BiddingAssignment, faults: Faults) -> UserKeys | None:
-        if self._keys is None:
-            try:
-                self._keys = self._context.signer.addresses(assignment.user.address)
-            except SignerError as error:
-                faults.add(Step.ADDRESSES, "get our addresses from the signer", error)
-        return self._keys
 
     def _known_profile(self, config: BidConfig, faults: Faults) -> VenueProfile | None:
         if config.type not in self._profiles:

@@ -46,7 +46,7 @@ class BiddingCycle:
         """Runs the whole cycle and returns its outcome."""
         found = self._settler.settle()
         decision = self._decided(found)
-        if decision.wants_anything and self._settler.is_held:
+        if decision.wants_anything and self._settler.is_reused:
             # The last cycle's bids are good enough to see that all is well, and for nothing else.
             found = self._settler.read(self._config.loop_s / 2)
             decision = self._decided(found)
@@ -99,7 +99,7 @@ class BiddingCycle:
         return left
 
     def _note_forced(self, decision: Decision) -> None:
-        """Notes whether the market has bids go, and the shortest time for which one stood that had followed such a one.
+        """Notes that the market forced bids off, and the shortest life of a replacement that was itself forced off.
 
         One alone says little: a cheap listing may come and go.
         """
@@ -136,7 +136,7 @@ class BiddingCycle:
         done.put_off()
 
     def _note_followers(self, done: Done) -> None:
-        """Notes the bids that have taken the place of those that the market had go; that is then forgotten."""
+        """Remembers the bids placed after a forced cancel, and forgets that it was forced."""
         state = self._inputs.state
         placed = [attempt.order.id for attempt in done.tries if attempt.result is PlaceResult.PLACED and attempt.order]
         if placed:

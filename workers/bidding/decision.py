@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from markets.look import MarketLook
 from models.ledger.order_table import CANCELLING, LIVE, Order
 from strategy.entry import Entry
 from strategy.plan import BidPlan
+from strategy.ranking import highest_first
 from strategy.reasons import Reason
 
 # A bid is signed within this time of reading the book that it depends on, or the market is looked at again. A book
@@ -47,7 +48,10 @@ class Decision:
 
     @property
     def doomed(self) -> list[Order]:
-        """The orders to cancel: hard cancels first, highest price first. One that no read has shown has no id yet."""
+        """The orders to cancel: hard cancels first, highest price first.
+
+        Orders without a venue id cannot be cancelled and are left out.
+        """
         return [*self.hard, *self.soft, *self.waiting.values()]
 
     @property
@@ -56,18 +60,18 @@ class Decision:
         ids = {cancel.order_id for cancel in self.plan.to_cancel if cancel.hard} | self.overruled.keys()
         # While a cancel's success is unknown, it is sent again.
         again = [o for o in self.own if o.state == CANCELLING and o.id not in self._live and o.venue_id]
-        return _highest_first([*self._of(ids), *(again if self.is_blind else ())])
+        return highest_first([*self._of(ids), *(again if self.is_blind else ())])
 
     @property
     def forced(self) -> list[Order]:
-        """The orders that the market has go at once: the range, or the lowest ask, fell below them."""
+        """The orders that must go since the range, or the lowest ask of others, has fallen below them."""
         return self._of({cancel.order_id for cancel in self.plan.to_cancel if cancel.hard and cancel.reason in _FORCED})
 
     @property
     def soft(self) -> list[Order]:
         """The orders that go before any bid comes, highest price first."""
         ids = {cancel.order_id for cancel in self.plan.to_cancel if not cancel.hard and cancel.after_rung is None}
-        return _highest_first(self._of(ids - self.overruled.keys()))
+        return highest_first(self._of(ids - self.overruled.keys()))
 
     @property
     def waiting(self) -> dict[int, Order]:
@@ -88,7 +92,3 @@ class Decision:
 
     def _of(self, ids: Collection[int]) -> list[Order]:
         return [order for order in self.own if order.id in ids and order.id in self._live]
-
-
-def _highest_first(found: Iterable[Order]) -> list[Order]:
-    return sorted(found, key=lambda order: (-order.price_sats, order.id))

@@ -14,6 +14,7 @@ from models.tasks import tasks
 from models.tasks.table import Task
 from strategy import bid_config
 from strategy.fault_codes import FaultCode, Step
+from strategy.ranking import highest_first
 from wallet.signer_client import SignerError
 from workers.bidding import dry_run
 from workers.bidding.cancels import CancelAnswer, Canceller
@@ -62,12 +63,11 @@ class BiddingDrain:
         # Known orders are cancelled though nothing could be read, and sent again: they end in no other way.
         states = {LIVE} if read is not None else {LIVE, CANCELLING}
         now_ms = self._context.clock_ms()
-        doomed = [
+        doomed = highest_first(
             order
             for order in orders.open_orders(task.id)
             if order.state in states and _can_be_cancelled(order, wallet) and not _is_over(order, now_ms)
-        ]
-        doomed.sort(key=lambda order: (-order.price_sats, order.id))
+        )
         canceller = Canceller(self._context, wallet, faults)
         canceller.cancel(doomed, [bid.venue_id for bid in strays])
         if canceller.asked:

@@ -12,47 +12,38 @@ from workers.bidding.inputs import CycleInputs
 
 def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
     """Adds to the cycle's faults every restraint of the task's places."""
-    config, limits, faults = inputs.config, decision.entry.limits, inputs.faults
+    config, limits, rungs = inputs.config, decision.entry.limits, decision.plan.rungs
+
+    def note(code: FaultCode, text: str, **params: int) -> None:
+        inputs.faults.add(Step.PLACE, "place", text, backs_off=False, code=code, **params)
+
     if inputs.assignment.refusal:
-        faults.add(Step.PLACE, "place", inputs.assignment.refusal, backs_off=False, code=FaultCode.NOT_ENTITLED)
+        note(FaultCode.NOT_ENTITLED, inputs.assignment.refusal)
     if limits.fills_left == 0:
         text = f"as many bids were filled as maxFills ({config.max_fills}) allows"
-        faults.add(Step.PLACE, "place", text, backs_off=False, code=FaultCode.MAX_FILLS, most=config.max_fills)
+        note(FaultCode.MAX_FILLS, text, most=config.max_fills)
     if limits.spend_left_sats == 0:
         text = f"spendCapSats ({config.spend_cap_sats}) is spent"
-        faults.add(Step.PLACE, "place", text, backs_off=False, code=FaultCode.SPEND_CAP, mostSats=config.spend_cap_sats)
+        note(FaultCode.SPEND_CAP, text, mostSats=config.spend_cap_sats)
     if limits.fills_left_today == 0:
         text = f"as many bids were filled within 24 hours as maxFillsPerDay ({config.max_fills_per_day}) allows"
-        most = config.max_fills_per_day
-        faults.add(Step.PLACE, "place", text, backs_off=False, code=FaultCode.MAX_FILLS_PER_DAY, most=most)
+        note(FaultCode.MAX_FILLS_PER_DAY, text, most=config.max_fills_per_day)
     if limits.spend_left_today_sats == 0:
         text = f"spendCapPerDaySats ({config.spend_cap_per_day_sats}) was spent within 24 hours"
-        most = config.spend_cap_per_day_sats
-        faults.add(Step.PLACE, "place", text, backs_off=False, code=FaultCode.SPEND_CAP_PER_DAY, mostSats=most)
-    if limits.budget is not None and any(note.reason is Reason.BUDGET for note in decision.plan.rungs):
-        text = f"the budget {limits.budget.name!r} {_left(limits.budget)}"
-        faults.add(Step.PLACE, "place", text, backs_off=False, code=FaultCode.BUDGET)
+        note(FaultCode.SPEND_CAP_PER_DAY, text, mostSats=config.spend_cap_per_day_sats)
+    if limits.budget is not None and any(rung.reason is Reason.BUDGET for rung in rungs):
+        note(FaultCode.BUDGET, f"the budget {limits.budget.name!r} {_left(limits.budget)}")
     if limits.hold is Reason.FILL_BURST:
         text = "several bids were filled within ten minutes, which a market that turns does: nothing is placed"
-        text += " until that is ten minutes ago"
-        faults.add(Step.PLACE, "place", text, backs_off=False, code=FaultCode.FILL_BURST)
+        note(FaultCode.FILL_BURST, f"{text} until that is ten minutes ago")
     if limits.hold is Reason.CLOCK_SKEW:
         skew_s = inputs.context.market.skew_s
-        text, code = f"{skew_words(skew_s)}; set it right", FaultCode.CLOCK_SKEW
-        faults.add(Step.PLACE, "place", text, backs_off=False, code=code, skewSeconds=round(skew_s))
-    if any(note.reason is Reason.RANGE_EMPTY and note.detail == "hardcap" for note in decision.plan.rungs):
-        faults.add(
-            Step.PLACE,
-            "place",
-            _low_cap(inputs),
-            backs_off=False,
-            code=FaultCode.HARDCAP,
-            hardcapSats=config.hardcap_sats,
-        )
-    if limits.rungs is not None and any(note.reason is Reason.QUOTA for note in decision.plan.rungs):
+        note(FaultCode.CLOCK_SKEW, f"{skew_words(skew_s)}; set it right", skewSeconds=round(skew_s))
+    if any(rung.reason is Reason.RANGE_EMPTY and rung.detail == "hardcap" for rung in rungs):
+        note(FaultCode.HARDCAP, _low_cap(inputs), hardcapSats=config.hardcap_sats)
+    if limits.rungs is not None and any(rung.reason is Reason.QUOTA for rung in rungs):
         which = f"only the top {limits.rungs} of the ladder get new bids" if limits.rungs else "no new bids for now"
-        text = f"the month's quota of calls runs short: {which}"
-        faults.add(Step.PLACE, "place", text, backs_off=False, code=FaultCode.QUOTA, rungs=limits.rungs)
+        note(FaultCode.QUOTA, f"the month's quota of calls runs short: {which}", rungs=limits.rungs)
 
 
 def _left(room: BudgetRoom) -> str:

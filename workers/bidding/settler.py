@@ -25,7 +25,7 @@ QUIET_LOOPS, QUIET_S = 1.5, 90.0
 class Settler:
     """The reader of our own bids, which settles the ledger by them, for one cycle.
 
-    `settled_ms` is when the cycle last began to. `is_held`: our own bids are known from the cycle before. `sales` were
+    `settled_ms` is when `settle` began. `is_reused`: its read of our own bids is that of the cycle before. `sales` were
     read to explain vanished bids, None when none were asked for.
     """
 
@@ -35,7 +35,7 @@ class Settler:
         self._config = inputs.config
         self._state = inputs.state
         self.settled_ms = 0
-        self.is_held = False
+        self.is_reused = False
         self.sales: tuple[SaleIntoBid, ...] | None = None
 
     def settle(self) -> Found | None:
@@ -59,7 +59,8 @@ class Settler:
         # filled unseen counts in full, against maxFills, spendCapSats and every limit, until a read closes it. Before
         # anything is placed or cancelled our bids are read anew, so the pause after a fill holds, too.
         found = self.read(max(loop_s / 2, min(QUIET_LOOPS * loop_s, QUIET_S)))
-        self.is_held = found is not None and context.clock_ms() - self._state.read_ms > loop_s * 500
+        half_a_loop_ms = loop_s * 500
+        self.is_reused = found is not None and context.clock_ms() - self._state.read_ms > half_a_loop_ms
         return found
 
     def read(self, max_age_s: float, cancels: dict[int, CancelAnswer] | None = None) -> Found | None:

@@ -7,9 +7,8 @@ import random
 from collections.abc import Callable
 
 from models.tasks import tasks
-from strategy.fault_codes import FaultCode, Step
+from strategy.fault_codes import FaultCode
 from wallet.protocol import UserKeys
-from wallet.signer_client import SignerError
 from workers.context import BadCredentials, Context
 from workers.faults import Faults
 from workers.listing import report
@@ -19,6 +18,7 @@ from workers.listing.listing_end import EndFinder
 from workers.listing.listing_market import CollectionFinder
 from workers.listing.outcome import ListingOutcome
 from workers.pace import Backoff
+from workers.user_keys import read_user_keys
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
 IN_DOUBT_S = 6.0  # until the next read may resolve a doubt
@@ -56,7 +56,7 @@ class Lister:
         if assignment is None:
             return None
         faults = Faults()
-        keys = self._known_keys(assignment, faults)
+        keys = self._keys = self._keys or read_user_keys(self._context, assignment.user.address, faults)
         if keys is None:
             report.record_nothing_done(context, faults)
             return self._backoff.delay(faults.retry_after_s)
@@ -68,14 +68,6 @@ class Lister:
         if faults.rejected:
             raise BadCredentials(faults.rejected)
         return self._pause(assignment, outcome, faults)
-
-    def _known_keys(self, assignment: ListingAssignment, faults: Faults) -> UserKeys | None:
-        if self._keys is None:
-            try:
-                self._keys = self._context.signer.addresses(assignment.user.address)
-            except SignerError as error:
-                faults.add(Step.ADDRESSES, "get our addresses from the signer", error)
-        return self._keys
 
     def _pause(self, assignment: ListingAssignment, outcome: ListingOutcome, faults: Faults) -> float:
         if faults.backs_off:

@@ -27,7 +27,7 @@ from workers.context import Kind
 from workers.exits import EXIT_STOPPED, judge
 from workers.manager.child import Child
 from workers.manager.deaths import record_death
-from workers.manager.reconcile import Step, TaskFacts, next_step
+from workers.manager.reconcile import NextStep, TaskFacts, next_step
 from workers.manager.restarts import LONGEST_REST_S, PEERS_AWAY_REST_S, Restarts
 from workers.manager.rights import ME, PEERS_AWAY
 from workers.manager.row_facts import has_changed, leaves_orders, loop_s, place_key
@@ -178,11 +178,11 @@ class Keeper:
                 await self._vanished()
                 return True
             step = next_step(self._facts(row, asked))
-            self._has_died = self._has_died and step in (Step.REST, Step.START_WORKER)
-            if step is Step.REST:
+            self._has_died = self._has_died and step in (NextStep.REST, NextStep.START_WORKER)
+            if step is NextStep.REST:
                 self._look_at(self._restarts.not_before)
                 return True
-            if step is Step.NOTHING or (asked and step is Step.START_DRAIN):
+            if step is NextStep.NOTHING or (asked and step is NextStep.START_DRAIN):
                 if not asked and self.child is None:
                     await self._withdraw()
                 return True
@@ -203,20 +203,20 @@ class Keeper:
             given_up=not asked and row.observed == "crashed",
         )
 
-    async def _take(self, step: Step, row: Task, asked: bool) -> bool:
-        if step is Step.START_WORKER:
+    async def _take(self, step: NextStep, row: Task, asked: bool) -> bool:
+        if step is NextStep.START_WORKER:
             return await self._start("lister" if row.kind == LISTING else "bidder", row, asked)
-        if step is Step.START_DRAIN:
+        if step is NextStep.START_DRAIN:
             return await self._start("drain", row, asked)
-        if step is Step.STOP:
+        if step is NextStep.STOP:
             await self._stop(row)
-        elif step is Step.SETTLE:
+        elif step is NextStep.SETTLE:
             if self._granted is not None:
                 # A worker that died may have left a write on the wire, under a token that a row that has gone back
                 # does not know.
                 await self._surroundings.rights.take_back(row.id, max(row.token, self._granted))
             tasks.observe(row.id, STOPPED, self._now_ms, pid=None)
-        elif step is Step.REMOVE:
+        elif step is NextStep.REMOVE:
             await self._withdraw()
             # Before the row: whoever dies in between comes by here again.
             task_files.remove(self._surroundings.settings.data_dir, row.id)

@@ -56,7 +56,7 @@ from workers.manager.background import Background
 from workers.manager.fill_lister import FillLister
 from workers.manager.keeper import Keeper
 from workers.manager.places import WorkerPlaces
-from workers.manager.reconcile import Step, TaskFacts, next_step
+from workers.manager.reconcile import NextStep, TaskFacts, next_step
 from workers.manager.rights import ME, Rights
 from workers.manager.start_queue import StartQueue
 from workers.manager.surroundings import Surroundings, Timing
@@ -121,7 +121,7 @@ class Manager:
         self._background = Background()
         self._keepers: dict[int, Keeper] = {}
         self._stopping = False
-        self._asked_before: dict[int, Step] | None = None
+        self._asked_before: dict[int, NextStep] | None = None
         self._fills = FillLister(settings, timing.fill_look_s, now_ms, slot)
         self._surroundings = Surroundings(
             settings=settings,
@@ -252,8 +252,8 @@ class Manager:
         before, self._asked_before = self._asked_before, {}
         for glance in glances:
             keeper = self._keeper(glance.id)
-            step = Step.NOTHING if keeper.is_busy else _step(glance, keeper, glance.id in to_end)
-            if step in (Step.NOTHING, Step.REST):
+            step = NextStep.NOTHING if keeper.is_busy else _step(glance, keeper, glance.id in to_end)
+            if step in (NextStep.NOTHING, NextStep.REST):
                 continue
             self._asked_before[glance.id] = step
             if before is None or before.get(glance.id) is step:
@@ -299,7 +299,7 @@ def _spawner(settings: Settings) -> Spawner:
     return ZygoteSpawner(settings) if settings.spawner == "zygote" else PopenSpawner(settings)
 
 
-def _step(glance: tasks.Glance, keeper: Keeper, owes: bool) -> Step:
+def _step(glance: tasks.Glance, keeper: Keeper, owes: bool) -> NextStep:
     child = keeper.child
     facts = TaskFacts(
         is_wanted=glance.desired == RUNNING,

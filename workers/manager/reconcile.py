@@ -8,7 +8,7 @@ from enum import Enum
 from workers.context import Kind
 
 
-class Step(Enum):
+class NextStep(Enum):
     """The one thing to do next; then the facts are looked at again."""
 
     NOTHING = "nothing"
@@ -39,7 +39,7 @@ class TaskFacts:
     given_up: bool = False
 
 
-def next_step(facts: TaskFacts) -> Step:
+def next_step(facts: TaskFacts) -> NextStep:
     """Returns the step that makes worker and row agree.
 
     A wanted task has a worker of its own for the newest revision; an unwanted one has none, and a drain worker as long
@@ -47,16 +47,16 @@ def next_step(facts: TaskFacts) -> Step:
     """
     worker_due = facts.is_wanted and not facts.is_deleted and not facts.given_up
     if facts.worker == "drain":
-        return Step.STOP if worker_due and not facts.resting else Step.NOTHING
+        return NextStep.STOP if worker_due and not facts.resting else NextStep.NOTHING
     if facts.worker is not None:
-        return Step.NOTHING if worker_due and facts.worker_revision == facts.revision else Step.STOP
+        return NextStep.NOTHING if worker_due and facts.worker_revision == facts.revision else NextStep.STOP
     if facts.observed in ("starting", "running", "stopping"):
-        return Step.SETTLE
+        return NextStep.SETTLE
     if worker_due:
-        return Step.REST if facts.resting else Step.START_WORKER
+        return NextStep.REST if facts.resting else NextStep.START_WORKER
     if facts.observed == "backoff" or (facts.observed == "crashed" and not facts.is_wanted):
         # Before its orders: a client that stops a task is not answered while its dead worker's write is on the wire.
-        return Step.SETTLE
+        return NextStep.SETTLE
     if facts.open_orders:
-        return Step.REST if facts.resting else Step.START_DRAIN
-    return Step.REMOVE if facts.is_deleted else Step.NOTHING
+        return NextStep.REST if facts.resting else NextStep.START_DRAIN
+    return NextStep.REMOVE if facts.is_deleted else NextStep.NOTHING

@@ -49,6 +49,7 @@ class Party:
     bare_lists: frozenset[str] = frozenset()
     empty_404: frozenset[str] = frozenset()
     shown: Callable[[int], int] = lambda price: price
+    answers_ids: bool = False  # `place` returns the bid's id; else only the own bids show it
     seed: int = 1
     variant: str = ""
 
@@ -81,6 +82,7 @@ PARTIES = (
         lambda url, clock: OrdNet(f"{url}/ordnet", "simulator-ordnet", clock=clock.seconds),
         lacks=WITHDRAWALS | {"challenge", "bidding_wallet", "wallet_contents", "draft_delist"},
         sign_listing=signing.ordnet_listing,
+        answers_ids=True,
     ),
     Party(
         "simulator-unisat",

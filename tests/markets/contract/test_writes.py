@@ -67,7 +67,7 @@ def test_a_bid_is_placed_once_and_cancelled(town: Town) -> None:
     order = town.order(600_000)
     told = town.adapter.place(order)
     (bid,) = town.own_bids()
-    assert told == (bid.venue_id if town.can.own_ids else None)
+    assert told == (bid.venue_id if town.party.answers_ids else None)
     assert town.adapter.cancel(ANN.payment, [bid.venue_id], town.signature(ANN.payment)) is True
     assert town.own_bids() == []
 

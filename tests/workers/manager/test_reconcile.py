@@ -8,7 +8,7 @@ import pytest
 
 from models.tasks.table import MOVES
 from workers.context import Kind
-from workers.manager.reconcile import Step, TaskFacts, next_step
+from workers.manager.reconcile import NextStep, TaskFacts, next_step
 
 
 def facts(
@@ -37,46 +37,46 @@ def facts(
 @pytest.mark.parametrize(
     ("seen", "step"),
     [
-        (facts("wanted"), Step.START_WORKER),
-        (facts("wanted", "backoff"), Step.START_WORKER),
-        (facts("wanted", "backoff", resting=True), Step.REST),
-        (facts("wanted", "backoff", orders=3, resting=True), Step.REST),
-        (facts("wanted", orders=3), Step.START_WORKER),
-        (facts("wanted", "running", worker="bidder"), Step.NOTHING),
-        (facts("wanted", "running", worker="bidder", revision=2), Step.STOP),
-        (facts("wanted", "running", worker="lister"), Step.NOTHING),
-        (facts("wanted", "running", worker="lister", revision=2), Step.STOP),
-        (facts("unwanted", "running", worker="lister"), Step.STOP),
-        (facts("deleted", "running", worker="lister", orders=1), Step.STOP),
-        (facts("wanted", "crashed", worker="lister", given_up=True), Step.STOP),
-        (facts("wanted", "running"), Step.SETTLE),
-        (facts("wanted", worker="drain", orders=1), Step.STOP),
-        (facts("wanted", worker="drain", orders=1, resting=True), Step.NOTHING),
-        (facts("wanted", "crashed", given_up=True), Step.NOTHING),
-        (facts("wanted", "crashed"), Step.START_WORKER),
-        (facts("wanted", "crashed", given_up=True, orders=1), Step.START_DRAIN),
-        (facts("wanted", "crashed", given_up=True, worker="drain"), Step.NOTHING),
-        (facts("unwanted"), Step.NOTHING),
-        (facts("unwanted", "running", worker="bidder"), Step.STOP),
-        (facts("unwanted", "stopping", worker="bidder"), Step.STOP),
-        (facts("unwanted", "stopping"), Step.SETTLE),
-        (facts("unwanted", "backoff"), Step.SETTLE),
-        (facts("unwanted", "crashed"), Step.SETTLE),
-        (facts("unwanted", "backoff", orders=1), Step.SETTLE),
-        (facts("unwanted", "backoff", orders=1, resting=True), Step.SETTLE),
-        (facts("unwanted", "crashed", orders=1), Step.SETTLE),
-        (facts("deleted", "backoff", orders=1), Step.SETTLE),
-        (facts("unwanted", orders=2), Step.START_DRAIN),
-        (facts("unwanted", orders=2, resting=True), Step.REST),
-        (facts("unwanted", worker="drain", orders=2), Step.NOTHING),
-        (facts("unwanted", worker="drain"), Step.NOTHING),
-        (facts("deleted"), Step.REMOVE),
-        (facts("deleted", orders=1), Step.START_DRAIN),
-        (facts("deleted", "running", worker="bidder"), Step.STOP),
-        (facts("deleted", worker="drain"), Step.NOTHING),
+        (facts("wanted"), NextStep.START_WORKER),
+        (facts("wanted", "backoff"), NextStep.START_WORKER),
+        (facts("wanted", "backoff", resting=True), NextStep.REST),
+        (facts("wanted", "backoff", orders=3, resting=True), NextStep.REST),
+        (facts("wanted", orders=3), NextStep.START_WORKER),
+        (facts("wanted", "running", worker="bidder"), NextStep.NOTHING),
+        (facts("wanted", "running", worker="bidder", revision=2), NextStep.STOP),
+        (facts("wanted", "running", worker="lister"), NextStep.NOTHING),
+        (facts("wanted", "running", worker="lister", revision=2), NextStep.STOP),
+        (facts("unwanted", "running", worker="lister"), NextStep.STOP),
+        (facts("deleted", "running", worker="lister", orders=1), NextStep.STOP),
+        (facts("wanted", "crashed", worker="lister", given_up=True), NextStep.STOP),
+        (facts("wanted", "running"), NextStep.SETTLE),
+        (facts("wanted", worker="drain", orders=1), NextStep.STOP),
+        (facts("wanted", worker="drain", orders=1, resting=True), NextStep.NOTHING),
+        (facts("wanted", "crashed", given_up=True), NextStep.NOTHING),
+        (facts("wanted", "crashed"), NextStep.START_WORKER),
+        (facts("wanted", "crashed", given_up=True, orders=1), NextStep.START_DRAIN),
+        (facts("wanted", "crashed", given_up=True, worker="drain"), NextStep.NOTHING),
+        (facts("unwanted"), NextStep.NOTHING),
+        (facts("unwanted", "running", worker="bidder"), NextStep.STOP),
+        (facts("unwanted", "stopping", worker="bidder"), NextStep.STOP),
+        (facts("unwanted", "stopping"), NextStep.SETTLE),
+        (facts("unwanted", "backoff"), NextStep.SETTLE),
+        (facts("unwanted", "crashed"), NextStep.SETTLE),
+        (facts("unwanted", "backoff", orders=1), NextStep.SETTLE),
+        (facts("unwanted", "backoff", orders=1, resting=True), NextStep.SETTLE),
+        (facts("unwanted", "crashed", orders=1), NextStep.SETTLE),
+        (facts("deleted", "backoff", orders=1), NextStep.SETTLE),
+        (facts("unwanted", orders=2), NextStep.START_DRAIN),
+        (facts("unwanted", orders=2, resting=True), NextStep.REST),
+        (facts("unwanted", worker="drain", orders=2), NextStep.NOTHING),
+        (facts("unwanted", worker="drain"), NextStep.NOTHING),
+        (facts("deleted"), NextStep.REMOVE),
+        (facts("deleted", orders=1), NextStep.START_DRAIN),
+        (facts("deleted", "running", worker="bidder"), NextStep.STOP),
+        (facts("deleted", worker="drain"), NextStep.NOTHING),
     ],
 )
-def test_next_step(seen: TaskFacts, step: Step) -> None:
+def test_next_step(seen: TaskFacts, step: NextStep) -> None:
     assert next_step(seen) is step
 
 
@@ -94,9 +94,9 @@ def test_a_worker_is_only_ever_started_where_there_is_none() -> None:
                 resting=resting,
                 given_up=given_up,
             )
-            assert next_step(seen) in (Step.NOTHING, Step.STOP)
+            assert next_step(seen) in (NextStep.NOTHING, NextStep.STOP)
 
 
 def test_a_deleted_task_is_not_removed_while_it_owes_orders() -> None:
     for observed, resting in itertools.product(MOVES, (False, True)):
-        assert next_step(facts("deleted", observed, orders=1, resting=resting)) is not Step.REMOVE
+        assert next_step(facts("deleted", observed, orders=1, resting=resting)) is not NextStep.REMOVE

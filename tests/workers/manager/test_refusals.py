@@ -124,11 +124,11 @@ async def test_who_is_not_whitelisted_any_more_is_signed_out_and_stopped(databas
         task = installation.task()
         sessions.open_session("hash", installation.user.id, now_ms())
         await installation.start(task)
-        assert sessions.user_of_session("hash", now_ms())
+        assert sessions.user_and_mark("hash", now_ms())
         users.Whitelist.delete().execute()
         await eventually(lambda: installation.row(task).observed == "stopped")
         assert installation.row(task).last_error == "address is not whitelisted any more"
-        await eventually(lambda: not sessions.user_of_session("hash", now_ms()))
+        await eventually(lambda: not sessions.user_and_mark("hash", now_ms()))
 
 
 async def test_whoever_takes_somebody_off_the_whitelist_has_it_enforced_at_once(database: str, tmp_path: Path) -> None:
