@@ -18,9 +18,9 @@ from models.ledger.orders import Part, SoldInto
 from strategy import entry
 from strategy.bid_config import is_ticker
 from strategy.fault_codes import Step
+from workers.evidence import CLOCKS_MS
 from workers.faults import Faults
 
-CLOCKS_MS = 2_000  # how far the venue's clock may be behind ours; it may tell whole seconds only
 LONG_AGO_MS = 600_000  # a bid that was at the venue at our last look was not sold longer ago than this
 
 
@@ -62,7 +62,7 @@ class Explainer:
     def is_in_the_dark(self, order: Order) -> bool:
         """Tells whether the sales that might explain the order could not be read, or not far enough back."""
         found = self._sales_of(order.slug)
-        return found is None or found.since_ms > max(order.created_ms, order.updated_ms - LONG_AGO_MS)
+        return found is None or found.since_ms > max(order.created_ms - CLOCKS_MS, order.updated_ms - LONG_AGO_MS)
 
     def is_uncovered(self, order: Order) -> bool:
         """Tells whether the wallet no longer covers the order, so that the venue must have cancelled it."""
@@ -97,10 +97,19 @@ class Explainer:
             return False  # sold to another bid, perhaps of the same price
         if sale.bid_id and any(other.venue_id == sale.bid_id for other in orders.wallet_orders(order.wallet)):
             return False  # it was another bid of ours; this one's id was never told
-        is_price = sale.price == order.price_sats or (order.id in self.partly and sale.price < order.price_sats)
         # Two of our bids may have one price, and deliver to different addresses.
         buyers = {order.wallet, order.receive} if order.receive else self._buyers
-        return is_price and sale.buyer in buyers and sale.sold_ms + CLOCKS_MS >= order.created_ms
+        if sale.buyer not in buyers or sale.sold_ms + CLOCKS_MS < order.created_ms:
+            return False
+        is_price = sale.price == order.price_sats or (order.id in self.partly and sale.price < order.price_sats)
+        return is_price and not self._is_of_an_older_one(sale, order)
+
+    def _is_of_an_older_one(self, sale: Sale, order: Order) -> bool:
+        """Tells whether the sale may have been before the order, and explains an older one that is still open."""
+        return sale.sold_ms < order.created_ms and any(
+            older.id < order.id and older.slug == order.slug and self._explains(sale, older)
+            for older in orders.open_orders(self._task_id)
+        )
 
     def _unspent(self, wallet: str) -> frozenset[str] | None:
         try:
