@@ -18,6 +18,7 @@ from models.ledger.orders import Part, SoldInto
 from strategy import entry
 from strategy.bid_config import is_ticker
 from strategy.fault_codes import Step
+from strategy.pricing import plus, times
 from workers.evidence import CLOCKS_MS
 from workers.faults import Faults
 
@@ -29,7 +30,7 @@ class Explainer:
 
     `buyers` are the addresses that a sale to us may name; one into an order names that order's own two. `cover`
     returns the dearest bid (sats) that the bidding wallet covers now, fees considered, or None when that is unknown.
-    `partly` are orders last seen sold in part, so that they were not cancelled whole.
+    `partly` are orders that were seen sold in part, so that they were not cancelled whole.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Explainer:
         buyers = {order.wallet, order.receive} if order.receive else self._buyers
         if sale.buyer not in buyers or sale.sold_ms + CLOCKS_MS < order.created_ms:
             return False
-        is_price = sale.price == order.price_sats or (order.id in self.partly and sale.price < order.price_sats)
+        is_price = sale.price == order.price_sats or self._is_part(sale, order)
         return is_price and not self._is_of_an_older_one(sale, order)
 
     def _is_of_an_older_one(self, sale: Sale, order: Order) -> bool:
@@ -110,6 +111,17 @@ class Explainer:
             older.id < order.id and older.slug == order.slug and self._explains(sale, older)
             for older in orders.open_orders(self._task_id)
         )
+
+    def _is_part(self, sale: Sale, order: Order) -> bool:
+        """Tells whether a part of the order was sold: some tokens at its price, to a sat or a thousandth, since the
+        price of one is printed rounded. Without a quantity, any sale for less into an order seen sold in part.
+        """
+        if not is_ticker(order.slug) or sale.price >= order.price_sats:
+            return False
+        if sale.quantity is None:
+            return order.id in self.partly
+        whole, asked = Decimal(order.quantity), times(order.price_sats, sale.quantity)  # sats x tokens
+        return abs(plus(times(sale.price, whole), -asked)) <= max(whole, times(asked, Decimal("0.001")))
 
     def _unspent(self, wallet: str) -> frozenset[str] | None:
         try:
