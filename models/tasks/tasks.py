@@ -15,6 +15,7 @@ from models.leases.leases import keep_while_acting
 from models.leases.slot import Slot
 from models.prepared import instance
 from models.tasks import statements, troubles
+from models.tasks.cycles import Cycle
 from models.tasks.errors import Coded, error_columns
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
 from models.users import User
@@ -208,8 +209,10 @@ def _update(task_id: int, **changes: object) -> None:
 
 
 def remove_tombstone(task_id: int) -> None:
-    """Removes a deleted task for good."""
-    Task.delete().where(Task.id == task_id, Task.deleted_ms.is_null(False)).execute()
+    """Removes a deleted task for good, with what is kept of its cycles."""
+    with transaction():
+        if Task.delete().where(Task.id == task_id, Task.deleted_ms.is_null(False)).execute():
+            Cycle.delete().where(Cycle.task_id == task_id).execute()
 
 
 def raise_token(task_id: int, above: int = 0) -> int:
