@@ -11,7 +11,8 @@ from cli.migrate import migrate
 from core.settings import Settings
 from core.subscription_plans import MOST_DAYS
 from models import base
-from models.users import DAY_MS, Subscription, User, set_plan
+from models.profile import set_plan
+from models.users import DAY_MS, Subscription, User
 from wallet.address import AddressError, sign_in_address
 
 

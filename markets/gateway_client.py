@@ -28,6 +28,7 @@ class Scarcity:
 
 
 AMPLE = Scarcity()
+MOST_SKEW_S = 30.0  # how far apart our clock and a marketplace's may be; beyond, no bid is placed there
 _OF_RUNES = frozenset({"rune", "rune_asks"})
 ByHand = Literal["look", "act", "withdraw"]
 

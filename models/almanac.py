@@ -54,7 +54,8 @@ def _is_told(user_id: Any, fact: str) -> Any:
 def _day(user_id: int, from_ms: int, to_ms: int) -> dict[str, Any]:
     """Returns the trades from `from_ms` to before `to_ms`, and the state of now, of real money only."""
     bought, bought_sats = _sums(
-        Order.price_sats,
+        Order,
+        fn.COALESCE(Order.sold_sats, Order.price_sats),
         Order.user_id == user_id,
         IS_FILLED,
         IS_REAL,
@@ -62,13 +63,14 @@ def _day(user_id: int, from_ms: int, to_ms: int) -> dict[str, Any]:
         Order.filled_ms < to_ms,
     )
     sold, sold_sats = _sums(
+        Listing,
         Listing.proceeds_sats,
         Listing.user_id == user_id,
         IS_SOLD,
         Listing.sold_ms >= from_ms,
         Listing.sold_ms < to_ms,
     )
-    open_bids, exposure = _sums(Order.price_sats, Order.user_id == user_id, IS_OPEN, IS_REAL)
+    open_bids, exposure = _sums(Order, Order.price_sats, Order.user_id == user_id, IS_OPEN, IS_REAL)
     wanted = Task.select().where(Task.user == user_id, Task.desired == RUNNING, Task.deleted_ms.is_null())
     return {
         "day": datetime.fromtimestamp(from_ms // 1000, UTC).date().isoformat(),
@@ -83,7 +85,7 @@ def _day(user_id: int, from_ms: int, to_ms: int) -> dict[str, Any]:
     }
 
 
-def _sums(sats: Any, *where: Any) -> tuple[int, int]:
-    rows: Any = sats.model.select(fn.COUNT(SQL("1")), fn.COALESCE(fn.SUM(sats), 0)).where(*where).tuples()
+def _sums(table: Any, sats: Any, *where: Any) -> tuple[int, int]:
+    rows: Any = table.select(fn.COUNT(SQL("1")), fn.COALESCE(fn.SUM(sats), 0)).where(*where).tuples()
     [(count, total)] = rows
     return int(count), int(total)

@@ -1,4 +1,4 @@
-"""Changes of users' own profiles."""
+"""Changes of users' own profiles, and of their plans."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from models.ledger.orders import has_open_orders
 from models.own_ceilings import OwnCeilings, own_ceilings
 from models.sessions import use_challenge
 from models.tasks.table import BIDDING, RUNNING, Task
-from models.users import User
+from models.users import Subscription, User
 
 
 class StillTrading(Exception):
@@ -65,8 +65,25 @@ def set_own_ceilings(user_id: int, wanted: OwnCeilings, challenge_ids: Collectio
             User.update(max_exposure=wanted.max_exposure, max_hardcap=wanted.max_hardcap).where(
                 User.id == user_id
             ).execute()
-            running = Task.user == user_id, Task.kind == BIDDING, Task.desired == RUNNING
-            Task.update(revision=Task.revision + 1).where(*running).execute()
+            _start_bidders_anew(user_id)
+
+
+def set_plan(user_id: int, plan: str, expires_ms: int, now_ms: int) -> None:
+    """Gives the user `plan` until `expires_ms`, in place of the former one.
+
+    With another plan the user's bidders are started anew: their grants are of the former one's limits.
+    """
+    with transaction():
+        former = Subscription.get_or_none(Subscription.user == user_id)
+        Subscription.delete().where(Subscription.user == user_id).execute()
+        Subscription.create(user=user_id, plan=plan, started_ms=now_ms, expires_ms=expires_ms)
+        if former is not None and former.plan != plan:
+            _start_bidders_anew(user_id)
+
+
+def _start_bidders_anew(user_id: int) -> None:
+    running = Task.user == user_id, Task.kind == BIDDING, Task.desired == RUNNING
+    Task.update(revision=Task.revision + 1).where(*running).execute()
 
 
 def _use(challenge_ids: Iterable[str], now_ms: int) -> None:

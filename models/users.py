@@ -63,13 +63,6 @@ def find_or_create(address: str, plans: Mapping[str, SubscriptionPlan], now_ms: 
     return user
 
 
-def set_plan(user_id: int, plan: str, expires_ms: int, now_ms: int) -> None:
-    """Gives the user `plan` until `expires_ms`, in place of the former one."""
-    with transaction():
-        Subscription.delete().where(Subscription.user == user_id).execute()
-        Subscription.create(user=user_id, plan=plan, started_ms=now_ms, expires_ms=expires_ms)
-
-
 _SUBSCRIPTION = Prepared(lambda: Subscription.select().where(Subscription.user == given("user")))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cli.doctor.check import Check, fail, ok, warn
 from cli.doctor.exchanges import Exchange
 from cli.doctor.questions import VenueAnswer
-from gateway.limits.skew import MOST_S
+from markets.gateway_client import MOST_SKEW_S
 from wallet.messages import MessageError, check_challenge
 
 _SKEW_WARN_S = 2.0
@@ -56,7 +56,7 @@ def skew(venue: str, heard: list[Exchange]) -> Iterator[Check]:
     name, text = f"clock against {venue}", f"{abs(least):.1f} s {'ahead' if least > 0 else 'behind'} at the least"
     if abs(least) <= _SKEW_WARN_S:
         yield ok(name, "agrees within 2 s")
-    elif abs(least) <= MOST_S:
+    elif abs(least) <= MOST_SKEW_S:
         yield warn(name, text, CLOCK_REMEDY)
     else:
         yield fail(name, f"{text}: no bid is placed, for it would expire at the wrong time", CLOCK_REMEDY)

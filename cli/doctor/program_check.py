@@ -21,8 +21,7 @@ from core.errors import BidkeeperError
 from core.local import ask
 from core.settings import SECRETS, Settings
 from gateway.app import quotas
-from gateway.limits.skew import MOST_S
-from markets.gateway_client import skew_words
+from markets.gateway_client import MOST_SKEW_S, skew_words
 from markets.market_client import MarketClient
 from models.database.kinds import is_postgresql
 from wallet.signer_client import SignerClient
@@ -190,7 +189,7 @@ def _gateway(settings: Settings) -> Iterator[Check]:
 
 
 def _skew(name: str, skew_s: float | None) -> Iterator[Check]:
-    if skew_s is not None and abs(skew_s) > MOST_S:
+    if skew_s is not None and abs(skew_s) > MOST_SKEW_S:
         text = f"{skew_words(skew_s)} ({name}), by its answers to the gateway: no bid is placed there"
         yield fail("clock", text, CLOCK_REMEDY)
 

@@ -8,12 +8,11 @@ from typing import TypeVar
 
 from markets.base import Refused
 from markets.dates import made_s
-from markets.gateway_client import skew_words
+from markets.gateway_client import MOST_SKEW_S, skew_words
 from markets.http import hearing
 
 log = logging.getLogger(__name__)
 Value = TypeVar("Value")
-MOST_S = 30.0
 _LAST = 5  # answers
 
 
@@ -69,7 +68,7 @@ class Skew:
     def excess_s(self) -> float:
         """Returns `seconds`, if they are too many to bid by; else 0."""
         found = self.seconds() or 0.0
-        return found if abs(found) > MOST_S else 0.0
+        return found if abs(found) > MOST_SKEW_S else 0.0
 
     def permit_place(self) -> None:
         """Raises Refused('clock_skew') while our clock is too far off for a bid."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from peewee import SQL, fn
 
 from models.ledger.listing_table import IS_SOLD, Listing
-from models.ledger.order_table import IS_FILLED, IS_REAL, Order
+from models.ledger.order_table import HAS_SALE, IS_FILLED, IS_REAL, Order
 from models.prepared import Prepared, given
 from models.tasks.table import Task
 from strategy.bid_config import is_ticker
@@ -150,6 +150,11 @@ def count_of_wallet(user_id: int, wallet: str, since_ms: int) -> int:
     """Counts the real bids of the user's wallet that were filled since then."""
     its = Order.user_id == user_id, Order.wallet == wallet, Order.filled_ms >= since_ms
     return int(Order.select().where(*its, IS_FILLED, IS_REAL).count())
+
+
+def is_purchase(venue: str, sale_id: str) -> bool:
+    """Tells whether a real bid at the venue was filled by this sale."""
+    return Order.select().where(Order.venue == venue, Order.sale_id == sale_id, HAS_SALE, IS_REAL).exists()
 
 
 def _of_side(

@@ -15,6 +15,7 @@ from models.leases.leases import keep_while_acting
 from models.leases.slot import Slot
 from models.prepared import instance
 from models.tasks import statements, troubles
+from models.tasks.cycles import Cycle
 from models.tasks.errors import Coded, error_columns
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
 from models.users import User
@@ -208,8 +209,10 @@ def _update(task_id: int, **changes: object) -> None:
 
 
 def remove_tombstone(task_id: int) -> None:
-    """Removes a deleted task for good."""
-    Task.delete().where(Task.id == task_id, Task.deleted_ms.is_null(False)).execute()
+    """Removes a deleted task for good, with what is kept of its cycles."""
+    with transaction():
+        if Task.delete().where(Task.id == task_id, Task.deleted_ms.is_null(False)).execute():
+            Cycle.delete().where(Cycle.task_id == task_id).execute()
 
 
 def raise_token(task_id: int, above: int = 0) -> int:
@@ -344,9 +347,21 @@ def raise_tokens(task_ids: Collection[int]) -> dict[int, int]:
         return dict(rows)
 
 
-def report_error(task_id: int, token: int, text: str, fault: Coded | None = None) -> None:
-    """Writes a worker's error as `set_error`; nothing when another worker has taken over."""
-    Task.update(**error_columns(text, fault)).where(Task.id == task_id, Task.token == token).execute()
+def report_error(
+    task_id: int, token: int, text: str, fault: Coded | None = None, *, failed_ms: int | None = None
+) -> None:
+    """Writes a worker's error as `set_error`; nothing when another worker has taken over.
+
+    `failed_ms` is when it ended a cycle, which so was not recorded: it is counted among those in a row with an error.
+    """
+    with transaction():
+        found = statements.TROUBLES.row(id=task_id, token=token)
+        if found is None:
+            return
+        user_id, error_cycles, _ = found
+        if failed_ms is not None:
+            error_cycles = troubles.counted(task_id, user_id, error_cycles, text, failed_ms)
+        _update(task_id, error_cycles=error_cycles, **error_columns(text, fault))
 
 
 def stop_wanting(task_id: int, reason: str | None, fault: Coded | None = None) -> None:

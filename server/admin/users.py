@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from models import users
+from models import profile
 from models.user_list import ListedUser, listed_user, users_after, users_of_plans
 from models.users import DAY_MS
 from server.admin.access import AdminHandler
@@ -70,7 +70,7 @@ class OneUserHandler(AdminHandler):
             if change.plan is None:
                 raise invalid(["plan: is required without endsAt"])
             ends_ms = self.now_ms + plans[plan].duration_days * DAY_MS
-        users.set_plan(number, plan, ends_ms, self.now_ms)
+        profile.set_plan(number, plan, ends_ms, self.now_ms)
         self.record(f"gave user {number} ({user.address}) the plan {plan} until {json_out.iso(ends_ms)}")
         stopped = await self.enforce()
         found = listed_user(number)

@@ -16,7 +16,7 @@ import simulator.history
 import tests.machine.wire
 from core.subscription_plans import SubscriptionPlan
 from markets.call_costs import call_costs
-from models import base, users
+from models import base, profile, users
 from models.tasks import tasks
 from models.tasks.table import RUNNING
 from simulator.crowd.courses import DEMOS
@@ -248,7 +248,7 @@ class Stage(AbstractContextManager["Stage"]):
         user = users.find_or_create(
             p2wpkh(bytes([1 if self._is_one_user else number + 1] * 20)), dict(house.settings.plans), house.clock.now_ms
         )
-        users.set_plan(user.id, "beta", house.clock.now_ms + 3_650 * users.DAY_MS, house.clock.now_ms)
+        profile.set_plan(user.id, "beta", house.clock.now_ms + 3_650 * users.DAY_MS, house.clock.now_ms)
         wallet = house.signer.addresses(user.address).payment
         house.world.engine.wallets.set_balance(wallet, PLENTY)
         row = tasks.create_bidding_task(

@@ -9,7 +9,7 @@ import pytest
 
 from core import event_words
 from core.subscription_plans import DEFAULT_PLANS
-from models import almanac, controls, users
+from models import almanac, controls, profile, users
 from models.base import transaction
 from models.events import keeping, outbox, reading
 from models.events.table import EVENTS, PASSING, Event
@@ -17,7 +17,7 @@ from models.ledger import listings, orders
 from models.ledger.listing_table import CANCELLED, CLOSED, LIVE, SIGNED, SOLD, SUBMITTED
 from models.ledger.listings import SoldFor
 from models.ledger.order_table import Order
-from models.ledger.orders import ExposureLimits, SoldInto
+from models.ledger.orders import ExposureLimits, Part, SoldInto
 from models.tasks import cycles, tasks
 from models.tasks.table import Task
 from models.users import DAY_MS
@@ -205,7 +205,7 @@ def test_the_calendar_tells_a_day_and_the_end_of_a_plan_once(database: str) -> N
     order = live_order(task)
     orders.fill(order, 1000, SoldInto("s", None, DAY_MS + 5))
     live_order(task)
-    users.set_plan(1, "beta", 20 * DAY_MS, 1)
+    profile.set_plan(1, "beta", 20 * DAY_MS, 1)
     users.find_or_create("bc1qidle", DEFAULT_PLANS, 1)
 
     for now_ms in (DAY_MS - 1, DAY_MS, DAY_MS + 1, 12 * DAY_MS, 13 * DAY_MS, 19 * DAY_MS, 19 * DAY_MS + 5):
@@ -247,3 +247,25 @@ def test_a_drain_that_cannot_cancel_is_told_of(database: str) -> None:
         ("recovered", {"cycles": 3}),
     ]
     assert Task.get_by_id(task.id).last_error is None
+
+
+def test_the_days_summary_has_the_sats_of_the_parts_that_were_sold(database: str) -> None:
+    task = running_task()
+    orders.fill(live_order(task), 1_000, SoldInto("part", None, 5, Part(30_000, "400")))
+    orders.fill(live_order(task), 1_000, SoldInto("whole", None, 5))
+    almanac.tell_dates(DAY_MS)
+    [(_, day)] = told(1, "daily")
+    assert (day["bought"], day["bought_sats"]) == (2, 105_000)
+
+
+def test_cycles_that_an_exception_ends_are_counted_like_those_with_an_error(database: str) -> None:
+    task = running_task()
+    tasks.report_error(task.id, task.token, "given up")
+    for _ in range(2):
+        tasks.report_error(task.id, task.token, "KeyError: 1", failed_ms=5)
+    tasks.report_error(task.id, task.token - 1, "another worker's", failed_ms=5)
+    assert told(1, "error") == []
+    tasks.report_error(task.id, task.token, "KeyError: 1", failed_ms=5)
+    assert told(1, "error") == [("error", {"error": "KeyError: 1", "cycles": 3})]
+    cycle(task, 6)
+    assert told(1, "recovered") == [("recovered", {"cycles": 3})]

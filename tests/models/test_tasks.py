@@ -4,8 +4,8 @@ import pytest
 from peewee import IntegrityError
 
 from core.settings import Settings
-from core.subscription_plans import DEFAULT_PLANS
-from models import users
+from core.subscription_plans import DEFAULT_PLANS, FIRST_PLAN
+from models import profile, totals, users
 from models.entitlements import Entitlements
 from models.leases.slot import EVERYBODY
 from models.tasks import cycles, tasks
@@ -264,3 +264,37 @@ def test_a_plan_that_is_over_or_a_lost_whitelisting_ends_the_right_to_trade(data
     assert everybody.refusal(owner, end) == "plan expired"
     assert "whitelisted" in str(nobody.refusal(owner, 1))
     assert Entitlements(Settings(admins=frozenset({"bc1qa"}))).refusal(owner, 1) is None
+
+
+def test_a_deleted_tasks_cycles_go_with_it_and_stay_counted(database: str) -> None:
+    kept, gone = create(user(), "cats"), create(user(), "dogs")
+    for task in (kept, gone, gone):
+        cycles.record_cycle(task.id, 0, time_ms=1, action="", error=None, detail="{}", memory="{}")
+    tasks.remove_tombstone(gone.id)
+    assert cycles.Cycle.select().count() == 3, "it is not deleted yet"
+    tasks.mark_deleted(gone, 5)
+    tasks.remove_tombstone(gone.id)
+    assert [row.task_id for row in cycles.Cycle.select()] == [kept.id]
+    assert totals.cycles_finished() == 3
+
+
+def test_no_cycle_yet_is_none_finished(database: str) -> None:
+    assert totals.cycles_finished() == 0
+
+
+def test_another_plan_has_running_bidders_started_anew(database: str) -> None:
+    """Their grants at the signer are of the former plan's limits."""
+    owner, other = user(), users.find_or_create("bc1qother", DEFAULT_PLANS, 1)
+    running, stopped, others = create(owner, "cats"), create(owner, "dogs"), create(other, "cats")
+    listing = create_listing(owner, "a")
+    for task in (running, others, listing):
+        tasks.set_desired(task, RUNNING)
+
+    def revisions() -> list[int]:
+        return [Task.get_by_id(task.id).revision for task in (running, stopped, others, listing)]
+
+    before = revisions()
+    profile.set_plan(owner.id, FIRST_PLAN, 5_000, 2)
+    assert revisions() == before, "the same plan until another day"
+    profile.set_plan(owner.id, "larger", 5_000, 3)
+    assert revisions() == [before[0] + 1, *before[1:]]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.order_table import LIVE, Order
 from strategy.bidding.restrained import memory_without_raise, raise_rung
 from strategy.calm import Calm
 from strategy.fates import PlaceResult
@@ -168,14 +168,17 @@ class BiddingCycle:
         return newer
 
     def _cancel_what_was_replaced(self, done: Done) -> None:
-        if not done.replaced:
+        # As they are now: one that a read has not shown since the decision may be in doubt.
+        replaced = frozenset(order.id for order in done.replaced)
+        doomed = [o for o in orders.open_orders(self._context.task_id) if o.id in replaced and o.state == LIVE]
+        if not doomed:
             return
         self._context.crash("before_break")
-        self._cancel(done.replaced)
-        if _real(done.replaced) and (looked := self._settler.read(0.0, self._canceller.asked)) is not None:
+        self._cancel(doomed)
+        if _real(doomed) and (looked := self._settler.read(0.0, self._canceller.asked)) is not None:
             done.filled = (*done.filled, *looked.filled)
         self._canceller.note_denied()
-        done.cancelled = (*done.cancelled, *_closed(done.replaced))
+        done.cancelled = (*done.cancelled, *_closed(doomed))
 
     def _cancel(self, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
         dry_run.cancel((order for order in doomed if order.dry_run), self._context.clock_ms)

@@ -18,7 +18,8 @@ class Done:
 
     `last` is the decision behind the last places. `filled` are orders that turned out to be sold when the cancels were
     looked at, `replaced` those replaced by the bids accepted so far: they are cancelled in the end. `is_outdated`: some
-    bids were put off because the decision had become too old.
+    bids were put off because the decision had become too old. `made_way` has for each replaced order (by id) its
+    successor's rung, and why it was to go.
     """
 
     last: Decision
@@ -27,6 +28,7 @@ class Done:
     filled: tuple[Order, ...] = ()
     replaced: list[Order] = field(default_factory=list)
     is_outdated: bool = False
+    made_way: dict[int, tuple[int, Reason]] = field(default_factory=dict)
 
     @property
     def tried(self) -> frozenset[int]:
@@ -55,6 +57,8 @@ class Done:
         replaced = self.last.waiting.get(attempt.planned.rung)
         if attempt.result is PlaceResult.PLACED and replaced is not None:
             self.replaced.append(replaced)
+            reasons = {cancel.order_id: cancel.reason for cancel in self.last.plan.to_cancel}
+            self.made_way[replaced.id] = attempt.planned.rung, reasons[replaced.id]
 
     def put_off(self) -> None:
         """Notes for all remaining bids that they are not tried."""

@@ -93,9 +93,10 @@ class BiddingDrain:
         """Tells sold bids from cancelled ones: fills count when the task is started again."""
         context = self._context
         buyers = frozenset({wallet, task.user.address, task.user.ordinals_address, *self._vault(task, faults)})
-        explainer = Explainer(context.market, buyers, task.id, faults, partly=self._partly.get(wallet, ()))
+        before = self._partly.get(wallet, frozenset())
+        explainer = Explainer(context.market, buyers, task.id, faults, partly=before)
         found = settle(context, wallet, read, cancels, explainer)
-        self._partly[wallet] = frozenset(found.partly)
+        self._partly[wallet] = found.partly_after(before)
         for order in found.filled:
             log.info("task %d: filled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)
         return found

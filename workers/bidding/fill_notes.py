@@ -14,10 +14,10 @@ from models.ledger import fills, orders, withdrawals
 from models.ledger.order_table import Order
 from strategy.bid_config import is_on
 from strategy.fault_codes import Step
-from workers.bidding.fills import CLOCKS_MS
 from workers.bidding.inputs import CycleInputs
 from workers.bidding.report import BiddingOutcome
 
+CLOCKS_MS = 2_000  # between a balance and a sale; a fee is not noted where clocks are further apart
 KEPT_BALANCES = 10  # readings; a fill is learnt of within a few cycles
 # No purchase costs more than the larger of these; a fall beyond it has another reason as well.
 MOST_FEE_SATS, MOST_RESERVES = 2_000, 4

@@ -18,9 +18,10 @@ from models.ledger.orders import Part, SoldInto
 from strategy import entry
 from strategy.bid_config import is_ticker
 from strategy.fault_codes import Step
+from strategy.pricing import plus, times
+from workers.evidence import CLOCKS_MS
 from workers.faults import Faults
 
-CLOCKS_MS = 2_000  # how far the venue's clock may be behind ours; it may tell whole seconds only
 LONG_AGO_MS = 600_000  # a bid that was at the venue at our last look was not sold longer ago than this
 
 
@@ -29,7 +30,7 @@ class Explainer:
 
     `buyers` are the addresses that a sale to us may name; one into an order names that order's own two. `cover`
     returns the dearest bid (sats) that the bidding wallet covers now, fees considered, or None when that is unknown.
-    `partly` are orders last seen sold in part, so that they were not cancelled whole.
+    `partly` are orders that were seen sold in part, so that they were not cancelled whole.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Explainer:
     def is_in_the_dark(self, order: Order) -> bool:
         """Tells whether the sales that might explain the order could not be read, or not far enough back."""
         found = self._sales_of(order.slug)
-        return found is None or found.since_ms > max(order.created_ms, order.updated_ms - LONG_AGO_MS)
+        return found is None or found.since_ms > max(order.created_ms - CLOCKS_MS, order.updated_ms - LONG_AGO_MS)
 
     def is_uncovered(self, order: Order) -> bool:
         """Tells whether the wallet no longer covers the order, so that the venue must have cancelled it."""
@@ -97,10 +98,30 @@ class Explainer:
             return False  # sold to another bid, perhaps of the same price
         if sale.bid_id and any(other.venue_id == sale.bid_id for other in orders.wallet_orders(order.wallet)):
             return False  # it was another bid of ours; this one's id was never told
-        is_price = sale.price == order.price_sats or (order.id in self.partly and sale.price < order.price_sats)
         # Two of our bids may have one price, and deliver to different addresses.
         buyers = {order.wallet, order.receive} if order.receive else self._buyers
-        return is_price and sale.buyer in buyers and sale.sold_ms + CLOCKS_MS >= order.created_ms
+        if sale.buyer not in buyers or sale.sold_ms + CLOCKS_MS < order.created_ms:
+            return False
+        is_price = sale.price == order.price_sats or self._is_part(sale, order)
+        return is_price and not self._is_of_an_older_one(sale, order)
+
+    def _is_of_an_older_one(self, sale: Sale, order: Order) -> bool:
+        """Tells whether the sale may have been before the order, and explains an older one that is still open."""
+        return sale.sold_ms < order.created_ms and any(
+            older.id < order.id and older.slug == order.slug and self._explains(sale, older)
+            for older in orders.open_orders(self._task_id)
+        )
+
+    def _is_part(self, sale: Sale, order: Order) -> bool:
+        """Tells whether a part of the order was sold: some tokens at its price, to a sat or a thousandth, since the
+        price of one is printed rounded. Without a quantity, any sale for less into an order seen sold in part.
+        """
+        if not is_ticker(order.slug) or sale.price >= order.price_sats:
+            return False
+        if sale.quantity is None:
+            return order.id in self.partly
+        whole, asked = Decimal(order.quantity), times(order.price_sats, sale.quantity)  # sats x tokens
+        return abs(plus(times(sale.price, whole), -asked)) <= max(whole, times(asked, Decimal("0.001")))
 
     def _unspent(self, wallet: str) -> frozenset[str] | None:
         try:

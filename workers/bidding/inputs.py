@@ -26,7 +26,7 @@ class BidderState:
     new_intent: Callable[[], str]
     has_read: bool = False  # our own bids, since the worker began
     rooms: tuple[SignedRoom, ...] = ()  # the signer's last answer about its ceilings
-    partly: frozenset[int] = field(default_factory=frozenset)  # orders last seen sold in part
+    partly: frozenset[int] = field(default_factory=frozenset)  # open orders that were seen sold in part
     # When each of the wallet's bids (venue id) was last shown: a book may show one for a while after it is gone.
     bids_seen: dict[str, int] = field(default_factory=dict)
     read_ms: int = 0  # when our own bids were read, as far as the last cycle knew

@@ -9,7 +9,7 @@ Orders of dry runs are left out: no venue knows them (`workers/bidding/dry_run.p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from markets.base import OwnBid, OwnBids, Refused, VenueError
@@ -35,6 +35,11 @@ class Found(Matched[OwnBid]):
     """The findings of a pass: the match of bids and orders, and the orders that were sold (`filled`)."""
 
     filled: tuple[Order, ...] = ()
+
+    def partly_after(self, before: Collection[int]) -> frozenset[int]:
+        """Returns the open orders that were seen sold in part: by this pass or, if it does not show them, `before`."""
+        left = (order.id for order in self.own if order.state != CLOSED and order.id not in self.by_order)
+        return frozenset(left).intersection(before).union(self.partly)
 
 
 def read_own_bids(context: Context, wallet: str, slug: str, max_age_s: float, faults: Faults) -> OwnBids | None:

@@ -208,7 +208,9 @@ def _skipped(note: RungNote, tried: Try | None) -> str | None:
 
 def _cancel_reasons(outcome: BiddingOutcome) -> Mapping[int, str]:
     decision = outcome.decision
-    return {note.order_id: str(note.reason) for note in decision.plan.bids} | dict(decision.overruled)
+    found = {note.order_id: str(note.reason) for note in decision.plan.bids} | dict(decision.overruled)
+    # A second look may have had others go than the first.
+    return found | {order_id: str(reason) for order_id, (_, reason) in outcome.done.made_way.items()}
 
 
 def _detail(outcome: BiddingOutcome, faults: Faults) -> dict[str, Any]:
@@ -319,6 +321,7 @@ def _rungs(outcome: BiddingOutcome) -> list[dict[str, Any]]:
 def _bids(outcome: BiddingOutcome) -> list[dict[str, Any]]:
     reasons, partly = _cancel_reasons(outcome), outcome.found.partly
     waiting = {order.id: rung for rung, order in outcome.decision.waiting.items()}
+    waiting |= {order_id: rung for order_id, (rung, _) in outcome.done.made_way.items()}
     rows = []
     for order in outcome.decision.own:
         row: dict[str, Any] = {

@@ -79,7 +79,7 @@ class Settler:
         for order, shown in found.repriced:
             text = f"the market shows a bid of {shown} where {order.price_sats} was asked for (order {order.id})"
             faults.add(Step.CHECK_PLACED, "read back what was placed", text, backs_off=False)
-        state.partly = frozenset(found.partly)
+        state.partly = found.partly_after(state.partly)
         self.sales = explainer.told(canonical_slug(self._config.type, self._config.slug)) or self.sales
         return found
 

@@ -6,15 +6,15 @@ import logging
 from dataclasses import dataclass
 
 from markets.base import NotSupported, Sale, VenueError
-from models.ledger import listings
+from models.ledger import fills, listings
 from models.ledger.listing_table import CLOSED, GONE, SOLD, Listing
 from models.ledger.listings import SoldFor
 from strategy.fault_codes import Step
 from wallet.escrow_terms import escrow_terms_of
 from workers.context import Context
+from workers.evidence import CLOCKS_MS
 from workers.faults import Faults
 
-CLOCKS_MS = 2_000  # how far the venue's clock may be behind ours; it may tell whole seconds only
 SPEND_AGE_S = 60.0  # how old the chain's word may be on what spent the output
 SALE_LATE_MS = 120_000  # how late after the spend the venue may report a sale
 
@@ -57,7 +57,7 @@ class EndFinder:
         return ListingEnd(is_dark=now_ms - self._since_ms < SALE_LATE_MS)
 
     def _sale(self, newest: Listing, slug: str) -> Sale | None:
-        # Not further back: we may have bought it ourselves.
+        # Not further back: we may have bought it ourselves, perhaps by a bid a moment before.
         since_ms = listings.first_ms(newest.outpoint) - CLOCKS_MS
         try:
             found = self._context.market.sales(slug, "ordinals", since_ms, 0)
@@ -66,6 +66,7 @@ class EndFinder:
         ours = [
             sale for sale in found.sales if sale.inscription_id == newest.inscription_id and sale.sold_ms >= since_ms
         ]
+        ours = [sale for sale in ours if not fills.is_purchase(newest.venue, sale.sale_id)]
         # The first one: it spent our output, and whoever bought it may have sold it on since.
         return min(ours, key=lambda sale: sale.sold_ms, default=None)
 

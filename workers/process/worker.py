@@ -116,7 +116,7 @@ class Worker:
             except Exception as error:
                 # One bad cycle never ends the process.
                 log.exception("failed to finish a cycle")
-                self._report(error)
+                self._report(error, failed_ms=time.time_ns() // 1_000_000)
                 delay = min(_LONGEST_DELAY_S, 2.0 ** min(failures, 10))
                 failures += 1
             if delay is None:
@@ -159,10 +159,10 @@ class Worker:
         self._report(error)
         return code
 
-    def _report(self, error: Exception) -> None:
+    def _report(self, error: Exception, failed_ms: int | None = None) -> None:
         text = str(error) if isinstance(error, BadConfig | BadCredentials) else f"{type(error).__name__}: {error}"
         try:
-            tasks.report_error(self._task_id, self._token, mask(text), (_fault_code(error), {}))
+            tasks.report_error(self._task_id, self._token, mask(text), (_fault_code(error), {}), failed_ms=failed_ms)
         except Exception:
             log.exception("failed to report the error")
 

@@ -74,6 +74,23 @@ def test_a_sale_of_something_else_explains_nothing(world: World, change: dict[st
     assert world.closed()[0] == (52_000, "lost")
 
 
+@pytest.mark.parametrize(
+    ("behind_s", "tells_bid", "end"), [(30, True, "filled"), (30, False, "filled"), (46, False, "lost")]
+)
+def test_a_bid_sold_soon_after_it_was_placed_is_filled_by_a_clock_that_is_behind(
+    world: World, behind_s: int, tells_bid: bool, end: str
+) -> None:
+    """So far behind as the market's clock may be, or further: such a sale was before the bid."""
+    task, bidder = world.begun(replace(ONE, max_fills=1))
+    world.clock.advance(6)
+    sale = world.market.sell(52_000, tells_bid=tells_bid)
+    world.market.sales_[0] = replace(sale, sold_ms=sale.sold_ms - behind_s * 1_000)
+    world.later(30, bidder, times=40)
+    assert world.closed()[0] == (52_000, end)
+    assert orders.fills(task).count == (end == "filled")
+    assert len(world.market.placed) == (1 if end == "filled" else 2)
+
+
 def test_one_sale_explains_one_order(world: World) -> None:
     task, bidder = world.begun(TWO)
     assert world.market.prices == [52_000, 52_000]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from markets.base import RateLimited, Refused
+from markets.base import OwnBids, RateLimited, Refused
 from models.ledger import orders
-from tests.workers.bidding.fakes import ask
+from models.ledger.order_table import Order
+from tests.workers.bidding.fakes import ask, bid
+from tests.workers.bidding.test_second_looks import OUTBID as OUTBID_ONE
 from tests.workers.bidding.world import CATS, World, seconds
 
 ONE = replace(CATS, bid_count=1)
 THREE = replace(CATS, bid_count=3)
+OUTBID = replace(OUTBID_ONE, bid_count=2)
 
 
 def risen(world: World, config: object = ONE) -> int:
@@ -137,3 +142,40 @@ def test_the_installations_ceiling_counts_old_and_new(world: World, monkeypatch:
     monkeypatch.setattr(World, "settings", settings)
     world.bidder(task).cycle()
     assert world.market.done == [("challenge", 0), ("cancel", 75_000), ("place", 82_000)]
+
+
+def test_a_bid_that_two_reads_have_not_shown_by_the_time_its_successor_stands_is_left_to_later_ones(
+    world: World,
+) -> None:
+    """The first read and, once a slow cancel of another one was sent, the next come from a copy that lags behind."""
+    task, bidder = world.begun(OUTBID)
+    world.market.bids_ = [bid(50_000)]
+    world.later(30, bidder, times=2)
+    world.later(70, bidder)
+    assert world.market.prices == [51_000, 20_000]
+    [top] = [each for each in world.market.own_ if each.price == 51_000]
+    world.market.bids_ = [bid(60_000)]
+    Order.update(slug="dogs").where(Order.price_sats == 20_000).execute()
+    world.market.witness = lambda operation: world.clock.advance(6 if operation == "cancel" else 0)
+    read, lags = world.market.own_bids, [True, True]
+
+    def lagging(wallet: str, max_age_s: float, slugs: Sequence[str] = ()) -> OwnBids:
+        found = read(wallet, max_age_s, slugs)
+        if not lags:
+            return found
+        lags.pop()
+        return replace(found, bids=tuple(each for each in found.bids if each.venue_id != top.venue_id))
+
+    world.market.own_bids = lagging  # type: ignore[method-assign]
+    world.clock.advance(70)
+
+    bidder.cycle()
+
+    assert world.open(task) == {51_000: "unknown", 61_000: "live"}
+    assert "placed 1" in world.action(task), "the cycle was recorded"
+    assert len(json.loads(world.row(task).memory)["raises_ms"]) == 2, "and so was its raise, the second"
+
+    world.later(30, bidder, times=2)
+
+    assert world.open(task) == {61_000: "live", 20_000: "live"}
+    assert sorted(world.market.prices) == [20_000, 61_000]

@@ -8,10 +8,11 @@ from decimal import Decimal
 
 import pytest
 
+from models.ledger import orders
 from models.tasks.table import Task
 from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.book import Bid
-from tests.workers.bidding.fakes import bid
+from tests.workers.bidding.fakes import ask, bid
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder
 
@@ -111,3 +112,26 @@ def test_a_type_changed_to_rune_takes_the_collections_bids_along_to_their_end(wo
     world.later(30, bidder, times=2)
 
     assert [each.kind for each in world.market.own_] == ["runes"]
+
+
+def test_a_bid_that_only_the_second_look_has_go_is_told_with_its_reason(world: World) -> None:
+    task, bidder = world.begun(replace(CATS, bid_count=5))
+    world.clock.advance(70)
+    world.market.own_ = [each for each in world.market.own_ if each.price != 15_000]
+    [low] = [order for order in orders.open_orders(task) if order.price_sats == 15_000]
+    orders.move(low, "cancelling", world.clock())
+    orders.move(low, "closed", world.clock(), reason="cancelled")
+    world.clock.advance(70)
+    world.market.shares = True
+    world.market.asks("cats", 0)
+    world.clock.advance(13)
+    world.market.asks_ = [ask(103_000)]
+
+    bidder.cycle()
+
+    assert world.market.prices == [77_000, 60_000, 45_000, 30_000, 16_000]
+    assert world.action(task) == "placed 2, kept 3, cancelled 1 (surplus)"
+    detail = world.detail(task)
+    assert detail["looks"] == 2 and detail["planned"]["cancels"] == []
+    [told] = [row for row in detail["bids"] if row["order"] in detail["cancelled"]]
+    assert (told["price_sats"], told["reason"], told["after_rung"]) == (75_000, "surplus", 0)

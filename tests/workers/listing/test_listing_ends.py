@@ -12,6 +12,7 @@ from models import controls
 from models.ledger import fills, listings
 from models.ledger.fills import Wanted
 from models.ledger.listing_table import Listing
+from models.ledger.order_table import Order
 from strategy.listing.listing_config import ListingConfig
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import FIRST, ITEM, SECOND, ListingWorld
@@ -67,6 +68,39 @@ def test_the_sale_of_our_listing_is_the_first_one_whoever_sells_it_on(shop: List
     shop.clock.advance(20)
     shop.market.tell_sale(400_000)
     shop.later(10, lister)
+    assert shop.action(task) == "sold for 105,000"
+
+
+@pytest.mark.parametrize(("bought_s", "end"), [(24, "sold for 105,000"), (40, "waiting: the inscription has left")])
+def test_a_sale_soon_after_the_listing_may_have_an_earlier_time(shop: ListingWorld, bought_s: int, end: str) -> None:
+    """The venue's clock is behind ours, further than it may be in the other case."""
+    task, lister = shop.begun()
+    shop.market.buy(105_000)
+    listed_ms = Listing.get().created_ms
+    shop.market.sales_[0] = replace(shop.market.sales_[0], sold_ms=listed_ms - bought_s * 1_000)
+    shop.later(30, lister)
+    assert shop.action(task).startswith(end)
+
+
+def test_the_sale_by_which_our_bid_bought_it_a_moment_before_is_not_that_of_our_listing(shop: ListingWorld) -> None:
+    shop.market.tell_sale(80_000)
+    Order.create(
+        **dict.fromkeys(("task_id", "user_id", "token", "created_ms", "updated_ms", "expires_ms"), 1),
+        intent="f" * 32,
+        venue=shop.settings.market,
+        wallet="w",
+        slug="cats",
+        quantity="1",
+        price_sats=80_000,
+        state="closed",
+        close_reason="filled",
+        sale_id="sale-0",
+    )
+    shop.clock.advance(10)
+    task, lister = shop.begun()
+    shop.clock.advance(60)
+    shop.market.buy(105_000)
+    shop.later(30, lister)
     assert shop.action(task) == "sold for 105,000"
 
 
