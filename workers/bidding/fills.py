@@ -92,6 +92,10 @@ class Explainer:
         )
 
     def _explains(self, sale: Sale, order: Order) -> bool:
+        return self._fits(sale, order) and not self._is_of_an_older_one(sale, order)
+
+    def _fits(self, sale: Sale, order: Order) -> bool:
+        """Tells whether the sale may be one into this order, as far as the two tell."""
         if order.venue_id and order.venue_id in (sale.bid_id, sale.sale_id):
             return True
         if order.venue_id and sale.bid_id:
@@ -100,17 +104,16 @@ class Explainer:
             return False  # it was another bid of ours; this one's id was never told
         # Two of our bids may have one price, and deliver to different addresses.
         buyers = {order.wallet, order.receive} if order.receive else self._buyers
-        if sale.buyer not in buyers or sale.sold_ms + CLOCKS_MS < order.created_ms:
-            return False
         is_price = sale.price == order.price_sats or self._is_part(sale, order)
-        return is_price and not self._is_of_an_older_one(sale, order)
+        return is_price and sale.buyer in buyers and sale.sold_ms + CLOCKS_MS >= order.created_ms
 
     def _is_of_an_older_one(self, sale: Sale, order: Order) -> bool:
-        """Tells whether the sale may have been before the order, and explains an older one that is still open."""
-        return sale.sold_ms < order.created_ms and any(
-            older.id < order.id and older.slug == order.slug and self._explains(sale, older)
-            for older in orders.open_orders(self._task_id)
-        )
+        """Tells whether a sale that names no bid may have been before the order, and fits an older one that is open."""
+        is_named = order.venue_id and order.venue_id in (sale.bid_id, sale.sale_id)
+        if is_named or sale.sold_ms >= order.created_ms:
+            return False
+        older = (each for each in orders.open_orders(self._task_id) if each.id < order.id and each.slug == order.slug)
+        return any(self._fits(sale, each) for each in older)
 
     def _is_part(self, sale: Sale, order: Order) -> bool:
         """Tells whether a part of the order was sold: some tokens at its price, to a sat or a thousandth, since the
