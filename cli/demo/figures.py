@@ -35,7 +35,7 @@ class TaskFigures:
         places = sum(rung.get("fate") == "placed" for rung in detail.get("rungs", ())) + (
             detail.get("fate") == "listed"
         )
-        is_sold = (detail.get("listing") or {}).get("close_reason") == "sold"
+        is_sold = (detail.get("listing") or {}).get("closeReason") == "sold"
         cancels, fills = len(detail.get("cancelled", ())), len(detail.get("filled", ())) + is_sold
         self.cycles += 1
         self.still += not (places or cancels or fills)

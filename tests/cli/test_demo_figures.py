@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from cli.demo.figures import Figures, calls, in_words
+from server.task_log import camel_keys
 
 METRICS = """\
 # HELP bidkeeper_venue_calls_total Requests to a venue since the gateway's start.
@@ -16,7 +18,8 @@ bidkeeper_venue_budget_left{venue="simulator"} 7.99
 
 
 def _cycle(error: str | None = None, action: str = "", **detail: Any) -> dict[str, Any]:
-    return {"time": 1, "action": action, "error": error, "detail": detail}
+    """Returns a cycle as the API shows it, whose detail a worker has recorded so."""
+    return {"time": 1, "action": action, "error": error, "detail": json.loads(camel_keys(json.dumps(detail)))}
 
 
 def test_places_cancels_fills_and_errors_are_counted() -> None:
