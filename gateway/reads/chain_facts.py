@@ -23,7 +23,7 @@ from markets.base import NotSupported, TooManyLookups, Unavailable, VenueError
 from markets.codec import named
 from markets.mempool import Mempool
 from markets.outpoint_facts import Indexed, Whereabouts
-from wallet.psbt.transaction import Outpoint, TxOutput, WireError, decode_network, decode_unsigned
+from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, decode_network
 
 MADE_AGE_S = 86_400.0  # a transaction never changes
 MOST_ANSWERS = 5000  # each a few hundred bytes, five for an output; a transaction seldom has more than some thousand
@@ -62,7 +62,7 @@ class ChainFacts:
         indexes = [index for index in (by_ord, by_unisat) if index is not None]
         facts = named(joined(outpoint, on_chain, indexes))
         if with_transaction:
-            facts["transaction"] = None if transaction is None else transaction.hex()
+            facts["transaction"] = None if transaction is None else transaction.encode().hex()
         return json.dumps(facts)
 
     async def whereabouts(self, inscription_id: str, max_age_s: float) -> str:
@@ -83,8 +83,8 @@ class ChainFacts:
             lambda taken_ms: unisat.inscription(inscription_id, taken_ms),
         )
 
-    async def _on_chain(self, outpoint: str, max_age_s: float) -> tuple[OnChain, bytes | None]:
-        """Returns the server's facts, and the transaction that made the output, without witnesses."""
+    async def _on_chain(self, outpoint: str, max_age_s: float) -> tuple[OnChain, Transaction | None]:
+        """Returns the server's facts, and the transaction that made the output."""
         mempool, txid = self._mempool, outpoint.partition(":")[0]
         if mempool is None:
             return OnChain(None, None, None, None), None
@@ -201,20 +201,18 @@ async def _nothing() -> None:
     return None
 
 
-def _transaction(mempool: Mempool, txid: str) -> bytes:
-    """Returns the bytes that hash to the txid: a transaction without its witnesses. Runs in a venue's thread."""
+def _transaction(mempool: Mempool, txid: str) -> Transaction:
+    """Returns the transaction that hashes to the txid. Runs in a venue's thread."""
     try:
         transaction = decode_network(mempool.transaction(txid))
     except WireError as error:
         raise Unavailable(f"failed to understand a transaction: {error}") from error
     if transaction.txid()[::-1].hex() != txid:
         raise Unavailable("a transaction is not the one that was asked for")
-    return transaction.encode()
+    return transaction
 
 
-def _made(transaction: bytes | None, outpoint: str) -> TxOutput | None:
+def _made(transaction: Transaction | None, outpoint: str) -> TxOutput | None:
     """Returns the output that the transaction made at that place, None if there is none."""
-    if transaction is None:
-        return None
-    outputs, vout = decode_unsigned(transaction).outputs, Outpoint.parse(outpoint).vout
-    return outputs[vout] if vout < len(outputs) else None
+    vout = Outpoint.parse(outpoint).vout
+    return transaction.outputs[vout] if transaction is not None and vout < len(transaction.outputs) else None

@@ -152,9 +152,10 @@ def count_of_wallet(user_id: int, wallet: str, since_ms: int) -> int:
     return int(Order.select().where(*its, IS_FILLED, IS_REAL).count())
 
 
-def is_purchase(venue: str, sale_id: str) -> bool:
-    """Tells whether a real bid at the venue was filled by this sale."""
-    return Order.select().where(Order.venue == venue, Order.sale_id == sale_id, HAS_SALE, IS_REAL).exists()
+def is_purchase(user_id: int, venue: str, sale_id: str) -> bool:
+    """Tells whether a real bid of the user's at the venue was filled by this sale."""
+    its = Order.user_id == user_id, Order.venue == venue, Order.sale_id == sale_id
+    return Order.select().where(*its, HAS_SALE, IS_REAL).exists()
 
 
 def _of_side(

@@ -213,7 +213,6 @@ CREATE TABLE inscriptions (
     id VARCHAR(80) NOT NULL PRIMARY KEY, collection_id VARCHAR(200), image_url VARCHAR(500), detail TEXT,
     fetched_ms INTEGER NOT NULL
 );
-CREATE INDEX inscriptions_detailed ON inscriptions (fetched_ms) WHERE (detail IS NOT NULL);
 
 CREATE TABLE month_counts (venue VARCHAR(30) NOT NULL PRIMARY KEY, kept TEXT NOT NULL);
 

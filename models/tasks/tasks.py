@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from peewee import IntegrityError, fn
 
+from models import locks
 from models.base import transaction
 from models.events import outbox
 from models.events.table import TASK, WORKER_DEAD
@@ -354,7 +355,9 @@ def report_error(
 
     `failed_ms` is when it ended a cycle, which so was not recorded: it is counted among those in a row with an error.
     """
-    with transaction():
+    with transaction(alone=False):
+        locks.task(task_id)
+        locks.events()
         found = statements.TROUBLES.row(id=task_id, token=token)
         if found is None:
             return

@@ -51,7 +51,7 @@ MODELS = (
     Lease,
     MonthCount,
 )
-FIRST, SECOND = "0001_tables", "0002_colours"
+THERE, LATER = ["0001_tables", "0002_looked_up_details"], "0003_colours"
 COLOURS = """
 def up(migrator, db):
     db.execute_sql("ALTER TABLE users ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'")
@@ -62,12 +62,12 @@ Later = Callable[[str], None]
 
 @pytest.fixture
 def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Later:
-    """Gives this version a second migration with this text."""
+    """Gives this version one more migration, with this text."""
 
     def add(text: str) -> None:
         directory = tmp_path / "migrations"
         shutil.copytree(schema._DIRECTORY, directory, ignore=shutil.ignore_patterns("__pycache__"))
-        (directory / f"{SECOND}.py").write_text(text)
+        (directory / f"{LATER}.py").write_text(text)
         monkeypatch.setattr(schema, "_DIRECTORY", directory)
 
     return add
@@ -97,8 +97,8 @@ def test_migrations_make_what_the_models_describe(database: str, tmp_path: Path)
 def test_a_database_in_use_keeps_its_rows_and_is_gone_on_with(database: str, later: Later) -> None:
     users.User.create(address="bc1qa", ordinals_address="bc1qa", created_ms=1)
     later(COLOURS)
-    assert schema.pending() == [SECOND]
-    assert schema.migrate() == [SECOND]
+    assert schema.pending() == [LATER]
+    assert schema.migrate() == [LATER]
     assert schema.pending() == []
     assert base.database.execute_sql("SELECT address, colour FROM users").fetchall() == [("bc1qa", "red")]
     assert users.User.create(address="bc1qb", ordinals_address="bc1qb", created_ms=1).id == 2
@@ -106,7 +106,7 @@ def test_a_database_in_use_keeps_its_rows_and_is_gone_on_with(database: str, lat
 
 def test_migrating_twice_changes_nothing(tmp_path: Path) -> None:
     settings = load({"BIDKEEPER_DATA_DIR": str(tmp_path)})
-    assert migrate(settings) == [FIRST]
+    assert migrate(settings) == THERE
     assert migrate(settings) == []
 
 
@@ -116,7 +116,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(database: str, lat
     with pytest.raises(RuntimeError, match="on purpose"):
         schema.migrate()
     assert tables() == before
-    assert schema.pending() == [SECOND]
+    assert schema.pending() == [LATER]
 
 
 def test_a_database_of_the_same_migration_with_other_columns_is_refused_and_left_alone(database: str) -> None:

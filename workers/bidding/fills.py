@@ -30,7 +30,8 @@ class Explainer:
 
     `buyers` are the addresses that a sale to us may name; one into an order names that order's own two. `cover`
     returns the dearest bid (sats) that the bidding wallet covers now, fees considered, or None when that is unknown.
-    `partly` are orders that were seen sold in part, so that they were not cancelled whole.
+    `partly` are orders that were seen sold in part, so that they were not cancelled whole; `unsold` are those that this
+    pass sees whole.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Explainer:
         self._faults = faults
         self._cover = cover
         self.partly = partly
+        self.unsold: Collection[int] = ()
         self._task_id = task_id
         self._sales: dict[str, Sales | None] = {}
         self._covered: tuple[int | None] | None = None  # the answer of `cover`, if it was asked
@@ -92,11 +94,26 @@ class Explainer:
         )
 
     def _explains(self, sale: Sale, order: Order) -> bool:
-        return self._fits(sale, order) and not self._is_of_an_older_one(sale, order)
+        if not self._fits(sale, order):
+            return False
+        if _is_named(sale, order):
+            return True
+        others = (each for each in orders.open_orders(self._task_id) if each.slug == order.slug and each.id != order.id)
+        return not any(self._fits(sale, each) and self._fits_better(sale, each, order) for each in others)
+
+    def _fits_better(self, sale: Sale, other: Order, order: Order) -> bool:
+        """Tells whether the sale is one into the other order rather: at exactly its price, or, of a sale that may have
+        been before this one, into an older one. An order that is still shown whole was not sold.
+        """
+        if other.id in self.unsold:
+            return False
+        is_exact, is_exact_other = sale.price == order.price_sats, sale.price == other.price_sats
+        is_older = other.id < order.id and sale.sold_ms < order.created_ms
+        return is_exact_other > is_exact or (is_exact_other == is_exact and is_older)
 
     def _fits(self, sale: Sale, order: Order) -> bool:
         """Tells whether the sale may be one into this order, as far as the two tell."""
-        if order.venue_id and order.venue_id in (sale.bid_id, sale.sale_id):
+        if _is_named(sale, order):
             return True
         if order.venue_id and sale.bid_id:
             return False  # sold to another bid, perhaps of the same price
@@ -106,14 +123,6 @@ class Explainer:
         buyers = {order.wallet, order.receive} if order.receive else self._buyers
         is_price = sale.price == order.price_sats or self._is_part(sale, order)
         return is_price and sale.buyer in buyers and sale.sold_ms + CLOCKS_MS >= order.created_ms
-
-    def _is_of_an_older_one(self, sale: Sale, order: Order) -> bool:
-        """Tells whether a sale that names no bid may have been before the order, and fits an older one that is open."""
-        is_named = order.venue_id and order.venue_id in (sale.bid_id, sale.sale_id)
-        if is_named or sale.sold_ms >= order.created_ms:
-            return False
-        older = (each for each in orders.open_orders(self._task_id) if each.id < order.id and each.slug == order.slug)
-        return any(self._fits(sale, each) for each in older)
 
     def _is_part(self, sale: Sale, order: Order) -> bool:
         """Tells whether a part of the order was sold: some tokens at its price, to a sat or a thousandth, since the
@@ -168,6 +177,10 @@ class Explainer:
         if sats >= order.price_sats or quantity >= whole:
             return None
         return Part(sats, f"{quantity.normalize():f}")
+
+
+def _is_named(sale: Sale, order: Order) -> bool:
+    return bool(order.venue_id) and order.venue_id in (sale.bid_id, sale.sale_id)
 
 
 def _share(quantity: Decimal, sats: int, of_sats: int) -> Decimal:

@@ -104,6 +104,8 @@ def settle(
     """
     cancels, now_ms = just_cancelled or {}, context.clock_ms()
     shown = match(context.task_id, context.venue, wallet, read.bids, read.taken_ms)
+    if explainer is not None:
+        explainer.unsold = shown.by_order.keys() - shown.partly.keys()
     filled: list[Order] = []
     for order in shown.own:
         bid = shown.by_order.get(order.id)

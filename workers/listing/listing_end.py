@@ -9,11 +9,13 @@ from markets.base import NotSupported, Sale, VenueError
 from models.ledger import fills, listings
 from models.ledger.listing_table import CLOSED, GONE, SOLD, Listing
 from models.ledger.listings import SoldFor
+from models.users import User
 from strategy.fault_codes import Step
 from wallet.escrow_terms import escrow_terms_of
 from workers.context import Context
 from workers.evidence import CLOCKS_MS
 from workers.faults import Faults
+from workers.user_keys import read_user_keys
 
 SPEND_AGE_S = 60.0  # how old the chain's word may be on what spent the output
 SALE_LATE_MS = 120_000  # how late after the spend the venue may report a sale
@@ -48,7 +50,7 @@ class EndFinder:
         if slug is None:
             return ListingEnd()
         try:
-            sale = self._sale(newest, slug)
+            sale = self._sale(newest, slug, faults)
         except VenueError as error:
             faults.add(Step.READ_SALES, "read the sales that may explain where the inscription went", error)
             return ListingEnd(is_dark=True)
@@ -56,7 +58,7 @@ class EndFinder:
             return ListingEnd(self._sold_for(sale, newest))
         return ListingEnd(is_dark=now_ms - self._since_ms < SALE_LATE_MS)
 
-    def _sale(self, newest: Listing, slug: str) -> Sale | None:
+    def _sale(self, newest: Listing, slug: str, faults: Faults) -> Sale | None:
         # Not further back: we may have bought it ourselves, perhaps by a bid a moment before.
         since_ms = listings.first_ms(newest.outpoint) - CLOCKS_MS
         try:
@@ -66,9 +68,16 @@ class EndFinder:
         ours = [
             sale for sale in found.sales if sale.inscription_id == newest.inscription_id and sale.sold_ms >= since_ms
         ]
-        ours = [sale for sale in ours if not fills.is_purchase(newest.venue, sale.sale_id)]
-        # The first one: it spent our output, and whoever bought it may have sold it on since.
-        return min(ours, key=lambda sale: sale.sold_ms, default=None)
+        # The user may have bought it, by a bid here or by hand.
+        user = User.get_by_id(newest.user_id)
+        keys = read_user_keys(self._context, user.address, faults) if ours else None
+        buyers = {user.address, user.ordinals_address, *((keys.payment, keys.vault) if keys else ())}
+        ours = [each for each in ours if each.buyer not in buyers]
+        ours = [each for each in ours if not fills.is_purchase(user.id, newest.venue, each.sale_id)]
+        # The first one since: it spent our output, and whoever bought it may have sold it on. One from before is that
+        # where the venue's clock is behind.
+        first_ms = since_ms + CLOCKS_MS
+        return min(ours, key=lambda sale: (sale.sold_ms < first_ms, sale.sold_ms), default=None)
 
     def _sold_for(self, sale: Sale, newest: Listing) -> SoldFor:
         # The signer signs for the whole price but for what the operator lets the venue keep.

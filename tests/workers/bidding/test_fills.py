@@ -352,3 +352,16 @@ def test_a_sale_of_the_other_bid_of_one_price_is_not_that_of_the_bid_without_an_
     world.market.sales_[0] = replace(world.market.sales_[0], bid_id=second.venue_id)
     world.later(6, bidder, times=2)
     assert (Order.get_by_id(first.id).state, Order.get_by_id(second.id).close_reason) == ("unknown", "filled")
+
+
+def test_a_sale_by_a_clock_that_is_behind_is_that_of_the_bid_that_is_gone_not_of_its_twin(
+    world: World,
+) -> None:
+    _, bidder = world.begun(TWO)
+    bidder.cycle()
+    older, newer = Order.select().order_by(Order.id)
+    world.market.own_ = [bid for bid in world.market.own_ if bid.venue_id == older.venue_id]
+    sold_ms = newer.created_ms - 1_000
+    world.market.sales_.append(Sale("sale", "cats", 52_000, Decimal(1), KEYS.payment, None, None, sold_ms))
+    world.later(30, bidder)
+    assert (Order.get_by_id(older.id).state, Order.get_by_id(newer.id).close_reason) == ("live", "filled")

@@ -144,3 +144,16 @@ def test_a_bid_that_is_shown_whole_again_is_not_sold_in_part(world: World) -> No
     world.market.own_ = []
     world.later(6, bidder, times=2)
     assert world.open(task) == {75_000: "unknown"}
+
+
+def test_a_sale_at_just_the_price_of_one_bid_is_no_part_of_another(world: World) -> None:
+    _, bidder = bid_on_runes(world, replace(FIXED, bid_count=2, max_fills=0))
+    large, small = Order.select().order_by(Order.id)
+    assert large.price_sats == 75_000
+    # As before the task's quantity was raised.
+    Order.update(price_sats=37_500, quantity="500").where(Order.id == small.id).execute()
+    world.market.own_ = []
+    sale = Sale("whole", large.slug, 37_500, Decimal(500), KEYS.payment, None, None, world.clock())
+    world.market.sales_.append(sale)
+    world.later(30, bidder)
+    assert (Order.get_by_id(large.id).close_reason, Order.get_by_id(small.id).close_reason) == (None, "filled")

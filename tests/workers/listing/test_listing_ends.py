@@ -14,6 +14,7 @@ from models.ledger.fills import Wanted
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
 from strategy.listing.listing_config import ListingConfig
+from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import FIRST, ITEM, SECOND, ListingWorld
 from wallet.escrow_terms import ESCROW_TERMS
@@ -338,3 +339,24 @@ def test_a_sale_after_the_venue_had_dropped_the_listing(shop: ListingWorld) -> N
     assert shop.later(30, lister) is None
     assert shop.action(task) == "control halt (task): sold for 105,000"
     assert shop.row(task).desired == "stopped"
+
+
+@pytest.mark.parametrize("buyer", [KEYS.vault, KEYS.payment, "bc1quser", None])
+@pytest.mark.parametrize("is_sold", [True, False])
+def test_a_purchase_by_hand_a_moment_before_is_not_the_sale_of_our_listing(
+    shop: ListingWorld, buyer: str | None, is_sold: bool
+) -> None:
+    shop.market.tell_sale(80_000)
+    shop.market.sales_[0] = replace(shop.market.sales_[0], buyer=buyer)
+    shop.clock.advance(10)
+    task, lister = shop.begun()
+    shop.clock.advance(60)
+    if is_sold:
+        shop.market.buy(105_000)
+    else:
+        shop.market.move("bc1qelsewhere")
+    shop.later(30, lister)
+    if is_sold:
+        assert shop.action(task) == "sold for 105,000"
+    elif buyer is not None:  # else nobody can tell
+        assert not shop.action(task).startswith("sold")
