@@ -14,7 +14,8 @@ from tests.sharing import SHARING
 _ROOMS = (file.removeprefix("tests/") for room in SHARING for file in room)
 _MACHINE, _STORM = "machine/test_processes.py", "faults/test_storm.py"
 _WAITING = ("soak", "web", *_ROOMS, "bench", _MACHINE, _STORM, "e2e", "hosts", "faults", "deploy", "cli", "workers")
-_SEARCHES = ("machine/test_rare_bugs.py", "machine/test_planted_bugs.py")  # most of an hour in make faults, alone
+# Most of an hour in make faults, each on a processor of its own.
+_SEARCHES = ("machine/test_rare_bugs.py", "machine/test_planted_bugs.py", "machine/test_in_process.py")
 _COMPUTING = (*_SEARCHES, "endurance", "machine", "server", "wallet", "gateway", "simulator")
 _WEB_PARTS = 2
 
