@@ -98,8 +98,10 @@ class Explainer:
             return False
         if _is_named(sale, order):
             return True
-        others = (each for each in orders.open_orders(self._task_id) if each.slug == order.slug and each.id != order.id)
-        return not any(self._fits(sale, each) and self._fits_better(sale, each, order) for each in others)
+        # No bid on paper is ever sold into.
+        real = (each for each in orders.open_orders(self._task_id) if not each.dry_run and each.id != order.id)
+        others = (each for each in real if each.slug == order.slug and self._fits(sale, each))
+        return not any(self._fits_better(sale, each, order) for each in others)
 
     def _fits_better(self, sale: Sale, other: Order, order: Order) -> bool:
         """Tells whether the sale is one into the other order rather: at exactly its price, or, of a sale that may have

@@ -121,3 +121,15 @@ def test_a_sale_from_before_an_order_explains_an_older_one_only(world: World) ->
     assert not explainer.fill(younger, world.clock())
     assert explainer.fill(older, world.clock())
     assert (older.state, older.close_reason) == (CLOSED, "filled")
+
+
+def test_a_bid_on_paper_keeps_no_sale_from_a_real_one(world: World) -> None:
+    task = world.task()
+    on_paper = order(world, task, 52_000, START_MS)
+    Order.update(dry_run=True).where(Order.id == on_paper.id).execute()
+    world.market.add(52_000, None)
+    world.clock.advance(60)
+    world.market.sell(52_000)
+    real = order(world, task, 52_000, world.clock.now_ms + 3_000)
+    explainer = Explainer(world.context(task).market, frozenset({KEYS.payment}), task, Faults())
+    assert explainer.fill(real, world.clock())
