@@ -38,7 +38,7 @@ events {{
 }}
 
 stream {{
-    # A host that is down or only stands by is soon passed over, and tried again by one connection every two seconds.
+    # A host that is down or only stands by is soon passed over, for a second or two; then one connection tries it.
     proxy_connect_timeout 1s;
     proxy_ssl_protocols TLSv1.3;
     proxy_ssl_certificate {tls}/cert.pem;
@@ -130,7 +130,7 @@ def configuration(settings: Settings) -> str:
 
 def _hosts(hosts: tuple[HostPort, ...]) -> Iterator[str]:
     for host in hosts:
-        yield f"        server {host} max_fails={_FAILURES_OF_ONE_AWAY} fail_timeout=2s;"
+        yield f"        server {host} max_fails={_FAILURES_OF_ONE_AWAY} fail_timeout=1s;"
 
 
 def _become_nginx(settings: Settings, text: str) -> NoReturn:

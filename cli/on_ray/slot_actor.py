@@ -30,6 +30,7 @@ _STOP_S = 13.0  # as long as supervisord gives a manager
 _REST_S = 2.0
 _YOUNG_S = 10.0
 _ANSWER_S = 5.0
+_LOOK_S = 1.0
 
 
 def manager_acts(slot: int | None) -> bool:
@@ -97,9 +98,10 @@ class SlotActor:
 
     def _end_of_manager(self) -> int | None:
         """Waits for the manager's end, and returns its exit code; None when it followed another and does not act."""
-        if self._is_successor:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                return self._manager.wait(self._acts_within_s)
-            if not self._acts():
+        deadline = self._began + self._acts_within_s
+        while self._is_successor and not self._acts():
+            if time.monotonic() > deadline:
                 return None
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return self._manager.wait(_LOOK_S)
         return self._manager.wait()

@@ -29,10 +29,11 @@ from wallet.protocol import Grant
 from wallet.signer_client import SignerClient, SignerError
 from workers import exits
 from workers.context import BadConfig, BadCredentials, Job, Kind
+from workers.manager.absences import SELDOM_S
 from workers.manager.child import Child
 from workers.manager.deaths import record_death
 from workers.manager.reconcile import NextStep, TaskFacts, next_step
-from workers.manager.restarts import PEERS_AWAY_REST_S, Restarts
+from workers.manager.restarts import Restarts
 from workers.manager.rights import bidder_grant, drain_grant
 
 VENUE = "simulator"
@@ -241,7 +242,7 @@ class Manager:
             if asked:
                 tasks.observe(row.id, STOPPED, self._clock.now_ms, pid=None)
                 raise NotStarted(str(error)) from error
-            desk.restarts.rest(self._clock.monotonic(), PEERS_AWAY_REST_S)
+            desk.restarts.rest(self._clock.monotonic(), SELDOM_S)
             if kind == "bidder":
                 tasks.observe(row.id, "backoff", self._clock.now_ms, pid=None, last_error=str(error))
             return

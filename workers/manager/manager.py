@@ -52,6 +52,7 @@ from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.table import RUNNING
 from workers import task_lock
+from workers.manager.absences import Absences
 from workers.manager.background import Background
 from workers.manager.fill_lister import FillLister
 from workers.manager.keeper import Keeper
@@ -129,6 +130,7 @@ class Manager:
             rights=Rights(settings, timing.signer_s, timing.fence_s),
             starts=StartQueue(2 * (os.cpu_count() or 1)),
             places=WorkerPlaces(settings.max_workers),
+            absences=Absences(),
             background=self._background,
             timing=timing,
             rng=random.Random(),

@@ -10,7 +10,6 @@ import random
 MAX_DEATHS = 5
 WINDOW_S = 600.0
 LONGEST_REST_S = 60.0
-PEERS_AWAY_REST_S = 5.0  # the longest wait for signer or gateway: their absences are short, and asking is cheap
 _JITTER = 0.2
 
 
@@ -22,6 +21,7 @@ class Restarts:
         self._first_rest_s = first_rest_s
         self._deaths: list[float] = []
         self._failures = 0
+        self._for_peers_until: float | None = None
         self.not_before = 0.0  # no automatic start before this time
 
     def died(self, now: float) -> bool:
@@ -43,6 +43,17 @@ class Restarts:
         """Makes the next start wait this long; returns it."""
         self.not_before = now + seconds
         return seconds
+
+    def rest_for_peers(self, now: float, at_most: float) -> None:
+        """Rests as `rest`, but no longer than until `peers_are_back`."""
+        self.rest(now, at_most)
+        self._for_peers_until = self.not_before
+
+    def peers_are_back(self) -> bool:
+        """Ends a rest for peers; tells whether there was one, and not another since."""
+        if was_for_peers := self.not_before == self._for_peers_until:
+            self.not_before = 0.0
+        return was_for_peers
 
     def forgive(self) -> None:
         """Forgets every death and delay."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from core.settings import Settings
+from workers.manager.absences import Absences
 from workers.manager.background import Background
 from workers.manager.places import WorkerPlaces
 from workers.manager.rights import Rights
@@ -40,6 +41,7 @@ class Surroundings:
     rights: Rights
     starts: StartQueue
     places: WorkerPlaces
+    absences: Absences
     background: Background
     timing: Timing
     rng: random.Random

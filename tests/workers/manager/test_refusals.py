@@ -18,6 +18,7 @@ from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.table import STOPPED
 from tests.workers.installation import PATIENCE_S, QUICK, Installation, eventually, lives, now_ms, with_timing
+from workers.manager import absences
 
 pytestmark = pytest.mark.slow
 
@@ -76,6 +77,25 @@ async def test_a_start_of_its_own_accord_is_tried_until_the_signer_is_unlocked(i
         installation.signer.refusal = None
         await eventually(lambda: installation.row(task).observed == "running")
         assert installation.row(task).last_error is None
+
+
+async def test_whoever_finds_an_absent_peer_back_wakes_all_that_wait_for_it(database: str, tmp_path: Path) -> None:
+    """Each by itself would rest for longer than this test may take; one asks every second."""
+    installation = with_timing(tmp_path, first_rest_s=10 * PATIENCE_S)
+    waiting = [installation.task(slug) for slug in ("a", "b", "c")]
+
+    def observed() -> set[str]:
+        return {installation.row(task).observed for task in waiting}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(absences, "SELDOM_S", 10 * PATIENCE_S)
+        async with installation.running():
+            installation.signer.refusal = "locked"
+            for task in waiting:
+                installation.want(task)
+            await eventually(lambda: observed() == {"backoff"})
+            installation.signer.refusal = None
+            await eventually(lambda: observed() == {"running"})
 
 
 async def test_a_stop_ends_the_worker_also_without_signer_and_gateway(installation: Installation) -> None:

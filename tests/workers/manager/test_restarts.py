@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from workers.exits import EXIT_UNKNOWN, Sequel, judge
+from workers.manager.absences import OFTEN_S, SELDOM_S, Absences
 from workers.manager.restarts import MAX_DEATHS, WINDOW_S, Restarts
 from workers.manager.start_queue import StartQueue
 
@@ -24,6 +25,31 @@ def test_forgiving_makes_a_start_due_at_once() -> None:
     restarts.forgive()
     assert restarts.not_before <= 100.0
     assert restarts.rest(now=100.0) <= 1
+
+
+def test_a_rest_for_peers_ends_with_their_return_and_no_other_rest_does() -> None:
+    restarts = Restarts(random.Random(1))
+    restarts.rest(now=100.0)
+    assert not restarts.peers_are_back() and restarts.not_before > 100.0
+    restarts.rest_for_peers(now=102.0, at_most=5.0)
+    assert 103.6 <= restarts.not_before <= 104.0
+    assert restarts.peers_are_back() and restarts.not_before <= 102.0
+    assert not restarts.peers_are_back()
+    restarts.rest_for_peers(now=105.0, at_most=5.0)
+    restarts.died(now=106.0)
+    assert not restarts.peers_are_back() and restarts.not_before > 106.0
+
+
+def test_of_those_that_wait_for_peers_one_asks_often_and_its_success_wakes_the_others() -> None:
+    absences, woken = Absences(), []
+    rests = [absences.longest_rest_s(task, lambda task=task: woken.append(task)) for task in (3, 1, 2, 3, 1)]
+    assert rests == [OFTEN_S, SELDOM_S, SELDOM_S, OFTEN_S, SELDOM_S]
+    absences.forget(3)  # it is stopped: the next one asks in its place
+    assert absences.longest_rest_s(1, lambda: woken.append(1)) == OFTEN_S
+    absences.are_over()
+    assert woken == [1, 2]
+    absences.are_over()
+    assert woken == [1, 2]
 
 
 def test_the_fifth_death_in_ten_minutes_is_the_last() -> None:

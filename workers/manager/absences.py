@@ -1,0 +1,35 @@
+"""The tasks whose start failed because signer or gateway is away: one of them asks often, for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+# The longest wait before the next try. Absences are short, but asking costs a token and a right each time: so of
+# a thousand tasks one asks each second.
+OFTEN_S = 1.0
+SELDOM_S = 5.0
+
+
+class Absences:
+    """Knows who waits for absent peers, in the order in which they began to."""
+
+    def __init__(self) -> None:
+        self._wakes: dict[int, Callable[[], None]] = {}
+
+    def longest_rest_s(self, task_id: int, wake: Callable[[], None]) -> float:
+        """Notes that the task's start has failed; `wake` is called once both are there again.
+
+        Returns how long it may rest before it tries again by itself.
+        """
+        self._wakes[task_id] = wake
+        return OFTEN_S if next(iter(self._wakes)) == task_id else SELDOM_S
+
+    def forget(self, task_id: int) -> None:
+        """Leaves the task out: it tries no more."""
+        self._wakes.pop(task_id, None)
+
+    def are_over(self) -> None:
+        """Wakes all that wait: a task has got its rights."""
+        wakes, self._wakes = self._wakes, {}
+        for wake in wakes.values():
+            wake()
