@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-# The longest wait before the next try. Absences are short, but asking costs a token and a right each time: so of
-# a thousand tasks one asks each second.
+# The longest wait before the next try. Most absences are short, but asking costs a token and a right each time: so of
+# a thousand tasks one asks each second, and after a minute (a locked signer, say) none more often than the others.
 OFTEN_S = 1.0
 SELDOM_S = 5.0
+OFTEN_TRIES = 60
 
 
 class Absences:
@@ -15,6 +16,7 @@ class Absences:
 
     def __init__(self) -> None:
         self._wakes: dict[int, Callable[[], None]] = {}
+        self._tries = 0  # of those that ask often, since somebody was answered
 
     def longest_rest_s(self, task_id: int, wake: Callable[[], None]) -> float:
         """Notes that the task's start has failed; `wake` is called once both are there again.
@@ -22,7 +24,10 @@ class Absences:
         Returns how long it may rest before it tries again by itself.
         """
         self._wakes[task_id] = wake
-        return OFTEN_S if next(iter(self._wakes)) == task_id else SELDOM_S
+        if next(iter(self._wakes)) != task_id or self._tries >= OFTEN_TRIES:
+            return SELDOM_S
+        self._tries += 1
+        return OFTEN_S
 
     def forget(self, task_id: int) -> None:
         """Leaves the task out: it tries no more."""
@@ -30,6 +35,6 @@ class Absences:
 
     def are_over(self) -> None:
         """Wakes all that wait: a task has got its rights."""
-        wakes, self._wakes = self._wakes, {}
+        wakes, self._wakes, self._tries = self._wakes, {}, 0
         for wake in wakes.values():
             wake()

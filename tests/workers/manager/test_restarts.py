@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from workers.exits import EXIT_UNKNOWN, Sequel, judge
-from workers.manager.absences import OFTEN_S, SELDOM_S, Absences
+from workers.manager.absences import OFTEN_S, OFTEN_TRIES, SELDOM_S, Absences
 from workers.manager.restarts import MAX_DEATHS, WINDOW_S, Restarts
 from workers.manager.start_queue import StartQueue
 
@@ -50,6 +50,14 @@ def test_of_those_that_wait_for_peers_one_asks_often_and_its_success_wakes_the_o
     assert woken == [1, 2]
     absences.are_over()
     assert woken == [1, 2]
+
+
+def test_in_an_absence_that_lasts_nobody_asks_often() -> None:
+    absences = Absences()
+    rests = [absences.longest_rest_s(1, lambda: None) for _ in range(OFTEN_TRIES + 2)]
+    assert rests == [OFTEN_S] * OFTEN_TRIES + [SELDOM_S] * 2
+    absences.are_over()
+    assert absences.longest_rest_s(1, lambda: None) == OFTEN_S
 
 
 def test_the_fifth_death_in_ten_minutes_is_the_last() -> None:
