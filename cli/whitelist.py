@@ -31,8 +31,10 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     base.connect(settings.database_url)
     try:
         if options.action == "add":
-            whitelist.put(options.address, time.time_ns() // 1_000_000, is_admin=options.admin)
-            print(f"{options.address} may sign in")
+            found = whitelist.find(options.address)
+            is_admin = options.admin or (found is not None and found.is_admin)  # only `remove` takes that away
+            whitelist.put(options.address, time.time_ns() // 1_000_000, is_admin=is_admin)
+            print(f"{options.address} may sign in{' as an administrator' if is_admin else ''}")
         elif options.action == "remove":
             return _remove(settings, options.address)
         else:

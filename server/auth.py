@@ -20,6 +20,7 @@ from wallet.messages import compose_sign_in
 
 _BAD_ADDRESS = "Invalid Bitcoin address format"
 _BAD_PROOF = "Invalid signature or expired challenge"
+_NO_SIGN_IN = "This challenge proves an ordinals address. To sign in, ask for one without a bearer token."
 _ECDSA_BYTES, _ECDSA_HEADERS = 65, range(27, 43)  # a recoverable signature (BIP-137)
 
 
@@ -90,8 +91,10 @@ class VerifyHandler(SignInCall):
     def post(self) -> None:
         body = self.body(VerifyBody, "Missing or invalid fields")
         challenge = proven(body.challenge_id, body.address, body.signature, self.now_ms)
-        if challenge is None or challenge.user is not None:
+        if challenge is None:
             raise ApiError(401, _BAD_PROOF, message=hint_of(body.signature))
+        if challenge.user is not None:
+            raise ApiError(401, _BAD_PROOF, message=_NO_SIGN_IN)
         self.require_whitelisted(challenge.address)  # it may have been taken off the list since the challenge
         user = users.find_or_create(challenge.address, self.services.settings.plans, self.now_ms)
         token = secrets.token_urlsafe(32)

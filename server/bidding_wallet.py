@@ -9,7 +9,7 @@ from markets.base import NotFound, VenueError
 from models.ledger import orders, withdrawals
 from models.tasks.task_list import bidding_task_list
 from server.bidding.signed_rooms import user_room
-from server.funding import funding
+from server.funding import backings, most_to_lose
 from server.http import json_out
 from server.http.base import SignedIn
 from server.withdrawals.as_json import withdrawal_as_json
@@ -28,20 +28,21 @@ class WalletHandler(SignedIn):
     async def get(self) -> None:
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
         receive = self.user.ordinals_address
-        wallet, worst_loss, trouble = None, None, None
+        wallet, trouble = None, None
         try:
             balance = await self.look(
                 lambda market: market.balance(keys.payment, receive, keys.payment_pubkey, _MAX_AGE_S)
             )
-            wallet, worst_loss = {"address": balance.address, "balanceSats": balance.sats}, balance.sats
+            wallet = {"address": balance.address, "balanceSats": balance.sats}
         except NotFound:
             trouble = "the marketplace has no bidding wallet for these addresses yet"
-            worst_loss = 0
         except VenueError as error:
             trouble = error.message
         exposure = orders.exposure(self.user.id)
         room = await user_room(self.services, self.user, self.services.entitlements.plan(self.user))
         payment_sats = await self._confirmed_sats(keys.payment)
+        behind = await backings(self.services.settings, self.look, keys, receive, payment_sats)
+        worst_loss = most_to_lose(behind)
         answer = {
             "payment": keys.payment,
             "vault": keys.vault,
@@ -55,7 +56,7 @@ class WalletHandler(SignedIn):
             "signedLimitSats": room and room.most_sats,
             "signedFreeAt": None if room is None or room.frees_ms is None else json_out.iso(room.frees_ms),
             "paymentSats": payment_sats,
-            "funding": await funding(self.services.settings, self.look, keys, receive, payment_sats),
+            "funding": [each.as_json() for each in behind],
             "withdrawals": await self._withdrawals(),
         }
         self.answer(answer | ({"balanceError": trouble} if trouble else {}))

@@ -1,11 +1,13 @@
-"""The address that backs the caller's bids at each marketplace."""
+"""The address that backs the caller's bids at each marketplace, and all that lies there."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from core.settings import Settings
-from markets.base import VenueError
+from markets.base import NotFound, VenueError
 from markets.funding import Funding, funding_of
 from markets.venues import facts
 from server.http.user_market import UserMarket
@@ -14,32 +16,50 @@ from wallet.protocol import UserKeys
 _MAX_AGE_S = 10.0
 
 
-async def funding(
+class Backing(NamedTuple):
+    """What backs the caller's bids at a venue: None while it is not known. Where no wallet is yet there are 0 sats."""
+
+    funding: Funding
+    address: str | None
+    sats: int | None
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "venue": self.funding.venue,
+            "from": self.funding.place,
+            "address": self.address,
+            "balanceSats": self.sats,
+            "backs": self.funding.backs,
+            "wayOut": self.funding.way_out,
+        }
+
+
+async def backings(
     settings: Settings, ask: UserMarket, keys: UserKeys, receive: str, payment_sats: int | None
-) -> list[dict[str, object]]:
-    """Returns a row for each venue that takes bids; `address` and `balanceSats` are null while they are not known."""
+) -> list[Backing]:
+    """Returns what backs bids at each venue that takes bids."""
     known = (funding_of(facts(name, is_default=name == settings.market).capabilities) for name in settings.venues)
-    return list(await asyncio.gather(*(_row(ask, each, keys, receive, payment_sats) for each in known if each)))
+    return list(await asyncio.gather(*(_backing(ask, each, keys, receive, payment_sats) for each in known if each)))
 
 
-async def _row(
+def most_to_lose(found: Iterable[Backing]) -> int | None:
+    """Returns the sats that bids can cost at all venues together; None when some cannot be told."""
+    by_address = {each.address or each.funding.venue: each.sats for each in found}
+    known = [sats for sats in by_address.values() if sats is not None]
+    return sum(known) if len(known) == len(by_address) else None
+
+
+async def _backing(
     ask: UserMarket, funding: Funding, keys: UserKeys, receive: str, payment_sats: int | None
-) -> dict[str, object]:
-    address: str | None = keys.payment
-    sats = payment_sats
-    if funding.place == "bidding":
-        try:
-            wallet = await ask(
-                lambda market: market.at(funding.venue).balance(keys.payment, receive, keys.payment_pubkey, _MAX_AGE_S)
-            )
-            address, sats = wallet.address, wallet.sats
-        except VenueError:
-            address, sats = None, None
-    return {
-        "venue": funding.venue,
-        "from": funding.place,
-        "address": address,
-        "balanceSats": sats,
-        "backs": funding.backs,
-        "wayOut": funding.way_out,
-    }
+) -> Backing:
+    if funding.place == "payment":
+        return Backing(funding, keys.payment, payment_sats)
+    try:
+        wallet = await ask(
+            lambda market: market.at(funding.venue).balance(keys.payment, receive, keys.payment_pubkey, _MAX_AGE_S)
+        )
+    except NotFound:
+        return Backing(funding, None, 0)
+    except VenueError:
+        return Backing(funding, None, None)
+    return Backing(funding, wallet.address, wallet.sats)

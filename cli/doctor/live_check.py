@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cli.doctor import form_check
-from cli.doctor.check import Check, fail, ok, warn
+from cli.doctor.check import Check, fail, ok, warn, way_to_keys
 from cli.funds import fundings, funds
 from core.errors import BidkeeperError
 from core.settings import PLAY_MARKET, Settings
@@ -14,6 +14,7 @@ from markets.funding import Funding
 from markets.market_client import MarketClient
 from models import base
 from models.users import User, Whitelist
+from wallet.ceilings import ceilings_of
 from wallet.co_signers import SETTING
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient
@@ -47,9 +48,13 @@ def _name(settings: Settings) -> Iterator[Check]:
 
 
 def _bounds(settings: Settings) -> Iterator[Check]:
-    """Yields the signer's own ceilings: they hold whatever tasks, the database or a marketplace say."""
+    """Yields what bounds everybody; the signer's own ceilings hold whatever anybody else says."""
     if settings.max_exposure_sats:
-        text = f"all open bids together are at most {settings.max_exposure_sats:,} sats"
+        most = ceilings_of(settings)
+        text = (
+            f"all open bids together are at most {settings.max_exposure_sats:,} sats; signed, which counts until expiry, "
+            f"are at most {most.outstanding_host:,}, and {most.sats_hour_host:,} in an hour"
+        )
         yield ok("live bids", text)
     else:
         yield fail("live bids", "nothing bounds all bids together", "set BIDKEEPER_MAX_EXPOSURE_SATS")
@@ -93,8 +98,7 @@ def _keys(settings: Settings) -> Iterator[Check]:
         yield fail("live keys", f"the signer does not answer: {error}", "bidkeeper up, then look again")
         return
     if status.state != "ready":
-        makes = "keys init" in status.reason
-        yield fail("live keys", f"{status.state}: {status.reason}", f"bidkeeper keys {'init' if makes else 'unlock'}")
+        yield fail("live keys", f"{status.state}: {status.reason}", way_to_keys(status.reason))
     elif status.play:
         yield fail("live keys", "these are play keys", "bidkeeper keys init in a data directory of its own")
     else:

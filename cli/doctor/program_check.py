@@ -14,7 +14,7 @@ from peewee import PeeweeException
 
 from cli.doctor import port_holders
 from cli.doctor.answer_check import CLOCK_REMEDY
-from cli.doctor.check import Check, fail, ok, warn
+from cli.doctor.check import Check, fail, ok, warn, way_to_keys
 from cli.doctor.month_check import quota_variable
 from cli.doctor.settings_check import is_held
 from core.errors import BidkeeperError
@@ -161,8 +161,7 @@ def _signer(settings: Settings) -> Iterator[Check]:
     elif status.state == "reconciling":
         yield warn("signer", f"{status.state}: {status.reason}", "look again in a moment")
     else:
-        makes = "keys init" in status.reason
-        yield fail("signer", f"locked: {status.reason}", f"run bidkeeper keys {'init' if makes else 'unlock'}")
+        yield fail("signer", f"locked: {status.reason}", way_to_keys(status.reason))
     controls = client.controls()
     if controls.has_halt_file:
         yield warn("control", "the operator's halt file is there: no bid is signed", "docs/operations.md; remove it")

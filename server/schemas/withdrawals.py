@@ -198,14 +198,14 @@ class Wallet(Answer):
         int | None,
         Field(
             ge=0,
-            description="The most that bids can cost, whatever their exposure: the balance behind them. Null when it "
-            "cannot be told.",
+            description="The most that bids can cost, whatever their exposure: all that backs them at all "
+            "marketplaces, each address once. Null when it cannot be told.",
         ),
     ]
     if_all_fill_now: Annotated[
         int | None,
         Field(
-            ge=0, description="What is spent if every open order is filled: exposure, or the balance if that is less."
+            ge=0, description="What is spent if every open order is filled: exposure, or `worstLoss` if that is less."
         ),
     ]
     signed_sats: Annotated[

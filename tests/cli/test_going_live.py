@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from cli.doctor.check import way_to_keys
 from cli.sign_in import WALLETS
 from models import base, schema
 from models.users import Whitelist
@@ -74,7 +75,25 @@ def test_what_is_set_is_told(examine: Examine, real: dict[str, str]) -> None:
 
     assert no_index.status == "FAIL" and no_index.text.endswith("no withdrawal is signed, so no task is started")
     assert [name for name, check in found.items() if check.status != "ok"] == ["live keys", "live forms", "live funds"]
-    assert found["live bids"].text == "all open bids together are at most 200,000 sats"
+    assert found["live bids"].text == (
+        "all open bids together are at most 200,000 sats; signed, which counts until expiry, are at most 800,000, "
+        "and 3,200,000 in an hour"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "way"),
+    [
+        (
+            "/x is a play keystore: its keys are for the practice marketplace only",
+            "move the practice's data away",
+        ),
+        ("there are no keys for satflow yet: bidkeeper keys init makes them", "run bidkeeper keys init"),
+        ("run bidkeeper keys unlock", "run bidkeeper keys unlock"),
+    ],
+)
+def test_a_locked_signer_has_a_way_out(reason: str, way: str) -> None:
+    assert way_to_keys(reason).startswith(way)
 
 
 def test_bids_at_ord_net_wait_for_the_keys_that_the_operator_names(examine: Examine, real: dict[str, str]) -> None:

@@ -63,6 +63,18 @@ def remove(settings: Settings) -> int:
     return whitelist.run(settings, argparse.Namespace(action="remove", address=OWNER))
 
 
+def test_who_is_added_again_stays_an_administrator(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    for is_admin in (False, True, False):
+        whitelist.run(settings, argparse.Namespace(action="add", address=OWNER, admin=is_admin))
+    whitelist.run(settings, argparse.Namespace(action="list"))
+    assert capsys.readouterr().out.splitlines()[-4:] == [
+        f"{OWNER} may sign in",
+        f"{OWNER} may sign in as an administrator",
+        f"{OWNER} may sign in as an administrator",
+        f"{OWNER} admin",
+    ]
+
+
 def test_whom_the_list_loses_is_stopped_before_the_command_ends(
     settings: Settings, owner: users.User, capsys: pytest.CaptureFixture[str]
 ) -> None:

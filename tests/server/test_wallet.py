@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from markets.base import Balance, NotFound
+from markets.base import Balance, NotFound, Unavailable
+from markets.utxos import Utxo
 from models.tasks.table import Task
-from tests.server.api import START_MS
+from tests.server.api import START_MS, Answer
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of
+from tests.server.running_tasks import open_order
 
 
 @pytest.mark.gen_test
@@ -76,6 +78,26 @@ async def test_a_wallet_that_is_not_there_can_lose_nothing(service: Service) -> 
 
     assert (answer.json["biddingWallet"], answer.json["worstLoss"], answer.json["ifAllFillNow"]) == (None, 0, 0)
     assert answer.json["balanceError"]
+
+
+@pytest.mark.gen_test
+async def test_what_bids_can_cost_is_all_that_backs_them_anywhere(service: Service) -> None:
+    """Bids at ord.net are paid with the payment address's coins, those at Satflow by its bidding wallet."""
+    service.gateway.answers["balance"] = Balance("bc1qmultisig", 70_000, START_MS)
+    service.gateway.answers["coins"] = (Utxo("ab" * 32 + ":0", 30_000, True), Utxo("ab" * 32 + ":1", 9_000, False))
+    open_order(service, await service.new_task(), number=9)
+    both = await service.ask("GET", "/api/wallet")
+    service.gateway.answers["balance"] = NotFound()
+    one = await service.ask("GET", "/api/wallet")
+    service.gateway.answers["coins"] = Unavailable("away")
+    unknown = await service.ask("GET", "/api/wallet")
+
+    def told(answer: Answer) -> tuple[object, ...]:
+        return tuple(answer.json[name] for name in ("exposure", "worstLoss", "ifAllFillNow"))
+
+    assert told(both) == (90_000, 100_000, 90_000)
+    assert told(one) == (90_000, 30_000, 30_000)
+    assert told(unknown) == (90_000, None, None)
 
 
 @pytest.mark.gen_test

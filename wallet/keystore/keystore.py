@@ -45,7 +45,8 @@ def require_absent(path: Path) -> None:
         return
     if _is_play(path):
         raise KeystoreError(
-            f"{path} is a play keystore: trade for real in a data directory of its own (BIDKEEPER_DATA_DIR)"
+            f"{path} is a play keystore, which is never used for real money: move it away with the practice's data, "
+            "or set BIDKEEPER_DATA_DIR (docs/going-live.md)"
         )
     raise KeystoreError(f"{path} is there already and is not overwritten")
 
