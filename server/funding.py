@@ -17,7 +17,10 @@ _MAX_AGE_S = 10.0
 
 
 class Backing(NamedTuple):
-    """What backs the caller's bids at a venue: None while it is not known. Where no wallet is yet there are 0 sats."""
+    """The address and the sats behind the caller's bids at a venue, None while they are not known.
+
+    Where there is no wallet yet, there are 0 sats.
+    """
 
     funding: Funding
     address: str | None

@@ -52,8 +52,8 @@ def _bounds(settings: Settings) -> Iterator[Check]:
     if settings.max_exposure_sats:
         most = ceilings_of(settings)
         text = (
-            f"all open bids together are at most {settings.max_exposure_sats:,} sats; signed, which counts until expiry, "
-            f"are at most {most.outstanding_host:,}, and {most.sats_hour_host:,} in an hour"
+            f"all open bids together are at most {settings.max_exposure_sats:,} sats; signed, which counts until "
+            f"expiry, are at most {most.outstanding_host:,}, and {most.sats_hour_host:,} in an hour"
         )
         yield ok("live bids", text)
     else:

@@ -13,8 +13,12 @@ from models.database.postgresql import Postgresql
 from models.database.sqlite import Sqlite
 
 
-def opened(url: str, *, read_only: bool = False, alone: bool = False) -> Sqlite | Postgresql:
+def opened(
+    url: str, *, read_only: bool = False, alone: bool = False, within_s: float | None = None
+) -> Sqlite | Postgresql:
     """Makes the database at `url`, without a connection; see `Sqlite.read_only` for `alone`.
+
+    `within_s` bounds, at a PostgreSQL server, each wait for a lock or an answer, and each silence in a transaction.
 
     Raises ValueError for a kind that we do not know, and DatabaseAway where the way there is missing.
     """
@@ -24,7 +28,7 @@ def opened(url: str, *, read_only: bool = False, alone: bool = False) -> Sqlite 
     if scheme == "unreadable":
         raise Unfit(f"this user may not read {path}, which has the database's address")
     if is_postgresql(url):
-        return Postgresql.at(url, read_only=read_only)
+        return Postgresql.at(url, read_only=read_only, within_s=within_s)
     raise ValueError(f"not a database this version can use: {scheme}")
 
 

@@ -10,11 +10,14 @@ new process its patience.
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+
+log = logging.getLogger(__name__)
 
 _TIMELINE = (
     "SELECT system_identifier::text, ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint"
@@ -176,7 +179,11 @@ def _newest_seen(cluster: str, timeline: int) -> int:
 def _kept() -> dict[str, int]:
     if _file is None or not _file.exists():
         return {}
-    return dict(json.loads(_file.read_text()))
+    try:
+        return dict(json.loads(_file.read_text()))
+    except (OSError, ValueError) as error:  # better than that nothing runs here until somebody takes the file away
+        log.error("the newest timelines cannot be read, so a former primary may be taken: %s: %s", _file, error)
+        return {}
 
 
 def _keep(path: Path) -> None:
@@ -200,5 +207,11 @@ def _keep_place(place: int) -> None:
 
 def _write(path: Path, text: str) -> None:
     made = path.with_name(f"{path.name}.{os.getpid()}")
-    made.write_text(text)
-    made.replace(path)
+    try:
+        with made.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())  # or a power cut may leave it empty
+        made.replace(path)
+    except OSError as error:  # a full disk, say: this process knows it all the same
+        log.error("what was seen of the database's servers cannot be kept: %s", error)

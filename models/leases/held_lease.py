@@ -101,7 +101,7 @@ class HeldLease:
         self._thread = None
 
     def _renew_always(self) -> None:
-        database: Any = opened(self._url)
+        database: Any = _for_lease(self._url, self._seconds)
         rest_s = self._seconds / 4
         while not self._released.wait(rest_s):
             if now_s() > self._ends_s:  # the kernel should have ended us
@@ -110,7 +110,7 @@ class HeldLease:
                 log.error("the lease %s is not renewed: this program gives no sign of life", self._name)
                 continue
             try:
-                _connect(database, self._seconds)
+                _connect(database)
                 since_s = now_s()
                 if not leases.renew(
                     database, self._name, self._token, self._seconds, forgets_former=self._forgets_former
@@ -125,7 +125,7 @@ class HeldLease:
                 database.close()
                 rest_s = _LOOK_S
         try:
-            _connect(database, self._seconds)
+            _connect(database)
             leases.give_back(database, self._name, self._token, forgets_former=self._forgets_former)
         except _AWAY as error:
             log.warning("the lease %s runs out by itself: %s", self._name, error)
@@ -140,8 +140,8 @@ class HeldLease:
 
     def _ask(self) -> bool:
         if self._asked is None:
-            self._asked = opened(self._url)
-        _connect(self._asked, self._seconds)
+            self._asked = _for_lease(self._url, self._seconds)
+        _connect(self._asked)
         try:
             return leases.is_of(self._asked, self._name, self._token)
         except _AWAY:
@@ -178,13 +178,13 @@ def claim(
     if not is_postgresql(url):
         return HeldLease()
     check_mortal()
-    database: Any = opened(url)
+    database: Any = _for_lease(url, seconds)
     watch = Watch(seen_in(holder.directory, name, now_s()) if holder.directory else None)
     timer, patience_s = DeathTimer(), 2 * seconds + _NO_ANSWER_S
     while True:
         timer.arm(now_s() + patience_s + (longest_s(url) if database.is_closed() else 0))
         try:
-            _connect(database, seconds)
+            _connect(database)
             since_s = now_s()  # not before: of several servers the first may be away, and cost its whole patience
             timer.arm(since_s + patience_s)
             found = leases.take(database, name, holder, seconds, watch.over(since_s))
@@ -215,12 +215,17 @@ def claim(
         time.sleep(_LOOK_S)
 
 
-def _connect(database: Postgresql, seconds: int) -> None:
+def _for_lease(url: str, seconds: int) -> Any:
+    """Makes the database for questions about a lease: whoever waits for longer than it lasts sees no answer.
+
+    Nor may one who only stands by, and is frozen with the lease's row locked, keep its holder from renewing it.
+    """
+    return opened(url, within_s=seconds / 3)
+
+
+def _connect(database: Postgresql) -> None:
     if database.is_closed():
         database.connect()
-        # Whoever waits longer than the lease lasts does not live to see the answer.
-        for name in ("lock_timeout", "statement_timeout"):
-            database.execute_sql(f"SET {name} = '{1000 * seconds // 3}ms'")
 
 
 def _end(reason: str) -> NoReturn:

@@ -304,9 +304,10 @@ def observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
 
     `facts`: pid, exit_status, restarts, and those of `error_columns`.
 
-    Raises ValueError for a move that is not in MOVES.
+    Raises ValueError for a move that is not in MOVES, and LeaseLost.
     """
     with transaction():
+        keep_while_acting()
         _observe(task_id, observed, now_ms, **facts)
 
 
@@ -329,8 +330,12 @@ def _observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
 
 
 def forget_workers(slot: Slot) -> None:
-    """Marks the slot's tasks stopped at its manager's start: the last one's workers have ended, or soon will."""
+    """Marks the slot's tasks stopped at its manager's start: the last one's workers have ended, or soon will.
+
+    Raises LeaseLost.
+    """
     with transaction():
+        keep_while_acting()
         Task.update(observed=STOPPED, pid=None).where(Task.observed != "crashed", slot.has(Task.user)).execute()
 
 

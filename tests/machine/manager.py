@@ -29,7 +29,6 @@ from wallet.protocol import Grant
 from wallet.signer_client import SignerClient, SignerError
 from workers import exits
 from workers.context import BadConfig, BadCredentials, Job, Kind
-from workers.manager.absences import SELDOM_S
 from workers.manager.child import Child
 from workers.manager.deaths import record_death
 from workers.manager.reconcile import NextStep, TaskFacts, next_step
@@ -242,7 +241,7 @@ class Manager:
             if asked:
                 tasks.observe(row.id, STOPPED, self._clock.now_ms, pid=None)
                 raise NotStarted(str(error)) from error
-            desk.restarts.rest(self._clock.monotonic(), SELDOM_S)
+            desk.restarts.rest_for_peers(self._clock.monotonic())
             if kind == "bidder":
                 tasks.observe(row.id, "backoff", self._clock.now_ms, pid=None, last_error=str(error))
             return

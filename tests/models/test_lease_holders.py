@@ -11,9 +11,11 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
+from peewee import OperationalError
 
 from core.errors import BidkeeperError
 from models import base, schema
+from models.leases import held_lease
 from tests import postgresql
 from tests.databases import another, rows
 from tests.models.lease_holders import (
@@ -81,6 +83,34 @@ def test_a_holder_whose_database_is_gone_does_not_outlive_its_lease(database: st
         with another(database) as other:
             other.execute("LOCK TABLE leases")
             assert first.wait(60) == -signal.SIGKILL
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_one_that_stands_by_and_is_frozen_with_the_row_locked_kills_no_holder(database: str) -> None:
+    """It looks twice a second, so a machine that stands still or is cut off may be in the middle of it."""
+    with in_a_process(database, "here") as first:
+        assert said(first) == "held\n"
+        frozen = held_lease._for_lease(database, SECONDS)
+        frozen.connect()
+        with pytest.raises(OperationalError, match="idle-in-transaction"), frozen.atomic():
+            frozen.execute_sql("SELECT 1 FROM leases WHERE name = 'slot 0' FOR UPDATE")
+            time.sleep(2 * SECONDS)
+            assert first.poll() is None
+            frozen.execute_sql("SELECT 1")
+        frozen.close()
+
+
+@postgresql.only
+def test_a_connection_that_was_renewed_waits_no_longer_than_its_lease(database: str) -> None:
+    asking = held_lease._for_lease(database, 6)
+    asking.connect()
+    for _ in range(2):
+        for name in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"):
+            assert asking.execute_sql(f"SHOW {name}").fetchone() == ("2s",)
+        [(pid,)] = asking.execute_sql("SELECT pg_backend_pid()").fetchall()
+        rows(database, "SELECT pg_terminate_backend(?)", [pid])
+    asking.close()
 
 
 @postgresql.only

@@ -11,6 +11,7 @@ from models.leases import leases
 from models.leases.held_lease import NotTheOne
 from models.leases.lease_watch import Seen, Watch
 from models.leases.leases import LeaseLost
+from models.leases.slot import EVERYBODY
 from models.tasks import tasks
 from tests import postgresql
 from tests.databases import rows
@@ -131,7 +132,7 @@ def test_of_two_managers_on_a_database_one_is_refused_and_told_why(database: str
 
 
 @postgresql.only
-def test_who_has_lost_the_lease_raises_no_token(database: str) -> None:
+def test_who_has_lost_the_lease_raises_no_token_and_says_nothing_of_tasks(database: str) -> None:
     """A frozen machine whose clocks stood still with it does not know that its time is over."""
     task = running_task()
     first = taken(HERE)
@@ -143,6 +144,8 @@ def test_who_has_lost_the_lease_raises_no_token(database: str) -> None:
         assert tasks.raise_token(task.id) == token + 1, "nobody else has it yet"
         assert taken(THERE, version())
         for take_back in (
+            lambda: tasks.observe(task.id, "backoff", 2, pid=None),
+            lambda: tasks.forget_workers(EVERYBODY),
             lambda: tasks.raise_token(task.id),
             lambda: tasks.raise_tokens([task.id]),
             lambda: tasks.overtake(task.id, token + 1, 100),

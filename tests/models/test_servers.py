@@ -61,6 +61,25 @@ def test_a_server_that_is_away_is_asked_by_the_first_connection_alone(
         thread.join()
 
 
+def test_notes_that_cannot_be_read_or_written_keep_nobody_from_the_database(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A power cut may leave a file empty, and a disk may be full just when a standby has taken over."""
+    monkeypatch.setattr(servers, "_taken", None)
+    monkeypatch.setattr(servers, "_seen", {})
+    monkeypatch.setattr(servers, "_file", tmp_path / servers.TIMELINES_FILE)
+    (tmp_path / servers.TIMELINES_FILE).write_text("")
+    base.connect(database)
+    assert User.select().count() == 0
+    assert "the newest timelines cannot be read" in caplog.text
+    base.close()
+    monkeypatch.setattr(servers, "_seen", {})
+    monkeypatch.setattr(servers, "_file", Path("/dev/full/no/place") / servers.TIMELINES_FILE)
+    base.connect(database)
+    assert User.select().count() == 0
+    assert "cannot be kept" in caplog.text
+
+
 def test_one_that_says_nothing_is_not_waited_for_while_there_is_another(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

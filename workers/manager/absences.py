@@ -15,26 +15,26 @@ class Absences:
     """Knows who waits for absent peers, in the order in which they began to."""
 
     def __init__(self) -> None:
-        self._wakes: dict[int, Callable[[], None]] = {}
+        self._wakes: dict[Callable[[], None], None] = {}
         self._tries = 0  # of those that ask often, since somebody was answered
 
-    def longest_rest_s(self, task_id: int, wake: Callable[[], None]) -> float:
-        """Notes that the task's start has failed; `wake` is called once both are there again.
+    def longest_rest_s(self, wake: Callable[[], None]) -> float:
+        """Notes that a start has failed; `wake` is called once both are there again.
 
-        Returns how long it may rest before it tries again by itself.
+        Returns how long its task may rest before it tries again by itself.
         """
-        self._wakes[task_id] = wake
-        if next(iter(self._wakes)) != task_id or self._tries >= OFTEN_TRIES:
+        self._wakes[wake] = None
+        if next(iter(self._wakes)) != wake or self._tries >= OFTEN_TRIES:
             return SELDOM_S
         self._tries += 1
         return OFTEN_S
 
-    def forget(self, task_id: int) -> None:
-        """Leaves the task out: it tries no more."""
-        self._wakes.pop(task_id, None)
+    def forget(self, wake: Callable[[], None]) -> None:
+        """Leaves this one out: its task does not wait for them any more."""
+        self._wakes.pop(wake, None)
 
     def are_over(self) -> None:
         """Wakes all that wait: a task has got its rights."""
         wakes, self._wakes, self._tries = self._wakes, {}, 0
-        for wake in wakes.values():
+        for wake in wakes:
             wake()

@@ -28,7 +28,7 @@ from workers.exits import EXIT_STOPPED, judge
 from workers.manager.child import Child
 from workers.manager.deaths import record_death
 from workers.manager.reconcile import NextStep, TaskFacts, next_step
-from workers.manager.restarts import LONGEST_REST_S, Restarts
+from workers.manager.restarts import Restarts
 from workers.manager.rights import ME, PEERS_AWAY
 from workers.manager.row_facts import has_changed, leaves_orders, loop_s, place_key
 from workers.manager.surroundings import Surroundings
@@ -49,7 +49,8 @@ class Keeper:
         self.task_id = task_id
         self.child: Child | None = None
         self._surroundings = surroundings
-        self._restarts = Restarts(surroundings.rng, surroundings.timing.first_rest_s)
+        timing, absences = surroundings.timing, surroundings.absences
+        self._restarts = Restarts(surroundings.rng, timing.first_rest_s, absences, self.look)
         self._turns = OperationTurns()
         self._look_due = False
         self._closed = False
@@ -123,7 +124,7 @@ class Keeper:
     def close(self) -> None:
         """Starts no worker from now on."""
         self._closed = True
-        self._surroundings.absences.forget(self.task_id)
+        self._restarts.wait_no_more()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -184,7 +185,7 @@ class Keeper:
                 self._look_at(self._restarts.not_before)
                 return True
             if step is NextStep.NOTHING or (asked and step is NextStep.START_DRAIN):
-                self._surroundings.absences.forget(self.task_id)
+                self._restarts.wait_no_more()
                 if not asked and self.child is None:
                     await self._withdraw()
                 return True
@@ -265,7 +266,7 @@ class Keeper:
             surroundings.places.take(row.id)
         right = await surroundings.rights.hand_over(row, kind, token, surroundings.clock_ms())
         self._granted = token = right.token
-        surroundings.absences.are_over()
+        self._restarts.answered()
         if self._closed:
             raise PeerRefused(ME, "stopping", "the manager is about to end")
         if has_changed(row):
@@ -337,10 +338,9 @@ class Keeper:
         self._has_died = False
         log.warning("task %d: failed to start its %s worker: %s", row.id, kind, refusal.message)
         if refusal.code in PEERS_AWAY:
-            longest_s = self._surroundings.absences.longest_rest_s(row.id, self._peers_are_back)
-            self._restarts.rest_for_peers(time.monotonic(), longest_s)
+            self._restarts.rest_for_peers(time.monotonic())
         else:
-            self._restarts.rest(time.monotonic(), LONGEST_REST_S)
+            self._restarts.rest(time.monotonic())
         self._error_told = True
         if kind != "drain":
             tasks.observe(row.id, "backoff", self._now_ms, pid=None, **error_columns(refusal.message, START_FAILED))
@@ -402,10 +402,6 @@ class Keeper:
             if self._runs_worker() or not still_open.count_open(self.task_id):
                 return
             await asyncio.sleep(_DRAIN_LOOK_S)
-
-    def _peers_are_back(self) -> None:
-        if self._restarts.peers_are_back():
-            self.look()
 
     def _on_news(self) -> None:
         self._turns.news()

@@ -47,6 +47,7 @@ from core.settings import Settings
 from core.task_files import end_of_log, log_path
 from models import base, schema, sessions
 from models.leases.held_lease import HeldLease
+from models.leases.leases import LeaseLost
 from models.leases.slot import EVERYBODY, Slot, slot_of
 from models.ledger import still_open
 from models.tasks import tasks
@@ -184,7 +185,7 @@ class Manager:
         ended = await asyncio.gather(*(child.end(_END_TERM_S, _END_KILL_S) for child in children))
         try:
             tasks.forget_workers(self._slot)
-        except OperationalError as error:
+        except (OperationalError, LeaseLost) as error:
             log.warning("the next manager will note that no worker runs: %s", error)
         await self._surroundings.spawner.close()
         log.info("%d workers ended", sum(ended))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+from collections.abc import Callable
 
 import pytest
 
@@ -27,37 +28,62 @@ def test_forgiving_makes_a_start_due_at_once() -> None:
     assert restarts.rest(now=100.0) <= 1
 
 
-def test_a_rest_for_peers_ends_with_their_return_and_no_other_rest_does() -> None:
-    restarts = Restarts(random.Random(1))
-    restarts.rest(now=100.0)
-    assert not restarts.peers_are_back() and restarts.not_before > 100.0
-    restarts.rest_for_peers(now=102.0, at_most=5.0)
-    assert 103.6 <= restarts.not_before <= 104.0
-    assert restarts.peers_are_back() and restarts.not_before <= 102.0
-    assert not restarts.peers_are_back()
-    restarts.rest_for_peers(now=105.0, at_most=5.0)
-    restarts.died(now=106.0)
-    assert not restarts.peers_are_back() and restarts.not_before > 106.0
+def waiting(absences: Absences, woken: list[int], number: int) -> Restarts:
+    return Restarts(random.Random(1), 100.0, absences, lambda: woken.append(number))
+
+
+def longest(rest: float) -> float:
+    """Returns the longest wait of which this is one, without its jitter."""
+    return next(each for each in (OFTEN_S, SELDOM_S) if 0.8 * each <= rest <= each)
 
 
 def test_of_those_that_wait_for_peers_one_asks_often_and_its_success_wakes_the_others() -> None:
-    absences, woken = Absences(), []
-    rests = [absences.longest_rest_s(task, lambda task=task: woken.append(task)) for task in (3, 1, 2, 3, 1)]
+    absences, woken = Absences(), list[int]()
+    first, second, third = (waiting(absences, woken, number) for number in (1, 2, 3))
+    rests = []
+    for each in (first, second, third, first, second):
+        each.rest_for_peers(now=50.0)
+        rests.append(longest(each.not_before - 50.0))
     assert rests == [OFTEN_S, SELDOM_S, SELDOM_S, OFTEN_S, SELDOM_S]
-    absences.forget(3)  # it is stopped: the next one asks in its place
-    assert absences.longest_rest_s(1, lambda: woken.append(1)) == OFTEN_S
-    absences.are_over()
-    assert woken == [1, 2]
-    absences.are_over()
-    assert woken == [1, 2]
+    first.answered()
+    assert woken == [2, 3]
+    assert second.not_before == third.not_before == 0.0
+    first.answered()
+    assert woken == [2, 3]
+
+
+@pytest.mark.parametrize("ends", [Restarts.wait_no_more, lambda each: each.rest(50.0), lambda each: each.died(50.0)])
+def test_who_waits_for_something_else_or_for_nothing_asks_for_nobody(ends: Callable[[Restarts], object]) -> None:
+    absences, woken = Absences(), list[int]()
+    first, second, third = (waiting(absences, woken, number) for number in (1, 2, 3))
+    for each in (first, second):
+        each.rest_for_peers(now=50.0)
+    ends(first)
+    former = first.not_before
+    second.rest_for_peers(now=50.0)
+    assert longest(second.not_before - 50.0) == OFTEN_S
+    third.answered()
+    assert (woken, first.not_before) == ([2], former)
 
 
 def test_in_an_absence_that_lasts_nobody_asks_often() -> None:
-    absences = Absences()
-    rests = [absences.longest_rest_s(1, lambda: None) for _ in range(OFTEN_TRIES + 2)]
+    restarts = Restarts(random.Random(1), 100.0)
+    rests = []
+    for _ in range(OFTEN_TRIES + 2):
+        restarts.rest_for_peers(now=50.0)
+        rests.append(longest(restarts.not_before - 50.0))
     assert rests == [OFTEN_S] * OFTEN_TRIES + [SELDOM_S] * 2
-    absences.are_over()
-    assert absences.longest_rest_s(1, lambda: None) == OFTEN_S
+    restarts.answered()
+    restarts.rest_for_peers(now=50.0)
+    assert longest(restarts.not_before - 50.0) == OFTEN_S
+
+
+def test_an_absence_of_peers_is_no_failure_of_the_tasks() -> None:
+    restarts = Restarts(random.Random(1))
+    for _ in range(8):
+        restarts.rest_for_peers(now=100.0)
+    restarts.answered()
+    assert restarts.rest(now=200.0) <= 1
 
 
 def test_the_fifth_death_in_ten_minutes_is_the_last() -> None:
