@@ -12,6 +12,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,8 +26,8 @@ from models.database.kinds import is_postgresql, opened, place
 from models.database.postgresql import Postgresql
 from models.database.servers import longest_s, look_at_each
 from models.leases import leases
-from models.leases.lease_watch import Watch
-from models.leases.leases import Holder, Taken
+from models.leases.lease_watch import Seen, Watch
+from models.leases.leases import Holder, Standing, Taken
 from models.leases.sightings import Sightings, seen_in
 
 log = logging.getLogger(__name__)
@@ -148,6 +149,15 @@ class HeldLease:
             self._asked.close()
             raise
 
+    def stood(self, name: str) -> tuple[str, float] | None:
+        """Returns a lease's version, and for how many seconds it has been that if it still is, for those who ask us.
+
+        None where we do not know, or our own lease is over: then we look no more.
+        """
+        moment_s = now_s()
+        seen = self._sightings.seen.get(name) if self._sightings is not None and moment_s < self._ends_s else None
+        return None if seen is None else (seen.version, moment_s - seen.at_s)
+
     def act_by(self) -> None:
         """Has this process raise tasks' tokens only while the lease is its own."""
         leases.act_by(None if self.taken is None else (self._name, self._token))
@@ -167,12 +177,21 @@ class HeldLease:
 
 
 def claim(
-    url: str, name: str, holder: Holder, seconds: int, *, waits: bool, kind: str, silent_s: float = SILENT_S
+    url: str,
+    name: str,
+    holder: Holder,
+    seconds: int,
+    *,
+    waits: bool,
+    kind: str,
+    silent_s: float = SILENT_S,
+    hear: Callable[[Sequence[str]], Iterable[Seen]] = lambda addresses: (),
 ) -> HeldLease:
     """Takes the lease `name` on the database at `url`, and keeps it; one that needs no keeping where that is SQLite.
 
     With `waits` it waits for as long as another home has it; else only to see whether that one lives, and raises
-    NotTheOne (`kind` says what it is in words). Raises DatabaseAway, and BidkeeperError in process 1 of a container.
+    NotTheOne (`kind` says what it is in words). `hear` asks the managers at these addresses what they have seen of it,
+    in moments of our clock. Raises DatabaseAway, and BidkeeperError in process 1 of a container.
     Where a question stays without an answer this process does not live on: whoever keeps it running starts it again.
     """
     if not is_postgresql(url):
@@ -188,6 +207,8 @@ def claim(
             since_s = now_s()  # not before: of several servers the first may be away, and cost its whole patience
             timer.arm(since_s + patience_s)
             found = leases.take(database, name, holder, seconds, watch.over(since_s))
+            is_new = isinstance(found, Standing) and not watch.version
+            others = leases.addresses_beside(database, name, holder.home) if is_new else []
         except _AWAY as error:
             has_answered = not database.is_closed() and not database.connection().closed
             database.close()
@@ -208,6 +229,7 @@ def claim(
             return HeldLease(url, name, seconds, found, holder.directory).keep(since_s, silent_s)
         if not watch.version:
             log.info("%s: on %s; this one stands by", name, found.machine)
+            watch.hear(hear(others))
         elif found.version != watch.version and not waits:
             database.close()
             raise NotTheOne(f"another {kind} runs on the database {place(url)}, on {found.machine}")

@@ -20,6 +20,7 @@ signer and gateway then, and a gateway asks for its lease before each write.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -39,15 +40,19 @@ class Watch:
     def __init__(self, seen: Seen | None = None) -> None:
         self.version = ""
         self._ends_s = 0.0
-        self._seen = seen
+        self._seen = [] if seen is None else [seen]
+
+    def hear(self, seen: Iterable[Seen]) -> None:
+        """Takes what other machines' managers have seen, in moments of our clock; only before the first `note`."""
+        self._seen.extend(seen)
 
     def note(self, version: str, seconds: int, now_s: float) -> None:
         """Notes that the lease, asked for so long, has this version; `now_s` is a moment after that was read."""
         if version == self.version:
             return
-        since_s = self._seen.at_s if self._seen is not None and self._seen.version == version else now_s
+        since_s = min((seen.at_s for seen in self._seen if seen.version == version), default=now_s)
         self.version, self._ends_s = version, since_s + seconds
-        self._seen = None  # a version that is read again after another one is watched anew
+        self._seen = []  # a version that is read again after another one is watched anew
 
     def over(self, now_s: float) -> str:
         """Returns the version whose holder has ended by now; "" when there is none."""

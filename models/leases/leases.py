@@ -295,6 +295,16 @@ def versions(within: Postgresql) -> dict[str, str]:
     return dict(within.execute_sql(f"SELECT name, {_VERSION} FROM leases").fetchall())
 
 
+def addresses_beside(within: Postgresql, name: str, home: str) -> list[str]:
+    """Returns where managers of other homes answer, one for each, without the home that has this lease."""
+    rows = within.execute_sql(
+        "SELECT DISTINCT ON (home) address FROM leases WHERE address != '' AND name LIKE 'slot %%'"
+        " AND home NOT IN ('', %s, (SELECT home FROM leases WHERE name = %s)) ORDER BY home, name",
+        [home, name],
+    ).fetchall()
+    return [address for (address,) in rows]
+
+
 def give_back(within: Postgresql, name: str, token: int, *, forgets_former: bool = False) -> None:
     """Ends the lease now, if it is still this one."""
     within.execute_sql(

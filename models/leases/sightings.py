@@ -25,21 +25,21 @@ class Sightings:
 
     def __init__(self, directory: Path, own: str) -> None:
         self._path = directory / f"seen-{own.replace(' ', '-')}.json"
-        self._seen: dict[str, Seen] = {}
+        self.seen: dict[str, Seen] = {}
 
     def note(self, versions: Mapping[str, str], now_s: float, until_s: float) -> None:
         """Notes the versions of all leases by their names; `now_s` (of `death_timer.now_s`) is after they were read.
 
         `until_s`: the end of our own lease, unless it is renewed.
         """
-        former = self._seen
-        self._seen = {
+        former = self.seen
+        self.seen = {
             name: former[name] if name in former and former[name].version == version else Seen(version, now_s)
             for name, version in versions.items()
         }
         made = self._path.with_suffix(f".{os.getpid()}")
         try:
-            made.write_text(json.dumps({"clock": _clock(), "until_s": until_s, "seen": self._seen}))
+            made.write_text(json.dumps({"clock": _clock(), "until_s": until_s, "seen": self.seen}))
             made.replace(self._path)
         except OSError as error:  # a program that is started here will have to watch for longer
             log.warning("failed to note which leases were seen: %s", error)

@@ -86,6 +86,15 @@ def test_a_version_that_others_have_seen_is_watched_from_then_on() -> None:
     assert (watch.over(115.9), watch.over(116)) == ("", "1"), "the same, with what was seen after what came back"
 
 
+def test_what_other_machines_have_seen_counts_from_the_earliest_moment_on() -> None:
+    watch = Watch(Seen("1", 96))
+    watch.hear([Seen("1", 92), Seen("2", 50), Seen("1", 94)])
+    watch.note("1", 15, 100)
+    assert (watch.over(106.9), watch.over(107)) == ("", "1")
+    watch.note("2", 15, 108)
+    assert (watch.over(122.9), watch.over(123)) == ("", "2"), "it was not there when they were asked"
+
+
 @postgresql.only
 def test_who_had_it_before_is_known_until_it_is_said_to_be_forgotten(database: str) -> None:
     ours = base.database.obj

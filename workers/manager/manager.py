@@ -5,8 +5,10 @@
     {"op": "log", "task": 17, "lines": 200}      {"lines": ["...", ...]}
     {"op": "status"}                             {"observed": {"running": 3, ...}, "workers": 3}
     {"op": "entitlements"}                       {"stopped": 2}
+    {"op": "stood", "lease": "slot 1"}           {"version": "...", "stood_s": 2.5}; {} of one that it does not know
 
-`log` gives the end of a task's log, for a server of another machine.
+`log` gives the end of a task's log, for a server of another machine; `stood` tells a manager of another machine for how
+long a lease has been as it is, if it still is.
 
 `entitlements` follows a change of a plan or the whitelist: it answers when the tasks that are no longer allowed have
 lost their right to place, and their workers. The manager finds out by itself, too, within some seconds.
@@ -121,6 +123,7 @@ class Manager:
         self._context = tls.server_context(settings.tls_dir) if settings.manager_listen else None
         self._timing = timing
         self._background = Background()
+        self._lease = HeldLease()
         self._keepers: dict[int, Keeper] = {}
         self._stopping = False
         self._asked_before: dict[int, NextStep] | None = None
@@ -140,6 +143,7 @@ class Manager:
 
     async def run(self, lease: HeldLease) -> None:
         """Runs from taking over to the end of the last worker."""
+        self._lease = lease
         asked_to_stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -203,6 +207,9 @@ class Manager:
             return {"observed": tasks.count_by_observed(self._slot), "workers": workers}
         if op == "log":
             return {"lines": self._log(request.get("task"), request.get("lines"))}
+        if op == "stood":
+            stood = self._lease.stood(str(request.get("lease")))
+            return {} if stood is None else {"version": stood[0], "stood_s": stood[1]}
         if op == "settle":
             task_id, drain_s = request.get("task"), request.get("drain_s", 0)
             if type(task_id) is not int or type(drain_s) not in (int, float) or not 0 <= drain_s <= _LONGEST_DRAIN_S:

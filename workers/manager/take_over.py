@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 
 from core.errors import BidkeeperError, PeerRefused
 from core.settings import Settings
@@ -16,6 +17,7 @@ from models.leases.held_lease import HeldLease, claim
 from models.leases.slot import Slot
 from models.ledger import still_open
 from models.tasks import tasks
+from workers.manager.hearsay import heard
 from workers.manager.rights import Rights
 
 log = logging.getLogger(__name__)
@@ -41,7 +43,8 @@ def hold(settings: Settings, slot: Slot) -> HeldLease:
     holder = leases.holder_in(settings.run_dir, str(settings.manager_at(slot.number) or ""))
     name = leases.slot_name(slot.number)
     waits = settings.slot is not None
-    return claim(settings.database_url, name, holder, settings.lease_seconds, waits=waits, kind="manager")
+    hear = partial(heard, settings, name)
+    return claim(settings.database_url, name, holder, settings.lease_seconds, waits=waits, kind="manager", hear=hear)
 
 
 async def end_former_rights(lease: HeldLease, slot: Slot, rights: Rights, asked_to_stop: asyncio.Event) -> None:

@@ -6,6 +6,7 @@ The machines are two data directories on one database, with one signer and one g
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -22,6 +23,8 @@ from models import base, users
 from models.leases import leases
 from models.tasks import tasks
 from tests import postgresql
+from tests.authority import Authority
+from tests.ports import free_ports
 from tests.workers.installation import ROOT, Installation, eventually, lives, now_ms
 
 pytestmark = [
@@ -32,7 +35,9 @@ LEASE_S = 5
 
 
 @contextmanager
-def manager(installation: Installation, home: Path, slot: int | None = None) -> Iterator[subprocess.Popen[str]]:
+def manager(
+    installation: Installation, home: Path, slot: int | None = None, **settings: str
+) -> Iterator[subprocess.Popen[str]]:
     """Runs a manager of this slot with its files in `home`; ends it, and all that it started, afterwards."""
     home.mkdir(exist_ok=True)
     environment = installation.environment | {
@@ -41,6 +46,7 @@ def manager(installation: Installation, home: Path, slot: int | None = None) -> 
         "BIDKEEPER_GATEWAY_RUN_DIR": str(installation.settings.run_dir),
         "BIDKEEPER_LEASE_SECONDS": str(LEASE_S),
         "BIDKEEPER_SLOT": "" if slot is None else str(slot),
+        **settings,
     }
     command = [sys.executable, "-m", "tests.workers.run_manager"]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as process:
@@ -120,6 +126,39 @@ async def test_another_machines_manager_takes_a_slot_over(installation: Installa
             assert ops == ["end_all_rights", *["grant"] * len(of_slot)], "rights are ended before any is given"
             fences = [each for each in installation.gateway.asked if each["verb"] == "fence_all"]
             assert {task for task, _ in fences[-1]["args"]["tokens"]} == set(of_slot)
+
+
+async def test_one_that_has_just_been_started_learns_from_another_machine_how_long_a_lease_has_stood(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """Else it would have to watch the lease for all of its time, as on a machine that nobody has used so far."""
+    leases.set_slots(2)
+    a, b, c = (tmp_path / name for name in "abc")
+    authority, seconds = Authority(tmp_path / "authority"), 12
+    with ExitStack() as running:
+
+        def begins(home: Path, slot: int) -> subprocess.Popen[str]:
+            tls = {"BIDKEEPER_TLS_DIR": str(authority.certificate("trader", home.name))}
+            at = {"BIDKEEPER_MANAGER_LISTEN": f"127.0.0.1:{free_ports(1)[0] - slot}"}
+            lease = {"BIDKEEPER_LEASE_SECONDS": str(seconds)}
+            return running.enter_context(manager(installation, home, slot, **tls, **at, **lease))
+
+        def seen_there() -> str:
+            path = b / "run" / "seen-slot-1.json"
+            return str(json.loads(path.read_text())["seen"].get("slot 0")) if path.exists() else ""
+
+        first, _ = begins(a, 0), begins(b, 1)
+        await eventually(lambda: seen_there() not in ("", "None"))
+        first.kill()
+        await eventually(lambda: leases.versions(base.database.obj)["slot 0"] in seen_there())
+        await asyncio.sleep(seconds / 2)
+        third = begins(c, 0)
+        assert third.stderr is not None
+        said = await asyncio.to_thread(lambda: next(line for line in third.stderr or () if "stands by" in line))
+        began = time.monotonic()
+        home = leases.home_of(c / "run")
+        await eventually(lambda: (held := leases.held("slot 0")) is not None and held.home == home)
+        assert time.monotonic() - began < seconds - 1, said
 
 
 def test_a_manager_that_stood_by_while_the_slots_were_changed_keeps_none(

@@ -1,0 +1,53 @@
+"""What other machines' managers have seen of a lease: one that has just been started need not watch all of its time.
+
+An answer says for how long a version has stood as far as its giver knows. Whoever reads that very version afterwards
+knows that it has stood at least since then, whatever the two clocks say: a version never comes back, unless the
+database goes back, and of that the same is true as of what programs of one machine tell each other (sightings.py).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+from core import local
+from core.death_timer import now_s
+from core.errors import PeerError
+from core.settings import Settings
+from models.leases.lease_watch import Seen
+from models.leases.manager_places import ME, address_at
+
+log = logging.getLogger(__name__)
+
+_PATIENCE_S = 1.0
+
+
+def heard(settings: Settings, name: str, addresses: Sequence[str]) -> list[Seen]:
+    """Asks the managers at these addresses, all at once and for a second, what they have seen of the lease."""
+    if not addresses:
+        return []
+    pool = ThreadPoolExecutor(len(addresses), "hearsay")
+    asked = [pool.submit(_ask, settings, name, each) for each in addresses]
+    done, _ = wait(asked, _PATIENCE_S)
+    pool.shutdown(wait=False, cancel_futures=True)
+    return [seen for each in done if (seen := each.result()) is not None]
+
+
+def _ask(settings: Settings, name: str, address: str) -> Seen | None:
+    try:
+        at = address_at(settings, address)
+        answer = local.ask(at, ME, {"op": "stood", "lease": name}, timeout=_PATIENCE_S)
+    except PeerError as error:
+        log.info("%s: the manager at %s is not asked what it has seen: %s", name, address, error)
+        return None
+    return _seen(answer, now_s())  # after the answer, so that nobody is thought to have stood for longer than it has
+
+
+def _seen(answer: dict[str, Any], at_s: float) -> Seen | None:
+    version, stood_s = answer.get("version"), answer.get("stood_s")
+    if not isinstance(version, str) or not isinstance(stood_s, float) or not 0 <= stood_s < math.inf:
+        return None
+    return Seen(version, at_s - stood_s)
