@@ -20,6 +20,8 @@ from models.database.errors import CommitUnknown, Unfit
 log = logging.getLogger(__name__)
 
 _BUSY_SECONDS = 15
+# A process that stands still, or whose machine is gone, keeps its locks for so long; others wait longer for them.
+_SILENCE, _SILENT_SECONDS = "idle_in_transaction_session_timeout", 10
 
 # Of every connection, whatever the server, the database or the role say. What is not durable says so itself.
 _POSTGRESQL_SESSION = {
@@ -27,8 +29,7 @@ _POSTGRESQL_SESSION = {
     "default_transaction_isolation": "read committed",
     "lock_timeout": f"{_BUSY_SECONDS}s",
     "statement_timeout": "60s",
-    # A process that stands still, or whose machine is gone, keeps its locks for so long; others wait longer for them.
-    "idle_in_transaction_session_timeout": f"{_BUSY_SECONDS - 5}s",
+    _SILENCE: f"{_SILENT_SECONDS}s",
     "idle_session_timeout": "0",
     # We have no use for it, but the server says what it is: so we see that these settings have reached it.
     "IntervalStyle": "iso_8601",
@@ -38,7 +39,6 @@ _POSTGRESQL_SESSION = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "20s",
 }
-_WAITS = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
 _POSTGRESQL_PATIENCE = {
     **servers.PATIENCE,
     "keepalives_idle": 10,
@@ -75,6 +75,10 @@ _SETTLED = f"""
 """
 
 
+class _Ended(OperationalError):
+    """A transaction that the server took back, and closed its connection, before the statement or commit came."""
+
+
 class Postgresql(PostgresqlDatabase):
     """A database at a PostgreSQL server."""
 
@@ -101,7 +105,8 @@ class Postgresql(PostgresqlDatabase):
             "default_transaction_read_only": "on" if kwargs.pop("read_only", False) else "off"
         }
         if (within_s := kwargs.pop("within_s", None)) is not None:
-            self._session |= dict.fromkeys(_WAITS, f"{1000 * within_s:.0f}ms")
+            self._session |= dict.fromkeys(("lock_timeout", "statement_timeout"), f"{1000 * within_s:.0f}ms")
+            self._session[_SILENCE] = f"{1000 * min(within_s, _SILENT_SECONDS):.0f}ms"
         self._thread: int | None = None
         self._opened: Any = None
         self._reads: Any = None  # PreparedReads of the open connection
@@ -286,11 +291,8 @@ class Postgresql(PostgresqlDatabase):
         elif self._opening:
             self._open()
         try:
-            return super().execute_sql(sql, params)
-        except InternalError as error:
-            if self._is_lost():  # it was silent in its transaction for too long
-                raise OperationalError(str(error)) from error
-            raise
+            with self._told_of_its_end():
+                return super().execute_sql(sql, params)
         except (OperationalError, InterfaceError):
             if self.in_transaction() or not self._is_lost() or not sql.startswith("SELECT"):
                 raise
@@ -322,7 +324,10 @@ class Postgresql(PostgresqlDatabase):
             return
         self._was_warned = False
         try:
-            super().commit()
+            with self._told_of_its_end():
+                super().commit()
+        except _Ended:
+            raise  # before the commit reached it
         except (OperationalError, InterfaceError) as error:
             if self._is_lost():
                 raise CommitUnknown(str(error)) from error
@@ -335,7 +340,18 @@ class Postgresql(PostgresqlDatabase):
         if self._opening:
             self._opening = []
         elif not self._is_lost():
-            super().rollback()
+            with suppress(_Ended), self._told_of_its_end():
+                super().rollback()
+
+    @contextmanager
+    def _told_of_its_end(self) -> Iterator[None]:
+        """Raises _Ended where the server tells that it has ended a transaction that was silent for too long."""
+        try:
+            yield
+        except InternalError as error:
+            if self._is_lost():
+                raise _Ended(str(error)) from error
+            raise
 
     def rest(self) -> None:
         """Closes the connection until the next statement: a process of the server's is there for each."""

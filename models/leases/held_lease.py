@@ -207,6 +207,7 @@ def claim(
             since_s = now_s()  # not before: of several servers the first may be away, and cost its whole patience
             timer.arm(since_s + patience_s)
             found = leases.take(database, name, holder, seconds, watch.over(since_s))
+            read_s = now_s()
             is_new = isinstance(found, Standing) and not watch.version
             others = leases.addresses_beside(database, name, holder.home) if is_new else []
         except _AWAY as error:
@@ -233,7 +234,7 @@ def claim(
         elif found.version != watch.version and not waits:
             database.close()
             raise NotTheOne(f"another {kind} runs on the database {place(url)}, on {found.machine}")
-        watch.note(found.version, found.seconds, now_s())
+        watch.note(found.version, found.seconds, read_s)
         time.sleep(_LOOK_S)
 
 

@@ -28,6 +28,18 @@ from tests.models.lease_holders import (
 )
 from tests.standbys import pair, until
 
+# So that a holder can be met between a renewal and its commit.
+_SLOW_COMMITS = """
+import threading
+from models.database.postgresql import Postgresql
+commit = Postgresql.commit
+def slowly(self):
+    if threading.current_thread().name == "lease":
+        time.sleep(1.5)
+    commit(self)
+Postgresql.commit = slowly
+"""
+
 
 @postgresql.only
 @pytest.mark.slow
@@ -87,7 +99,10 @@ def test_a_holder_whose_database_is_gone_does_not_outlive_its_lease(database: st
 
 @postgresql.only
 @pytest.mark.slow
-def test_one_that_stands_by_and_is_frozen_with_the_row_locked_kills_no_holder(database: str) -> None:
+@pytest.mark.parametrize("is_asked_more", [True, False], ids=["before a statement", "before the commit"])
+def test_one_that_stands_by_and_is_frozen_with_the_row_locked_kills_no_holder(
+    database: str, is_asked_more: bool
+) -> None:
     """It looks twice a second, so a machine that stands still or is cut off may be in the middle of it."""
     with in_a_process(database, "here") as first:
         assert said(first) == "held\n"
@@ -97,8 +112,27 @@ def test_one_that_stands_by_and_is_frozen_with_the_row_locked_kills_no_holder(da
             frozen.execute_sql("SELECT 1 FROM leases WHERE name = 'slot 0' FOR UPDATE")
             time.sleep(2 * SECONDS)
             assert first.poll() is None
-            frozen.execute_sql("SELECT 1")
+            if is_asked_more:
+                frozen.execute_sql("SELECT 1")
         frozen.close()
+
+
+@postgresql.only
+@pytest.mark.slow
+def test_a_holder_that_is_frozen_in_a_renewal_goes_on_while_it_has_time(database: str) -> None:
+    """The server ends its transaction meanwhile, and tells that at its commit."""
+    seconds = 30
+    sent = "SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction' AND query ~ '^UPDATE leases'"
+    slowly = HOLDS.replace("lease = claim", _SLOW_COMMITS + "lease = claim")
+    with in_a_process(database, "here", slowly, seconds=seconds) as process:
+        assert said(process) == "held\n"
+        until(lambda: bool(rows(database, sent)))
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds / 3 + 2)
+        process.send_signal(signal.SIGCONT)
+        version = rows(database, "SELECT xmin FROM leases WHERE name = 'slot 0'")
+        until(lambda: rows(database, "SELECT xmin FROM leases WHERE name = 'slot 0'") != version)
+        assert process.poll() is None
 
 
 @postgresql.only

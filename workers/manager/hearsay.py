@@ -23,14 +23,15 @@ from models.leases.manager_places import ME, address_at
 log = logging.getLogger(__name__)
 
 _PATIENCE_S = 1.0
+_AT_ONCE = 8
 
 
 def heard(settings: Settings, name: str, addresses: Sequence[str]) -> list[Seen]:
-    """Asks the managers at these addresses, all at once and for a second, what they have seen of the lease."""
+    """Asks the managers at these addresses, up to eight at once and for a second, what they have seen of the lease."""
     if not addresses:
         return []
-    pool = ThreadPoolExecutor(len(addresses), "hearsay")
-    asked = [pool.submit(_ask, settings, name, each) for each in addresses]
+    pool = ThreadPoolExecutor(min(len(addresses), _AT_ONCE), "hearsay")
+    asked = [pool.submit(_ask, settings, name, each) for each in addresses[:_AT_ONCE]]
     done, _ = wait(asked, _PATIENCE_S)
     pool.shutdown(wait=False, cancel_futures=True)
     return [seen for each in done if (seen := each.result()) is not None]
@@ -40,7 +41,7 @@ def _ask(settings: Settings, name: str, address: str) -> Seen | None:
     try:
         at = address_at(settings, address)
         answer = local.ask(at, ME, {"op": "stood", "lease": name}, timeout=_PATIENCE_S)
-    except PeerError as error:
+    except (PeerError, ValueError, RuntimeError) as error:  # an address that is none, too
         log.info("%s: the manager at %s is not asked what it has seen: %s", name, address, error)
         return None
     return _seen(answer, now_s())  # after the answer, so that nobody is thought to have stood for longer than it has
