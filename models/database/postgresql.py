@@ -16,6 +16,7 @@ from peewee import __exception_wrapper__ as as_peewees  # type: ignore[attr-defi
 
 from models.database import servers
 from models.database.errors import CommitUnknown, Unfit
+from models.database.event_order import HOLD_BACK, SETTLED
 
 log = logging.getLogger(__name__)
 
@@ -51,28 +52,6 @@ LEAST_POSTGRESQL = 14
 _GATE = 0x42_69_64_4B_65_65_70_01
 _SCHEMA_LOCK = _GATE + 1  # that of migrations
 _INSTALLATION, _HOUSEKEEPING = _GATE + 2, _GATE + 3
-# The locks of those who are about to write events: this number, and the newest event's when they took it.
-_EVENTS = 0x45 << 56
-_HOLD_BACK = (
-    f"SELECT pg_advisory_xact_lock_shared({_EVENTS} + last_value - CASE WHEN is_called THEN 0 ELSE 1 END)"
-    " FROM events_id_seq"
-)
-# One snapshot has the newest event, and it is taken before the locks are looked at: who drew a lesser number before has
-# let go of its lock meanwhile, and then its event is there for the next statement, or still stands among the locks.
-_SETTLED = f"""
-    SELECT LEAST(
-        GREATEST(
-            (SELECT COALESCE(MAX(id), 0) FROM events),
-            (SELECT COALESCE(MAX(GREATEST(lasting_id, passing_id)), 0) FROM forgotten_events)
-        ),
-        (
-            SELECT MIN((classid::bigint << 32 | objid::bigint) - {_EVENTS}) FROM pg_locks
-            WHERE locktype = 'advisory' AND objsubid = 1
-            AND classid::bigint BETWEEN {_EVENTS >> 32} AND {(_EVENTS >> 32) + 0xFF_FF_FF}
-            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-        )
-    )
-"""
 
 
 class _Ended(OperationalError):
@@ -164,14 +143,14 @@ class Postgresql(PostgresqlDatabase):
         """Has `settled_event` stop before the events that this transaction is going to write, until its end."""
         if not self._is_alone and not self._holds_back:
             self._holds_back = True
-            self._take(_HOLD_BACK)
+            self._take(HOLD_BACK)
 
     def settled_event(self) -> int:
         """Returns the number of an event up to which no more will come; what is read next has all that came.
 
         It never goes back, although a lock that was taken late may name an older one.
         """
-        [(found,)] = self.execute_sql(_SETTLED).fetchall()
+        [(found,)] = self.execute_sql(SETTLED).fetchall()
         self._settled = max(self._settled, int(found))
         return self._settled
 

@@ -1,4 +1,4 @@
-"""What other machines' managers have seen of a lease: one that has just been started need not watch all of its time.
+"""Other machines' managers' sightings of a lease: one that has just been started need not watch all of its time.
 
 An answer says for how long a version has stood as far as its giver knows. Whoever reads that very version afterwards
 knows that it has stood at least since then, whatever the two clocks say: a version never comes back, unless the
