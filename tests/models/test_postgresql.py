@@ -15,6 +15,7 @@ from core.subscription_plans import DEFAULT_PLANS
 from models import base, commits, copying, locks, schema, sessions, users
 from models.database import postgresql as kinds
 from models.database.errors import CommitUnknown, DatabaseAway, Unfit
+from models.database.event_order import _EVENTS, HOLD_BACK
 from models.database.kinds import place
 from models.database.postgresql import Postgresql
 from models.database.sqlite import Sqlite
@@ -218,7 +219,7 @@ def test_an_event_is_not_read_while_one_before_it_may_still_come(database: str) 
 
 def test_a_transaction_that_tells_nothing_after_all_wakes_those_who_wait(database: str) -> None:
     with another(database) as other, another(database) as third:
-        other.execute(kinds._HOLD_BACK)
+        other.execute(HOLD_BACK)
         third.execute(WRITE_EVENT)
         third.commit()
         before = reading.mark()
@@ -233,7 +234,7 @@ def test_what_could_be_read_once_can_be_read_again(database: str) -> None:
         third.execute(WRITE_EVENT)
         third.commit()
         newest = reading.newest_id()
-        other.execute(f"SELECT pg_advisory_xact_lock_shared({kinds._EVENTS})")
+        other.execute(f"SELECT pg_advisory_xact_lock_shared({_EVENTS})")
         assert reading.newest_id() == newest == reading.of_all_after(0)[-1].id
 
 
