@@ -1,4 +1,4 @@
-"""Hearsay of leases, where it cannot be had or is nonsense: the watch begins anew then. test_take_over.py has it whole."""
+"""Hearsay of leases, where it is nonsense or cannot be had: the watch begins anew. test_take_over.py has it whole."""
 
 from __future__ import annotations
 
