@@ -35,15 +35,6 @@ async def approval(service: Service, change: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.gen_test
-async def test_a_proof_of_an_ordinals_address_is_no_sign_in_and_says_so(service: Service) -> None:
-    given = await proof(service)
-    tried = {"challengeId": given["challengeId"], "address": NEW, "signature": given["signature"]}
-    answer = await service.api("POST", "/api/auth/verify", tried)
-    assert (answer.status, answer.json["error"]) == (401, "Invalid signature or expired challenge")
-    assert "ask for one without a bearer token" in answer.json["message"]
-
-
-@pytest.mark.gen_test
 async def test_me_has_every_field(service: Service) -> None:
     answer = await service.ask("GET", "/api/auth/me")
 
