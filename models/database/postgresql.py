@@ -21,8 +21,9 @@ from models.database.event_order import HOLD_BACK, SETTLED
 log = logging.getLogger(__name__)
 
 _BUSY_SECONDS = 15
-# A process that stands still, or whose machine is gone, keeps its locks for so long; others wait longer for them.
-_SILENCE, _SILENT_SECONDS = "idle_in_transaction_session_timeout", 10
+# A process that stands still, or whose machine is gone, keeps its locks for so long; others wait longer for them, also
+# where it is two, of which the second one had waited for the first.
+_SILENCE, _SILENT_SECONDS = "idle_in_transaction_session_timeout", 5
 
 # Of every connection, whatever the server, the database or the role say. What is not durable says so itself.
 _POSTGRESQL_SESSION = {
@@ -34,11 +35,13 @@ _POSTGRESQL_SESSION = {
     "idle_session_timeout": "0",
     # We have no use for it, but the server says what it is: so we see that these settings have reached it.
     "IntervalStyle": "iso_8601",
-    # So that the locks of a machine that is gone are free soon.
-    "tcp_keepalives_idle": "10",
-    "tcp_keepalives_interval": "5",
-    "tcp_keepalives_count": "3",
-    "tcp_user_timeout": "20s",
+    # So that the locks of a machine that is gone are free soon, and those for which it waits are not given to it: that
+    # it is gone must be known before the silence of whoever has them is over.
+    "tcp_keepalives_idle": "1",
+    "tcp_keepalives_interval": "1",
+    "tcp_keepalives_count": "2",
+    "tcp_user_timeout": "3s",
+    "client_connection_check_interval": "1s",
 }
 _POSTGRESQL_PATIENCE = {
     **servers.PATIENCE,

@@ -111,7 +111,8 @@ def keep_while_acting() -> None:
     """Keeps the lease by which this process acts its own to the end of the open transaction. Raises LeaseLost.
 
     A machine that was frozen with its clocks does not know that its lease is over: it must not take back by a higher
-    token what another one does by now.
+    token what another one does by now. It comes after the locks of tasks' rows: a worker whose machine is gone may
+    keep those for seconds, and whoever waited for them with the lease's row locked could not renew its own lease.
     """
     if _acting_by is not None:
         name, token = _acting_by

@@ -220,14 +220,17 @@ def raise_token(task_id: int, above: int = 0) -> int:
     """Raises the task's token, at least above `above`, and returns it; holders of older ones have lost the right to
     act.
     """
-    with transaction(durable=True):
+    with transaction(durable=True, alone=False):
+        token = _raise_token(task_id, above)
         keep_while_acting()
-        return _raise_token(task_id, above)
+    return token
 
 
 def begin_start(task_id: int, now_ms: int) -> int:
     """Does what `observe` (that the task is starting) and `raise_token` do, in one commit; returns the token."""
-    with transaction(durable=True):
+    with transaction(durable=True, alone=False):
+        locks.task(task_id)
+        locks.events()
         keep_while_acting()
         _observe(task_id, "starting", now_ms)
         return _raise_token(task_id)
@@ -242,9 +245,10 @@ def overtake(task_id: int, token: int, highest: int) -> int | None:
 
     Returns None, with nothing written, when the task has another token by now.
     """
-    with transaction(durable=True):
+    with transaction(durable=True, alone=False):
+        is_raised = statements.OVERTAKE.run(id=task_id, token=token, new=highest + 1).rowcount
         keep_while_acting()
-        return highest + 1 if statements.OVERTAKE.run(id=task_id, token=token, new=highest + 1).rowcount else None
+    return highest + 1 if is_raised else None
 
 
 def least_token(task_id: int) -> int:
@@ -306,7 +310,9 @@ def observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
 
     Raises ValueError for a move that is not in MOVES, and LeaseLost.
     """
-    with transaction():
+    with transaction(alone=False):
+        locks.task(task_id)
+        locks.events()
         keep_while_acting()
         _observe(task_id, observed, now_ms, **facts)
 
@@ -334,9 +340,9 @@ def forget_workers(slot: Slot) -> None:
 
     Raises LeaseLost.
     """
-    with transaction():
-        keep_while_acting()
+    with transaction(alone=False):
         Task.update(observed=STOPPED, pid=None).where(Task.observed != "crashed", slot.has(Task.user)).execute()
+        keep_while_acting()
 
 
 def ids_beside(slot: Slot) -> list[int]:
@@ -346,11 +352,12 @@ def ids_beside(slot: Slot) -> list[int]:
 
 def raise_tokens(task_ids: Collection[int]) -> dict[int, int]:
     """Raises the tokens of these tasks, in one commit, and returns them by task."""
-    with transaction(durable=True):
-        keep_while_acting()
+    with transaction(durable=True, alone=False):
         Task.update(token=Task.token + 1).where(Task.id.in_(task_ids)).execute()
         rows: Any = Task.select(Task.id, Task.token).where(Task.id.in_(task_ids)).tuples()
-        return dict(rows)
+        tokens = dict(rows)
+        keep_while_acting()
+    return tokens
 
 
 def report_error(

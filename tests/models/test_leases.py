@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from threading import Thread
 
 import pytest
 
 from models import base
+from models.database.postgresql import _GATE, Postgresql
 from models.leases import leases
 from models.leases.held_lease import NotTheOne
 from models.leases.lease_watch import Seen, Watch
@@ -14,7 +16,7 @@ from models.leases.leases import LeaseLost
 from models.leases.slot import EVERYBODY
 from models.tasks import tasks
 from tests import postgresql
-from tests.databases import rows
+from tests.databases import another, rows
 from tests.models.lease_holders import (
     HERE,
     SECONDS,
@@ -25,6 +27,7 @@ from tests.models.lease_holders import (
     version,
 )
 from tests.models.test_orders import running_task
+from tests.standbys import until
 
 
 @postgresql.only
@@ -165,3 +168,46 @@ def test_who_has_lost_the_lease_raises_no_token_and_says_nothing_of_tasks(databa
     finally:
         leases.act_by(None)
     assert tasks.raise_token(task.id) == token + 2
+
+
+@postgresql.only
+def test_rights_are_ended_while_a_worker_of_others_stands_still(database: str) -> None:
+    task, other = running_task(), running_task("dogs")
+    token = tasks.raise_token(task.id)
+    with another(database) as frozen:
+        frozen.rows("SELECT pg_advisory_xact_lock_shared(?)", [_GATE])
+        frozen.rows("SELECT 1 FROM tasks WHERE id = ? FOR NO KEY UPDATE", [other.id])
+        assert tasks.raise_tokens([task.id]) == {task.id: token + 1}
+        assert tasks.overtake(task.id, token + 1, token + 4) == token + 5
+        assert tasks.begin_start(task.id, 1) == token + 6
+        tasks.observe(task.id, "running", 2, pid=1)
+
+
+@postgresql.only
+def test_a_lease_is_renewed_while_its_holder_waits_for_a_worker_that_stands_still(database: str) -> None:
+    task = running_task()
+    held = taken(HERE)
+    assert held is not None
+    renewed = []
+    with another(database) as frozen:
+        frozen.rows("SELECT 1 FROM tasks WHERE id = ? FOR SHARE", [task.id])
+
+        def renew() -> None:
+            until(lambda: bool(rows(database, "SELECT 1 FROM pg_locks WHERE NOT granted")))
+            renewing = Postgresql.at(database, within_s=5)
+            renewing.connect()
+            try:
+                renewed.append(leases.renew(renewing, "slot 0", held.token, SECONDS))
+            finally:
+                renewing.close()
+                frozen.rollback()
+
+        leases.act_by(("slot 0", held.token))
+        thread = Thread(target=renew)
+        try:
+            thread.start()
+            tasks.raise_tokens([task.id])
+        finally:
+            thread.join()
+            leases.act_by(None)
+    assert renewed == [True]
