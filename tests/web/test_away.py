@@ -37,9 +37,9 @@ def test_a_killed_server_is_told_and_comes_back(visitor: Visitor, person: Person
     connection, banner = page.locator(".side .connection"), page.get_by_role("alert").filter(has_text=BANNER)
     expect(connection).to_have_text("Live")
     expect(banner).to_have_count(0)
-    expect(
-        page.get_by_role("radio", name="Reduce")
-    ).to_be_enabled()  # else what is not there yet says a fault of its own
+    # What is not there yet would say a fault of its own.
+    expect(page.get_by_role("radio", name="Reduce")).to_be_enabled()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
 
     kill_server(service)
     expect(banner).to_be_visible()

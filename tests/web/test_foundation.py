@@ -256,6 +256,22 @@ def test_halt_is_reached_by_keys_while_the_server_is_away(quiet: Page) -> None:
     expect(quiet.get_by_role("radio", name="Run")).to_be_enabled()
 
 
+def test_a_screen_that_could_not_be_fetched_comes_once_the_server_answers(local: Visitor) -> None:
+    local.allow("net::ERR_|no style of venues")
+    page = local.page
+    away = ("**/api/events*", "**/web/*/venues.css", "**/web/js/screens/venues.js")
+    for path in away:
+        page.route(path, lambda route: route.abort())
+    page.reload()
+    page.get_by_role("link", name="Venues").click()
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    expect(page.locator(".side .connection")).to_have_text("Offline")
+    for path in away:
+        page.unroute(path)
+    expect(page.get_by_role("heading", level=1, name="Venues")).to_be_visible()
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+
+
 def test_a_filter_keeps_the_cursor_while_one_types(local: Visitor) -> None:
     page = local.open("#/history?days=7")
     page.get_by_label("Collection or rune").press_sequentially("voles", delay=120)

@@ -5,7 +5,7 @@ import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { html } from "./html.js";
 import { token } from "./api.js";
 import { place } from "./router.js";
-import { forgetAll } from "./store.js";
+import { forgetAll, link } from "./store.js";
 import { t } from "./texts.js";
 import "./texts/shell.js";
 import { Confirmations } from "./parts/dialog.js";
@@ -69,7 +69,7 @@ function Drawn({ draw, ...given }) {
   return html`<${draw} ...${given} />`;
 }
 
-/** A screen once it is here; where it cannot be fetched, it can be asked for again. */
+/** A screen once it is here; where it cannot be fetched it is asked for again, by hand or once the server answers. */
 function Screen({ name, id = null, query = {} }) {
   const [found, setFound] = useState({ name: "", draw: null, hasFailed: false });
   const [turn, setTurn] = useState(0);
@@ -81,6 +81,10 @@ function Screen({ name, id = null, query = {} }) {
     );
     return () => (isGone = true);
   }, [name, turn]);
+  const isLive = link.value === "live";
+  useEffect(() => {
+    if (isLive && found.hasFailed) setTurn((old) => old + 1);
+  }, [isLive]);
   if (found.name === name && found.draw) return html`<${Drawn} key=${`${name} ${id}`} draw=${found.draw} id=${id} query=${query} />`;
   if (found.name === name && found.hasFailed) {
     return html`<div class="note bad" role="alert"><p>${t("refusal.0.read")}</p><button class="button" onClick=${() => setTurn(turn + 1)}>${t("again")}</button></div>`;
