@@ -66,6 +66,7 @@ def wake_up(traders: Traders) -> Trial:
     machine = busiest(traders.site)
     traders.site.engine.rebuild(traders.site, machine)
     settled(traders)
+    until(traders.have_room, "that each task has rungs of whose bids one knows", 16 * 60)
     with struck("wake up, no timer", traders, machine) as watch:
         traders.move_floors()
         machine.hold(len(watch.moved))

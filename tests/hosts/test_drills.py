@@ -39,7 +39,7 @@ def traders() -> Iterator[Traders]:
         site.destroy()
 
 
-DRILLS = [drills.kill, drills.pause, drills.wake_up, drills.ask_to_end, drills.kill_gateway, drills.pause_gateway]
+DRILLS = [drills.kill, drills.pause, drills.ask_to_end, drills.kill_gateway, drills.pause_gateway, drills.wake_up]
 
 
 @pytest.mark.parametrize("drill", DRILLS, ids=lambda drill: drill.__name__)

@@ -24,13 +24,13 @@ DRILLS = (
     drills.cut_off,
     drills.kill,
     drills.pause,
-    drills.wake_up,
     drills.cut_gateway,
     drills.kill_gateway,
     drills.pause_gateway,
     drills.kill_database,
     drills.cut_database,
     drills.pause_database,
+    drills.wake_up,  # the last: it leaves bids of which nobody knows, and the others want all tasks to bid
 )
 
 

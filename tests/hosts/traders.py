@@ -6,6 +6,7 @@ import itertools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from models.ledger.order_table import RESERVED, SIGNED, SUBMITTED
 from strategy.bid_config import load_bid_config
 from tests.e2e.installation import Trader
 from tests.faults import checker
@@ -55,6 +56,12 @@ class Traders:
         for slug in self.slugs:
             self.asks.append(AskMove(now_ms(), slug, floor))
             self.site.put_collection(slug, [floor])
+
+    def have_room(self) -> bool:
+        """Tells whether each task has two rungs at least that no bid holds of which nobody knows whether it arrived."""
+        text = "SELECT COUNT(*) FROM orders WHERE state IN (?, ?, ?) GROUP BY task_id"
+        in_doubt = self.site.rows(text, [RESERVED, SIGNED, SUBMITTED])
+        return all(number <= CONFIG["bidCount"] - 2 for (number,) in in_doubt)
 
     def glances(self) -> dict[int, Glance]:
         found = self.site.rows("SELECT id, user_id, token, pid, observed FROM tasks")
