@@ -14,11 +14,12 @@ from tests.sharing import SHARING
 _ROOMS = (file.removeprefix("tests/") for room in SHARING for file in room)
 _MACHINE, _STORM = "machine/test_processes.py", "faults/test_storm.py"
 _LEASES = ("models/test_lease_holders.py", "models/test_sightings.py")
-_LATER = ("e2e", "hosts", "faults", "deploy", "cli", "workers")
+_LATER = ("e2e", "hosts", "faults", "deploy", "cli", "workers", "test_side_by_side.py")
 _WAITING = ("soak", "web", *_ROOMS, "bench", _MACHINE, _STORM, *_LEASES, *_LATER)
 # Most of an hour in make faults, each on a processor of its own.
 _SEARCHES = ("machine/test_rare_bugs.py", "machine/test_planted_bugs.py", "machine/test_in_process.py")
-_COMPUTING = (*_SEARCHES, "endurance", "machine", "server", "wallet", "gateway", "simulator")
+_LONG = ("strategy/test_plan_properties.py", "test_english.py", "test_imports.py")
+_COMPUTING = (*_SEARCHES, "endurance", "machine", "server", "wallet", "gateway", "simulator", "replay", *_LONG)
 _WEB_PARTS = 2
 
 
