@@ -84,6 +84,7 @@ def copy(source_url: str, target_url: str) -> list[Copied]:
         except OperationalError as error:
             raise DatabaseAway(f"the database {place(source_url)} cannot be opened: {error}") from None
         with closing(source), source.snapshot(), base.transaction(durable=True):
+            target.take_time()
             _refuse_others(source, target, target_url)
             copied = [Copied(table, _copy_table(source, target, table)) for table in _tables()]
             _compare(source, target)

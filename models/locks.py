@@ -1,9 +1,9 @@
 """The locks of a transaction that is not alone in the database, each taken before anything that depends on it is read.
 
 All take them in this order, so that no two wait for each other: installation, user, task, order (by its own guarded
-change). What is read after a lock, by a statement of its own, is what others have committed before. Those before the
-first query are sent together with it, so they cost no time of their own. An SQLite transaction holds the one lock that
-there is, and these do nothing.
+change), events, a lease's row. What is read after a lock, by a statement of its own, is what others have committed
+before. Those before the first query are sent together with it, so they cost no time of their own. An SQLite transaction
+holds the one lock that there is, and these do nothing.
 """
 
 from __future__ import annotations

@@ -45,8 +45,9 @@ _POSTGRESQL_SESSION = {
 }
 _POSTGRESQL_PATIENCE = {
     **servers.PATIENCE,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
+    # That the server has given the connection up is seen soon, too, by one who waits for an answer.
+    "keepalives_idle": 2,
+    "keepalives_interval": 1,
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
@@ -227,10 +228,14 @@ class Postgresql(PostgresqlDatabase):
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Shows one state of the database for the block."""
-        # The rows of one table may be long on their way to another database.
-        patience = "SET LOCAL statement_timeout TO 0; SET LOCAL idle_in_transaction_session_timeout TO 0"
-        with self.atomic(f"BEGIN ISOLATION LEVEL REPEATABLE READ; {patience}"):
+        with self.atomic("BEGIN ISOLATION LEVEL REPEATABLE READ"):
+            self.take_time()
             yield
+
+    def take_time(self) -> None:
+        """Lets the open transaction last: the rows of one table may be long on their way to another database."""
+        self.execute_sql("SET LOCAL statement_timeout TO 0")
+        self.execute_sql(f"SET LOCAL {_SILENCE} TO 0")
 
     def truth_columns(self, table: str) -> set[str]:
         """Returns the columns that want true and false."""

@@ -63,6 +63,9 @@ class Sqlite(SqliteDatabase):
     def rest(self) -> None:
         """Does nothing: an open file costs nobody anything."""
 
+    def take_time(self) -> None:
+        """Does nothing: an open transaction may last."""
+
     def lock_installation(self) -> None:
         """Does nothing: the transaction has the file's only lock."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from cli.main import main
 from core.process import hold_lock
 from models import base, budgets, copying, schema
+from models.database.postgresql import _POSTGRESQL_SESSION
 from models.leases import leases
 from models.leases.held_lease import claim
 from models.leases.leases import HOOKS, Holder
@@ -138,6 +140,16 @@ def test_nothing_is_copied_while_the_service_runs(
         assert run(monkeypatch, tmp_path / "other", filled, target) == 1
         assert "(manager-1): stop it first" in capsys.readouterr().err
         os.close(of_slot)
+
+
+@postgresql.only
+def test_a_table_that_is_long_on_its_way_ends_no_copy(
+    filled: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(_POSTGRESQL_SESSION, "idle_in_transaction_session_timeout", "100ms")
+    parts = copying._parts
+    monkeypatch.setattr(copying, "_parts", lambda cursor: (time.sleep(0.2), parts(cursor))[1])
+    assert run(monkeypatch, tmp_path, filled, target) == 0
 
 
 _SLOWLY = """

@@ -81,10 +81,10 @@ function Screen({ name, id = null, query = {} }) {
     );
     return () => (isGone = true);
   }, [name, turn]);
-  const isLive = link.value === "live";
+  const isThere = ["live", "polling"].includes(link.value);
   useEffect(() => {
-    if (isLive && found.hasFailed) setTurn((old) => old + 1);
-  }, [isLive]);
+    if (isThere && found.hasFailed) setTurn((old) => old + 1);
+  }, [isThere, found.hasFailed]);
   if (found.name === name && found.draw) return html`<${Drawn} key=${`${name} ${id}`} draw=${found.draw} id=${id} query=${query} />`;
   if (found.name === name && found.hasFailed) {
     return html`<div class="note bad" role="alert"><p>${t("refusal.0.read")}</p><button class="button" onClick=${() => setTurn(turn + 1)}>${t("again")}</button></div>`;

@@ -362,7 +362,7 @@ class Keeper:
             await self._surroundings.rights.take_back(row.id, child.token)
             await self._end(child, self._surroundings.timing.term_s)
         except OperationalError as error:
-            # A worker that hangs in a transaction keeps every process from writing, so its end comes first.
+            # A worker that hangs in a transaction keeps others from writing, so its end comes first.
             log.error("task %d: its worker is killed first: %s", row.id, error)
             await self._end(child, term_s=0)
             await self._surroundings.rights.take_back(row.id, child.token)
