@@ -8,13 +8,15 @@ import secrets
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
-from tornado.httpclient import AsyncHTTPClient, HTTPRequest, HTTPResponse
+from tornado.httpclient import HTTPRequest, HTTPResponse
 from tornado.httputil import HTTPHeaders
 
 from core.subscription_plans import DEFAULT_PLANS
 from models import sessions, users
 from models.users import User
+from tests.kept_open import KeptOpen
 
 START_MS = 1_763_640_000_000
 
@@ -46,7 +48,7 @@ class Api:
 
     def __init__(self, base_url: str) -> None:
         self.base_url = base_url
-        self._client = AsyncHTTPClient(force_instance=True, max_clients=200)
+        self._client = KeptOpen(urlsplit(base_url).port or 80)
 
     async def __call__(
         self, method: str, path: str, body: Any = None, *, token: str = "", headers: dict[str, str] | None = None
@@ -67,7 +69,7 @@ class Api:
             follow_redirects=False,
             request_timeout=30,
         )
-        response = await self._client.fetch(request, raise_error=False)
+        response = await self._client.fetch(request)
         # A picture is no text: its bytes come back out of this one by the same error handler.
         is_picture = response.headers.get("Content-Type", "").startswith("image/")
         text = response.body.decode(errors="surrogateescape" if is_picture else "strict")
@@ -78,7 +80,7 @@ class Api:
     async def raw(self, path: str, headers: dict[str, str]) -> HTTPResponse:
         """Returns the answer to a GET as it comes, packed or not."""
         request = HTTPRequest(self.base_url + path, headers=headers, decompress_response=False, request_timeout=120)
-        return await self._client.fetch(request, raise_error=False)
+        return await self._client.fetch(request)
 
     def close(self) -> None:
         self._client.close()
