@@ -24,49 +24,39 @@ class KeptOpen:
     async def fetch(self, request: HTTPRequest) -> HTTPResponse:
         """Returns the answer, whatever its status.
 
-        Raises ConnectionError, or TimeoutError after the request's time. A connection that the server has closed
-        meanwhile is made anew; what has broken off within an answer is not asked again.
+        Raises ConnectionError, or TimeoutError after the request's time; nothing is asked twice.
         """
         async with asyncio.timeout(request.request_timeout):
-            message = _message(request)
-            while True:
-                is_kept = bool(self._idle)
-                way = self._idle.pop() if is_kept else await self._opened()
-                reader, writer = way
-                try:
-                    writer.write(message)
-                    head = await reader.readuntil(b"\r\n\r\n")
-                except (ConnectionError, asyncio.IncompleteReadError) as error:
-                    writer.close()
-                    if is_kept and not getattr(error, "partial", b""):
-                        continue
-                    raise ConnectionError("no answer") from error
-                except BaseException:
-                    writer.close()
-                    raise
-                return await self._answered(request, way, head)
-
-    async def _answered(self, request: HTTPRequest, way: _Way, head: bytes) -> HTTPResponse:
-        first, _, lines = head.decode("latin1").partition("\r\n")
-        start, headers = parse_response_start_line(first), HTTPHeaders.parse(lines)
-        keeps_open = False
-        try:
-            has_body = request.method != "HEAD" and start.code not in (204, 304)
-            body = await _body(way[0], headers) if has_body else b""
-            keeps_open = headers.get("Connection", "").lower() != "close"
-        except asyncio.IncompleteReadError as error:
-            raise ConnectionError("half an answer") from error
-        finally:
-            if keeps_open:
-                self._idle.append(way)
-            else:
-                way[1].close()
+            reader, writer = await self._way()
+            try:
+                writer.write(_message(request))
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin1")
+                first, _, lines = head.partition("\r\n")
+                start, headers = parse_response_start_line(first), HTTPHeaders.parse(lines)
+                has_body = request.method != "HEAD" and start.code not in (204, 304)
+                body = await _body(reader, headers) if has_body else b""
+            except asyncio.IncompleteReadError as error:
+                writer.close()
+                raise ConnectionError("no answer, or a part of one") from error
+            except BaseException:
+                writer.close()
+                raise
+        if headers.get("Connection", "").lower() == "close":
+            writer.close()
+        else:
+            self._idle.append((reader, writer))
         if request.decompress_response and headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
             headers.add("X-Consumed-Content-Encoding", headers.pop("Content-Encoding"))
         return HTTPResponse(request, start.code, headers, BytesIO(body), reason=start.reason)
 
-    async def _opened(self) -> _Way:
+    async def _way(self) -> _Way:
+        """Returns a connection that the server has not closed."""
+        while self._idle:
+            reader, writer = self._idle.pop()
+            if not reader.at_eof() and not writer.is_closing():
+                return reader, writer
+            writer.close()
         return await asyncio.open_connection("127.0.0.1", self._port, limit=_MOST_BYTES)
 
     def close(self) -> None:

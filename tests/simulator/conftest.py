@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from tornado import web
 from tornado.httpclient import AsyncHTTPClient
@@ -28,5 +30,7 @@ def app(world: World) -> web.Application:
 
 
 @pytest.fixture
-def desk(http_client: AsyncHTTPClient, http_port: int, world: World, clock: Clock) -> Desk:
-    return Desk(http_client, http_port, world, clock)
+def desk(http_client: AsyncHTTPClient, http_port: int, world: World, clock: Clock) -> Iterator[Desk]:
+    made = Desk(http_client, http_port, world, clock)
+    yield made
+    made.kept_open.close()

@@ -13,6 +13,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPRequest, HTTPResponse
 
 from simulator.world import World
 from tests.clock import Clock
+from tests.kept_open import KeptOpen
 from wallet.signer.signing import sign_message
 
 SATFLOW = "/satflow/v1"
@@ -90,6 +91,7 @@ class Desk:
 
     def __init__(self, client: AsyncHTTPClient, port: int, world: World, clock: Clock) -> None:
         self.client = client
+        self.kept_open = KeptOpen(port)
         self.port = port
         self.world = world
         self.clock = clock
@@ -104,7 +106,9 @@ class Desk:
             allow_nonstandard_methods=True,
             **({"headers": HEADERS, "request_timeout": 4.0} | options),
         )
-        return await self.client.fetch(request, raise_error=False)
+        if options.keys() - {"headers"}:
+            return await self.client.fetch(request, raise_error=False)
+        return await self.kept_open.fetch(request)
 
     async def ask(self, method: str, path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
         answer = await self.fetch(method, path, body, **options)
