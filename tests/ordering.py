@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-
-import pytest
+from typing import TYPE_CHECKING
 
 from tests.sharing import SHARING
+
+if TYPE_CHECKING:
+    import pytest
 
 # What mostly waits, for programs that it has started, and what computes: the folders and files whose parts take longest
 # first, so that no process of a parallel run is left with one of them alone at the end.

@@ -19,10 +19,9 @@ from typing import Any
 import pytest
 
 from core.process import end_with_parent
+from tests.side_by_side import VARIABLE, WIDTH
 
-VARIABLE = "BIDKEEPER_TEST_QUEUE"  # the ends of two queues, the way to say something, and the file with all groups
 _NAME, _END = 200, 360  # letters, each of up to seven bytes
-WIDTH = 4  # bytes of a group's number in the queue, of which a read gets one, whoever else reads
 
 
 class Queue:

@@ -21,10 +21,11 @@ from selectors import EVENT_READ, DefaultSelector
 from typing import IO, Any
 
 from tests.ordering import groups_of
-from tests.queued import VARIABLE, WIDTH
 
 Start = Callable[[], subprocess.Popen[bytes]]
 
+VARIABLE = "BIDKEEPER_TEST_QUEUE"  # the ends of two queues, the way to say something, and the file with all groups
+WIDTH = 4  # bytes of a group's number in the queue, of which a read gets one, whoever else reads
 _SIGN_OF_LIFE_S = 30
 _APART_S = 2
 _SILENT = ("-o", "console_output_style=classic")  # no percentages, which count another whole

@@ -18,6 +18,7 @@ from tests.ordering import groups_of
 from tests.sharing import SHARING
 
 ROOT = Path(__file__).parents[1]
+QUICKLY = ("-p", "no:hypothesispytest")  # which none of these needs, and each would load
 
 FIXTURE = """
     import os, pytest
@@ -59,7 +60,7 @@ def write(here: Path, name: str, text: str) -> Path:
 
 
 def run(processes: int, *arguments: str | Path) -> tuple[int, str]:
-    command = [sys.executable, "-m", "tests.side_by_side", str(processes), *map(str, arguments)]
+    command = [sys.executable, "-m", "tests.side_by_side", str(processes), *QUICKLY, *map(str, arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
     return done.returncode, done.stdout
 
@@ -112,7 +113,7 @@ def test_what_goes_wrong_is_told_and_the_others_go_on(here: Path) -> None:
 def test_a_run_that_is_broken_off_ends_what_its_tests_have_begun(here: Path, number: int) -> None:
     for name in ("test_a", "test_b", "test_c"):
         write(here, name, "import time\ndef test_long(once): time.sleep(300)")
-    command = [sys.executable, "-m", "tests.side_by_side", "2", str(here)]
+    command = [sys.executable, "-m", "tests.side_by_side", "2", *QUICKLY, str(here)]
     with begun(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         until(lambda: len(list(here.glob("fixture *"))) == 2, "two tests have begun")
         process.send_signal(number)
