@@ -307,7 +307,6 @@ def observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
     """Writes the manager's observations, and tells of the move.
 
     `facts`: pid, exit_status, restarts, and those of `error_columns`.
-
     Raises ValueError for a move that is not in MOVES, and LeaseLost.
     """
     with transaction(alone=False):
