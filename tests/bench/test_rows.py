@@ -1,6 +1,7 @@
 """Every row of `make bench` can still be measured: each is, once, in its smallest form. What it prints is no figure.
 
-Rows on a whole installation share one: to start it costs more than all that is measured on it here.
+Rows on a whole installation share one, and those that compare servers share these: to start them costs more than all
+that is measured on them here.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from bench import (
 )
 from bench import installed as home_of_bench
 from bench.installed import Home
+from bench.reads_and_writes import Server
 from models.tasks.samples import HOUR, MINUTE
 from tests.conftest import need
 from tests.e2e.installation import Installation, Trader, until
@@ -56,7 +58,8 @@ SMALLEST: dict[ModuleType, dict[str, Any]] = {
 # ... and of those that one row alone can have smaller: askers need not wait as long as a task has to.
 SMALLER_STILL: dict[Callable[..., Any], dict[str, Any]] = {venue_reads.shared_rows: {"LOOP_S": 2}}
 AT_HOME = (starts, venue_reads, answers, idle)  # on a whole installation
-LAST = (starts.rows,)  # it leaves the installation without a manager
+# It leaves servers whose tasks have different numbers; an installation without a manager.
+LAST = (reads_and_writes.write_rows, starts.rows)
 
 
 def name_of(module: ModuleType) -> str:
@@ -92,11 +95,18 @@ class GuestInABrowser(Person):
 
 
 class Shared:
-    """The installation, which is started when the first row asks for it."""
+    """The installation, and the servers that are compared, each started when the first row asks for it."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self._home: Home | None = None
+        self._compared = reads_and_writes._servers
+        self._servers: tuple[list[Server], list[str]] | None = None
+
+    def servers(self) -> tuple[list[Server], list[str]]:
+        if self._servers is None:
+            self._servers = self._stack.enter_context(self._compared())
+        return self._servers
 
     def home(self) -> Home:
         if self._home is None:
@@ -134,6 +144,7 @@ def shared(small: None) -> Iterator[Shared]:
         made = Shared(stack)
         for module in AT_HOME:
             patched.setattr(module, "installed", lambda max_tasks, **settings: nullcontext(made.home()))
+        patched.setattr(reads_and_writes, "_servers", lambda: nullcontext(made.servers()))
         patched.setattr(dashboard, "installation", lambda: nullcontext(made.home()._installation))
         patched.setattr(home_of_bench, "Trader", Guest)
         patched.setattr(dashboard, "Person", GuestInABrowser)
