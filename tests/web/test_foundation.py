@@ -263,7 +263,7 @@ def test_a_screen_that_could_not_be_fetched_comes_once_the_server_answers(local:
     for path in away:
         page.route(path, lambda route: route.abort())
     page.reload()
-    page.get_by_role("link", name="Venues").click()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Venues").click()
     expect(page.get_by_role("button", name="Try again")).to_be_visible()
     expect(page.locator(".side .connection")).to_have_text("Offline")
     for path in away:
