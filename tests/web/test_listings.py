@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.e2e.installation import Installation, until
 from tests.web.looks import slow_to_draw, width_at_once
@@ -107,6 +107,7 @@ def test_an_item_is_listed_from_the_page_and_shown_as_sold(visitor: Visitor, sel
 
 def test_a_cheaper_signature_is_told_of_until_the_end(visitor: Visitor, seller: Seller) -> None:
     task = seller.listed()
+    visitor.allow(rf"404.*/api/autolist/{task}/")  # what was asked of the task just before it was gone
     page = visitor.open(f"#/listings/{task}")
     expect(number(page, "Lowest signature")).to_contain_text("105,000")
 
@@ -139,6 +140,33 @@ def test_a_cheaper_signature_is_told_of_until_the_end(visitor: Visitor, seller: 
     dialog.get_by_role("button", name="Delete").click()
     expect(page.get_by_text("Nothing is for sale yet")).to_be_visible()
     assert (seller.tasks(), seller.market()) == ([], [])
+
+
+def test_nothing_is_asked_of_a_listing_that_is_being_deleted(visitor: Visitor, seller: Seller) -> None:
+    task = seller.listed()
+    visitor.allow(rf"404.*/api/autolist/{task}/")  # what was asked of the task just before it was gone
+    page = visitor.open(f"#/listings/{task}")
+    past, held = f"/api/autolist/{task}/series", []
+
+    def hold(route: Route) -> None:
+        """Lets the deletion be carried out, and keeps its answer from the page."""
+        held.append((route, route.fetch())) if route.request.method == "DELETE" else route.continue_()
+
+    page.route(f"**/api/autolist/{task}", hold)
+    until(lambda: page.evaluate("1") and asked(visitor, "GET", past), "the first look at the past")
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    until(lambda: page.evaluate("1") and held and seller.tasks() == [], "the deletion")
+    before = asked(visitor, "GET", past)
+    page.get_by_role("button", name="1 h").click()
+    expect(page.get_by_role("button", name="1 h")).to_have_attribute("aria-pressed", "true")
+    page.evaluate("new Promise((end) => setTimeout(end, 300))")
+    assert asked(visitor, "GET", past) == before
+
+    route, answer = held.pop()
+    route.fulfill(response=answer)
+    expect(page.get_by_text("Nothing is for sale yet")).to_be_visible()
 
 
 def test_what_is_wrong_is_said_at_its_field(visitor: Visitor, seller: Seller) -> None:

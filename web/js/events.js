@@ -23,13 +23,10 @@ export function watch(id, { kind = "tasks", moments = false, cycles = 60 } = {})
   return () => watched.delete(wish);
 }
 
-/** Ids of tasks that are being deleted: nothing more is asked of them. */
-export const leaving = new Set();
-
 function refresh(wish) {
   const { id, kind, moments, cycles } = wish;
   const isWatched = () => [...watched].some((each) => each.id === id);
-  const unlessGone = (read) => async () => isWatched() && !leaving.has(id) && read();
+  const unlessGone = (read) => async () => isWatched() && !store.leaving.peek().has(id) && read();
   soon(`${cycles} cycles of ${id}`, unlessGone(() => store.readCycles(id, kind, cycles)));
   if (moments && kind === "tasks") soon(`moment of ${id}`, unlessGone(() => store.readMoment(id)));
 }

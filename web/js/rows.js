@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { get, withQuery } from "./api.js";
 import { watch } from "./events.js";
 import { useSeen } from "./parts/seen.js";
-import { bookOf, momentOf, now, quietly, readSeries, readVenues, seriesOf, taskOf, venues } from "./store.js";
+import { bookOf, leaving, momentOf, now, quietly, readSeries, readVenues, seriesOf, taskOf, venues } from "./store.js";
 
 const SERIES_S = 120; // how old the past may be that a row shows
 const BOOK_S = 60;
@@ -34,7 +34,7 @@ function repeat(act, everyS) {
 
 function past(id) {
   const last = seriesOf(id).peek()?.time.at(-1) || 0;
-  if (now.peek() - last > SERIES_S && !document.hidden) quietly(readSeries(id));
+  if (now.peek() - last > SERIES_S && !document.hidden && !leaving.peek().has(id)) quietly(readSeries(id));
 }
 
 /**

@@ -102,6 +102,13 @@ export const readVenues = () => read("/venues", (answer) => (venues.value = answ
 export const readTasks = () => read("/tasks", (answer) => keep("task", answer, taskIds));
 export const readListings = () => read("/autolist", (answer) => keep("listing", answer, listingIds));
 
+/** Ids of tasks of either kind that are being deleted, or were: nothing more is asked of them. */
+export const leaving = signal(new Set());
+export const leave = (ids) => (leaving.value = new Set([...leaving.peek(), ...ids]));
+
+/** For those that could not be deleted. */
+export const stay = (ids) => (leaving.value = new Set([...leaving.peek()].filter((id) => !ids.includes(id))));
+
 /** Takes deleted tasks out of the list before it is read again: nothing asks for them any more. */
 export function dropTasks(ids) {
   if (taskIds.peek()) taskIds.value = taskIds.peek().filter((id) => !ids.includes(id));

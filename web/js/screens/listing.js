@@ -37,7 +37,7 @@ function Shown({ task, query }) {
   const { id } = task;
   const range = query.range in RANGES ? query.range : "6h";
   useEffect(() => watch(id, { kind: "autolist" }), [id]);
-  const past = useLoad((abort) => get(withQuery(`/autolist/${id}/series`, { from: written(now.peek() - RANGES[range]) }), { abort }), [id, range, minute.value, task.listing?.price]);
+  const past = useLoad((abort) => get(withQuery(`/autolist/${id}/series`, { from: written(now.peek() - RANGES[range]) }), { abort }), [id, range, minute.value, task.listing?.price], id);
   return html`<div class="page"><${Head} task=${task} query=${query} />
     ${query.edit ? html`<${Edit} key=${id} task=${task} />` : html`<div class="listing-top"><${Item} task=${task} known=${itemOf(task.inscriptionId)} />
         <div class="listing-side"><${Numbers} task=${task} series=${past.value} /><${Past} task=${task} from=${past} range=${range} asNumbers=${Boolean(query.numbers)} /></div></div>

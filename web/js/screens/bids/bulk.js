@@ -3,10 +3,9 @@ import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { html } from "../../html.js";
 import { useAct } from "../../load.js";
-import { dropTasks, link, readTasks, quietly, taskOf } from "../../store.js";
+import { dropTasks, leave, link, readTasks, quietly, stay, taskOf } from "../../store.js";
 import { t } from "../../texts.js";
 import { Refusal } from "../../api.js";
-import { leaving } from "../../events.js";
 import { confirmed } from "../../parts/dialog.js";
 import { Icon } from "../../parts/icon.js";
 import { wordsOf } from "../../parts/states.js";
@@ -60,17 +59,18 @@ export function Bulk({ shown }) {
   const carryOut = (action, wishes) => run(async () => {
     setUndone([]);
     const all = wishes.flatMap((each) => each.ids);
-    if (action === "delete") all.forEach((id) => leaving.add(id));
+    if (action === "delete") leave(all);
+    let gone = [];
     try {
       const { done, undone: left } = await act(action, wishes);
-      if (action === "delete") dropTasks(done);
+      if (action === "delete") dropTasks((gone = done));
       if (done.length) toast(t(`bids.done.${action}`, { count: done.length }));
       setUndone(left.map(({ id, status, body }) => [taskOf(id).peek()?.slug || id, wordsOf(new Refusal(status, body), { isStop: action === "stop" })]));
       choose(done, false);
     } catch (refusal) {
       toast(wordsOf(refusal, { isStop: action === "stop" }), { isBad: true });
     }
-    all.forEach((id) => leaving.delete(id));
+    if (action === "delete") stay(all.filter((id) => !gone.includes(id)));
     quietly(readTasks());
   });
   const ask = async (action) => {

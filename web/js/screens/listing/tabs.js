@@ -25,7 +25,7 @@ function Settings({ task }) {
 
 function Log({ task }) {
   // A cycle writes lines: they are read again after each.
-  const load = useLoad((abort) => get(`/autolist/${task.id}/log?lines=${LINES}`, { abort }).then((answer) => answer.lines), [task.id, task.lastCycle?.time]);
+  const load = useLoad((abort) => get(`/autolist/${task.id}/log?lines=${LINES}`, { abort }).then((answer) => answer.lines), [task.id, task.lastCycle?.time], task.id);
   return html`<${Loaded} from=${load} rows=${1} tall=${200}>${(lines) => (lines.length ? html`<${Lines} lines=${lines} />` : html`<${Empty}>${t("listing.log.none")}</${Empty}>`)}</${Loaded}>`;
 }
 

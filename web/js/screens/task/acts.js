@@ -6,7 +6,7 @@ import { confirmed } from "../../parts/dialog.js";
 import { wordsOf } from "../../parts/states.js";
 import { toast } from "../../parts/toast.js";
 import { go, goOn } from "../../router.js";
-import { momentOf, quietly, readTask, readTasks, readVenues, setControl, venues } from "../../store.js";
+import { leave, momentOf, quietly, readTask, readTasks, readVenues, setControl, stay, venues } from "../../store.js";
 import { t } from "../../texts.js";
 
 /** Bids of the task that are on the market, or may be. */
@@ -100,8 +100,9 @@ export async function cloneTask(task, slug) {
 export async function deleteTask(task) {
   const lines = [() => fateOfBids(task, true), t("delete.then")];
   if (!(await confirmed({ title: t("delete.title", { name: task.slug }), lines, act: t("delete.do"), type: task.slug }))) return;
+  leave([task.id]);
   const answer = await told(() => call("DELETE", `/tasks/${task.id}`));
-  if (!answer) return;
+  if (!answer) return stay([task.id]);
   goOn(`/tasks/${task.id}`, "/bids");
   quietly(readTasks());
   toast(answer.openBids ? t("delete.draining", { bids: answer.openBids }) : t("delete.done"));

@@ -19,7 +19,7 @@ const read = (id, before, abort) => get(withQuery(`/tasks/${id}/orders`, { limit
 
 export function Bids({ task }) {
   const [turn, setTurn] = useState(0);
-  const load = useLoad((abort) => read(task.id, null, abort), [task.id, turn]);
+  const load = useLoad((abort) => read(task.id, null, abort), [task.id, turn], task.id);
   const [older, setOlder] = useState(null);
   const { isBusy, run } = useAct();
   useEffect(() => {

@@ -13,7 +13,7 @@ const readLog = (id, lines, abort) => get(`/tasks/${id}/log?lines=${lines}`, { a
 
 export function Log({ task }) {
   // A cycle writes lines: they are read again after each.
-  const load = useLoad((abort) => readLog(task.id, LINES, abort), [task.id, task.lastCycle?.time]);
+  const load = useLoad((abort) => readLog(task.id, LINES, abort), [task.id, task.lastCycle?.time], task.id);
   return html`<${Loaded} from=${load} rows=${1} tall=${260}>${(lines) => (lines.length
     ? html`<${Lines} lines=${lines} label=${t("tab.log")} /><div class="panel-body"><button class="button" onClick=${load.again}>${t("log.again")}</button></div>`
     : html`<${Empty}>${t("log.empty")}</${Empty}>`)}</${Loaded}>`;

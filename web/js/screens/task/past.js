@@ -54,7 +54,7 @@ function withSample(series, sample) {
 export function useTimeline(task, rangeName, now) {
   const { id } = task;
   const seconds = RANGES[rangeName] || RANGES["1h"];
-  const load = useLoad((abort) => readPast(id, seconds, now.peek(), abort), [id, seconds]);
+  const load = useLoad((abort) => readPast(id, seconds, now.peek(), abort), [id, seconds], id);
   const [past, setPast] = useState(null);
   useEffect(() => setPast(load.value && { ...load.value, seconds }), [load.value]);
   const moment = momentOf(id).value;
