@@ -202,6 +202,7 @@ class Keeper:
             open_orders=0 if self.child else still_open.to_be_ended(row),  # of no interest while there is a worker
             worker=self.child.kind if self.child else None,
             worker_revision=self.child.revision if self.child else 0,
+            is_up=self.child is not None and self.child.has_lock,
             resting=not asked and self.is_resting,
             given_up=not asked and row.observed == "crashed",
         )
@@ -213,6 +214,8 @@ class Keeper:
             return await self._start("drain", row, asked)
         if step is NextStep.STOP:
             await self._stop(row)
+        elif step is NextStep.TELL and self.child is not None:
+            self._is_up(self.child)  # the database was away when it came up
         elif step is NextStep.SETTLE:
             if self._granted is not None:
                 # A worker that died may have left a write on the wire, under a token that a row that has gone back

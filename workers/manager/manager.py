@@ -319,6 +319,7 @@ def _step(glance: tasks.Glance, keeper: Keeper, owes: bool) -> NextStep:
         open_orders=int(owes),
         worker=child.kind if child else None,
         worker_revision=child.revision if child else 0,
+        is_up=child is not None and child.has_lock,
         resting=keeper.is_resting,
         given_up=glance.observed == "crashed",
     )

@@ -16,6 +16,7 @@ class NextStep(Enum):
     START_WORKER = "start worker"  # the task's own: a bidder or a lister
     START_DRAIN = "start drain"
     STOP = "stop"
+    TELL = "tell"  # its worker is up, though the row still says that it starts
     SETTLE = "settle"  # nothing runs, though the row says otherwise
     REMOVE = "remove"  # a deleted task without open orders
 
@@ -24,7 +25,7 @@ class NextStep(Enum):
 class TaskFacts:
     """A task's row, its worker (`kind` and the `worker_revision` of the config it reads), its back-off.
 
-    `open_orders` are those that must be ended when the task has no worker of its own. `resting`: an automatic start has
+    `is_up`: the worker holds its task's lock. `open_orders` are those that must be ended when the task has no worker of its own. `resting`: an automatic start has
     to wait. `given_up`: it crashed, and no client has asked for it since.
     """
 
@@ -35,6 +36,7 @@ class TaskFacts:
     open_orders: int
     worker: Kind | None = None
     worker_revision: int = 0
+    is_up: bool = False
     resting: bool = False
     given_up: bool = False
 
@@ -49,7 +51,9 @@ def next_step(facts: TaskFacts) -> NextStep:
     if facts.worker == "drain":
         return NextStep.STOP if worker_due and not facts.resting else NextStep.NOTHING
     if facts.worker is not None:
-        return NextStep.NOTHING if worker_due and facts.worker_revision == facts.revision else NextStep.STOP
+        if not worker_due or facts.worker_revision != facts.revision:
+            return NextStep.STOP
+        return NextStep.TELL if facts.is_up and facts.observed == "starting" else NextStep.NOTHING
     if facts.observed in ("starting", "running", "stopping"):
         return NextStep.SETTLE
     if worker_due:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from peewee import OperationalError
@@ -15,7 +16,7 @@ from core.task_files import log_path
 from models import base
 from models.ledger import orders
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.table import RUNNING, STOPPED
 from tests import postgresql
 from tests.workers.installation import PATIENCE_S, Installation, descriptors, eventually, lives, with_timing
 from workers.kernel import start_time
@@ -167,8 +168,34 @@ async def test_a_worker_that_hangs_in_a_transaction_is_killed_at_a_stop(database
         assert installation.row(task).observed == "stopped"
 
 
+async def test_a_worker_that_came_up_while_the_database_was_away_is_told_of_later(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observe, refused = tasks.observe, []
+
+    def away_at_first(task_id: int, observed: str, *rest: Any, **facts: Any) -> None:
+        if observed == RUNNING and not refused:
+            refused.append(task_id)
+            raise OperationalError("the server closed the connection unexpectedly")
+        observe(task_id, observed, *rest, **facts)
+
+    monkeypatch.setattr(tasks, "observe", away_at_first)
+    async with installation.running():
+        task = installation.task()
+        installation.want(task)
+        await eventually(lambda: installation.row(task).observed == "running")
+        assert refused == [task]
+        assert lives(installation.pid(task))
+        await eventually(lambda: bool(installation.acts()))
+        assert {pid for _, pid in installation.acts()} == {installation.pid(task)}, "it is the same one"
+
+
 async def test_a_stop_ends_a_start_that_takes_long(installation: Installation) -> None:
     async with installation.running():
+        manager = installation.manager
+        assert manager is not None
+        # A stop would wait for a zygote, too.
+        await eventually(lambda: manager._surroundings.spawner.is_ready)
         (installation.settings.data_dir / "slow-to-start").touch()
         task = installation.task()
         started = asyncio.create_task(installation.start(task))

@@ -18,6 +18,7 @@ def facts(
     worker: Kind | None = None,
     orders: int = 0,
     revision: int = 1,
+    is_up: bool = False,
     resting: bool = False,
     given_up: bool = False,
 ) -> TaskFacts:
@@ -29,6 +30,7 @@ def facts(
         open_orders=orders,
         worker=worker,
         worker_revision=1,
+        is_up=is_up,
         resting=resting,
         given_up=given_up,
     )
@@ -43,6 +45,12 @@ def facts(
         (facts("wanted", "backoff", orders=3, resting=True), NextStep.REST),
         (facts("wanted", orders=3), NextStep.START_WORKER),
         (facts("wanted", "running", worker="bidder"), NextStep.NOTHING),
+        (facts("wanted", "running", worker="bidder", is_up=True), NextStep.NOTHING),
+        (facts("wanted", "starting", worker="bidder"), NextStep.NOTHING),
+        (facts("wanted", "starting", worker="bidder", is_up=True), NextStep.TELL),
+        (facts("wanted", "starting", worker="bidder", is_up=True, revision=2), NextStep.STOP),
+        (facts("unwanted", "starting", worker="bidder", is_up=True), NextStep.STOP),
+        (facts("unwanted", worker="drain", is_up=True, orders=1), NextStep.NOTHING),
         (facts("wanted", "running", worker="bidder", revision=2), NextStep.STOP),
         (facts("wanted", "running", worker="lister"), NextStep.NOTHING),
         (facts("wanted", "running", worker="lister", revision=2), NextStep.STOP),
