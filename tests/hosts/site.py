@@ -126,9 +126,15 @@ class Site(Installation):
     def data_dirs(self) -> list[Path]:
         return [self.data_dir, *(machine.data_dir for machine in self.machines)]
 
-    def last_words(self, lines: int = 8) -> str:
-        logs = [log for machine in self.machines for log in sorted((machine.data_dir / "logs").glob("*.log"))]
-        ends = {log: log.read_text(errors="replace").splitlines()[-lines:] for log in logs}
+    def last_words(self, lines: int = 8, managers: int = 60) -> str:
+        """Returns the last lines of each program's log, and more of the managers' that are Ray's."""
+        told = [(machine.data_dir / "logs", "*.log", lines) for machine in self.machines]
+        told += [(machine.data_dir / "ray", "session_2*/logs/worker-*.err", managers) for machine in self.machines]
+        ends = {
+            log: log.read_text(errors="replace").splitlines()[-most:]
+            for directory, names, most in told
+            for log in sorted(directory.glob(names))
+        }
         return "\n".join(f"{log}: {line[:300]}" for log, end in ends.items() for line in end)
 
     def destroy(self) -> None:

@@ -68,6 +68,13 @@ class Traders:
         glances = {row[0]: Glance(row[1] % self.site.slots, *row[2:]) for row in found}
         return self.site.engine.seen_from_here(self.site, glances)
 
+    def state(self) -> str:
+        """Tells the tasks' rows, how they are seen from here, who has which lease, and all programs' last words."""
+        told = self.site.rows("SELECT id, user_id, token, pid, observed, last_error FROM tasks ORDER BY id")
+        told += [*self.glances().items(), *self.site.rows("SELECT name, token, home FROM leases ORDER BY name")]
+        told += [(machine.name, self.site.slots_of(machine)) for machine in self.site.traders]
+        return "\n".join([*map(str, told), self.site.last_words()])
+
     def taken(self) -> list[tuple[Bid, int, int]]:
         """Returns every bid that the venue took, with its task and token; 0 for one that no ledger knows."""
         orders = {

@@ -64,7 +64,7 @@ class Watch:
             for task, glance in self._traders.glances().items():
                 if task in self.moved and task not in self._back_ms and self._is_back(task, glance):
                     self._back_ms[task] = now_ms()
-            assert time.monotonic() < deadline, f"not all back: {self._missing()}\n{self._traders.site.last_words()}"
+            assert time.monotonic() < deadline, f"not all back: {self._missing()}\n{self._traders.state()}"
             time.sleep(0.1)
         self.trial.back_s = (max(self._back_ms.values(), default=self.began_ms) - self.began_ms) / 1000
 
@@ -133,7 +133,7 @@ class WatchOfAll(Watch):
                 self.trial.back_s = time.monotonic() - self.began
                 return
             self.meanwhile()
-            assert time.monotonic() < deadline, f"not all back: {late}, {missing}\n{self._traders.site.last_words()}"
+            assert time.monotonic() < deadline, f"not all back: {late}, {missing}\n{self._traders.state()}"
             time.sleep(0.2)
 
     def _ends(self) -> dict[str, int]:
