@@ -90,7 +90,7 @@ def test_other_programs_die_and_the_page_goes_on(visitor: Visitor, person: Perso
     expect(page.locator(".side .connection")).to_have_text("Live")
     expect(state).to_have_text("Running")
     expect(page.get_by_role("alert").filter(has_text=BANNER)).to_have_count(0)
-    assert len(service.live_prices("resilient")) == 2
+    until(lambda: len(service.live_prices("resilient")) == 2, "both bids")  # one may be on its way to another price
 
 
 def test_a_stop_is_kept_while_the_manager_is_away(visitor: Visitor, person: Person, service: Installation) -> None:
@@ -123,7 +123,8 @@ def test_trouble_of_marketplace_and_server_is_said(visitor: Visitor, person: Per
     shown = row(page, "shaky-cats")
     expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
 
-    service.sim("PUT", "/sim/faults", [{"operation": "own_bids", "mode": "rate_429", "count": 3}])
+    # Until the next faults take its place: after a cycle that went well nothing is said of it any more.
+    service.sim("PUT", "/sim/faults", [{"operation": "own_bids", "mode": "rate_429", "count": 1000}])
     said_soon(person, task, "venue_rate_limited", shown.get_by_text("The marketplace asks for a pause"))
     expect(shown.locator(".state")).to_have_text("Needs a look")
     service.sim("PUT", "/sim/faults", [{"operation": "own_bids", "mode": "cut", "count": 1000}])
@@ -133,5 +134,6 @@ def test_trouble_of_marketplace_and_server_is_said(visitor: Visitor, person: Per
     kill_server(service)
     expect(page.locator(".banner")).to_contain_text("The server does not answer. Your tasks go on by themselves")
     expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
-    expect(page.locator(".banner")).to_have_count(0)
+    # It comes back as in the first test here, and the page tries it every 19 s at the longest.
+    expect(page.locator(".banner")).to_have_count(0, timeout=120_000)
     service.sim("PUT", "/sim/faults", [])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.e2e.installation import Installation
 from tests.web.places import PLACES, need_screen
@@ -170,11 +170,27 @@ def test_the_brake_is_one_stop_and_its_positions_are_chosen_by_arrows(at_more: P
     expect(run).to_be_checked()  # it is set by Enter, never by passing over it
     at_more.keyboard.press("Enter")
     expect(reduce).to_be_checked()
-    assert person.ok("GET", "/api/control")["user"]["state"] == "reduce"
-
-    at_more.get_by_role("status").get_by_role("button", name="Undo").press("Enter")
+    # The way back is offered for six seconds: what the server was told is looked up after it.
+    undo_in(at_more).press("Enter")
     expect(run).to_be_checked()
     assert person.ok("GET", "/api/control")["user"]["state"] == "run"
+    told = person.ok("GET", "/api/events?wait=0&limit=2&events=control")["events"]
+    assert [each["data"]["state"] for each in sorted(told, key=lambda each: each["id"])] == ["reduce", "run"]
+
+
+def test_undo_works_before_the_page_has_read_what_was_set(at_more: Page, person: Person) -> None:
+    held: list[Route] = []
+    looks = "**/api/control"
+    at_more.route(looks, lambda route: held.append(route) if route.request.method == "GET" else route.continue_())
+    for act, state in ((at_more.get_by_role("radio", name="Reduce"), "reduce"), (undo_in(at_more), "run")):
+        with at_more.expect_response(lambda answer: answer.request.method == "PUT"):
+            act.press("Enter")
+        assert person.ok("GET", "/api/control")["user"]["state"] == state
+    at_more.unroute(looks)  # which lets those go on that were held
+
+
+def undo_in(page: Page) -> Locator:
+    return page.get_by_role("status").get_by_role("button", name="Undo")
 
 
 def test_halt_by_keys_alone(at_more: Page, person: Person) -> None:

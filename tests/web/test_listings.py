@@ -139,7 +139,7 @@ def test_a_cheaper_signature_is_told_of_until_the_end(visitor: Visitor, seller: 
     page.get_by_role("button", name="Delete").click()
     dialog.get_by_role("button", name="Delete").click()
     expect(page.get_by_text("Nothing is for sale yet")).to_be_visible()
-    assert (seller.tasks(), seller.market()) == ([], [])
+    until(lambda: (seller.tasks(), seller.market()) == ([], []), "the end at the market")
 
 
 def test_nothing_is_asked_of_a_listing_that_is_being_deleted(visitor: Visitor, seller: Seller) -> None:
@@ -150,7 +150,7 @@ def test_nothing_is_asked_of_a_listing_that_is_being_deleted(visitor: Visitor, s
 
     def hold(route: Route) -> None:
         """Lets the deletion be carried out, and keeps its answer from the page."""
-        held.append((route, route.fetch())) if route.request.method == "DELETE" else route.continue_()
+        held.append((route, route.fetch(timeout=120_000))) if route.request.method == "DELETE" else route.continue_()
 
     page.route(f"**/api/autolist/{task}", hold)
     until(lambda: page.evaluate("1") and asked(visitor, "GET", past), "the first look at the past")
@@ -167,6 +167,28 @@ def test_nothing_is_asked_of_a_listing_that_is_being_deleted(visitor: Visitor, s
     route, answer = held.pop()
     route.fulfill(response=answer)
     expect(page.get_by_text("Nothing is for sale yet")).to_be_visible()
+
+
+def test_a_listing_that_is_deleted_elsewhere_is_gone_and_not_asked_for_any_more(
+    visitor: Visitor, seller: Seller
+) -> None:
+    task = seller.listed()
+    visitor.allow(rf"404.*/api/autolist/{task}/")  # what was asked of the task just before it was gone
+    page = visitor.open(f"#/listings/{task}")
+    past = f"/api/autolist/{task}/series"
+    minute = "import('/web/js/store.js').then(({ now }) => void (now.value += 60))"
+    until(lambda: page.evaluate("1") and asked(visitor, "GET", past), "the first look at the past")
+    before = asked(visitor, "GET", past)
+    page.evaluate(minute)
+    until(lambda: page.evaluate("1") and asked(visitor, "GET", past) > before, "the look of the next minute")
+
+    seller.person.ok("DELETE", f"/api/autolist/{task}")
+    expect(page.get_by_role("heading", level=1)).to_have_text("No such listing")
+    expect(page.get_by_role("link", name="All listings")).to_be_visible()
+    before = asked(visitor, "GET", past)
+    page.evaluate(minute)
+    page.evaluate("new Promise((end) => setTimeout(end, 300))")
+    assert asked(visitor, "GET", past) == before
 
 
 def test_what_is_wrong_is_said_at_its_field(visitor: Visitor, seller: Seller) -> None:

@@ -12,9 +12,10 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.e2e.installation import Installation, until
 from tests.web.visitor import NARROW, Person, Visitor, visiting
 
-# Two seconds is what a person may wait after a cycle; the machine of a test has others to serve.
+# Two seconds is what a person may wait after a cycle; the machine of a test has others to serve, so that it is given
+# thirty times as long: how fast the dashboard is, is measured in bench/.
 SOON_S = 2.0
-PATIENT = 5.0
+PATIENT = 30.0
 LADDER = {"bidMode": "fixed", "bidFixedLow": 50_000, "bidFixedHigh": 80_000, "bidCount": 2, "loopSeconds": 5}
 CONFIG = {**LADDER, "hardcapSats": 200_000, "minAgeSeconds": 0, "pauseAfterFillSeconds": 0}
 
@@ -47,7 +48,7 @@ def said_soon(person: Person, task: int, happened: str, shown: Locator) -> float
 
     until(lambda: re.search(happened, told()), happened)
     begin = time.monotonic()
-    expect(shown).to_be_visible()
+    expect(shown).to_be_visible(timeout=1000 * SOON_S * PATIENT)
     passed = time.monotonic() - begin
     print(f"{happened}: on the screen {passed:.2f} s after /api told it")
     assert passed < SOON_S * PATIENT
@@ -80,7 +81,9 @@ def test_rows_show_what_the_interface_says(visitor: Visitor, person: Person) -> 
 
 
 def test_outbid_and_fill_are_said(visitor: Visitor, person: Person, service: Installation) -> None:
-    task = running(person, "busy-dogs", bidCount=1, bidFixedLow=60_000, outbidEnabled=True, outbidAmount=1_000)
+    # What is said of a cycle is there until the next one: so long is it looked for.
+    config: dict[str, Any] = {"bidCount": 1, "bidFixedLow": 60_000, "outbidEnabled": True, "outbidAmount": 1_000}
+    task = running(person, "busy-dogs", **config, loopSeconds=12)
     visitor.give_token(person)
     page = visitor.open()
     expect(row(page, "busy-dogs").locator(".bids-cell .num")).to_have_text("1 / 1")
@@ -156,6 +159,8 @@ def test_bids_are_found_chosen_and_handled_together(visitor: Visitor, person: Pe
     page.get_by_role("button", name="Add").click()
     expect(page.locator(".task-row .label-tag", has_text="meow")).to_have_count(2)
     assert [task["tags"] for task in person.ok("GET", "/api/tasks")] == [["meow"], ["meow"], []]
+    # The rows may say so by an event before the answer comes, which ends the choice.
+    expect(page.get_by_label("Choose all shown")).not_to_be_checked()
 
     page.get_by_label("Choose all shown").check()
     page.get_by_role("button", name="Start").click()
@@ -163,6 +168,7 @@ def test_bids_are_found_chosen_and_handled_together(visitor: Visitor, person: Pe
     expect(dialog).to_contain_text("2 tasks only on paper.")
     dialog.get_by_role("button", name="Start").click()
     expect(page.locator(".task-row .state", has_text="On paper")).to_have_count(2)
+    expect(page.get_by_label("Choose all shown")).not_to_be_checked()  # again the rows may be before the answer
 
     page.get_by_label("Choose all shown").check()
     page.get_by_role("button", name="Delete").click()

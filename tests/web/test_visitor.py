@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Route
 
 from tests.e2e.installation import Installation, until
 from tests.web.visitor import Visitor, staying, visiting
@@ -91,6 +91,27 @@ def test_a_stay_forgets_what_the_test_before_declared_and_ends_with_one_that_fai
         first.has_failed = True
         assert stay.visitor() is not first
         stay.visitor().check()
+
+
+def test_what_a_former_test_left_unanswered_is_no_trouble_of_the_next_one(
+    browser: Browser, service: Installation
+) -> None:
+    with visiting(browser, service) as visitor:
+        page = visitor.open("#/more")
+        held: list[Route] = []
+        visitor.context.route("**/api/tasks/*", lambda route: held.append(route))
+        ask = "(path) => void fetch(path).catch(() => {})"
+        page.evaluate(ask, "/api/tasks/1")
+        until(lambda: page.evaluate("1") and held, "the question")
+
+        visitor.begin_again()
+        page.evaluate(ask, "/api/tasks/2")
+        until(lambda: page.evaluate("1") and len(held) == 2, "another one, of the next test")
+        for route in held:
+            route.fulfill(status=404)
+        until(lambda: page.evaluate("1") and visitor.trouble, "the trouble")
+
+        assert ["/api/tasks/2" in each.text for each in visitor.trouble] == [True]
 
 
 def kinds_of(visitor: Visitor) -> set[str]:

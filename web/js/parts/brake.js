@@ -20,15 +20,14 @@ async function atStake() {
 }
 
 /** Asks first where bids would go; opened by the key, too. */
-export async function brakeTo(to) {
-  const before = control.value?.user.state || "run";
+export async function brakeTo(to, before = control.value?.user.state || "run") {
   if (to === before) return;
   if (to === "halt" && !(await confirmed({ title: t("brake.halt.title"), lines: [await atStake(), t("brake.halt.then")], act: t("brake.halt.do") }))) return;
   try {
     await setControl({ scope: "user", state: to });
     if (to !== "halt") {
       const wanted = (tasks.value || []).filter((task) => task.isRunning && !task.config.dryRun).reduce((sum, task) => sum + task.config.bidCount, 0);
-      toast(to === "reduce" ? t("brake.reduced") : t("brake.running", { bids: wanted }), { undo: () => brakeTo(before) });
+      toast(to === "reduce" ? t("brake.reduced") : t("brake.running", { bids: wanted }), { undo: () => brakeTo(before, to) });
     }
   } catch (refusal) {
     toast(`${t("brake.refused")} ${wordsOf(refusal)}`, { isBad: true });

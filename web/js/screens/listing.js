@@ -6,7 +6,9 @@ import { get, withQuery } from "../api.js";
 import { watch } from "../events.js";
 import { itemOf, items, readItems } from "../items.js";
 import { useLoad } from "../load.js";
-import { listingOf, now, quietly, readListing, readVenues, venues } from "../store.js";
+import {
+  leaving, listingIds, listingOf, now, quietly, readListing, readListings, readVenues, venues,
+} from "../store.js";
 import { t } from "../texts.js";
 import "../texts/listing.js";
 import { Empty, Refused, Skeleton } from "../parts/states.js";
@@ -22,13 +24,17 @@ const minute = computed(() => Math.floor(now.value / 60));
 const written = (seconds) => new Date(Math.floor(seconds) * 1000).toISOString().replace(".000", "");
 
 export default function Listing({ id, query }) {
-  const load = useLoad(() => readListing(id), [id]);
+  // One that was just made may not be in the list that is known: then that is asked for after it.
+  const isMissing = () => listingIds.peek()?.includes(id) === false;
+  const load = useLoad(() => readListing(id).then(() => isMissing() && readListings()), [id]);
   useEffect(() => {
     if (!items.peek()) quietly(readItems());
     if (!venues.peek()) quietly(readVenues());
   }, []);
   const task = listingOf(id).value;
-  if (load.refusal?.status === 404) return html`<div class="page"><h1>${t("listing.gone")}</h1><${Empty} action=${html`<a class="button" href="#/listings">${t("listing.back")}</a>`}>${t("refusal.404")}</${Empty}></div>`;
+  // Deleted elsewhere, that is; whoever deletes it here is led on.
+  const isGone = !load.isLoading && !load.refusal && listingIds.value?.includes(id) === false && !leaving.value.has(id);
+  if (isGone || load.refusal?.status === 404) return html`<div class="page"><h1>${t("listing.gone")}</h1><${Empty} action=${html`<a class="button" href="#/listings">${t("listing.back")}</a>`}>${t("refusal.404")}</${Empty}></div>`;
   if (!task) return html`<div class="page">${load.refusal ? html`<${Refused} refusal=${load.refusal} again=${load.again} />` : html`<${Skeleton} rows=${3} tall=${180} />`}</div>`;
   return html`<${Shown} task=${task} query=${query} />`;
 }
