@@ -51,11 +51,15 @@ def test_a_form_is_shown_confirmed_kept_and_an_alarm(running: Installation, item
     trader, inscription = item
     learn = ("learn", "simulator", "--listing", inscription)
 
+    day_before = today()
     code, told = venue(running, *learn, given="no\nsimulator\n", way=as_program)
     assert code == 1 and told.count("not stored") == 1, told
     assert "from 3 drafts at 1,000,000, 1,001,000, 2,000,000 sats" in told
     assert "output 0  YOUR PAYMENT ADDRESS  price + postage, or price + " in told
-    assert venue(running, "learnt", "list") == (0, told_form("simulator secure"))
+    # Midnight may fall between the two commands.
+    told_forms = [f"simulator secure  learnt {day}\n" for day in (day_before, today())]
+    code, told = venue(running, "learnt", "list")
+    assert code == 0 and told in told_forms, told
 
     code, told = venue(running, *learn, given="simulator\nsimulator\n")
     assert code == 0 and "the same as the form learnt " in told and told.count("stored: drafts of another form") == 2
@@ -101,8 +105,8 @@ def doctor(running: Installation) -> list[Check]:
     return list(form_check.examine(load(environment=running.environment)))
 
 
-def told_form(name: str) -> str:
-    return f"{name}  learnt {datetime.now(UTC).date().isoformat()}\n"
+def today() -> str:
+    return datetime.now(UTC).date().isoformat()
 
 
 @pytest.mark.slow

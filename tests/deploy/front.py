@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -87,10 +87,22 @@ class Front:
         with contextlib.closing(self.connection(client)) as connection:
             named = {name.replace("_", "-"): value for name, value in headers.items()}
             connection.request(method, path, body, named)
-            answer = connection.getresponse()
-            text = answer.read().decode()
-            # Lower case; one that came twice would show as a list.
-            return Answer(answer.status, {name.lower(): answer.headers[name] for name in answer.headers}, text)
+            return _answer(connection)
+
+    def at_once(
+        self, method: str, path: str, body: bytes, calls: Sequence[dict[str, str]], client: str = "127.0.0.1"
+    ) -> list[Answer]:
+        """Sends a call with each of these headers, all of them before any answer is read.
+
+        On a busy machine one after another may be no more than what is let through.
+        """
+        with contextlib.ExitStack() as stack:
+            connections = [stack.enter_context(contextlib.closing(self.connection(client))) for _ in calls]
+            for connection in connections:
+                connection.connect()
+            for connection, headers in zip(connections, calls, strict=True):
+                connection.request(method, path, body, headers)
+            return [_answer(connection) for connection in connections]
 
     def raw(self, request: bytes) -> bytes:
         """Returns all that comes back for these bytes until nginx closes the connection."""
@@ -98,6 +110,13 @@ class Front:
             connection.sendall(request)
             with connection.makefile("rb") as stream:
                 return stream.read()
+
+
+def _answer(connection: http.client.HTTPConnection) -> Answer:
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    # Lower case; one that came twice would show as a list.
+    return Answer(answer.status, {name.lower(): answer.headers[name] for name in answer.headers}, text)
 
 
 @contextlib.contextmanager

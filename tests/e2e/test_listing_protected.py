@@ -58,9 +58,13 @@ def seller_of(service: Installation, name: str) -> Seller:
 
 
 def kill(service: Installation, kind: str, seller: Seller) -> None:
-    """Kills the task's worker."""
-    [worker] = service.processes(f"bidkeeper: {kind} task {seller.task} ")
-    os.kill(worker, signal.SIGKILL)
+    """Kills the task's worker, once there is one."""
+
+    def worker() -> int:
+        found = service.processes(f"bidkeeper: {kind} task {seller.task} ")
+        return found[0] if len(found) == 1 else 0
+
+    os.kill(until(worker, f"one {kind} of task {seller.task}", SLOW_S), signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +152,9 @@ def test_workers_killed_at_each_step_leave_one_listing_or_none(town: Town) -> No
     sellers["cancel"].ask("POST", "/stop")
     for step, seller in sellers.items():
         mode = "slow" if step == "draft" else "accept_then_timeout"
-        service.sim("PUT", "/sim/faults", [{"operation": step, "mode": mode, "count": 1, "delaySeconds": 2}])
+        # The drain is looked for only after its client has given up, so the cancel is held up for longer.
+        delay_s = 5 if step == "cancel" else 2
+        service.sim("PUT", "/sim/faults", [{"operation": step, "mode": mode, "count": 1, "delaySeconds": delay_s}])
         if step == "cancel":
             with pytest.raises(requests.RequestException):
                 seller.trader.session.delete(f"{seller.trader.base_url}/api/autolist/{seller.task}", timeout=1.5)

@@ -47,7 +47,7 @@ def test_a_killed_up_leaves_nothing_running(opened: Installation) -> None:
     assert opened.process is not None and opened.processes()
     opened.process.kill()
     opened.process.wait()
-    until(lambda: opened.processes() == [], "the end of what it started", 30)
+    until(lambda: opened.processes() == [], "the end of what it started", 120)
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707])

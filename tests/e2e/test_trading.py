@@ -165,7 +165,7 @@ def test_kill_9_while_five_tasks_run(service: Installation, trader: Trader, vict
         assert all(len(pids) <= 1 for pids in now.values()), "two workers of one task"
         return all(now[task] and now[task] != before[task] for task in affected)
 
-    until(back, "the tasks' return", 30)
+    until(back, "the tasks' return", 180)
     print(f"kill -9 {victim} ({moment}): {len(affected)} tasks back after {time.monotonic() - began:.1f} s")
     trader.next_cycle_of_all(affected)
     for slug in slugs:

@@ -164,7 +164,7 @@ class Storm(Blows):
     def calm(self) -> None:
         """The venue is well again and every task runs."""
         self.service.sim("PUT", "/sim/faults", [])
-        until(self.service.ready_again, "readiness after the storm", 60)
+        until(self.service.ready_again, "readiness after the storm", 240)
         for task in self.fleet.tasks:
             self._start(task)
         until(self.fleet.all_run, "the return of all tasks", 240)

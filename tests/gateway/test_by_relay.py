@@ -124,13 +124,15 @@ def test_a_relay_that_stops_keeps_nobody_longer_than_its_patience(
     relay: Callable[..., Relayed], ask: Callable[[MarketClient], None], lost: type[Exception]
 ) -> None:
     relayed = relay()
-    with relayed.client(timeout_s=1) as client:
+    with relayed.client() as client:
         client.status()
         relayed.signal_nginx(signal.SIGSTOP)
+        patience_s, client._http._timeout_s = client._http._timeout_s, 1
         try:
             with pytest.raises(lost, match="timed out"):
                 ask(client)
         finally:
+            client._http._timeout_s = patience_s
             relayed.signal_nginx(signal.SIGCONT)
         until(relayed.answers, "it goes on")
         assert client.status()

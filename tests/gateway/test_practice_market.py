@@ -63,8 +63,8 @@ class Town:
         self.market = MarketClient(self.settings.gateway_socket)
         self.user: UserSecrets = derive_user(b"\x07" * 32, 0)
         for socket in (self.settings.gateway_socket, self.settings.facts_socket):
-            eventually(lambda socket=socket: _answers(socket), 30)
-        eventually(self._market_answers, 30)
+            eventually(lambda socket=socket: _answers(socket))
+        eventually(self._market_answers)
 
     @property
     def vault(self) -> str:
@@ -74,7 +74,7 @@ class Town:
         return subprocess.Popen([sys.executable, *PROGRAMS[name]], env=self.environment, cwd=ROOT)
 
     def sim(self, method: str, path: str, body: Any) -> Any:
-        answer = requests.request(method, f"{self.url}/sim/{path}", json=body, timeout=20)
+        answer = requests.request(method, f"{self.url}/sim/{path}", json=body, timeout=60)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
@@ -125,7 +125,7 @@ class Town:
         for process in self.processes.values():
             process.terminate()
         for process in self.processes.values():
-            process.wait(10)
+            process.wait(60)
 
 
 def _answers(socket: Path) -> bool:
@@ -250,13 +250,13 @@ def test_a_second_facts_process_does_not_start_and_one_ends_when_told(town: Town
         env=town.environment,
         cwd=ROOT,
         capture_output=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert second.returncode == 1
     assert b"another facts" in second.stderr
     town.processes["facts"].terminate()
-    assert town.processes["facts"].wait(10) == 0
+    assert town.processes["facts"].wait(60) == 0
     town.processes["facts"] = town.start("facts")
-    eventually(lambda: _answers(town.settings.facts_socket), 30)
+    eventually(lambda: _answers(town.settings.facts_socket))
     assert town.settings.facts_socket.stat().st_mode & 0o777 == 0o600

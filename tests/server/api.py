@@ -48,6 +48,7 @@ class Api:
 
     def __init__(self, base_url: str) -> None:
         self.base_url = base_url
+        self.timeout_s = 120.0
         self._client = KeptOpen(urlsplit(base_url).port or 80)
 
     async def __call__(
@@ -67,7 +68,7 @@ class Api:
             body=body,
             allow_nonstandard_methods=True,
             follow_redirects=False,
-            request_timeout=30,
+            request_timeout=self.timeout_s,
         )
         response = await self._client.fetch(request)
         # A picture is no text: its bytes come back out of this one by the same error handler.
@@ -79,7 +80,9 @@ class Api:
 
     async def raw(self, path: str, headers: dict[str, str]) -> HTTPResponse:
         """Returns the answer to a GET as it comes, packed or not."""
-        request = HTTPRequest(self.base_url + path, headers=headers, decompress_response=False, request_timeout=120)
+        request = HTTPRequest(
+            self.base_url + path, headers=headers, decompress_response=False, request_timeout=self.timeout_s
+        )
         return await self._client.fetch(request)
 
     def close(self) -> None:

@@ -103,7 +103,7 @@ def test_files_grow_by_what_is_rotated_or_kept_for_good_only(record: Record) -> 
 
 @each_run
 def test_it_ends_in_time_and_prints_its_figures(record: Record) -> None:
-    assert record.took_to_end < 15
+    assert record.took_to_end < 60  # 5 to 7 where nothing else runs
     lines = record.output[record.output.rindex("figures of ") :].splitlines()
     told = [line.split(":")[0] for line in lines]
     assert sum(name.startswith("  task ") for name in told) == 3

@@ -13,11 +13,12 @@ from typing import Any
 
 import requests
 
-from tests.e2e.installation import PATIENCE, Installation
+from tests.e2e.installation import PATIENCE, Installation, until
 
 Cycle = dict[str, Any]
 LOOK_EVERY_S = 5.0
-SHOWN_AFTER_S = 120.0  # by when a newcomer is to have seen what the demo is for
+STARTED = re.compile(r"auto-list task .*: started")  # the last of the tasks that a demo begins with
+SHOWN_AFTER_S = 120.0  # by when, from then on, a newcomer is to have seen what the demo is for
 STEADY_AFTER_S = 180.0  # from when on memory and files are to level off
 _CYCLES_A_LOOK = 20
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -68,7 +69,9 @@ class Watch:
         self.record = Record()
 
     def look_for(self, seconds: float) -> Record:
-        """Observes a ready installation for so many seconds; then ends it as by Ctrl-C."""
+        """Observes a ready installation for so many seconds from its tasks' start; then ends it as by Ctrl-C."""
+        # Everything has started within 5 s on an idle machine, within half a minute on one that runs ten tests.
+        until(lambda: STARTED.search(self._made.output()), "the start of the demo's tasks")
         began = time.monotonic()
         record = self.record
         while (passed := time.monotonic() - began) < seconds:

@@ -9,8 +9,9 @@ import pytest
 from tests.examples import some_of
 from tests.workers.bidding.drafts import DraftWorld
 from tests.workers.bidding.world import World
-from tests.workers.installation import Installation
+from tests.workers.installation import ZYGOTE_S, Installation
 from tests.workers.listing.listing_world import ListingWorld
+from workers.spawning import zygote_process, zygote_spawner
 
 
 # The manager's tests are all tried with the zygote, and in `make test` a twelfth of them again with the other back-end,
@@ -31,6 +32,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=[again[name] for name in sorted(left_out)])
         items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+@pytest.fixture(autouse=True)
+def patient_with_zygotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits longer for zygotes than the product does; a test about a zygote that is away sets times of its own."""
+    monkeypatch.setattr(zygote_spawner, "_READY_S", ZYGOTE_S)
+    monkeypatch.setattr(zygote_process, "_ANSWER_S", ZYGOTE_S)
 
 
 @pytest.fixture(params=["zygote", "popen"])

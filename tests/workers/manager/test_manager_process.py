@@ -19,7 +19,7 @@ def end(process: subprocess.Popen[bytes]) -> str:
     """Kills the manager, if it runs still; what it said."""
     if process.poll() is None:
         process.kill()
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=60)
     return said.decode()
 
 
@@ -48,10 +48,10 @@ async def test_a_killed_manager_leaves_no_worker_and_its_successor_brings_all_ba
             first.kill()
             began = time.monotonic()
             await eventually(lambda: not any(lives(pid) for pid in workers), "the end of all workers")
-            assert time.monotonic() - began < 10
+            assert time.monotonic() - began < 30
             second = installation.manager_process()
             await all_run(installation, ids, but=workers)
-            assert time.monotonic() - began < 30
+            assert time.monotonic() - began < 120
             new = pids(installation, ids)
             await eventually(lambda: new <= {pid for _, pid in installation.acts()})
             assert not installation.two_acted_at_once()
@@ -98,7 +98,7 @@ async def test_an_asked_manager_ends_its_workers_and_what_is_wanted_stays_wanted
             manager.send_signal(signal.SIGTERM)
             began = time.monotonic()
             await eventually(lambda: manager.poll() is not None)
-            assert time.monotonic() - began < 10
+            assert time.monotonic() - began < 25  # the deaf one is given 5 s
             assert manager.returncode == 0
             assert not any(lives(pid) for pid in workers)
             assert [installation.row(task).desired for task in ids] == ["running", "running"]

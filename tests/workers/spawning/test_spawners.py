@@ -129,18 +129,19 @@ async def test_a_new_zygote_takes_over_and_the_old_one_ends_with_its_last_worker
 async def test_a_stopped_zygote_is_replaced_and_forks_nothing_when_it_goes_on(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zygote_process, "_ANSWER_S", 0.3)
-    monkeypatch.setattr(zygote_process, "_STATUS_S", 0.3)
     spawner = zygote_of(settings)
     async with opened(spawner):
         handle = await spawner.start("bidder", LIVES, 1, "")
         first = spawner.pid
         assert first is not None
         os.kill(first, signal.SIGSTOP)
-        with pytest.raises(OSError, match="did not answer"):
-            await spawner.start("bidder", LIVES, 1, "")
+        with monkeypatch.context() as hurried:
+            hurried.setattr(zygote_process, "_ANSWER_S", 0.3)
+            with pytest.raises(OSError, match="did not answer"):
+                await spawner.start("bidder", LIVES, 1, "")
         assert await ended(await spawner.start("bidder", 3, 1, "")) == 3
         assert handle.poll() is None, "it goes on without its parent"
+        monkeypatch.setattr(zygote_process, "_STATUS_S", 0.3)
         handle.signal(signal.SIGKILL)
         assert await ended(handle) == EXIT_UNKNOWN
         os.kill(first, signal.SIGCONT)
