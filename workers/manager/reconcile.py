@@ -25,8 +25,8 @@ class NextStep(Enum):
 class TaskFacts:
     """A task's row, its worker (`kind` and the `worker_revision` of the config it reads), its back-off.
 
-    `is_up`: the worker holds its task's lock. `open_orders` are those that must be ended when the task has no worker of its own. `resting`: an automatic start has
-    to wait. `given_up`: it crashed, and no client has asked for it since.
+    `is_up`: the worker holds its task's lock. `open_orders` are those that must be ended when the task has no worker of
+    its own. `resting`: an automatic start has to wait. `given_up`: it crashed, and no client has asked for it since.
     """
 
     is_wanted: bool
