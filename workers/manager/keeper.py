@@ -304,10 +304,12 @@ class Keeper:
         if up:
             self._is_up(child)
             return True
-        changed = has_changed(row)
-        # It may have got its lock, and begun to act, before we heard of it.
-        await self._surroundings.rights.take_back(row.id, child.token)
-        await self._end(child, term_s=0)
+        try:
+            changed = has_changed(row)
+            # It may have got its lock, and begun to act, before we heard of it.
+            await self._surroundings.rights.take_back(row.id, child.token)
+        finally:  # also where the database is away
+            await self._end(child, term_s=0)
         if changed:
             return False
         raise PeerRefused(ME, "start_failed", f"the worker did not come up within {timeout_s:.0f} s")

@@ -7,8 +7,11 @@ import os
 
 def set_title(title: str) -> None:
     """Shows `title` as the command line; does nothing when that is impossible."""
-    # Else the title would overwrite the environment that the kernel shows, by which operators find us.
-    os.environ["SPT_NOENV"] = "1"
+    # Else the title would overwrite the environment that the kernel shows, by which operators find us. Where it is
+    # there already, as under Ray, it is left as it lies in memory: setproctitle finds its place by the first variable,
+    # and this may be it.
+    if not os.environ.get("SPT_NOENV"):
+        os.environ["SPT_NOENV"] = "1"
     try:
         from setproctitle import setproctitle
     except ImportError:

@@ -20,6 +20,7 @@ from models.tasks.table import RUNNING, STOPPED
 from tests import postgresql
 from tests.workers.installation import PATIENCE_S, Installation, descriptors, eventually, lives, with_timing
 from workers.kernel import start_time
+from workers.manager.rights import Rights
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("back_end")]
 
@@ -216,6 +217,33 @@ async def test_a_worker_that_does_not_come_up_is_refused(database: str, tmp_path
         assert refused.value.code == "start_failed"
         installation.want(task, STOPPED)
         await eventually(lambda: installation.row(task).observed == "stopped")
+
+
+async def test_a_worker_that_comes_up_too_late_ends_though_the_database_is_away(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installation, take_back, away = with_timing(tmp_path, locked_s=0.5), Rights.take_back, []
+
+    async def away_at_first(rights: Rights, task_id: int, token: int) -> None:
+        if not away:
+            assert installation.manager is not None
+            child = installation.manager._keepers[task_id].child
+            assert child is not None
+            away.append(child.pid)
+            raise OperationalError("the server closed the connection unexpectedly")
+        await take_back(rights, task_id, token)
+
+    monkeypatch.setattr(Rights, "take_back", away_at_first)
+    async with installation.running():
+        slow = installation.settings.data_dir / "slow-to-start"
+        slow.touch()
+        task = installation.task()
+        installation.want(task)
+        await eventually(lambda: bool(away))
+        slow.unlink()
+        await eventually(lambda: not lives(away[0]), "the end of the one that nobody has heard of")
+        await eventually(lambda: installation.row(task).observed == "running")
+        assert installation.pid(task) != away[0]
 
 
 async def test_a_storm_of_starts_and_stops_leaves_one_worker_or_none(installation: Installation) -> None:
