@@ -28,7 +28,7 @@ TASKS, LOOP_S, CYCLES, ROUNDS, KILLS = 20, 5, 500, 5, 3
 _ASKS = [1_000_000, 1_050_000, 1_200_000]
 # Chromium's own preset "Fast 4G", and a processor a quarter as fast as this machine's.
 _LINE = {"offline": False, "latency": 165, "downloadThroughput": 1_012_500, "uploadThroughput": 168_750}
-_SLOWER = 4
+SLOWER = 4
 # Written when the banner comes, by the clock that this program reads, too.
 _WATCH_BANNER = """() => {
   window.shownAt = 0;
@@ -124,7 +124,7 @@ def _until_usable(browser: Browser, home: Installation) -> float:
         session = visitor.context.new_cdp_session(visitor.page)
         session.send("Network.enable")
         session.send("Network.emulateNetworkConditions", _LINE)
-        session.send("Emulation.setCPUThrottlingRate", {"rate": _SLOWER})
+        session.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
         began = time.monotonic()
         visitor.page.goto("/", wait_until="commit")
         expect(_wallet(visitor.page)).to_be_enabled()

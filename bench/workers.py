@@ -104,13 +104,16 @@ async def _with_manager(back_end: str, measure: Callable[[Manager, Callable[[], 
         settings = load(environment)
         base.connect(settings.database_url)
         schema.migrate()
-        manager = Manager(settings, _spawner(back_end, settings, idle), Timing(locked_s=60))
+        spawner = _spawner(back_end, settings, idle)
+        manager = Manager(settings, spawner, Timing(locked_s=60))
         numbers = iter(range(1_000_000))
         try:
             async with _peers(settings):
                 await manager.start()
                 try:
-                    # The first start waits for the zygote to be ready.
+                    async with asyncio.timeout(120):
+                        while not spawner.is_ready:  # noqa: ASYNC110 - nobody tells
+                            await asyncio.sleep(0.01)
                     await manager.answer({"op": "settle", "task": _new_task(settings, next(numbers))})
                     return await measure(manager, lambda: _new_task(settings, next(numbers)))
                 finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import http.client
 import json
@@ -147,7 +148,8 @@ class Installation:
                 supervisord.kill()
                 supervisord.wait()
         for pid in _processes_of(self.settings.data_dir):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                os.kill(pid, signal.SIGKILL)
 
 
 def readiness(settings: Settings) -> str | None:

@@ -24,6 +24,7 @@ _LEAST_SQLITE = (3, 37, 0)  # STRICT tables
 _NORMAL, _FULL = 1, 2  # answers of PRAGMA synchronous
 _FILES_A_TASK, _OTHER_FILES = 3, 200
 _CUSTOMARY_TASKS = 100
+_TRY_S = 60  # for a fresh Python on a busy machine
 _REINSTALL = "make the environment anew: make setup, or deploy/install.sh"
 
 
@@ -100,7 +101,7 @@ def _network() -> Check:
     name, program = "network", "from core.no_network import give_up_network; print(give_up_network())"
     try:
         command = [sys.executable, "-c", program]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+        said = subprocess.run(command, capture_output=True, text=True, timeout=_TRY_S, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError) as error:
         said = f"it cannot be tried: {error}"
     if said:

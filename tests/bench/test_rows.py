@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
+from playwright.sync_api import expect
 
 from bench import (
     __main__ as bench,
@@ -37,7 +38,7 @@ from bench.reads_and_writes import Server
 from models.tasks.samples import HOUR, MINUTE
 from tests.conftest import need
 from tests.e2e.installation import Installation, Trader, until
-from tests.web.visitor import CHROMIUM, TO_INSTALL, Person
+from tests.web.visitor import CHROMIUM, PATIENCE_MS, TO_INSTALL, Person
 
 pytestmark = pytest.mark.slow
 
@@ -52,8 +53,8 @@ SMALLEST: dict[ModuleType, dict[str, Any]] = {
     answers: {"ROUNDS": 1},
     endurance: {"HOURS": 0.1, "PLAIN_TASKS": 3, "PLAIN_HOURS": 0.1},
     streams: {"TASKS": 20, "STREAMS": 2, "OF_USER": 2, "LOOPS_S": (5.0,), "SECONDS": 1.0},
-    dashboard: {"TASKS": 3, "CYCLES": 5, "ROUNDS": 1, "KILLS": 1},
-    idle: {"USERS": 1, "TASKS_EACH": 3, "LOOP_S": 5, "LOOPS": 1},
+    dashboard: {"TASKS": 3, "CYCLES": 5, "ROUNDS": 1, "KILLS": 1, "SLOWER": 1},
+    idle: {"USERS": 1, "TASKS_EACH": 3, "LOOP_S": 5, "LOOPS": 2, "IN_TIME": 0.3},
 }
 # ... and of those that one row alone can have smaller: askers need not wait as long as a task has to.
 SMALLER_STILL: dict[Callable[..., Any], dict[str, Any]] = {venue_reads.shared_rows: {"LOOP_S": 2}}
@@ -135,7 +136,9 @@ def small() -> Iterator[None]:
         for module in bench.MODULES:
             if hasattr(module, "median_seconds"):
                 patched.setattr(module, "median_seconds", once)
+        expect.set_options(timeout=180_000)
         yield
+        expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")

@@ -58,6 +58,7 @@ def doctor(environment: dict[str, str], *options: str, way: Way = in_this_proces
 
 
 def test_a_healthy_service(healthy: Installation) -> None:
+    until(healthy.ready_again, "ready")
     code, lines = doctor(healthy.environment, "--json", way=as_program)
     answer = json.loads("\n".join(lines))
     checks = {check["name"]: check for check in answer["checks"] if check["name"] not in OF_THE_MACHINE}

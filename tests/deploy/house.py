@@ -114,7 +114,7 @@ class House:
             assert process.poll() is None, f"{name} ended: {self.said()}"
         try:
             return requests.get(self.url + "/readyz", timeout=10).status_code == 200
-        except requests.ConnectionError:
+        except requests.RequestException:
             return False
 
     def said(self) -> str:

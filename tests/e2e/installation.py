@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -28,17 +29,34 @@ T = TypeVar("T")
 PATIENCE = 180.0  # seconds; generous, since speed is not what these tests are about
 
 
+class Refused(AssertionError):
+    """The answer to a call that was to succeed, with the call's method and the answer's status."""
+
+    def __init__(self, method: str, path: str, status: int, text: str) -> None:
+        super().__init__(f"{method} {path}: {status} {text}")
+        self.method, self.path, self.status = method, path, status
+
+    @property
+    def is_for_now(self) -> bool:
+        """Whether it says nothing of what was asked: a program of a busy machine did not answer another in time."""
+        return (self.method == "GET" or self.path.endswith("/preview")) and self.status in (429, 502, 503)
+
+
 def until(what: Callable[[], T], describe: str, seconds: float = PATIENCE) -> T:
     """Returns the value of `what` as soon as it is true; fails when it does not become so in time.
 
     The longer it takes the less often it looks: asking twenty times a second costs ten times what the service does.
     """
-    deadline, pause = time.monotonic() + seconds, 0.03
+    deadline, pause, refused = time.monotonic() + seconds, 0.03, ""
     while True:
-        found = what()
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {describe}"
+        try:
+            if found := what():
+                return found
+        except Refused as refusal:
+            if not refusal.is_for_now:
+                raise
+            refused = f"; the last refusal: {refusal}"
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {describe}{refused}"
         time.sleep(pause)
         pause = min(pause * 1.2, 0.3)
 
@@ -214,7 +232,8 @@ class Trader:
 
     def ok(self, method: str, path: str, body: Any = None) -> Any:
         answer = self.call(method, path, body)
-        assert answer.status_code < 300, f"{method} {path}: {answer.status_code} {answer.text}"
+        if answer.status_code >= 300:
+            raise Refused(method, path, answer.status_code, answer.text)
         return answer.json()
 
     def task(self, **config: Any) -> int:
@@ -226,11 +245,29 @@ class Trader:
     def stop(self, task: int) -> dict[str, Any]:
         return self.ok("POST", f"/api/tasks/{task}/stop")
 
+    def stop_and_drain(self, task: int) -> None:
+        """Stops the task until none of its bids is open: one stop waits for their end for ten seconds at most."""
+
+        def is_drained() -> bool:
+            stopped = self.stop(task)
+            assert stopped["isRunning"] is False
+            return bool(stopped["openBids"] == 0)
+
+        until(is_drained, f"the end of all bids of task {task}")
+
     def get(self, task: int) -> dict[str, Any]:
         return self.ok("GET", f"/api/tasks/{task}")
 
     def bids(self, task: int) -> list[int]:
         return sorted((bid["price"] for bid in self.ok("GET", f"/api/tasks/{task}/bids")), reverse=True)
+
+    def said(self, task: int) -> str:
+        """Returns what all the task's cycles said of themselves."""
+        return "\n".join(cycle["action"] for cycle in self.ok("GET", f"/api/tasks/{task}/cycles?limit=100"))
+
+    def placed(self, task: int, words: str = "placed") -> int:
+        """Sums up what the cycles say to have placed: on a busy machine one may leave some of it to the next."""
+        return sum(map(int, re.findall(rf"{words} (\d+)", self.said(task))))
 
     def next_cycle(self, task: int, cycles: int = 1) -> dict[str, Any]:
         """Returns the task once `cycles` more cycles have been finished."""

@@ -27,10 +27,10 @@ def test_workers_hold_no_connection_between_cycles_and_open_one_for_the_next() -
         for number in range(TASKS):
             slug = f"cats-{number}"
             made.put_collection(slug, [100_000])
-            tasks.append(trader.task(slug=slug, hardcapSats=80_000, bidCount=1, loopSeconds=10))
+            tasks.append(trader.task(slug=slug, hardcapSats=80_000, bidCount=1, loopSeconds=60))
             trader.start(tasks[-1])
-        trader.next_cycle_of_all(tasks)
+        until(lambda: all(trader.get(task)["lastCycle"] for task in tasks), "a cycle of each")
         # The other programs have some eight.
         until(lambda: connections(made) < TASKS, f"a moment without most of {TASKS} workers' connections")
         trader.next_cycle_of_all(tasks)
-        assert all(trader.get(task)["lastError"] is None for task in tasks)
+        until(lambda: all(trader.get(task)["lastError"] is None for task in tasks), "tasks without an error")

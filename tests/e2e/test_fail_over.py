@@ -33,10 +33,10 @@ def test_bidding_goes_on_at_the_standby_and_every_bid_has_its_row() -> None:
                 servers.fail_over()
                 servers.follow()
                 assert databases.rows(servers.primary.url("storm"), "SELECT id, token FROM tasks") >= tokens
-                until(made.ready_again, "everything's answer", 120)
+                until(made.ready_again, "everything's answer", 300)
                 floor = 200_000 + 100_000 * turn
                 made.put_collection("cats", [floor])
-                until(lambda: max(made.live_prices("cats"), default=0) == floor * 3 // 4, "bids at the new floor", 120)  # noqa: B023
+                until(lambda: max(made.live_prices("cats"), default=0) == floor * 3 // 4, "bids at the new floor", 300)  # noqa: B023
                 until(
                     lambda: made.live_prices("cats") == [price for (price,) in databases.rows(servers.url, LIVE)],
                     "a row for each bid",

@@ -72,7 +72,7 @@ def test_it_is_listed_where_the_task_says_stays_at_a_stop_and_goes_with_its_task
     assert seller.events() == [("accepted", 123_456)]
     again = seller.trader.call("POST", "/api/autolist", {"inscriptionId": seller.inscription})
     assert again.status_code == 409, "an inscription has one task, wherever it is listed"
-    assert seller.ask("DELETE") == {"success": True, "listingCancelled": True}
+    seller.end()
     assert shown(seller, venue) == []
     assert seller.events() == [("accepted", 123_456), ("cancelled", 123_456)]
 
@@ -115,12 +115,13 @@ def test_a_worker_killed_between_submit_and_record_lists_once_and_a_cancel_that_
 ) -> None:
     seller = seller_at(venue, service, "killed", [100_000], **FIXED)
     # The answer to the submit hangs, and meanwhile the worker dies.
-    fault = {"operation": "list", "mode": "accept_then_timeout", "count": 1, "delaySeconds": 5}
+    fault = {"operation": "list", "mode": "accept_then_timeout", "count": 1, "delaySeconds": 30}
     service.sim("PUT", "/sim/faults", [fault])
     seller.ask("POST", "/start")
-    until(lambda: seller.events() == [("accepted", 123_456)], "the market took it", SLOW_S)
-    assert seller.listing["state"] == "submitted"
     [worker] = seller.workers()
+    until(lambda: seller.events() == [("accepted", 123_456)], "the market took it", SLOW_S)
+    os.kill(worker, signal.SIGSTOP)  # so that it records nothing while that is looked at
+    assert seller.listing["state"] == "submitted"
     os.kill(worker, signal.SIGKILL)
     listed(seller, 123_456)
     before = seller.ask("GET", "/cycles?limit=1")

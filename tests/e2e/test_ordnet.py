@@ -59,7 +59,7 @@ def test_an_offer_is_placed_replaced_and_stopped_and_nothing_is_left(service: In
     until(lambda: service.live_prices("frogs") == [200_000], "an offer", SLOW_S)
     until(lambda: is_live(service, task, [200_000]), "the ledger knows it")
     assert orders_of(service, task)[0][2] is not None
-    assert trader.bids(task) == [200_000]
+    until(lambda: trader.bids(task) == [200_000], "the service shows it")
 
     trader.ok("PUT", f"/api/tasks/{task}", fixed(250_000, 250_000, 1))
     until(lambda: service.live_prices("frogs") == [250_000], "what the new range asks for", SLOW_S)
@@ -77,7 +77,7 @@ def test_a_ladder_has_as_many_offers_as_there_are_coins_and_says_so(service: Ins
     trader.start(task)
     until(lambda: is_live(service, task, [200_000, 150_000]), "the dearest two", SLOW_S)
     until(lambda: "1 no_coins" in str(trader.get(task)["lastCycle"]["action"]), "the third is explained", SLOW_S)
-    assert "that nothing else lies or stands on" in trader.get(task)["lastError"]
+    until(lambda: "that nothing else lies or stands on" in str(trader.get(task)["lastError"]), "its owner is told")
     assert service.history(event="cancelled", slug="newts") == [], "neither took the other's place"
     trader.stop(task)
     until(lambda: service.live_prices("newts") == [], "they are cancelled", SLOW_S)
@@ -87,12 +87,13 @@ def test_a_worker_killed_between_submit_and_record_finds_its_offer_again(service
     service.put_collection("toads", [500_000])
     task = trader.task(slug="toads", venue=VENUE, **fixed(200_000, 200_000, 1))
     # The answer to the submit hangs, and meanwhile the worker dies.
-    fault = {"operation": "place", "mode": "accept_then_timeout", "count": 1, "delaySeconds": 5}
+    fault = {"operation": "place", "mode": "accept_then_timeout", "count": 1, "delaySeconds": 30}
     service.sim("PUT", "/sim/faults", [fault])
     trader.start(task)
-    until(lambda: service.live_prices("toads") == [200_000], "the market took it", SLOW_S)
-    assert [state for _, state, _ in orders_of(service, task)] == ["submitted"]
     [worker] = service.workers(task)
+    until(lambda: service.live_prices("toads") == [200_000], "the market took it", SLOW_S)
+    os.kill(worker, signal.SIGSTOP)  # so that it records nothing while that is looked at
+    assert [state for _, state, _ in orders_of(service, task)] == ["submitted"]
     os.kill(worker, signal.SIGKILL)
 
     until(lambda: is_live(service, task, [200_000]), "the successor's ledger has adopted it", SLOW_S)

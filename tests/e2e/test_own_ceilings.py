@@ -15,11 +15,6 @@ LADDER: dict[str, Any] = {"bidMode": "fixed", "bidFixedLow": 45_000, "bidFixedHi
 FULL = [75_000, 60_000, 45_000]
 
 
-def said(trader: Trader, task: int) -> str:
-    """Returns what all the task's cycles said of themselves."""
-    return "\n".join(cycle["action"] for cycle in trader.ok("GET", f"/api/tasks/{task}/cycles?limit=100"))
-
-
 def raised(trader: Trader, **change: int | None) -> Any:
     """Changes the ceilings with the sign-in address's consent."""
     asked = trader.ok("POST", "/api/auth/approval", change)
@@ -50,13 +45,13 @@ def test_a_running_task_obeys_a_lowered_ceiling_and_uses_a_raised_one(service: I
     trader.ok("PUT", "/api/ceilings", {"maxHardcap": 60_000, "maxExposure": 110_000})
     until(lambda: 0 < sum(service.live_prices("ceiling-cats")) <= 110_000, "bids within the ceilings")
     assert max(service.live_prices("ceiling-cats")) <= 60_000
-    until(lambda: "(hardcap" in said(trader, task), "the reason in a cycle")
-    until(lambda: "skipped 1 exposure_limit" in said(trader, task), "the reason of what is not placed")
+    until(lambda: "(hardcap" in trader.said(task), "the reason in a cycle")
+    until(lambda: "skipped 1 exposure_limit" in trader.said(task), "the reason of what is not placed")
 
     assert trader.call("PUT", "/api/ceilings", {"maxHardcap": None, "maxExposure": None}).status_code == 400
     assert raised(trader, maxHardcap=None, maxExposure=None)["maxExposure"] is None
     until(lambda: 75_000 in service.live_prices("ceiling-cats"), "the highest bid again")
-    assert trader.stop(task)["openBids"] == 0
+    trader.stop_and_drain(task)
 
 
 def test_a_thief_with_the_token_bids_within_the_ceilings_until_thrown_out(
@@ -81,6 +76,6 @@ def test_a_thief_with_the_token_bids_within_the_ceilings_until_thrown_out(
     again.ok("DELETE", f"/api/sessions/{stolen}")
 
     assert thief.call("GET", "/api/tasks").status_code == 401
-    assert again.stop(task)["openBids"] == 0
+    again.stop_and_drain(task)
     assert 0 < at_once(service, "junk") <= 90_000
     assert max(event["price"] for event in service.history(event="accepted", slug="junk")) <= 50_000

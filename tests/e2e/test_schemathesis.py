@@ -43,11 +43,12 @@ def test_schemathesis_finds_nothing(service: Installation, tmp_path: Path) -> No
             "--max-examples=25",
             "--seed=1",
             "--generation-database=none",
+            "--request-timeout=180",  # ten seconds without it; a stop or a delete may take longer
             "--no-color",
         ],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3_600,
         cwd=tmp_path,
         check=False,
     )

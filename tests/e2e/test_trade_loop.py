@@ -97,7 +97,7 @@ class Loop:
 
         self.service.sim("POST", "/sim/sell", {"inscriptionId": fill["inscriptionId"]})
         self.strikes("sale")
-        until(lambda: self._listing(made).get("closeReason") == "sold", "the sale", 150)
+        until(lambda: self._listing(made).get("closeReason") == "sold", "the sale")
         assert "payment address" in self._listing(made)["proceedsNote"]
         self._check_the_books(slugs, task, fill, held)
 

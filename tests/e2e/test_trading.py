@@ -52,15 +52,12 @@ def test_worked_examples(
     assert trader.get(task)["isRunning"] is False
     assert trader.start(task)["isRunning"] is True
     until(lambda: service.live_prices(slug) == prices, f"{prices} at the simulator")
-    assert until(lambda: trader.get(task)["lastCycle"], "the cycle's report")["action"].startswith(
-        f"placed {len(prices)}"
-    )
-    assert trader.bids(task) == prices
+    until(lambda: trader.placed(task) == len(prices), "the report of what was placed")
+    until(lambda: trader.bids(task) == prices, "the same as the service shows them")
     assert trader.ok("GET", "/api/auth/me")["stats"]["exposure"] == sum(prices)
     if slug == "budget":
-        assert "2 task_total" in trader.get(task)["lastCycle"]["action"]
-    stopped = trader.stop(task)
-    assert (stopped["isRunning"], stopped["openBids"]) == (False, 0)
+        assert "2 task_total" in trader.said(task)
+    trader.stop_and_drain(task)
     assert service.live_prices(slug) == []
     assert trader.ok("GET", "/api/auth/me")["stats"]["exposure"] == 0
 
@@ -103,7 +100,7 @@ def test_put_restarts_the_worker_with_the_new_config(service: Installation, trad
     assert service.workers(task) != before
     until(lambda: max(service.live_prices("changing"), default=0) == 40_000, "nothing above the new cap")
     trader.ok("DELETE", f"/api/tasks/{task}")
-    assert service.live_prices("changing") == []
+    until(lambda: service.live_prices("changing") == [], "the end of every bid")
     assert trader.call("GET", f"/api/tasks/{task}").status_code == 404
 
 
@@ -176,7 +173,7 @@ def test_kill_9_while_five_tasks_run(service: Installation, trader: Trader, vict
     with ThreadPoolExecutor(len(tasks)) as pool:
         assert all(stopped["isRunning"] is False for stopped in pool.map(trader.stop, tasks))
     assert len(service.history(event="accepted", kind="bid")) <= 15, "every bid is placed once"
-    assert all(service.live_prices(slug) == [] for slug in slugs)
+    until(lambda: all(service.live_prices(slug) == [] for slug in slugs), "the end of every bid")
 
 
 def test_a_stop_in_the_midst_of_placing_leaves_nothing_open(service: Installation, trader: Trader) -> None:
@@ -187,11 +184,12 @@ def test_a_stop_in_the_midst_of_placing_leaves_nothing_open(service: Installatio
     for task in tasks:
         trader.start(task)
     until(lambda: any(service.live_prices(slug) for slug in slugs), "a first bid")
-    for task in tasks:
-        assert trader.stop(task)["openBids"] == 0
-        accepted = len(service.history(event="accepted", slug=slugs[tasks.index(task)]))
-        assert service.live_prices(slugs[tasks.index(task)]) == []
-        assert len(service.history(event="accepted", slug=slugs[tasks.index(task)])) == accepted
+    for slug, task in zip(slugs, tasks, strict=True):
+        assert trader.stop(task)["isRunning"] is False
+        accepted = len(service.history(event="accepted", slug=slug))
+        trader.stop_and_drain(task)
+        assert service.live_prices(slug) == []
+        assert len(service.history(event="accepted", slug=slug)) == accepted
     assert trader.ok("GET", "/api/auth/me")["stats"]["exposure"] == 0
 
 
@@ -200,11 +198,12 @@ def test_a_lost_answer_never_makes_a_second_bid(service: Installation, trader: T
     task = trader.task(slug="lost-answer", bidCount=2, hardcapSats=100_000, loopSeconds=5)
     service.sim("PUT", "/sim/faults", [{"operation": "place", "mode": "accept_then_500", "count": 2}])
     trader.start(task)
-    trader.next_cycle(task, 3)
+    until(lambda: service.live_prices("lost-answer") == [75_000, 15_000], "the ladder")
+    trader.next_cycle(task, 2)
     assert service.live_prices("lost-answer") == [75_000, 15_000]
     assert len(service.history(event="accepted", slug="lost-answer")) == 2
     assert trader.ok("GET", "/api/auth/me")["stats"]["exposure"] == 90_000
-    trader.stop(task)
+    trader.stop_and_drain(task)
     assert service.live_prices("lost-answer") == []
 
 

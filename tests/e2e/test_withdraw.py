@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.e2e.installation import Installation, Trader, until
+from tests.e2e.installation import PATIENCE, Installation, Trader, until
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ class Owner:
 
     def coins(self, address: str) -> dict[str, int]:
         rows = requests.get(
-            f"http://127.0.0.1:{self.service.simulator_port}/mempool/api/address/{address}/utxo", timeout=20
+            f"http://127.0.0.1:{self.service.simulator_port}/mempool/api/address/{address}/utxo", timeout=PATIENCE
         ).json()
         return {f"{row['txid']}:{row['vout']}": row["value"] for row in rows}
 
@@ -77,7 +77,7 @@ def test_all_of_the_payment_address_goes_to_the_sign_in_address(owner: Owner) ->
     coins = owner.fund(owner.payment, 60_000, 40_000, 25_000)
     quoted = owner.withdraw(from_="payment", dryRun=True)
     assert quoted.status_code == 200
-    assert owner.trader.ok("GET", "/api/wallet")["paymentSats"] == 125_000
+    until(lambda: owner.trader.ok("GET", "/api/wallet")["paymentSats"] == 125_000, "that nothing has gone")
 
     found = owner.sent(from_="payment")
 
@@ -133,7 +133,7 @@ def test_an_inscription_comes_back_at_its_full_value(owner: Owner) -> None:
     where = requests.get(
         f"http://127.0.0.1:{owner.service.simulator_port}/ord/inscription/{inscription}",
         headers={"Accept": "application/json"},
-        timeout=20,
+        timeout=PATIENCE,
     ).json()
     assert (where["satpoint"], where["address"]) == (f"{found['txid']}:0:0", owner.trader.address)
 
@@ -179,10 +179,10 @@ def test_money_comes_out_of_the_bidding_wallet_and_then_home(service: Installati
     assert owner.coins(owner.trader.address) == {f"{home['txid']}:0": home["sentSats"]}
 
 
-def _held(owner: Owner) -> tuple[int, int]:
-    """Returns sats at the payment address and in the bidding wallet, as the service shows them."""
+def _held(owner: Owner) -> tuple[int | None, int | None]:
+    """Returns sats at the payment address and in the bidding wallet, as the service shows them; None if not read."""
     wallet = owner.trader.ok("GET", "/api/wallet")
-    return wallet["paymentSats"], wallet["biddingWallet"]["balanceSats"]
+    return wallet["paymentSats"], (wallet["biddingWallet"] or {"balanceSats": None})["balanceSats"]
 
 
 def test_bids_keep_their_cover_unless_forced(owner: Owner) -> None:
@@ -264,6 +264,15 @@ def _submitted(owner: Owner) -> dict[str, Any] | None:
     return found if found["state"] == "submitted" else None
 
 
+def _refusal(owner: Owner, task: int) -> list[requests.Response]:
+    """Returns the refusal of a start, if it is one: a draft that is not judged within five seconds keeps nobody."""
+    answer = owner.trader.call("POST", f"/api/tasks/{task}/start")
+    if answer.status_code != 200:
+        return [answer]
+    owner.trader.stop_and_drain(task)
+    return []
+
+
 def test_what_would_not_come_out_again_is_not_bid_with(owner: Owner) -> None:
     bidding = owner.wallet["biddingWallet"]["address"]
     owner.service.sim("PUT", f"/sim/wallets/{bidding}", {"balance": 90_000})
@@ -272,7 +281,7 @@ def test_what_would_not_come_out_again_is_not_bid_with(owner: Owner) -> None:
     owner.service.sim("PUT", "/sim/poison", {"mode": "wrong_payout"})
     try:
         quoted = owner.withdraw(from_="bidding", dryRun=True)
-        refused = owner.trader.call("POST", f"/api/tasks/{task}/start")
+        [refused] = until(lambda: _refusal(owner, task), "a refusal")
     finally:
         owner.service.sim("PUT", "/sim/poison", {"mode": None})
 

@@ -97,7 +97,7 @@ class Fleet:
     def check_quiet_after_stop(self, configs: dict[int, list[BidConfig]] | None = None) -> None:
         """Stops everything; nothing is accepted afterwards, nothing that the venue shows is forgotten."""
         self.stop()
-        until(lambda: all(bid.end_ms for bid in self.taken()), "the end of every bid", 120)
+        until(lambda: all(bid.end_ms for bid in self.taken()), "the end of every bid")
         time.sleep(3)  # a fact about the time after a stop needs some of it
         assert self.disagreements(configs) == []
 

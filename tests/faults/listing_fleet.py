@@ -100,7 +100,7 @@ class Shop:
         def start(item: Item) -> None:
             assert item.task is not None
             task = item.task
-            until(lambda: self.start(task), f"the start of task {task}", 90)
+            until(lambda: self.start(task), f"the start of task {task}")
 
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(start, self.items))

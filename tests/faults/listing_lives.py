@@ -34,13 +34,13 @@ class Life:
     def afterwards(self) -> None:
         """The goal was begun before: it comes to its end, and so does the rest."""
         at = self.steps.index(self.goal)
-        until(lambda: self.is_done(self.goal), f"{self.goal} of task {self.task}", 180)
+        until(lambda: self.is_done(self.goal), f"{self.goal} of task {self.task}")
         for step in self.steps[at + 1 :]:
             self.walk(step)
 
     def walk(self, step: str) -> None:
         self.begin(step)
-        until(lambda: self.is_done(step), f"{step} of task {self.task}", 120)
+        until(lambda: self.is_done(step), f"{step} of task {self.task}")
 
     def begin(self, step: str) -> None:
         if step == "list":

@@ -73,7 +73,7 @@ def jump(service: Installation, shift: Shift, jumps: list[int], tasks: int, seco
             _watch(fleet, seconds)
             if MOST_MS < abs(now_ms) < FAR_MS:
                 late = _newcomer(fleet, len(closed))
-                until(lambda: "clock_skew" in _said(fleet.trader.get(fleet.tasks[-1])), "a newcomer that waits", 60)
+                until(lambda: "clock_skew" in _said(fleet.trader.get(fleet.tasks[-1])), "a newcomer that waits")
                 _watch(fleet, seconds)
             if abs(now_ms) > MOST_MS:
                 closed.append((began_ms + ON_THE_WIRE_MS, time.time_ns() // 1_000_000))
@@ -86,13 +86,13 @@ def jump(service: Installation, shift: Shift, jumps: list[int], tasks: int, seco
                 fleet.start()
                 _watch(fleet, seconds)
             if abs(now_ms) < FAR_MS:
-                assert _are_cycling_at(fleet, time.time_ns() // 1_000_000 + now_ms, seconds)
+                until(lambda by=now_ms: _are_cycling_by(fleet, by, seconds), "its cycles")  # type: ignore[misc]
     until(service.ready_again, "every program, by the right time")
     fleet.trader.sign_in()
     fleet.start()
     fleet.trader.next_cycle_of_all(fleet.tasks, 2)
     fleet.stop()
-    until(lambda: all(bid.end_ms for bid in fleet.taken()), "the end of every bid", 120)
+    until(lambda: all(bid.end_ms for bid in fleet.taken()), "the end of every bid")
     assert [line for line in fleet.disagreements() if _OF_ROWS not in line] == []
     assert closed
     tried = [row for row in service.history() if row["event"] in ("accepted", "refused") and row["kind"] == "bid"]
@@ -127,8 +127,9 @@ def _watch(fleet: Fleet, seconds: float) -> None:
             time.sleep(0.1)
 
 
-def _are_cycling_at(fleet: Fleet, now_ms: int, seconds: float) -> bool:
-    """Tells whether the last cycles are of about now, as the shifted clock says."""
+def _are_cycling_by(fleet: Fleet, shift_ms: int, seconds: float) -> bool:
+    """Tells whether the last cycles are of about now, as the clock that is shifted so far says."""
+    now_ms = time.time_ns() // 1_000_000 + shift_ms
     times = [fleet.trader.get(task)["lastCycle"]["time"] for task in fleet.tasks]
     return all(abs(cycle_s - now_ms / 1000) < seconds + 20 for cycle_s in times)
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.e2e.installation import Installation
+from tests.e2e.installation import Installation, until
 from tests.faults.fleet import Fleet
 from tests.faults.storm import Storm
 
@@ -35,13 +35,13 @@ def storm(kills: int, tasks: int, seconds: float, in_recovery: float) -> None:
         assert found == []
         assert count.in_recovery >= in_recovery * count.workers, "the run is void: too few kills hit a recovery"
         service.down()
-        assert service.processes() == []
+        until(lambda: service.processes() == [], "the end of every process")
     finally:
         service.destroy()
 
 
 def test_20_kills() -> None:
-    storm(kills=20, tasks=6, seconds=240, in_recovery=0.1)
+    storm(kills=20, tasks=6, seconds=1_200, in_recovery=0.1)
 
 
 @pytest.mark.faults
@@ -56,14 +56,17 @@ def stops(rounds: int, tasks: int) -> None:
         service.up()
         service.sim("PUT", "/sim/limits", {"perSecond": 50, "burst": 50})
         fleet = Fleet(service, tasks)
-        for _ in range(rounds):
+        done = 0
+        while done < rounds or fleet.placed() < rounds:
+            assert done < 4 * rounds, "the run is void: next to nothing was placed"
             fleet.end_quiet()
             fleet.start()
-            time.sleep(rng.uniform(0, 1.5))
+            # A busy machine places nothing within a second, so that rounds beyond the usual ones last longer.
+            time.sleep(rng.uniform(0, 1.5 + max(0, done - rounds)))
             fleet.stop()
+            done += 1
         fleet.check_quiet_after_stop()
-        print(f"{rounds * tasks} stops at random moments: {fleet.placed()} bids placed, none after a stop")
-        assert fleet.placed() >= rounds, "the run is void: next to nothing was placed"
+        print(f"{done * tasks} stops at random moments: {fleet.placed()} bids placed, none after a stop")
     finally:
         service.destroy()
 

@@ -58,8 +58,8 @@ def test_a_full_disk_places_nothing_and_recovers_alone(service: Installation) ->
         assert [line for line in fleet.disagreements() if line.startswith("untracked")] == []
         full = fleet.placed()
         ballast.unlink()
-        until(lambda: _started(fleet), "every start, once there is room", 60)
-        until(lambda: fleet.placed() >= 8, "the ladders", 60)
+        until(lambda: _started(fleet), "every start, once there is room")
+        until(lambda: fleet.placed() >= 8, "the ladders")
         assert fleet.disagreements() == []
         fleet.check_quiet_after_stop()
         print(f"disk full for 8 s: {full} placed meanwhile, {fleet.placed()} in all, 0 disagreements")
@@ -68,7 +68,7 @@ def test_a_full_disk_places_nothing_and_recovers_alone(service: Installation) ->
         if service.process is not None and service.process.poll() is None:
             service.process.kill()
             service.process.wait()
-        until(lambda: service.processes() == [], "the end of every process", 30)
+        until(lambda: service.processes() == [], "the end of every process")
         subprocess.run(["umount", str(service.data_dir)], check=True)
 
 
@@ -79,7 +79,7 @@ def test_logs_are_rotated_while_tasks_write(service: Installation) -> None:
     _stuff(logs)
     fleet.start()
     until(lambda: fleet.placed() >= 6, "the ladders")
-    fleet.trader.next_cycle_of_all(fleet.tasks)
+    fleet.trader.next_cycle_of_all(fleet.tasks, 2)  # a log is rotated after a cycle
     assert [log.with_name(f"{log.name}.1").stat().st_size > MAX_BYTES for log in logs] == [True] * 3
     placed = [_lines(log).count(" of fleet-") for log in logs]
     for _ in range(KEPT):

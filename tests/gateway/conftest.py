@@ -16,9 +16,13 @@ import pytest
 
 from core.local_server import bind
 from core.settings import Settings
+from gateway import venue, withdrawals, writes
 from gateway.app import Gateway
+from gateway.limits.call_budget import CallBudget
+from gateway.reads import chain_facts
 from gateway.verb_server import Program
-from markets.base import BidOrder
+from markets.base import BidOrder, VenueError
+from markets.http import Http
 from markets.market_client import MarketClient
 from tests.gateway.fake_venue import FakeVenue
 
@@ -35,6 +39,9 @@ ORDER = BidOrder(
     signature="AkcwRA==",
     fee_rate="halfHourFee",
 )
+# How long things wait in a test's own gateway: so long that none of it ends before the test ends it, however busy the
+# machine is. A pause is shorter than what waits through it.
+PAUSE_S, READ_WAIT_S, SOON_S, LONGEST_WAIT_S, READ_S, CLIENT_S = 60.0, 70.0, 80.0, 90.0, 60.0, 120.0
 
 
 class Bench:
@@ -80,21 +87,23 @@ class Bench:
             result = work(*args)
             return await result if asyncio.iscoroutine(result) else result
 
-        return asyncio.run_coroutine_threadsafe(on_loop(), self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(on_loop(), self._loop).result(60)
 
     def client(self, venue: str | None = None) -> MarketClient:
         """Returns a new asker with a connection of its own."""
-        client = MarketClient(self.settings.gateway_socket, timeout_s=20, venue=venue)
+        client = MarketClient(self.settings.gateway_socket, timeout_s=CLIENT_S, venue=venue)
         self._clients.append(client)
         return client
 
-    def pause(self, seconds: float) -> None:
+    def pause(self, seconds: float = PAUSE_S) -> None:
         """Stops Satflow's key, as a 429 does."""
         self.run(self.gateway.venues.markets["simulator"].budget.pause, seconds)
 
-    def go_on(self) -> None:
-        """Ends that pause, however long it was to be: whoever has to be waiting by then is, on any machine."""
-        budget = self.gateway.venues.markets["simulator"].budget
+    def go_on(self, budget: CallBudget | None = None) -> None:
+        """Ends that pause, or that of another `budget`, however long it was to be: whoever has to be waiting by then
+        is, on any machine.
+        """
+        budget = budget or self.gateway.venues.markets["simulator"].budget
 
         def end() -> None:
             budget._paused_until = budget._counted_at = budget._clock()
@@ -105,6 +114,21 @@ class Bench:
     def waiting(self) -> int:
         """Requests that wait for their turn at Satflow."""
         return self.gateway.venues.markets["simulator"].budget.waiting()
+
+    def turns(self) -> list[str]:
+        """Makes a list to which each operation at Satflow is added, from now on, when its turn has come.
+
+        At the venue they may arrive in another order, since each is sent by a thread of its own.
+        """
+        satflow, operations = self.gateway.venues.markets["simulator"], list[str]()
+        run = satflow.run
+
+        async def noted(verb: str, operation: str, call: Callable[[], Any], lost: type[VenueError]) -> Any:
+            operations.append(operation)
+            return await run(verb, operation, call, lost)
+
+        satflow.run = noted  # type: ignore[method-assign]
+        return operations
 
     def close(self) -> None:
         for client in self._clients:
@@ -128,8 +152,14 @@ class Bench:
 
 
 @pytest.fixture
-def make_bench() -> Iterator[Callable[..., Bench]]:
+def make_bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Bench]]:
     """Makes benches in short paths, since a socket's path has 107 bytes at most."""
+    assert Http.__init__.__kwdefaults__ is not None
+    monkeypatch.setitem(Http.__init__.__kwdefaults__, "read_s", READ_S)
+    monkeypatch.setattr(chain_facts, "PATIENCE_S", READ_S)
+    monkeypatch.setattr(venue, "READ_WAIT_S", READ_WAIT_S)
+    for module in (writes, withdrawals):
+        monkeypatch.setattr(module, "LONGEST_WAIT_MS", round(1000 * LONGEST_WAIT_S))
     made: list[Bench] = []
     with tempfile.TemporaryDirectory(prefix="gw") as directory:
 
@@ -148,7 +178,7 @@ def bench(make_bench: Callable[..., Bench]) -> Bench:
     return make_bench()
 
 
-def soon(within_s: float = 10) -> int:
+def soon(within_s: float = SOON_S) -> int:
     """Returns a deadline for a write."""
     return int((time.time() + within_s) * 1000)
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,13 +30,16 @@ class Call:
 
 @dataclass
 class FakeVenue:
-    """Answers by path. `closed_gates` are paths that take a request and answer only when the gate is opened."""
+    """Answers by path. `closed_gates` are paths that take a request and answer only when the gate is opened.
+
+    What can be called, in `answers` and `headers`, is called for each answer.
+    """
 
     port: int = 0
     calls: list[Call] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=dict)
     statuses: dict[str, int] = field(default_factory=dict)
-    headers: dict[str, dict[str, str]] = field(default_factory=dict)
+    headers: dict[str, dict[str, str | Callable[[], str]]] = field(default_factory=dict)
     closed_gates: set[str] = field(default_factory=set)
 
     def start(self) -> HTTPServer:
@@ -74,7 +78,7 @@ class _Handler(RequestHandler):
             return
         self.set_status(self.venue.statuses.get(path, 200))
         for name, value in self.venue.headers.get(path, {}).items():
-            self.set_header(name, value)
+            self.set_header(name, value() if callable(value) else value)
         self.finish(answer if isinstance(answer, bytes | str) else json.dumps(answer))
 
     post = get

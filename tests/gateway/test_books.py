@@ -82,7 +82,7 @@ def test_askers_of_different_traits_share_a_reading_that_is_under_way(bench: Ben
         asked = [askers.submit(bench.client().asks, "goosinals", 30, trait) for trait in traits]
         eventually(lambda: len(bench.venue.of(LISTINGS)) == 1)
         bench.venue.closed_gates.clear()
-        counts = [len(each.result(10).asks) for each in asked]
+        counts = [len(each.result(60).asks) for each in asked]
     assert counts == [2, 1, 0] * 5
     assert len(bench.venue.calls) == 1
 
@@ -198,7 +198,7 @@ def test_askers_of_different_times_share_a_reading_that_is_under_way(bench: Benc
         ]
         eventually(lambda: len(bench.venue.of(SALES)) == 1)
         bench.venue.closed_gates.clear()
-        counts = [len(each.result(10).sales) for each in asked]
+        counts = [len(each.result(60).sales) for each in asked]
     assert counts == [4, 51, 151] * 5
     assert 2 <= len(bench.venue.calls) <= 3  # 3 when the farthest asker came only after the first page
 

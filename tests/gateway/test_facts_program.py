@@ -92,7 +92,7 @@ def test_an_output_of_which_all_is_known(sources: Bench) -> None:
 
 
 def test_the_answer_is_an_object_with_the_names_of_the_fields(sources: Bench) -> None:
-    http = UnixHttp(sources.settings.gateway_socket, 10)
+    http = UnixHttp(sources.settings.gateway_socket, 60)
     asked = {"verb": "outpoint", "args": {"outpoint": OUTPOINT}, "max_age_s": 10}
     answer = json.loads(http.post(json.dumps(asked).encode(), repeatable=True))
     http.close()
@@ -102,7 +102,7 @@ def test_the_answer_is_an_object_with_the_names_of_the_fields(sources: Bench) ->
 @pytest.mark.parametrize("vout", [1, 7])
 def test_the_transaction_is_told_to_whoever_asks_for_it(sources: Bench, vout: int) -> None:
     sources.venue.answers |= {f"{TX}/outspend/{vout}": {"spent": False}}
-    http = UnixHttp(sources.settings.gateway_socket, 10)
+    http = UnixHttp(sources.settings.gateway_socket, 60)
     args = {"outpoint": f"{TXID}:{vout}", "with_transaction": True}
     asked = {"verb": "outpoint", "args": args, "max_age_s": 10}
     answer = json.loads(http.post(json.dumps(asked).encode(), repeatable=True))["ok"]
@@ -225,7 +225,7 @@ def test_two_indexes_that_differ_are_a_doubt(two_indexes: Bench, path: str, answ
 
 @pytest.mark.slow
 def test_a_source_that_hangs_does_not_hide_what_others_say(sources: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain_facts, "PATIENCE_S", 5.0)  # of which the others need little
+    monkeypatch.setattr(chain_facts, "PATIENCE_S", 7.0)  # of which the others need little
     sources.venue.closed_gates.add(TIP)
     assert _facts(sources) == dataclasses.replace(SURE, tip_height=None)
 

@@ -30,6 +30,7 @@ from markets.offers import (
 )
 from markets.venues import capabilities
 from markets.wire import Page
+from tests.clock import Monotonic
 from tests.gateway.conftest import ORDER, Bench, soon
 
 Make = Callable[..., Bench]
@@ -178,12 +179,12 @@ class TestWhoIsMeant:
 class TestSideBySide:
     def test_a_pause_of_one_is_none_of_another(self, bench: Bench) -> None:
         floors(bench)
-        bench.pause(100)
+        bench.pause(1000)
         with pytest.raises(RateLimited):
             bench.client().floors(["cats"], "ordinals", 0)
         assert bench.client(WALLET).floors(["cats"], "ordinals", 0)["cats"].floor == SELLERS_FLOOR
         venues = bench.client().status()["venues"]
-        assert venues["simulator"]["paused_s"] > 90 and venues[WALLET]["paused_s"] == 0
+        assert venues["simulator"]["paused_s"] > 900 and venues[WALLET]["paused_s"] == 0
         assert list(venues) == ["simulator", ORDNET, "unisat", WALLET, "mempool", "ord"]
 
     def test_a_venue_that_hangs_holds_up_no_other(self, bench: Bench) -> None:
@@ -295,7 +296,11 @@ class TestDraftedBids:
         assert not client.cancel(PAIR.payment, ["b", "c"], "", **fencing)
         assert drafting.told == [(PAIR.payment, (each,), "") for each in "acbc"]
 
-    def test_a_full_minute_refuses_at_once_and_leaves_room_for_cancels(self, drafting: Drafting, bench: Bench) -> None:
+    def test_a_full_minute_refuses_at_once_and_leaves_room_for_cancels(
+        self, drafting: Drafting, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bench.gateway.venues.markets[ORDNET].windows._clock = Monotonic()  # the minute stays full
+        monkeypatch.setattr("gateway.venue.READ_WAIT_S", 20.0)
         client = bench.client(ORDNET)
         for _ in range(3):
             client.draft_bid(ASK)
@@ -305,7 +310,7 @@ class TestDraftedBids:
             client.draft_bid(ASK)
         assert raised.value.retry_after_s is not None and 50 < raised.value.retry_after_s < 62
         with pytest.raises(RateLimited):
-            client.place(SIGNED, task=1, token=1, deadline_ms=soon())
+            client.place(SIGNED, task=1, token=1, deadline_ms=soon(30))
         assert len(drafting.told) == sent
         assert client.cancel(PAIR.payment, ["a"], "", task=1, token=1, deadline_ms=soon())
 

@@ -122,7 +122,7 @@ def test_who_has_no_good_certificate_is_not_heard(
 
 def test_an_asker_that_left_by_tls_sends_nothing(make_far: Callable[..., Far], authority: Authority) -> None:
     far = make_far()
-    far.bench.pause(9)
+    far.bench.pause()
     connection = far.connect(tls.client_context(authority.directory / "trader"))
     connection.request("POST", "/", json.dumps(OWN_BIDS))
     until(lambda: far.bench.run(far.bench.waiting) == 1, "it waits for its turn")

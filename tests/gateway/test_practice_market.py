@@ -35,7 +35,12 @@ from wallet.signer.signing import sign_message
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
-GATEWAY = """
+# The signer's few seconds are no time for a source on a busy machine.
+PATIENT = """
+from gateway.reads import chain_facts
+chain_facts.PATIENCE_S = 30
+"""
+GATEWAY = f"""{PATIENT}
 from core.process import end_with_parent
 from core.settings import load
 from gateway.app import run
@@ -43,10 +48,16 @@ from gateway.app import run
 end_with_parent()
 run(load(), lambda task: 0)
 """
+FACTS = f"""{PATIENT}
+import sys
+from cli.main import main
+
+sys.exit(main(["facts"]))
+"""
 PROGRAMS = {
     "simulator": ["-m", "cli.main", "simulator"],
     "gateway": ["-c", GATEWAY],
-    "facts": ["-m", "cli.main", "facts"],
+    "facts": ["-c", FACTS],
 }
 INSCRIPTION = "ab" * 32 + "i0"
 
@@ -87,7 +98,7 @@ class Town:
         draft = self.market.draft_listing(ask)
         outpoint = self.market.whereabouts(INSCRIPTION, 0).outpoint
         assert outpoint is not None
-        facts = ask_facts(self.settings.facts_socket, outpoint)
+        facts = ask_facts(self.settings.facts_socket, outpoint, timeout_s=60)
         intent = ListingIntent(INSCRIPTION, Outpoint.parse(outpoint), ask.price, 1, ask.receive)
         key = self.user.vault.get_public_key().sec()
         paid = script_of(parse(ask.receive))

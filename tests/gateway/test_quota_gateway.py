@@ -8,19 +8,27 @@ from collections.abc import Callable
 import pytest
 
 from gateway.quota.count import QuotaCount
+from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
 from markets.base import RateLimited, Refused
 from markets.gateway_client import AMPLE
+from tests.clock import Clock
 from tests.gateway.conftest import ORDER, Bench, soon
 
 CANCELLED = {"success": True, "data": {"success": True, "successCount": 1, "failedCount": 0}}
 Make = Callable[..., Bench]
 
 
+def stand_still(quota: Quota) -> None:
+    """Has the month stay as it has begun: one that ended during a test would begin anew, with nothing used."""
+    quota._now_ms = quota._count._now_ms = Clock(quota._count._since_ms)
+
+
 def short(make_bench: Make, used: int, limit: int = 1_000) -> Bench:
     """Returns a bench whose month has begun just now, with so many calls used."""
     bench = make_bench(satflow_monthly_calls=limit)
     quota = bench.gateway.venues.markets["simulator"].quota
+    stand_still(quota)
     for _ in range(used):
         quota.count()
     bench.venue.answers["/address/bids"] = {"data": {"results": []}}
@@ -46,7 +54,8 @@ def test_every_call_is_counted_before_it_is_sent(make_bench: Make) -> None:
     assert (quota["limit"], quota["used"], quota["left"], quota["stretch_s"]) == (1_000, 3, 997, 0)
     assert "quota" not in bench.client().status()["venues"]["mempool"]
     # As after a crash of this very moment.
-    again = QuotaCount(QuotaFile(bench.settings.quota_file), "satflow", "simulator", lambda: soon(0))
+    clock = bench.gateway.venues.markets["simulator"].quota._now_ms
+    again = QuotaCount(QuotaFile(bench.settings.quota_file), "satflow", "simulator", clock)
     assert again.use(1_000).used >= 3
 
 
@@ -129,6 +138,7 @@ def test_a_call_is_one_line_of_json_without_its_query(make_bench: Make, caplog: 
 
 def test_the_quota_of_the_source_of_runes_is_told_with_their_books_and_nothing_else(make_bench: Make) -> None:
     bench = make_bench(satflow_monthly_calls=1_000, unisat_monthly_calls=1_000)
+    stand_still(bench.gateway.venues.unisat.quota)
     for _ in range(90):
         bench.gateway.venues.unisat.quota.count()
     lots = "/v3/market/runes/auction/list"

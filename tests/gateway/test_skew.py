@@ -156,7 +156,9 @@ class TestAtTheGateway:
     """The venue's clock is off: over its socket, with real HTTP behind it."""
 
     def off(self, bench: Bench, seconds: float | None, *paths: str) -> None:
-        date = "" if seconds is None else formatdate(time.time() + seconds, usegmt=True)
+        def date() -> str:
+            return "" if seconds is None else formatdate(time.time() + seconds, usegmt=True)
+
         for path in paths:
             bench.venue.headers[path] = {"Date": date}
             bench.venue.answers.setdefault(path, {"data": {"results": [], "items": [], "challenge": "sign me"}})

@@ -11,6 +11,7 @@ from markets.market_client import MarketClient
 from tests.gateway.conftest import Bench
 from tests.gateway.listing_examples import TXID
 from tests.gateway.test_facts_program import ANSWERS, BY_ORD, BY_UNISAT, RUNES, UTXO
+from tests.gateway.test_quota_gateway import stand_still
 
 HEIGHTS = ("/v1/indexer/blockchain/info", "/v1/indexer/runes/status")
 
@@ -32,6 +33,7 @@ def make(make_bench: Callable[..., Bench]) -> Callable[..., Bench]:
                 RUNES.replace("/1/", f"/{vout}/"): {"code": 0, "data": []},
                 f"/output/{TXID}:{vout}": {**BY_ORD, "outpoint": f"{TXID}:{vout}"},
             }
+        stand_still(bench.gateway.venues.unisat.quota)
         for user, calls in {7: 110, 8: 1}.items():
             for _ in range(calls):
                 bench.gateway.venues.unisat.quota.count(user)

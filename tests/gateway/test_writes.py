@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from gateway import writes
+from gateway.limits.call_budget import Priority
+from gateway.limits.windows import Toll
+from gateway.writes import LONGEST_WAIT_MS
 from markets.base import (
     AuthFailed,
     BelowMinimum,
@@ -21,13 +25,13 @@ from markets.base import (
     Unknown,
     VenueError,
 )
-from tests.gateway.conftest import ORDER, Bench, eventually, soon
+from tests.gateway.conftest import ORDER, SOON_S, Bench, eventually, soon
 from tests.gateway.fake_venue import CUT
 
 PLACE, CANCEL = "/bid/place", "/cancel"
 
 
-def _place(bench: Bench, *, task: int = 1, token: int = 1, within_s: float = 10) -> None:
+def _place(bench: Bench, *, task: int = 1, token: int = 1, within_s: float = SOON_S) -> None:
     bench.client().place(ORDER, task=task, token=token, deadline_ms=soon(within_s))
 
 
@@ -134,7 +138,7 @@ def test_runes_go_to_the_practice_market_only(make_bench: Callable[..., Bench]) 
 
 @pytest.mark.slow
 def test_a_fence_drops_what_is_queued_under_lower_tokens(bench: Bench) -> None:
-    bench.pause(9)
+    bench.pause()
     with ThreadPoolExecutor(4) as askers:
         old = [askers.submit(_place, bench, token=4) for _ in range(3)]
         new = askers.submit(_place, bench, token=5)
@@ -142,10 +146,10 @@ def test_a_fence_drops_what_is_queued_under_lower_tokens(bench: Bench) -> None:
         bench.client().fence(1, 5)
         for each in old:
             with pytest.raises(Refused) as raised:
-                each.result(10)
+                each.result(60)
             assert raised.value.code == "stale_token"
         bench.go_on()
-        new.result(10)
+        new.result(60)
     assert len(bench.venue.of(PLACE)) == 1
     with pytest.raises(Refused, match="fenced"):
         _place(bench, token=4)
@@ -169,8 +173,8 @@ def test_a_fence_waits_for_what_is_on_the_wire(bench: Bench) -> None:
         assert not fence.done()
         bench.client().fence(2, 9)  # another task's fence has nothing to wait for
         bench.venue.closed_gates.clear()
-        place.result(10)
-        fence.result(10)
+        place.result(60)
+        fence.result(60)
 
 
 def test_many_tasks_are_fenced_at_once_and_all_of_their_writes_waited_for(bench: Bench) -> None:
@@ -183,8 +187,8 @@ def test_many_tasks_are_fenced_at_once_and_all_of_their_writes_waited_for(bench:
         eventually(lambda: bench.gateway.fences._least.get(2) == 9)
         assert not fence.done()
         bench.venue.closed_gates.clear()
-        place.result(10)
-        fence.result(10)
+        place.result(60)
+        fence.result(60)
     for task, token in ((1, 1), (2, 8)):
         with pytest.raises(Refused, match="fenced"):
             _place(bench, task=task, token=token)
@@ -206,13 +210,13 @@ def test_a_fence_waits_for_a_place_whose_asker_is_gone(bench: Bench) -> None:
         eventually(lambda: len(bench.venue.of(PLACE)) == 1)
         leaver._http._socket.shutdown(2)  # type: ignore[union-attr]
         with pytest.raises(Unknown):
-            place.result(10)
+            place.result(60)
         fence = askers.submit(bench.client().fence, 1, 2)
         eventually(lambda: bench.gateway.fences._least.get(1) == 2)
         bench.client().profile()  # a whole exchange later ...
         assert not fence.done()  # ... it still waits
         bench.venue.closed_gates.clear()
-        fence.result(10)
+        fence.result(60)
 
 
 def test_a_task_unseen_since_the_start_is_fenced_by_the_database(bench: Bench) -> None:
@@ -238,26 +242,26 @@ def test_a_gateway_that_is_not_the_one_any_more_places_nothing(bench: Bench) -> 
 
 def test_whether_it_is_the_one_is_asked_when_all_else_is_ready(bench: Bench) -> None:
     """Another one may take over while a bid waits for its turn."""
-    bench.pause(9)
+    bench.pause()
     with ThreadPoolExecutor(1) as askers:
         place = askers.submit(_place, bench)
         eventually(lambda: bench.waiting() == 1)
         bench.is_the_one = lambda: False
         bench.go_on()
         with pytest.raises(Unavailable, match="another gateway has taken over"):
-            place.result(10)
+            place.result(60)
     assert bench.venue.of(PLACE) == []
 
 
 def test_a_place_whose_asker_has_gone_is_not_sent(bench: Bench) -> None:
-    bench.pause(9)
+    bench.pause()
     leaver = bench.client()
     with ThreadPoolExecutor(1) as askers:
         place = askers.submit(leaver.place, ORDER, task=1, token=1, deadline_ms=soon())
         eventually(lambda: bench.waiting() == 1)
         leaver._http._socket.shutdown(2)  # type: ignore[union-attr]
         with pytest.raises(Unknown):
-            place.result(10)
+            place.result(60)
     bench.go_on()
     _read_something(bench)
     assert bench.venue.of(PLACE) == []
@@ -266,17 +270,29 @@ def test_a_place_whose_asker_has_gone_is_not_sent(bench: Bench) -> None:
 def test_a_passed_deadline_is_not_sent(bench: Bench) -> None:
     with pytest.raises(Unavailable):
         _place(bench, within_s=-1)
-    bench.pause(0.3)
+    bench.pause()
     with pytest.raises(RateLimited):
-        _place(bench, within_s=0.1)
+        _place(bench, within_s=30)
+    bench.go_on()
     _read_something(bench)
     assert bench.venue.of(PLACE) == []
 
 
-def test_a_deadline_is_ten_seconds_away_at_most(bench: Bench) -> None:
-    bench.pause(11)
+def test_a_deadline_is_ten_seconds_away_at_most(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writes, "LONGEST_WAIT_MS", LONGEST_WAIT_MS)  # the gateway's own again
+    venue, waits = bench.gateway.venues.markets["simulator"], list[float]()
+    turn = venue.turn
+
+    async def noted(priority: Priority, wait_s: float, toll: Toll) -> None:
+        waits.append(wait_s)
+        await turn(priority, wait_s, toll)
+
+    monkeypatch.setattr(venue, "turn", noted)
+    bench.pause()
     with pytest.raises(RateLimited):
         _place(bench, within_s=3600)
+    [wait_s] = waits
+    assert wait_s <= 10
 
 
 @pytest.mark.slow
@@ -285,7 +301,8 @@ def test_a_cancel_goes_before_what_waited_longer(bench: Bench) -> None:
     bench.venue.answers["/address/bids"] = {"data": {"results": []}}
     bench.venue.answers["/activity/listings"] = {"data": {"items": []}}
     bench.venue.answers["/challenge"] = {"data": {"challenge": "sign me"}}
-    bench.pause(9)
+    bench.pause()
+    turns = bench.turns()
     with ThreadPoolExecutor(5) as askers:
         asked = []
         for count, (work, args) in enumerate(
@@ -302,15 +319,16 @@ def test_a_cancel_goes_before_what_waited_longer(bench: Bench) -> None:
             eventually(lambda count=count: bench.waiting() == count)
         bench.go_on()
         for each in asked:
-            each.result(10)
-    # One request each fifth of a second after a pause, so they arrive in the order they were granted.
-    assert [call.path for call in bench.venue.calls] == [
+            each.result(60)
+    assert turns == ["cancel", "challenge", "own_bids", "place", "book"]
+    assert {call.path for call in bench.venue.calls} == {
         CANCEL,
         "/challenge",
         "/address/bids",
         PLACE,
         "/activity/listings",
-    ]
+    }
+    assert len(bench.venue.calls) == 5
 
 
 def test_a_venue_that_hangs_on_reads_still_hears_a_place_and_a_cancel(bench: Bench) -> None:
@@ -324,7 +342,7 @@ def test_a_venue_that_hangs_on_reads_still_hears_a_place_and_a_cancel(bench: Ben
         bench.venue.answers["/activity/listings"] = {"data": {"items": []}}
         bench.venue.closed_gates.clear()
         for each in hung:
-            each.result(10)
+            each.result(60)
 
 
 def test_no_secret_is_logged(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:

@@ -178,12 +178,13 @@ class Processes(RuleBasedStateMachine):
         self._end_halt()
         self.fleet.trader.ok("PUT", "/api/control", {"scope": "user", "state": "run"})
         self.storm.calm()
+        self.fleet.trader.next_cycle_of_all(self.fleet.tasks)
         found = self.fleet.disagreements(self.storm.configs)
         assert found == [], found
         self.fleet.check_quiet_after_stop(self.storm.configs)
         self._count()
         self.service.down()
-        assert self.service.processes() == []
+        until(lambda: not self.service.processes(), "the end of all that were killed")
 
     def _end_halt(self) -> None:
         if self.halted_ms is not None:

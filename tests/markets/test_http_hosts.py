@@ -45,7 +45,7 @@ def test_a_private_address_is_asked_only_where_the_setting_names_it(host: str, a
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as made:
-        made.settimeout(5)
+        made.settimeout(30)
         yield made
 
 
@@ -79,7 +79,7 @@ def test_localhost_is_this_machine(listener: socket.socket) -> None:
     thread = threading.Thread(target=answer)
     thread.start()
     try:
-        http = Http(f"http://localhost:{listener.getsockname()[1]}", {}, connect_s=2, read_s=2)
+        http = Http(f"http://localhost:{listener.getsockname()[1]}", {}, connect_s=30, read_s=30)
         assert http.read("/x") == {}
     finally:
         thread.join(5)

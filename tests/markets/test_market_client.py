@@ -67,7 +67,7 @@ class Peer:
             self.closed.release()
 
     def close(self) -> None:
-        self._thread.join(5)
+        self._thread.join(60)
         self._listener.close()
 
 
@@ -78,7 +78,7 @@ def scripted(tmp_path: Path) -> Iterator[Callable[..., tuple[MarketClient, Peer]
     def make(*connections: list[bytes]) -> tuple[MarketClient, Peer]:
         path = tmp_path / "gateway.sock"
         peer = Peer(path, list(connections))
-        made.append((MarketClient(path, timeout_s=5), peer))
+        made.append((MarketClient(path, timeout_s=60), peer))
         return made[-1]
 
     yield make
@@ -146,9 +146,9 @@ def test_a_strange_answer_about_listings_is_none(
 def test_a_connection_closed_meanwhile_is_opened_anew(scripted: Any) -> None:
     client, peer = scripted([_ok("a")], [_ok("b")], [_ok(None)])
     assert client.challenge("w") == "a"
-    assert peer.closed.acquire(timeout=5)
+    assert peer.closed.acquire(timeout=60)
     assert client.challenge("w") == "b"
-    assert peer.closed.acquire(timeout=5)
+    assert peer.closed.acquire(timeout=60)
     _place(client)
     assert len(peer.requests) == 3
 
@@ -203,15 +203,16 @@ def test_without_a_gateway_nothing_was_sent(tmp_path: Path) -> None:
             ask()
 
 
+@pytest.mark.slow
 def test_a_silent_gateway_is_given_up(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "silent.sock"))
         listener.listen()
-        with MarketClient(tmp_path / "silent.sock", timeout_s=0.1) as client:
-            with pytest.raises(Unavailable):
-                client.fees(0)
-            with pytest.raises(Unknown):
-                _place(client)
+        with MarketClient(tmp_path / "silent.sock", timeout_s=0.1) as client, pytest.raises(Unavailable):
+            client.fees(0)
+        # Long enough for the request to be handed over on a busy machine, too.
+        with MarketClient(tmp_path / "silent.sock", timeout_s=2) as client, pytest.raises(Unknown):
+            _place(client)
 
 
 def test_what_the_gateway_would_not_take_is_not_sent(tmp_path: Path) -> None:

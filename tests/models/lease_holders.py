@@ -16,7 +16,9 @@ from models.leases.leases import Holder, Standing, Taken
 from tests.databases import another
 
 HERE, THERE = Holder("here", "a"), Holder("there", "b", "10.0.0.2:7100")
-SECONDS = 5
+# Long, so that a machine which stands still for some seconds ends no holder that a test needs alive.
+SECONDS = 15
+BRIEF_S = 8  # of a holder that is only to end: nobody waits for that longer than need be
 HOLDS = """
 import sys, time
 from pathlib import Path
@@ -26,7 +28,7 @@ url, home, seconds, name, directory = sys.argv[1:]
 holder = Holder(home, "its machine", directory=Path(directory) if directory else None)
 lease = claim(url, name, holder, int(seconds), waits=True, kind="manager")
 print("held", flush=True)
-for _ in range(600):
+for _ in range(2400):
     lease.alive()
     time.sleep(0.1)
 """

@@ -11,10 +11,20 @@ from multiprocessing.synchronize import Barrier
 from typing import Any
 
 from models import base
+from models.database import sqlite
 from models.database.sqlite import Sqlite
 
 START_S, RUN_S = 120, 550
 Worker = Callable[[str, Any, int, int, Barrier, Any], None]
+
+
+def connect(url: str) -> None:
+    """Opens a racing process's connection, which waits for a lock as long as the others need.
+
+    SQLite's waiting is not fair: on a busy machine one of many may wait its usual 15 s for nothing.
+    """
+    sqlite._BUSY_SECONDS = 300
+    base.connect(url)
 
 
 def race(worker: Worker, database: str, what: Any, processes: int, tries: int) -> Counter[str]:

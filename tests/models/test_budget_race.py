@@ -22,7 +22,7 @@ from models.ledger.order_table import CLOSED, LIVE, Order
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder, SoldInto
 from models.tasks.table import Task
 from models.tasks.tasks import TaskChanged
-from tests.models.racing import START_S, race, watch_inserts
+from tests.models.racing import START_S, connect, race, watch_inserts
 from tests.models.test_orders import running_task
 
 MOST_PRICE = 5_000
@@ -51,7 +51,7 @@ def over() -> dict[str, int]:
 
 
 def compete(url: str, what: What, number: int, tries: int, started: Barrier, said: Any) -> None:
-    base.connect(url)
+    connect(url)
     task_ids, budget_ids, user_id = what
     rng, found, held, slowest = random.Random(number), Counter[str](), [], 0.0
     started.wait(START_S)

@@ -207,7 +207,8 @@ def test_a_former_primary_is_not_taken_for_a_newer_one_that_is_only_slow(
         goes_on = threading.Timer(3, os.kill, (primary.pid, signal.SIGCONT))
         goes_on.start()
         try:
-            base.connect(servers.url)
+            # After a hasty look at both each is waited for so long, in which it goes on, however busy the machine is.
+            base.connect(f"{servers.url}&connect_timeout=60")
             where = "SELECT setting FROM pg_settings WHERE name = 'data_directory'"
             assert base.database.execute_sql(where).fetchone() == (f"{primary.directory}/data",)
         finally:

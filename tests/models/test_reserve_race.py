@@ -27,7 +27,7 @@ from models.tasks.table import RUNNING
 from models.users import User
 from tests import postgresql
 from tests.databases import another
-from tests.models.racing import START_S, race, watch_inserts
+from tests.models.racing import START_S, connect, race, watch_inserts
 
 TASK, USER, INSTALLATION, COUNT = 14_000, 33_000, 105_000, 5
 USERS, TASKS_EACH = 4, 3
@@ -80,7 +80,7 @@ def change_ceilings(user_id: int, exposure: int | None, hardcap: int | None) -> 
 
 def reserve_many(url: str, ours: Ours, worker: int, tries: int, started: Barrier, said: Any) -> None:
     """Returns each try's result, and the seconds of the slowest."""
-    base.connect(url)
+    connect(url)
     rng, found, held, slowest = random.Random(worker), Counter[str](), [], 0.0
     started.wait(START_S)
     for turn in range(tries):
@@ -170,7 +170,7 @@ def test_no_limit_is_passed_at_any_instant(processes: int, tries: int, database:
 
     assert over() == seen == {}
     assert found.total() - found["not closed"] == processes * tries
-    # SQLite's waiting is not fair. Where so many never pause, one in a great while waits its 15 s for nothing: then
+    # SQLite's waiting is not fair. Where so many never pause, one in a great while waits its time for nothing: then
     # nothing was written.
     assert found["locked"] <= processes * tries // 1_000
     for outcome in ("reserved", "dry", "task_total", "exposure_limit", "installation_limit", "bid_count", "hardcap"):

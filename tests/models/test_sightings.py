@@ -90,7 +90,7 @@ def test_one_that_is_started_after_a_loss_waits_for_the_rest_of_the_lease_only(
     seconds, lost_s = 20, 14
     with in_a_process(database, "here", seconds=seconds) as first:
         assert said(first) == "held\n"
-        with in_a_process(database, "there", name="gateway", directory=tmp_path, seconds=seconds // 4) as other:
+        with in_a_process(database, "there", name="gateway", directory=tmp_path, seconds=seconds) as other:
             assert said(other) == "held\n"
             first.kill()
             time.sleep(lost_s)

@@ -308,10 +308,10 @@ async def test_a_body_of_too_many_values_is_one_fault_and_quickly_said(service: 
     raw = json.dumps(MANY[name], separators=(",", ":")).encode()[: 64 * 1024]
 
     def refusal_s() -> float:
-        began = time.perf_counter()
+        began = time.thread_time()
         with pytest.raises(BadBody, match="more than"):
             read_object(raw)
-        return time.perf_counter() - began
+        return time.thread_time() - began
 
     # About 1 ms; to read and judge them all takes fifteen to eighty times as long, and everybody waits for it.
     assert min(refusal_s() for _ in range(20)) < 0.008

@@ -135,6 +135,7 @@ async def test_a_stream_goes_on_where_the_client_was_and_says_reset_where_it_can
     monkeypatch.setattr(keeping, "KEPT_LASTING", 2)
     keeping.forget_old(START_MS)
     for given in ("3", "99999", "nonsense"):
+        await until(lambda: not feed_of(service)._waiters)  # a feed that nobody listens to begins anew
         async with stream(service, **{"Last-Event-ID": given}) as late:
             assert await late.next() == ("reset", {"next": 9})
             happen(service.user_id, "recovered")
@@ -218,12 +219,12 @@ async def test_a_wait_without_news_ends_after_what_was_seen_and_one_without_a_se
 ) -> None:
     happen(service.user_id, "cycle")
     ask = "/api/events?after=1&events=fill"
-    waiting = asyncio.ensure_future(service.ask("GET", f"{ask}&wait=1"))
+    waiting = asyncio.ensure_future(service.ask("GET", f"{ask}&wait=3"))
     await until(lambda: feed_of(service)._waiters)
     happen(service.user_id, "cycle")
     assert (await waiting).json == {"events": [], "next": 2, "reset": False}
 
-    waiting = asyncio.ensure_future(service.ask("GET", f"{ask}&wait=1"))
+    waiting = asyncio.ensure_future(service.ask("GET", f"{ask}&wait=3"))
     await until(lambda: feed_of(service)._waiters)
     sessions.end_sessions(service.user_id)
     assert (await waiting).status == 401

@@ -62,7 +62,7 @@ class Servers:
         raise AssertionError("the server did not come up")
 
     def ask(self, index: int, method: str, path: str, body: object = None, token: str = "") -> tuple[int, object]:
-        connection = HTTPConnection("127.0.0.1", self.port + index, timeout=20)
+        connection = HTTPConnection("127.0.0.1", self.port + index, timeout=150)
         try:
             headers = {"Authorization": f"Bearer {token}"}
             connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -106,14 +106,14 @@ def test_two_processes_together_never_pass_the_plan(servers: Servers) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_server_while_requests_wait(servers: Servers, number: signal.Signals) -> None:
     token = signed_in()
-    process = servers.start()
+    process = servers.start(before="from server import app; app.make_app.__kwdefaults__['manager_wait_s'] = 120.0; ")
     servers.wait_for()
     servers.ask(0, "POST", "/api/tasks", {"slug": "a", "hardcapSats": 1}, token)
 
     answers: list[int | None] = []
 
     def start() -> None:
-        # No manager runs here, so this waits for ten seconds.
+        # No manager runs here, so this waits for two minutes.
         try:
             answers.append(servers.ask(0, "POST", "/api/tasks/1/start", None, token)[0])
         except (OSError, HTTPException):
@@ -126,10 +126,10 @@ def test_a_signal_ends_the_server_while_requests_wait(servers: Servers, number: 
     process.send_signal(number)
     _, log = process.communicate(timeout=60)
 
-    assert time.monotonic() - begun < 8, "it waits for no manager's answer"
+    assert time.monotonic() - begun < 60, "it waits for no manager's answer"
     assert process.returncode == 0
     assert b"Traceback" not in log, log.decode()
-    waiting.join(20)
+    waiting.join(180)
     assert answers in ([None], [503]), "it says that it stops, or nothing"
     assert Task.get_by_id(1).desired == "stopped"
 

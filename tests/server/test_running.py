@@ -75,7 +75,7 @@ async def test_start_without_a_manager_is_503_and_changes_nothing(service: Servi
 
 
 @pytest.mark.gen_test
-@with_settings(manager_wait_s=5.0)
+@with_settings(manager_wait_s=60.0)
 async def test_a_manager_that_comes_back_in_time_is_waited_for(service: Service) -> None:
     task_id = await service.new_task()
     await service.manager.stop()

@@ -87,7 +87,7 @@ async def test_a_delete_that_fails_does_not_undo_a_stop(service: Service, second
                 asked.set()
                 await asyncio.sleep(0.5)
                 raise PeerRefused("manager", "stop_failed", "process 1 does not end")
-        await asyncio.sleep(0.2)  # by now the failure has been answered
+        await asyncio.wait([delete])  # by then the failure has been answered
         return await settle(request)
 
     await service.manager.stop()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tornado import web
-from tornado.httpclient import AsyncHTTPClient
+from tornado.httpserver import HTTPServer
 
 from simulator.app import make_app
 from simulator.world import World
@@ -30,7 +30,7 @@ def app(world: World) -> web.Application:
 
 
 @pytest.fixture
-def desk(http_client: AsyncHTTPClient, http_port: int, world: World, clock: Clock) -> Iterator[Desk]:
-    made = Desk(http_client, http_port, world, clock)
+def desk(http_server: HTTPServer, http_port: int, world: World, clock: Clock) -> Iterator[Desk]:
+    made = Desk(http_port, world, clock)
     yield made
     made.kept_open.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -186,17 +187,28 @@ async def test_counts_run_out_and_a_put_replaces(desk: Desk) -> None:
     assert (await desk.read("address/bids", address=ANN.payment))[0] == 404
 
 
-async def test_a_caller_who_left_a_slow_place_still_gets_the_bid(desk: Desk) -> None:
+async def test_a_caller_who_left_a_slow_place_still_gets_the_bid(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     await _scene(desk)
-    await desk.fault("place", "slow", count=1, delaySeconds=0.3)
+    await desk.fault("place", "slow", count=1)
+    has_come, has_left = asyncio.Event(), asyncio.Event()
 
-    with pytest.raises(NO_ANSWER):
-        await desk.ask("POST", f"{SATFLOW}/bid/place", ANN.bid(desk.clock.now_ms), request_timeout=0.1)
+    async def sleep(_: float) -> None:
+        has_come.set()
+        await has_left.wait()
 
-    for _ in range(150):
-        if await desk.events("accepted"):
-            break
-        await asyncio.sleep(0.02)
+    # The delay lasts until the market has seen its caller leave, however long that takes.
+    monkeypatch.setattr("simulator.handler.asyncio", SimpleNamespace(Event=lambda: has_left, sleep=sleep))
+    caller = asyncio.create_task(desk.place())
+    await asyncio.wait_for(has_come.wait(), 60)
+    assert await desk.events("accepted") == []
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    await asyncio.wait_for(has_left.wait(), 60)
+
+    async with asyncio.timeout(60):
+        while not await desk.events("accepted"):
+            pass  # each look is a request, which gives the market its turn
     assert len(await desk.own_bids()) == 1
 
 

@@ -18,7 +18,6 @@ from tests.e2e.installation import PATIENCE, Installation, until
 Cycle = dict[str, Any]
 LOOK_EVERY_S = 5.0
 STARTED = re.compile(r"auto-list task .*: started")  # the last of the tasks that a demo begins with
-SHOWN_AFTER_S = 120.0  # by when, from then on, a newcomer is to have seen what the demo is for
 STEADY_AFTER_S = 180.0  # from when on memory and files are to level off
 _CYCLES_A_LOOK = 20
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -38,7 +37,6 @@ class Footprint:
 class Record:
     """The observations: `cycles` by task, oldest first, the tasks' `errors`, `steady` and `last` as footprints."""
 
-    shown_early: str = ""
     output: str = ""
     cycles: dict[str, list[Cycle]] = field(default_factory=dict)
     errors: set[tuple[str, str]] = field(default_factory=set)
@@ -76,8 +74,6 @@ class Watch:
         record = self.record
         while (passed := time.monotonic() - began) < seconds:
             self._look()
-            if passed >= SHOWN_AFTER_S and not record.shown_early:
-                record.shown_early = self._made.output()
             if passed >= STEADY_AFTER_S and not record.footprints:
                 record.footprints.append(self._footprint())
             time.sleep(LOOK_EVERY_S)

@@ -60,9 +60,9 @@ def test_decides_a_book_of_200_orders_at_once() -> None:
     own = carry_out(config, [], plan(config, market))
 
     def once() -> float:
-        started = time.perf_counter()
+        started = time.thread_time()
         plan(config, market, own)
-        return time.perf_counter() - started
+        return time.thread_time() - started
 
     assert market.bids is not None
     assert (len(market.asks), len(market.bids)) == (100, 100)

@@ -24,18 +24,24 @@ from wallet.signer_client import SignerClient, SignerUnavailable
 DEADLINE_S = 120.0
 PROGRAM = """
 import os, sys
+from functools import partial
 from pathlib import Path
 from wallet.ceilings import Ceilings
-from wallet.signer.signer_process import run
+from wallet.signer import signer_process
+from wallet.signer.signer_process import now_ms, run
+# On a busy machine a test's source of facts may take long to answer.
+signer_process.ask_facts = partial(signer_process.ask_facts, timeout_s=60.0)
 data, socket, market = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 passphrase_file = Path(sys.argv[4]) if sys.argv[4:] else None
 allowed_uids = frozenset(map(int, filter(None, os.environ.get("ALLOWED_UIDS", "").split(",")))) or None
+stands_at_ms = int(os.environ.get("CLOCK_STANDS_AT_MS", 0))
 run(
     data / "signer",
     socket,
     market,
     Ceilings(),
     data / "facts.sock",
+    clock=lambda: stands_at_ms or now_ms(),
     allowed_uids=allowed_uids,
     passphrase_file=passphrase_file,
 )
@@ -53,7 +59,7 @@ class SignerProcess:
         socket: Path | None = None,
     ) -> None:
         self.socket = socket or data_dir / "signer.sock"
-        self.client = SignerClient(self.socket)
+        self.client = SignerClient(self.socket, timeout_s=DEADLINE_S)
         self.process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, data_dir, self.socket, market, *passphrase_file],
             stderr=subprocess.PIPE,

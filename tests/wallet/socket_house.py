@@ -21,6 +21,9 @@ from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer
 from wallet.signer_client import SignerClient
 
+# On a busy machine each side may take long to answer.
+_PATIENCE_S = 60.0
+
 
 class House:
     """`now_ms` is the signer's clock. It runs in a thread, and answers over its socket only."""
@@ -31,24 +34,24 @@ class House:
         self.facts_socket = directory / "facts.sock"
         self.audit_path = directory / "audit.jsonl"
         self.now_ms = START_MS
-        self.client = SignerClient(self.socket)
+        self.client = SignerClient(self.socket, timeout_s=_PATIENCE_S)
         self._ceilings = ceilings
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._stop: asyncio.Event | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def ask(self, request: dict[str, Any], timeout: float = 20.0) -> dict[str, Any]:
+    def ask(self, request: dict[str, Any], timeout: float = _PATIENCE_S) -> dict[str, Any]:
         return ask(self.socket, "signer", request, timeout=timeout)
 
     def start(self) -> None:
         self._thread.start()
-        assert self._ready.wait(20)
+        assert self._ready.wait(_PATIENCE_S)
 
     def end(self) -> None:
         assert self._stop is not None
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(20)
+        self._thread.join(_PATIENCE_S)
         assert not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -60,7 +63,7 @@ class House:
         self._stop = asyncio.Event()
         with closing(AuditLog(self.audit_path)) as audit, closing(Ledger(self.directory / "signer.db")) as ledger:
             signer = Signer(ledger, audit, fixed_keys(USER), ceilings=self._ceilings, clock=lambda: self.now_ms)
-            answer = signer.answering(partial(ask_facts, self.facts_socket))
+            answer = signer.answering(partial(ask_facts, self.facts_socket, timeout_s=_PATIENCE_S))
             server = await local_server.serve(self.socket, answer)
             self._ready.set()
             await self._stop.wait()

@@ -19,7 +19,7 @@ import pytest
 from core.errors import PeerRefused
 from tests.wallet.conftest import OTHER_USER, USER
 from tests.wallet.forked_command import Said, run
-from tests.wallet.processes import DEADLINE_S, PASSPHRASE, WORDS, Start, sealed_keystore, started_in
+from tests.wallet.processes import DEADLINE_S, PASSPHRASE, WORDS, Start, now_ms, sealed_keystore, started_in
 from wallet.keystore import keystore
 from wallet.keystore.keys import Keystore, derive_user
 from wallet.keystore.keys_import import seed_of
@@ -265,7 +265,8 @@ def test_no_clients_wrong_passphrases_keep_the_operator_out(
     keys: Callable[..., Said], start: Start, tmp_path: Path
 ) -> None:
     sealed_keystore(tmp_path, USER)
-    signer = start("satflow", socket=tmp_path / "run" / "signer.sock")
+    still = {"CLOCK_STANDS_AT_MS": str(now_ms())}  # so that all tries are of one minute, however long they take
+    signer = start("satflow", socket=tmp_path / "run" / "signer.sock", environment=still)
     said = []
     for _ in range(5):
         with pytest.raises(PeerRefused) as refused:

@@ -47,14 +47,14 @@ def service() -> Iterator[Installation]:
 def answers(origin: str) -> bool:
     try:
         return requests.get(f"{origin}/sim/history", timeout=5).ok
-    except requests.ConnectionError:
+    except requests.RequestException:
         return False
 
 
 def readiness(service: Installation) -> str:
     try:
         return requests.get(f"{service.url}/readyz", timeout=10).text
-    except requests.ConnectionError:
+    except requests.RequestException:
         return ""
 
 

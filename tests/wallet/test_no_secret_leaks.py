@@ -78,7 +78,7 @@ class Watched:
             "PYTHONFAULTHANDLER": "1",
         }
         self.socket = self.data / "run" / "signer.sock"
-        self.client = SignerClient(self.socket)
+        self.client = SignerClient(self.socket, timeout_s=DEADLINE_S)
 
     def keys(self, *arguments: str, given: tuple[str, ...] = (), code: int = 0) -> None:
         process = self._start("keys", *arguments)

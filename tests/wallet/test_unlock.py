@@ -101,11 +101,12 @@ def test_what_takes_rights_away_works_while_locked(start: Start, tmp_path: Path)
 
 def test_three_wrong_passphrases_a_minute_also_over_restarts(start: Start, tmp_path: Path) -> None:
     sealed_keystore(tmp_path)
-    signer = start(MARKET)
+    still = {"CLOCK_STANDS_AT_MS": str(now_ms())}  # so that all tries are of one minute, however long they take
+    signer = start(MARKET, environment=still)
     said = {refusal(signer, wrong) for wrong in ("wrong", PASSPHRASE[:-1])}
     assert said == {("wrong-passphrase", "the passphrase is wrong, or the keystore was changed")}
     signer.end(signal.SIGKILL)
-    signer = start(MARKET)
+    signer = start(MARKET, environment=still)
     assert refusal(signer, "x" * 200)[0] == "wrong-passphrase"
     for passphrase in ("wrong", PASSPHRASE):
         assert refusal(signer, passphrase) == ("too-many-tries", "three tries within a minute: wait one")
@@ -130,22 +131,34 @@ def test_a_misshapen_unlock_is_no_try(start: Start, tmp_path: Path, request_: di
     signer.unlock(PASSPHRASE)
 
 
-def test_it_goes_on_answering_while_it_is_unlocked(start: Start, tmp_path: Path) -> None:
-    sealed_keystore(tmp_path, work=Work(n=1 << 19))  # about two seconds
-    signer = start(MARKET)
+def answers_meanwhile(signer: SignerProcess, tries: Path) -> bool:
+    """Unlocks a signer; tells whether it answered at least five times meanwhile, most of them at once."""
     unlocking = threading.Thread(target=signer.unlock, args=(PASSPHRASE,))
-    unlocking.start()
     answers = []
     began = time.monotonic()
+    unlocking.start()
     while unlocking.is_alive():
+        has_begun = tries.exists()  # the try is counted right before it is made
         before = time.monotonic()
         state = signer.client.status().state
-        answers.append((state, time.monotonic() - before))
+        answers.append((has_begun and state != "ready", time.monotonic() - before))
         time.sleep(0.01)
     unlocking.join()
     lasted = time.monotonic() - began
-    assert len([state for state, _ in answers if state in ("locked", "reconciling")]) >= 5
-    assert sorted(took for _, took in answers)[len(answers) // 2] < lasted / 10
+    is_enough = sum(is_meanwhile for is_meanwhile, _ in answers) >= 5
+    return is_enough and sorted(took for _, took in answers)[len(answers) // 2] < lasted / 10
+
+
+def test_it_goes_on_answering_while_it_is_unlocked(start: Start, tmp_path: Path) -> None:
+    sealed_keystore(tmp_path, work=Work(n=1 << 18))  # about one second
+    # On a busy machine this process may not come to ask meanwhile: then once more. A signer that waits always waits.
+    for _ in range(10):
+        signer = start(MARKET)
+        if answers_meanwhile(signer, tmp_path / "signer" / "unlock-tries.json"):
+            break
+        signer.end(signal.SIGTERM)
+    else:
+        pytest.fail("it did not go on answering, ten times")
     assert signer.client.status() == READY
 
 
@@ -321,15 +334,14 @@ def test_a_halt_outlives_the_ledger_that_had_it(start: Start, tmp_path: Path) ->
     signer.end(signal.SIGTERM)
     older = path.read_bytes()
     signer = start("simulator")
-    end_ms = now_ms() + 2_000
+    end_ms = now_ms() + 900_000
     for number in range(4):
         signer.client.sign_bid(17, 5, secret, replace(live_bid(number), expires_ms=end_ms))
     signer.client.set_control("user", USER, "halt")
     signer.end(signal.SIGTERM)
     path.write_bytes(older)
-    while now_ms() <= end_ms:  # until then it stays locked
-        time.sleep(0.05)
-    signer = start("simulator")
+    later = {"CLOCK_STANDS_AT_MS": str(end_ms + 1)}  # until then it stays locked
+    signer = start("simulator", environment=later)
 
     assert set(signer.client.controls().states) == {
         ControlState("global", "", "halt"),
@@ -340,7 +352,7 @@ def test_a_halt_outlives_the_ledger_that_had_it(start: Start, tmp_path: Path) ->
         signer.client.sign_bid(17, 5, secret, live_bid(9))
     signer.client.set_control("user", USER, "run")
     signer.end(signal.SIGTERM)
-    signer = start("simulator")
+    signer = start("simulator", environment=later)
     assert signer.client.controls().states == ()
     assert signer.client.sign_bid(17, 5, secret, live_bid(9))
     assert verify_chain(log) == 10

@@ -48,7 +48,7 @@ def browser() -> Iterator[Browser]:
     """Debian's Chromium, one for each process of a parallel run."""
     need(TO_INSTALL, CHROMIUM.exists())
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        made = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS, timeout=180_000)
         yield made
         made.close()
 

@@ -57,7 +57,7 @@ def modules() -> Iterator[Modules]:
         yield Modules(process)
     finally:
         process.stdin and process.stdin.close()
-        process.wait(30)
+        process.wait(120)
         process.stdout and process.stdout.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -30,6 +31,16 @@ def kill_server(service: Installation) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+@contextmanager
+def killed(service: Installation, visitor: Visitor) -> Iterator[None]:
+    """Kills the server, and keeps the next one from the page within: that may be there before all was looked at."""
+    stream = "**/api/events*"
+    visitor.context.route(stream, lambda route: route.abort())
+    kill_server(service)
+    yield
+    visitor.context.unroute(stream)
+
+
 def test_a_killed_server_is_told_and_comes_back(visitor: Visitor, person: Person, service: Installation) -> None:
     visitor.allow("net::ERR_|status of 50[0-9]")  # the browser's own word for an answer that does not come
     visitor.give_token(person)
@@ -41,14 +52,14 @@ def test_a_killed_server_is_told_and_comes_back(visitor: Visitor, person: Person
     expect(page.get_by_role("radio", name="Reduce")).to_be_enabled()
     expect(page.get_by_role("heading", level=1)).to_be_visible()
 
-    kill_server(service)
-    expect(banner).to_be_visible()
-    expect(connection).to_have_text("Offline")
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
-    expect(page.get_by_role("radio", name="Reduce")).to_be_disabled()
-    expect(page.get_by_role("radio", name="Halt")).to_be_enabled()
+    with killed(service, visitor):
+        expect(banner).to_be_visible()
+        expect(connection).to_have_text("Offline")
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        expect(page.get_by_role("radio", name="Reduce")).to_be_disabled()
+        expect(page.get_by_role("radio", name="Halt")).to_be_enabled()
 
-    expect(connection).to_have_text("Live", timeout=120_000)
+    expect(connection).to_have_text("Live")
     expect(banner).to_have_count(0)
     person.ok("PUT", "/api/control", {"scope": "user", "state": "reduce"})
     expect(page.get_by_role("radio", name="Reduce")).to_be_checked()
@@ -131,9 +142,10 @@ def test_trouble_of_marketplace_and_server_is_said(visitor: Visitor, person: Per
     said_soon(person, task, "venue_unavailable", shown.get_by_text("The marketplace does not answer"))
     expect(page.locator(".feed")).to_contain_text("The marketplace does not answer")
 
-    kill_server(service)
-    expect(page.locator(".banner")).to_contain_text("The server does not answer. Your tasks go on by themselves")
-    expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
+    with killed(service, visitor):
+        banner = page.locator(".banner")
+        expect(banner).to_contain_text("The server does not answer. Your tasks go on by themselves")
+        expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
     # It comes back as in the first test here, and the page tries it every 19 s at the longest.
-    expect(page.locator(".banner")).to_have_count(0, timeout=120_000)
+    expect(banner).to_have_count(0)
     service.sim("PUT", "/sim/faults", [])

@@ -182,6 +182,35 @@ def test_a_start_asks_where_a_figure_stands_out_and_a_lost_answer_keeps_the_form
     expect(field(page, "hardcapSats")).to_have_value("1,200,000")
 
 
+def test_a_plan_that_grows_old_takes_back_no_question_of_a_save(
+    service: Installation, visitor: Visitor, person: Person
+) -> None:
+    page = opened(visitor, person, "#/new")
+    # What comes every half a minute comes here when it is called for.
+    page.evaluate(
+        """() => {
+          const repeat = (window.repeat = window.setInterval);
+          window.setInterval = (act, ms, ...given) =>
+            ms === 30_000 ? (window.refresh = act, 0) : repeat(act, ms, ...given);
+        }"""
+    )
+    try:
+        field(page, "slug").fill(collection(service, 800_000))
+        plan_of(page, 5)
+        held: list[Route] = []
+        # The first one is the save's.
+        page.route("**/api/tasks/preview", lambda route: route.continue_() if held else held.append(route))
+        page.get_by_role("button", name="Save", exact=True).click()
+        until(lambda: page.evaluate("1") and held, "the save's question")
+        page.evaluate("() => void window.refresh()")
+        # What it would bring about is done with the picture after the next.
+        page.evaluate("new Promise((end) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(end))))")
+        held[0].continue_()
+        until(lambda: person.ok("GET", "/api/tasks"), "the task")
+    finally:
+        page.evaluate("() => { window.setInterval = window.repeat }")
+
+
 def test_leaving_asks_and_staying_keeps_what_is_typed(visitor: Visitor, person: Person, service: Installation) -> None:
     task = stored_task(person, collection(service, 700_000))
     page = opened(visitor, person, f"#/tasks/{task}/edit")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, Route, expect
+from playwright.sync_api import Browser, Error, Page, Request, Route, expect
 
 from tests.e2e.installation import Installation, until
 from tests.web.visitor import Person, Stay, Visitor, staying
@@ -59,6 +59,24 @@ def beside(visitor: Visitor, person: Person) -> Page:
     return page
 
 
+def has_stopped(page: Page) -> bool:
+    """Tells whether the page's clock could be stopped at a moment that was not over when this arrived there.
+
+    It is a near one: half a minute on, the page would take its stream for dead.
+    """
+    try:
+        page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 5)
+    except Error as error:
+        assert "to the past" in str(error), error
+        return False
+    return True
+
+
+def draw(page: Page) -> None:
+    """Waits for the next picture: what was put off until then has been done."""
+    page.evaluate("new Promise((drawn) => requestAnimationFrame(drawn))")
+
+
 def test_an_answer_to_the_former_session_is_not_shown_to_the_next(
     visitor: Visitor, person: Person, service: Installation
 ) -> None:
@@ -83,6 +101,8 @@ def test_an_answer_to_the_former_session_is_not_shown_to_the_next(
     for route in held:
         route.continue_()
     page.wait_for_timeout(1_000)
+    asked = "import('/web/js/store.js').then(({ tasks }) => tasks.value !== null)"
+    until(lambda: page.evaluate(asked), "the next one's own answer")
     known = page.evaluate("async () => (await import('/web/js/store.js')).tasks.value.map((task) => task.slug)")
     assert known == []
 
@@ -107,7 +127,7 @@ def test_what_an_event_had_put_off_is_not_asked_after_the_session(visitor: Visit
         const { onEvent } = await import('/web/js/events.js');
         onEvent(({ event }) => (document.title += ` ${event}`));
     }""")
-    page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 5)  # it must not be over when this arrives
+    until(lambda: has_stopped(page), "a clock that stands")
     person.ok("PUT", "/api/control", {"scope": "user", "state": "reduce"})
     expect(page).to_have_title(re.compile("control"))
     out = page.get_by_role("button", name="Sign out")
@@ -202,15 +222,15 @@ def test_a_link_leads_to_the_top_and_the_way_back_to_where_one_was(local: Visito
     expect(page.get_by_role("heading", level=1, name="Venues")).to_be_visible()
     page.get_by_role("link", name="Wallet").click()
     expect(page.get_by_role("button", name="Show what would be sent")).to_be_visible()
-    page.wait_for_timeout(300)
+    draw(page)
     assert page.evaluate("scrollY") == 0
     page.evaluate("scrollTo(0, 150)")
     page.get_by_role("link", name="Venues").click()
     expect(page.get_by_role("heading", level=1, name="Venues")).to_be_visible()
     page.go_back()
     expect(page.get_by_role("button", name="Show what would be sent")).to_be_visible()
-    page.wait_for_timeout(300)
-    assert page.evaluate("scrollY") == 150
+    draw(page)
+    until(lambda: page.evaluate("scrollY") == 150, "the place where one was")
 
 
 @pytest.mark.parametrize(("path", "title"), [("/venues", "Venues"), ("/no/such/page", "No such page")])

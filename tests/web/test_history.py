@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.installation import Installation, until
+from tests.web.looks import settled
 from tests.web.visitor import Person, Stay, Visitor, staying
 
 LYNXES = "lynxes-of-history"
@@ -87,7 +88,18 @@ def test_trades_go_out_as_a_file(visitor: Visitor) -> None:
 def test_every_marketplace_says_what_it_takes(visitor: Visitor, buyer: Person) -> None:
     venues = buyer.ok("GET", "/api/venues")
     page = visitor.open("#/venues")
+    cards = {venue["name"]: page.get_by_role("region", name=venue["title"], exact=True) for venue in venues}
+
+    def do_all_answer() -> bool:
+        """Tells whether all are said to; the page asks once, and the gateway may be slow to answer just then."""
+        settled(page)
+        if all(card.get_by_text("Answers", exact=True).first.is_visible() for card in cards.values()):
+            return True
+        page.reload()
+        return False
+
+    until(do_all_answer, "every marketplace to answer")
     for venue in venues:
-        card = page.get_by_role("region", name=venue["title"], exact=True)
+        card = cards[venue["name"]]
         expect(card).to_contain_text("Answers")
         expect(card).to_contain_text("collections" if venue["kinds"] else "takes no bids")

@@ -75,6 +75,19 @@ def see_more(visitor: Visitor) -> Page:
 
 
 @pytest.fixture
+def unhurried(at_more: Page) -> Iterator[Page]:
+    """The same place, where a way back is offered until it is taken: else it goes after six seconds."""
+    at_more.evaluate(
+        """() => {
+          window.hurried = window.setTimeout;
+          window.setTimeout = (act, ms, ...given) => window.hurried(act, ms === 6_000 ? 600_000 : ms, ...given);
+        }"""
+    )
+    yield at_more
+    at_more.evaluate("() => { window.setTimeout = window.hurried }")
+
+
+@pytest.fixture
 def new(visitor: Visitor, person: Person) -> Page:
     """Returns the same place in a page that was just loaded, where nothing has had the focus yet."""
     visitor.give_token(person)
@@ -162,31 +175,30 @@ def test_the_brakes_key_asks_and_escape_changes_nothing(at_more: Page, person: P
     assert person.ok("GET", "/api/control")["user"]["state"] == "run"
 
 
-def test_the_brake_is_one_stop_and_its_positions_are_chosen_by_arrows(at_more: Page, person: Person) -> None:
-    run, reduce = (at_more.get_by_role("radio", name=name) for name in ("Run", "Reduce"))
+def test_the_brake_is_one_stop_and_its_positions_are_chosen_by_arrows(unhurried: Page, person: Person) -> None:
+    run, reduce = (unhurried.get_by_role("radio", name=name) for name in ("Run", "Reduce"))
     run.focus()
-    at_more.keyboard.press("ArrowRight")
+    unhurried.keyboard.press("ArrowRight")
     expect(reduce).to_be_focused()
     expect(run).to_be_checked()  # it is set by Enter, never by passing over it
-    at_more.keyboard.press("Enter")
+    unhurried.keyboard.press("Enter")
     expect(reduce).to_be_checked()
-    # The way back is offered for six seconds: what the server was told is looked up after it.
-    undo_in(at_more).press("Enter")
+    undo_in(unhurried).press("Enter")
     expect(run).to_be_checked()
     assert person.ok("GET", "/api/control")["user"]["state"] == "run"
     told = person.ok("GET", "/api/events?wait=0&limit=2&events=control")["events"]
     assert [each["data"]["state"] for each in sorted(told, key=lambda each: each["id"])] == ["reduce", "run"]
 
 
-def test_undo_works_before_the_page_has_read_what_was_set(at_more: Page, person: Person) -> None:
+def test_undo_works_before_the_page_has_read_what_was_set(unhurried: Page, person: Person) -> None:
     held: list[Route] = []
     looks = "**/api/control"
-    at_more.route(looks, lambda route: held.append(route) if route.request.method == "GET" else route.continue_())
-    for act, state in ((at_more.get_by_role("radio", name="Reduce"), "reduce"), (undo_in(at_more), "run")):
-        with at_more.expect_response(lambda answer: answer.request.method == "PUT"):
+    unhurried.route(looks, lambda route: held.append(route) if route.request.method == "GET" else route.continue_())
+    for act, state in ((unhurried.get_by_role("radio", name="Reduce"), "reduce"), (undo_in(unhurried), "run")):
+        with unhurried.expect_response(lambda answer: answer.request.method == "PUT"):
             act.press("Enter")
         assert person.ok("GET", "/api/control")["user"]["state"] == state
-    at_more.unroute(looks)  # which lets those go on that were held
+    unhurried.unroute(looks)  # which lets those go on that were held
 
 
 def undo_in(page: Page) -> Locator:

@@ -39,6 +39,8 @@ def patient_with_zygotes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits longer for zygotes than the product does; a test about a zygote that is away sets times of its own."""
     monkeypatch.setattr(zygote_spawner, "_READY_S", ZYGOTE_S)
     monkeypatch.setattr(zygote_process, "_ANSWER_S", ZYGOTE_S)
+    monkeypatch.setattr(zygote_process, "_STATUS_S", ZYGOTE_S)
+    monkeypatch.setattr(zygote_spawner, "_WARM_UP_S", 2 * ZYGOTE_S)
 
 
 @pytest.fixture(params=["zygote", "popen"])

@@ -40,9 +40,10 @@ from workers.spawning.zygote_spawner import ZygoteSpawner
 ROOT = Path(__file__).resolve().parents[2]
 STUB = (sys.executable, str(Path(__file__).with_name("stub_worker.py")))
 STUB_ZYGOTE = (sys.executable, str(Path(__file__).with_name("stub_zygote.py")))
+# Where something has to be done in a time, a busy machine is given plenty.
 QUICK = Timing(
-    signer_s=2,
-    fence_s=2,
+    signer_s=60,
+    fence_s=60,
     locked_s=60,
     term_s=1,
     first_rest_s=0.05,
@@ -51,6 +52,7 @@ QUICK = Timing(
     full_sweep_s=0.3,
 )
 PATIENCE_S = 120.0
+DRAIN_S = 60.0  # a drain is a process of its own
 # A test has a zygote of its own, which on a busy machine takes longer to get ready than the product waits for one.
 ZYGOTE_S = 60.0
 
@@ -187,7 +189,7 @@ class Installation:
         """As the server asks: over the socket, from a thread."""
         return await asyncio.to_thread(local.ask, self.settings.manager_socket, "manager", request, timeout=PATIENCE_S)
 
-    async def settle(self, task_id: int, drain_s: float = 5.0) -> dict[str, Any]:
+    async def settle(self, task_id: int, drain_s: float = DRAIN_S) -> dict[str, Any]:
         return await self.ask({"op": "settle", "task": task_id, "drain_s": drain_s})
 
     async def start(self, task_id: int) -> dict[str, Any]:
@@ -205,7 +207,7 @@ class Installation:
         await self.start(task)
         return task
 
-    async def stop(self, task_id: int, drain_s: float = 5.0) -> dict[str, Any]:
+    async def stop(self, task_id: int, drain_s: float = DRAIN_S) -> dict[str, Any]:
         self.want(task_id, STOPPED)
         return await self.settle(task_id, drain_s)
 

@@ -27,15 +27,9 @@ def party(request: pytest.FixtureRequest) -> Party:
 
 
 @pytest.fixture
-def patience_s() -> float:
-    """Returns the adapter's patience: enough for a busy machine, unless a test waits for a silence."""
-    return 30.0
-
-
-@pytest.fixture
-def town(party: Party, practice: Practice, patience_s: float, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:
+def town(party: Party, practice: Practice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:
     assert Http.__init__.__kwdefaults__ is not None
-    monkeypatch.setitem(Http.__init__.__kwdefaults__, "read_s", patience_s)
+    monkeypatch.setitem(Http.__init__.__kwdefaults__, "read_s", 30.0)  # enough for a busy machine
     gate = Gate(practice.port)
     town = Town(party, practice, gate)
     town.seed()

@@ -55,7 +55,7 @@ class Practice:
         """Makes a control call that must succeed."""
         content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/sim/{path}", content, method=method)
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
     def outpoint_of(self, inscription: str) -> str:
@@ -63,7 +63,7 @@ class Practice:
         asked = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/ord/inscription/{inscription}", headers={"Accept": "application/json"}
         )
-        with urllib.request.urlopen(asked, timeout=20) as answer:
+        with urllib.request.urlopen(asked, timeout=60) as answer:
             return str(json.load(answer)["satpoint"].rpartition(":")[0])
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ import pytest
 from core.errors import PeerRefused
 from tests import postgresql
 from tests.workers.installation import Installation, descriptors, eventually, lives, with_timing
+from workers.manager.restarts import MAX_DEATHS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("back_end")]
 
@@ -69,7 +70,7 @@ async def test_deaths_between_finished_cycles_do_not_add_up(installation: Instal
     async with installation.running():
         task = installation.task("dies-after-a-cycle")
         installation.want(task)
-        await eventually(lambda: installation.row(task).restarts > 6)
+        await eventually(lambda: installation.row(task).restarts > MAX_DEATHS)
         assert installation.row(task).observed != "crashed"
 
 
@@ -107,12 +108,15 @@ async def test_a_cycle_that_fails_does_not_end_the_worker(installation: Installa
         assert "Traceback" in installation.log_of(task)
 
 
-async def test_a_worker_without_sign_of_life_is_replaced(database: str, tmp_path: Path) -> None:
-    # Three cycles of 5 s, the shortest there are, would be longer than the test wants to wait for silence.
-    installation = with_timing(tmp_path, silent_s=1.0)
+async def test_a_worker_without_sign_of_life_is_replaced(installation: Installation) -> None:
     async with installation.running():
         task = await installation.started("stuck", loop_seconds=0)
         pid = installation.pid(task)
+        assert installation.manager is not None
+        child = installation.manager._keepers[task].child
+        assert child is not None
+        # Three cycles of 5 s, the shortest there are, would be longer than the test wants to wait for silence.
+        child._silent_s = 1.0
         await eventually(lambda: installation.row(task).restarts == 1)
         assert not lives(pid)
         await eventually(lambda: installation.row(task).observed == "running")

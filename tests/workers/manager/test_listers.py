@@ -65,8 +65,8 @@ async def test_a_stop_leaves_the_listing_and_drains_nothing(installation: Instal
         installation.open_listing(task)
         row = installation.row(task)
         began = asyncio.get_running_loop().time()
-        assert await installation.stop(task, drain_s=20) == {"observed": "stopped", "open_orders": 1}
-        assert asyncio.get_running_loop().time() - began < 10
+        assert await installation.stop(task, drain_s=60) == {"observed": "stopped", "open_orders": 1}
+        assert asyncio.get_running_loop().time() - began < 45
         assert not lives(row.pid)
         assert {"op": "revoke_place", "task": task, "token": row.token} in installation.signer.asked
         assert installation.row(task).token > row.token

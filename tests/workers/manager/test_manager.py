@@ -91,8 +91,8 @@ async def test_stop_does_not_wait_for_bids_that_are_to_stay(installation: Instal
         task = await installation.started("lazy-cats", cancel_on_stop=False)
         installation.open_order(task)
         began = asyncio.get_running_loop().time()
-        assert await installation.stop(task, drain_s=20) == {"observed": "stopped", "open_orders": 1}
-        assert asyncio.get_running_loop().time() - began < 10
+        assert await installation.stop(task, drain_s=60) == {"observed": "stopped", "open_orders": 1}
+        assert asyncio.get_running_loop().time() - began < 45
 
 
 async def test_a_deleted_task_goes_when_its_orders_are_closed(installation: Installation) -> None:
@@ -157,13 +157,14 @@ def stand_still(installation: Installation, task: int) -> None:
 
 async def test_a_worker_that_hangs_in_a_transaction_is_killed_at_a_stop(database: str, tmp_path: Path) -> None:
     installation = with_timing(tmp_path, sweep_s=PATIENCE_S, full_sweep_s=PATIENCE_S)
-    base.database.execute_sql("SET lock_timeout = 300" if postgresql.is_wanted() else "PRAGMA busy_timeout = 300")
     async with installation.running():
         task = await installation.started("hoards")
         pid = installation.pid(task)
         installation.want(task, STOPPED)
         (installation.settings.data_dir / "hoard").touch()
         await eventually((installation.settings.data_dir / "hoarding").exists)
+        # Shorter than a server lets it hang, and longer than one needs to see that it has ended.
+        base.database.execute_sql("SET lock_timeout = 2000" if postgresql.is_wanted() else "PRAGMA busy_timeout = 2000")
         assert (await installation.settle(task))["observed"] == "stopped"
         assert not lives(pid)
         assert installation.row(task).observed == "stopped"
@@ -270,7 +271,7 @@ async def test_the_manager_keeps_no_descriptor_of_ended_workers(installation: In
         task = await installation.started()
         await installation.stop(task)
         before = len(descriptors("self"))
-        for _ in range(20):
+        for _ in range(5):
             await installation.start(task)
             await installation.stop(task)
         await eventually(lambda: len(descriptors("self")) <= before)

@@ -98,9 +98,9 @@ async def test_an_asked_manager_ends_its_workers_and_what_is_wanted_stays_wanted
             manager.send_signal(signal.SIGTERM)
             began = time.monotonic()
             await eventually(lambda: manager.poll() is not None)
-            assert time.monotonic() - began < 25  # the deaf one is given 5 s
+            assert time.monotonic() - began < 60  # the deaf one is given 5 s
             assert manager.returncode == 0
-            assert not any(lives(pid) for pid in workers)
+            await eventually(lambda: not any(lives(pid) for pid in workers), "the end of the killed one")
             assert [installation.row(task).desired for task in ids] == ["running", "running"]
             assert [installation.row(task).observed for task in ids] == ["stopped", "stopped"]
             assert "revoke_place" not in installation.signer.ops()

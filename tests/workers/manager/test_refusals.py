@@ -190,7 +190,7 @@ async def test_a_wanted_task_of_a_user_without_plan_is_set_to_stopped(installati
 
 
 def with_places(data_dir: Path, most: int, first_rest_s: float = 0.05) -> Installation:
-    installation = with_timing(data_dir, first_rest_s=first_rest_s, refused_rest_s=0.05)
+    installation = with_timing(data_dir, first_rest_s=first_rest_s, refused_rest_s=PATIENCE_S)
     installation.settings = replace(installation.settings, max_workers=most)
     return installation
 

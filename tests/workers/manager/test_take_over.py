@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.slow,
     postgresql.only,
 ]
-LEASE_S = 5
+LEASE_S = 15  # as usual: a busy machine may not keep a shorter one
 
 
 @contextmanager
@@ -115,11 +115,12 @@ async def test_another_machines_manager_takes_a_slot_over(installation: Installa
                 first.send_signal(signal.SIGTERM)
             else:
                 for pid in former:
-                    os.kill(pid, signal.SIGKILL if end == "killed" else signal.SIGSTOP)
+                    with suppress(ProcessLookupError):  # it has ended with the manager
+                        os.kill(pid, signal.SIGKILL if end == "killed" else signal.SIGSTOP)
             await all_act(b, of_slot)
             took_s = time.monotonic() - began
             assert not any(lives(pid) for pid in former), "the former ones still live, though stopped"
-            assert took_s < 60
+            assert took_s < 120
             assert all(tasks.least_token(task) >= tokens[task] + 2 for task in of_slot)
             asked: list[dict[str, Any]] = installation.signer.asked[asked_before:]
             ops = [each["op"] for each in asked if each["op"] in ("end_all_rights", "grant")]
@@ -134,7 +135,7 @@ async def test_one_that_has_just_been_started_learns_from_another_machine_how_lo
     """Else it would have to watch the lease for all of its time, as on a machine that nobody has used so far."""
     leases.set_slots(2)
     a, b, c = (tmp_path / name for name in "abc")
-    authority, seconds = Authority(tmp_path / "authority"), 12
+    authority, seconds = Authority(tmp_path / "authority"), 24
     with ExitStack() as running:
 
         def begins(home: Path, slot: int) -> subprocess.Popen[str]:

@@ -76,14 +76,14 @@ def test_a_lock_of_this_process_is_not_taken_twice(path: Path) -> None:
 
 
 def test_its_holder_is_killed(named: Other, path: Path) -> None:
-    task_lock.take(path)
-    assert named.process.wait(5) == -signal.SIGKILL
+    task_lock.take(path, wait_s=60)
+    assert named.process.wait(60) == -signal.SIGKILL
 
 
 def test_a_stopped_holder_is_killed(named: Other, path: Path) -> None:
     named.process.send_signal(signal.SIGSTOP)
-    task_lock.take(path)
-    assert named.process.wait(5) == -signal.SIGKILL
+    task_lock.take(path, wait_s=60)
+    assert named.process.wait(60) == -signal.SIGKILL
 
 
 def test_a_pid_that_is_somebody_elses_by_now_is_left_alone(nameless: Other, path: Path) -> None:
@@ -106,8 +106,8 @@ def test_an_unreadable_name_kills_nobody(nameless: Other, path: Path, content: s
 
 def test_freeing_leaves_no_name(named: Other, path: Path) -> None:
     """The manager's own, left in the file, would have the manager killed by a worker."""
-    task_lock.free(path)
-    assert named.process.wait(5) == -signal.SIGKILL
+    task_lock.free(path, wait_s=60)
+    assert named.process.wait(60) == -signal.SIGKILL
     assert path.read_text() == ""
     task_lock.take(path)
 

@@ -1,5 +1,5 @@
 // One bidding task: its ladder on the order book, why each rung is as it is, its past, and what can be done with it.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
 import { decisionOf } from "../decision.js";
 import { clock, span } from "../format.js";
@@ -44,7 +44,8 @@ function Page({ task, query }) {
   const point = (time) => (setPointed(time), time === null && setQuery({ at: kept.current }));
   const pick = (time) => (setPointed(null), setQuery({ at: time }));
   // Where the pointer rests stands in the address, too, until it goes; a browser takes only so many changes of it.
-  useEffect(() => {
+  // The timer ends with the pointing: later, it may have put a moment there that the pointer has left.
+  useLayoutEffect(() => {
     if (pointed === null) return undefined;
     const timer = setTimeout(() => setQuery({ at: pointed }), REST_MS);
     return () => clearTimeout(timer);

@@ -48,22 +48,27 @@ export function usePlan(body, values) {
         setState((old) => ({ ...old, faults: faults || {}, refusal: faults ? null : refusal, isAsking: false }));
       }
       throw refusal;
+    } finally {
+      if (under.current === abort) under.current = null;
     }
   };
+  // What is under way is of this moment, too, and may be what a save waits for.
+  const askAgain = () => under.current || setTurn((old) => old + 1);
   useEffect(() => {
     if (!key) return undefined;
-    const timer = setTimeout(() => ask().catch(() => {}), CALM_MS);
-    const again = setInterval(() => document.visibilityState === "visible" && setTurn((old) => old + 1), OLD_MS);
+    const timer = setTimeout(() => under.current || ask().catch(() => {}), CALM_MS);
+    const again = setInterval(() => document.visibilityState === "visible" && askAgain(), OLD_MS);
     return () => {
       clearTimeout(timer);
       clearInterval(again);
       under.current?.abort();
+      under.current = null;
     };
   }, [key, turn]);
   // A limit of the server's ends by itself.
   useEffect(() => {
     if (!state.refusal?.retryAfterS) return undefined;
-    const timer = setTimeout(() => setTurn((old) => old + 1), state.refusal.retryAfterS * 1000);
+    const timer = setTimeout(askAgain, state.refusal.retryAfterS * 1000);
     return () => clearTimeout(timer);
   }, [state.refusal]);
   return { ...state, ask };
