@@ -7,6 +7,7 @@ streams are read as they come. The same server without a stream is measured firs
 from __future__ import annotations
 
 import itertools
+import math
 import socket
 import sys
 import tempfile
@@ -90,7 +91,7 @@ def _spent(pid: int, loop_s: float, streams: list[_Stream]) -> float:
         recorded += 1
     if streams:
         time.sleep(1.0)  # the last ones are on their way
-        _until_read(streams, round(0.9 * recorded * STREAMS / (TASKS / traders_database.TASKS_EACH)))
+        _until_read(streams, math.ceil(0.9 * recorded * STREAMS / (TASKS / traders_database.TASKS_EACH)))
     return (cpu_seconds(pid) - before) / (time.monotonic() - began)
 
 
