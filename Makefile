@@ -23,10 +23,12 @@ setup: .venv/.ok
 run: setup
 	@exec $(BIN)/bidkeeper demo
 
-# Eight more than there are processors: what a test has started is mostly waited for. Of what thousands of examples say
-# again it tries a twelfth, always the same; all of them are in make faults.
+# Six more than there are processors: what a test has started is mostly waited for. Of what thousands of examples say
+# again it tries a twelfth, always the same; all of them are in make faults. MARKS="not faults" is what CI runs: those of
+# tests/thorough.py, too.
 test: setup
-	EXAMPLES_PART=12 $(BIN)/python -m tests.side_by_side $$(($$(nproc) + 8)) -m "not faults"
+	EXAMPLES_PART=12 $(BIN)/python -m tests.side_by_side $$(($$(nproc) + 6)) \
+		-m "$(if $(MARKS),$(MARKS),not faults and not thorough)"
 
 # What touches the database, on a PostgreSQL of its own: it needs the server's programs, not a running server. The driver
 # stands in an environment of its own, since peewee loads it wherever it is installed, also for SQLite.
@@ -58,7 +60,7 @@ test-ray: setup .venv-ray/.ok
 faults: setup
 	@export TMPDIR=$${TMPDIR:-/tmp} BIDKEEPER_SCREENS=$${BIDKEEPER_SCREENS:-build/screens}; \
 		$(BIN)/python -m pytest -s -m alone tests/models; alone=$$?; \
-		$(BIN)/python -m tests.side_by_side $$(($$(nproc) + 2)) -s -m "(faults or sampled) and not alone" && exit $$alone
+		$(BIN)/python -m tests.side_by_side $$(($$(nproc) + 2)) -s -m "(faults or sampled or thorough) and not alone" && exit $$alone
 
 # The demo for some minutes, watched: its results, its use of the machine, and whether it would go on.
 MINUTES ?= 60

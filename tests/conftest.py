@@ -20,6 +20,7 @@ from tornado.ioloop import IOLoop
 from models import base, schema
 from tests import postgresql
 from tests.ordering import ordered
+from tests.thorough import is_thorough
 
 # Databases lie in memory where there is room: on a disk each commit waits for it, and what a lost process leaves is the
 # same. Whoever sets TMPDIR decides.
@@ -35,6 +36,11 @@ def pytest_configure() -> None:
     """Has SIGTERM end a run as Ctrl-C does, so that nothing that a test has started is left."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.register_at_fork(after_in_child=partial(signal.signal, signal.SIGTERM, signal.SIG_DFL))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if is_thorough(item.nodeid):
+        item.add_marker(pytest.mark.thorough)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,10 +7,8 @@ time is waiting.
 from __future__ import annotations
 
 _ROOMS = (  # the longest first
+    ("bidding", "trading", "withdraw", "own_ceilings", "looking_back", "pictures", "gone_back"),
+    ("listing", "listing_escrow", "listing_protected", "preview_and_control", "schemathesis", "running"),
     ("listing_venues", "ordnet"),
-    ("bidding", "gone_back"),
-    ("listing_escrow", "listing_protected"),
-    ("trading", "withdraw", "own_ceilings", "looking_back", "pictures"),
-    ("listing", "preview_and_control", "schemathesis", "running"),
 )
 SHARING = [[f"tests/e2e/test_{name}.py" for name in names] for names in _ROOMS]

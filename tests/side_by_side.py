@@ -28,6 +28,7 @@ VARIABLE = "BIDKEEPER_TEST_QUEUE"  # the ends of two queues, the way to say some
 WIDTH = 4  # bytes of a group's number in the queue, of which a read gets one, whoever else reads
 _SIGN_OF_LIFE_S = 30
 _APART_S = 2
+_LAST = 10  # nice(1)
 _SILENT = ("-o", "console_output_style=classic")  # no percentages, which count another whole
 _GOOD = (0, 5)  # pytest's for passed, and for no test
 _SHOWN = ("failed", "passed", "skipped", "xfailed", "xpassed", "error")
@@ -89,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
         for number, output in enumerate(outputs):
             own, other = (to_compute, to_wait) if number < _computers(len(outputs)) else (to_wait, to_compute)
             queue = f"{own}:{other}:{said}:{listed}"
-            starts.append(partial(_start, options, queue, (own, other, said), output))
+            starts.append(partial(_start, options, queue, (own, other, said), output, is_last=own == to_compute))
         ended = _listen(run, heard, starts)
         for end in (to_wait, to_compute, said):
             os.close(end)
@@ -120,8 +121,11 @@ def _queue(numbers: Iterable[int]) -> int:
     return end
 
 
-def _start(options: Sequence[str], queue: str, ends: tuple[int, ...], output: IO[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+def _start(
+    options: Sequence[str], queue: str, ends: tuple[int, ...], output: IO[str], *, is_last: bool
+) -> subprocess.Popen[bytes]:
+    """Starts a pytest; one that is last gets what the others leave of the processors."""
+    made = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-p", "tests.queued", "-p", "no:cacheprovider", *_SILENT, *options],
         stdin=subprocess.DEVNULL,
         stdout=output,
@@ -130,6 +134,9 @@ def _start(options: Sequence[str], queue: str, ends: tuple[int, ...], output: IO
         env=os.environ | {VARIABLE: queue},
         process_group=0,  # it hears of Ctrl-C once, from here: a second one would break its tests' ends off
     )
+    if is_last:
+        os.setpriority(os.PRIO_PROCESS, made.pid, _LAST)
+    return made
 
 
 def _listen(run: Run, heard: int, starts: Sequence[Start]) -> list[subprocess.Popen[bytes]]:
