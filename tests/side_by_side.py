@@ -28,7 +28,7 @@ VARIABLE = "BIDKEEPER_TEST_QUEUE"  # the ends of two queues, the way to say some
 WIDTH = 4  # bytes of a group's number in the queue, of which a read gets one, whoever else reads
 _SIGN_OF_LIFE_S = 30
 _APART_S = 2
-_LAST = 10  # nice(1)
+_LAST = 5  # nice(1): a third of what the others get while all want the processors
 _SILENT = ("-o", "console_output_style=classic")  # no percentages, which count another whole
 _GOOD = (0, 5)  # pytest's for passed, and for no test
 _SHOWN = ("failed", "passed", "skipped", "xfailed", "xpassed", "error")

@@ -23,7 +23,8 @@ from tests.machine.promises import Watch
 
 pytestmark = pytest.mark.slow
 READS, WRITES = ("challenge", "floors", "book", "own_bids", "balance"), ("place", "cancel")
-# Each mode at one of the writes, those whose answer is lost at a place, is in `make test`; the others in `make faults`.
+# Each mode at one of the writes, those whose answer is lost at a place, is in CI, and every second one in `make test`;
+# the others are in `make faults`.
 CANCEL_IN = frozenset({"auth_401", "bad_json", "cancel_lie", "error_500", "rate_429", "refuse_400", "slow"})
 CELLS = [
     pytest.param(operation, mode, marks=() if operation == often else pytest.mark.faults)
