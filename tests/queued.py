@@ -11,6 +11,7 @@ import json
 import os
 import select
 import signal
+import threading
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from core.process import end_with_parent
 from tests.side_by_side import VARIABLE, WIDTH
 
 _NAME, _END = 200, 360  # letters, each of up to seven bytes
+_THREAD_S = 20.0
 
 
 class Queue:
@@ -140,3 +142,14 @@ class Queued:
 def pytest_configure(config: pytest.Config) -> None:
     end_with_parent(by=signal.SIGINT)  # with all that its tests have started
     config.pluginmanager.register(Queued(Queue()), "queued")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """Fails a run whose test left a thread: Python would wait for that thread without end."""
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and not thread.daemon:
+            thread.join(_THREAD_S)
+            if thread.is_alive():
+                print(f"a test left a thread running: {thread.name}", flush=True)
+                os._exit(pytest.ExitCode.TESTS_FAILED)

@@ -172,6 +172,15 @@ def test_a_process_that_ends_before_its_tests_is_a_failure(here: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_thread_that_a_test_left_ends_the_run_as_a_failure(here: Path) -> None:
+    deed = "threading.Thread(target=threading.Event().wait, name='endless').start()"
+    write(here, "test_bad", f"import threading\ndef test_bad(): {deed}")
+    write(here, "conftest", "from tests import queued\nqueued._THREAD_S = 0.1")
+    status, output = run(1, here)
+    assert status == 1 and "1 passed in " in output and "a test left a thread running: endless" in output, output
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("marks", "status"), [("not_a_mark", 1), ("faults and slow", 5)])
 def test_no_test_is_no_success(here: Path, marks: str, status: int) -> None:
     ended, output = run(1, "-m", marks, write(here, "test_good", GOOD))
