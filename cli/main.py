@@ -14,28 +14,28 @@ from wallet.signer.allowed import with_normal_addresses
 # verb → (its module, one line of help); a module is imported only for its verb.
 VERBS = {
     "up": ("cli.up", "start everything and stay in the foreground"),
-    "demo": ("cli.demo.demo", "up, on play money, with a demo user whose tasks trade before your eyes"),
-    "server": ("cli.programs", "one program: the HTTP API"),
-    "manager": ("cli.programs", "one program: the parent of all workers"),
-    "gateway": ("cli.programs", "one program: the way to the marketplaces"),
-    "facts": ("cli.programs", "one program: what the signer asks about outputs and inscriptions"),
-    "signer": ("cli.programs", "one program: keys and the policy on what may be signed"),
-    "relay": ("cli.relay", "one program: the way to programs on other hosts, an nginx"),
-    "hooks": ("cli.programs", "one program: sends what users want to be told to where they want it"),
-    "simulator": ("cli.programs", "one program: the practice marketplace"),
-    "ray": ("cli.on_ray.on_ray", "the managers of several machines, kept running by a Ray cluster"),
-    "migrate": ("cli.migrate", "bring the database to this version's schema"),
-    "database": ("cli.database", "copy the database into another, of the same kind or the other"),
-    "whitelist": ("cli.whitelist", "addresses that may sign in"),
-    "plan": ("cli.plan", "who has which plan until when"),
-    "sign-in": ("cli.sign_in", "a session for an address whose wallet signs elsewhere"),
-    "wallet": ("cli.wallet", "which address of a user is for what, and what lies there"),
-    "judge": ("cli.judge", "what the signer finds in a listing that a marketplace drafts, without signing it"),
+    "demo": ("cli.demo.demo", "like up, with play money and a demo user whose tasks trade"),
+    "server": ("cli.programs", "run one program: the HTTP API and the page"),
+    "manager": ("cli.programs", "run one program: the parent of all workers"),
+    "gateway": ("cli.programs", "run one program: all calls to the marketplaces"),
+    "facts": ("cli.programs", "run one program: chain data for the signer (outputs, inscriptions)"),
+    "signer": ("cli.programs", "run one program: keeps the keys, checks and signs"),
+    "relay": ("cli.relay", "run one program: an nginx that connects programs on several hosts"),
+    "hooks": ("cli.programs", "run one program: sends notifications to webhooks, chats and mail"),
+    "simulator": ("cli.programs", "run one program: the practice marketplace"),
+    "ray": ("cli.on_ray.on_ray", "keep the managers of several machines running on a Ray cluster"),
+    "migrate": ("cli.migrate", "update the database to this version's schema"),
+    "database": ("cli.database", "copy the database into an empty one (SQLite or PostgreSQL)"),
+    "whitelist": ("cli.whitelist", "add, remove or list the addresses that may sign in"),
+    "plan": ("cli.plan", "give a user a plan, or list the plans in use"),
+    "sign-in": ("cli.sign_in", "sign in without a browser; prints a token"),
+    "wallet": ("cli.wallet", "show a user's addresses, their purposes and balances"),
+    "judge": ("cli.judge", "check a listing that a marketplace drafts by the signer's rules; signs nothing"),
     "replay": ("cli.replay.replay", "try a config on a task's recorded cycles, or on recorded order books"),
-    "keys": ("cli.keys", "keys for real money: make, import, list, back up, unlock"),
-    "audit": ("cli.audit", "check the signer's audit log"),
-    "doctor": ("cli.doctor.doctor", "look at everything that is needed, and say what to do about each fault"),
-    "venue": ("cli.venue", "keep a venue's raw answers, or learn the form of its drafts"),
+    "keys": ("cli.keys", "manage keys for real money: create, import, list, back up, unlock"),
+    "audit": ("cli.audit", "verify the signer's audit log"),
+    "doctor": ("cli.doctor.doctor", "check everything that Bidkeeper needs, and print a remedy for each fault"),
+    "venue": ("cli.venue", "save a marketplace's raw answers, or learn the form of its drafts"),
 }
 
 # Other programs do not read the secrets, so none can leak from them; under users of their own they could not.
@@ -44,7 +44,9 @@ SECRETS_READ = dict.fromkeys(("up", "demo", "gateway", "venue probe"), SECRETS) 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one verb. Returns 0, 1 when it failed, 2 when settings or arguments are wrong."""
-    parser = argparse.ArgumentParser(prog="bidkeeper", description="Keeps bids and listings alive.")
+    parser = argparse.ArgumentParser(
+        prog="bidkeeper", description="Keeps bids and listings of Ordinals and Runes alive."
+    )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     given = sys.argv[1:] if arguments is None else arguments
     for verb, (module, help_line) in VERBS.items():

@@ -130,12 +130,13 @@ class Installation:
                 return True
             if time.monotonic() - told > 10:
                 told = time.monotonic()
-                print(f"not ready after {told - began:.0f} s: {answer}; see {self.settings.log_dir}", flush=True)
+                print(f"not ready after {told - began:.0f} s: {answer}; logs: {self.settings.log_dir}", flush=True)
             time.sleep(0.1)
         return False
 
     def _ended_by_itself(self, supervisord: subprocess.Popen[bytes]) -> int:
-        print(f"supervisord ended ({supervisord.returncode}); see {self.settings.log_dir}", file=sys.stderr)
+        text = f"supervisord exited with status {supervisord.returncode}; logs: {self.settings.log_dir}"
+        print(text, file=sys.stderr)
         return 1
 
     def _end(self, supervisord: subprocess.Popen[bytes]) -> None:

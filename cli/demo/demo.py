@@ -78,7 +78,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Runs `up`, with the demo's own settings where none are given."""
     if settings.market != "simulator":
-        raise SettingsError(["BIDKEEPER_MARKET must be simulator: the demo never touches a real market"])
+        raise SettingsError(["BIDKEEPER_MARKET must be simulator: the demo never trades on a real marketplace"])
     # A demo is there to be looked at, so the play wallet is for everybody unless somebody said otherwise.
     has_play_wallet = not os.environ.get("BIDKEEPER_PLAY_WALLET") or settings.play_wallet
     environment = {
@@ -88,7 +88,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     }
     settings = dataclasses.replace(settings, whitelist=frozenset({"*"}), play_wallet=has_play_wallet)
     print(page_line(settings), flush=True)
-    print("starting everything on the practice marketplace: play money, real work (Ctrl-C ends it)", flush=True)
+    print("starting on the practice marketplace, with play money; Ctrl-C stops everything", flush=True)
+    print("each task prints a line when it does something new; the page shows the reason for every bid", flush=True)
     demo = Demo(Session(settings))
     return Installation(settings, environment).run(demo.step, demo.tell_figures)
 
@@ -122,7 +123,7 @@ class Demo:
         except _NO_ANSWER as error:
             if self._trouble != str(error):
                 self._trouble = str(error)
-                _say(f"no answer, asked again each second: {error}")
+                _say(f"no answer, retrying every second: {error}")
         if now - self._figures_told > _FIGURES_EVERY_S:
             self._figures_told = now
             self.tell_figures()
@@ -207,7 +208,7 @@ class Demo:
         }
         task = self._session.call("POST", "/api/autolist", body)
         self._session.call("POST", f"/api/autolist/{task['id']}/start")
-        _say(f"{_name(task)}: started: for sale at {_PRICE_PERCENT} x floor, {_LEAST_PRICE[slug]:,} at least")
+        _say(f"{_name(task)}: started: listing at {_PRICE_PERCENT} x floor, minimum {_LEAST_PRICE[slug]:,} sats")
         for sold in ended:
             self._session.call("DELETE", f"/api/autolist/{sold['id']}")
 
@@ -215,8 +216,8 @@ class Demo:
 def _in_words(config: dict[str, Any]) -> str:
     """Describes the work of a demo task."""
     low, high = (f"{config[name] * 100:.0f}" for name in ("bidPercentLow", "bidPercentHigh"))
-    words = f"{config['bidCount']} bids from {low} to {high} % of the floor, none above {config['hardcapSats']:,} sats"
-    return f"{words}, ahead of rivals" if config["outbidEnabled"] else words
+    words = f"{config['bidCount']} bids at {low} to {high} % of the floor, hard cap {config['hardcapSats']:,} sats"
+    return f"{words}, outbids rivals" if config["outbidEnabled"] else words
 
 
 def _name(listing: dict[str, Any]) -> str:

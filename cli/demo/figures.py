@@ -46,7 +46,7 @@ class TaskFigures:
         self.patience = max([self.patience, *map(Decimal, _PATIENCE.findall(cycle["action"]))])
 
     def __str__(self) -> str:
-        began = f"{self.cycles} cycles, {self.still} left all as it was;"
+        began = f"{self.cycles} cycles, {self.still} without changes;"
         if self.is_listing:
             return f"{began} listed or repriced {self.places}, sold {self.fills}, errors {self.errors}"
         return (
@@ -71,11 +71,11 @@ class Figures:
         """
         if not self._tasks:
             return
-        yield f"figures of {in_words(seconds)}:"
+        yield f"results after {in_words(seconds)}:"
         for name, figures in sorted(self._tasks.items(), key=lambda item: (item[1].is_listing, item[0])):
             yield f"  {name}: {figures}"
         if metrics is not None:
-            yield f"  calls to marketplaces and sources: {calls(metrics)}"
+            yield f"  calls to marketplaces and data sources: {calls(metrics)}"
 
 
 def calls(metrics: str) -> str:

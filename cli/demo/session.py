@@ -25,13 +25,13 @@ class Session:
         return bool(self._token)
 
     def sign_in(self) -> None:
-        """Signs in and says how to look around as the same user. Raises as `call`."""
+        """Signs in and prints the page and the token of the same user. Raises as `call`."""
         who = self._market("GET", "/sim/play-wallet")["address"]
         challenge = self.call("POST", "/api/auth/challenge", {"address": who})
         signed = self._market("POST", "/sim/play-wallet/sign", {"message": challenge["message"]})
         proof = {"challengeId": challenge["challengeId"], "address": who, "signature": signed["signature"]}
         self._token = str(self.call("POST", "/api/auth/verify", proof)["token"])
-        print(f"signed in as {who}; to look around with its eyes:", flush=True)
+        print(f"signed in as {who}; see its tasks on the page, or call the API with its token:", flush=True)
         print(f"  {page_line(self._settings)}", flush=True)
         print(f"  export TOKEN={self._token}", flush=True)
 
@@ -68,8 +68,8 @@ class Session:
 
 
 def page_line(settings: Settings) -> str:
-    """Returns the line that tells a newcomer where to look first."""
-    hint = "Play wallet signs in by one click" if settings.has_play_wallet else "sign in with a wallet of yours"
+    """Returns the line with the page's address."""
+    hint = "click Play wallet to sign in" if settings.has_play_wallet else "sign in with your wallet"
     return f"Bidkeeper's page: http://{_reachable(settings.host)}:{settings.port}/  ({hint})"
 
 

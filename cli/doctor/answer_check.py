@@ -19,15 +19,15 @@ def understood(name: str, answer: VenueAnswer) -> Check:
     value = answer.value
     if isinstance(value, tuple | dict) and not value:
         if answer.question == "own bids":
-            return ok(name, "understood: no bids at an address that nobody uses")
-        text = "none were told, so their shape could not be seen"
-        return warn(name, text, "name what trades there: --collection, --rune")
+            return ok(name, "understood: an unused address has no bids")
+        text = "the answer is empty, so its form could not be checked"
+        return warn(name, text, "name one that trades there: --collection, --rune")
     if answer.question in ("bids", "rune bids"):
         named = sum(1 for offer in value if offer.bid.maker)
         if not named:
-            text = f"{len(value)} understood, none says who bids: own bids are known by id and price only"
+            text = f"{len(value)} understood, none names its bidder: own bids are recognised by id and price only"
             return warn(name, text, "bidkeeper venue probe satflow --save DIR, and report what it saves")
-        return ok(name, f"{len(value)} understood, {named} say who bids")
+        return ok(name, f"{len(value)} understood, {named} name their bidder")
     if answer.question == "challenge":
         return _challenge(name, value)
     if name == "unisat rune":
@@ -42,9 +42,9 @@ def _challenge(name: str, text: str) -> Check:
     try:
         check_challenge(text)
     except MessageError as error:
-        remedy = "bidkeeper venue probe satflow --save DIR, and report it; place no bids there meanwhile"
-        return fail(name, f"the signer would not sign it, so nothing can be cancelled there: {error}", remedy)
-    return ok(name, f"{len(text)} characters that the signer would sign")
+        remedy = "bidkeeper venue probe satflow --save DIR, and report it; place no bids there until then"
+        return fail(name, f"the signer refuses it, so no bid can be cancelled there: {error}", remedy)
+    return ok(name, f"the signer accepts it ({len(text)} characters)")
 
 
 def skew(venue: str, heard: list[Exchange]) -> Iterator[Check]:
@@ -53,10 +53,10 @@ def skew(venue: str, heard: list[Exchange]) -> Iterator[Check]:
     if not told:
         return
     least = min(told, key=abs)
-    name, text = f"clock against {venue}", f"{abs(least):.1f} s {'ahead' if least > 0 else 'behind'} at the least"
+    name, text = f"clock against {venue}", f"at least {abs(least):.1f} s {'ahead' if least > 0 else 'behind'}"
     if abs(least) <= _SKEW_WARN_S:
         yield ok(name, "agrees within 2 s")
     elif abs(least) <= MOST_SKEW_S:
         yield warn(name, text, CLOCK_REMEDY)
     else:
-        yield fail(name, f"{text}: no bid is placed, for it would expire at the wrong time", CLOCK_REMEDY)
+        yield fail(name, f"{text}: no bid is placed, because it would expire at the wrong time", CLOCK_REMEDY)

@@ -44,5 +44,5 @@ def fail(name: str, text: str, remedy: str) -> Check:
 def way_to_keys(reason: str) -> str:
     """Returns what to do about a locked signer, by the reason that it gives."""
     if "play keystore" in reason:
-        return "move the practice's data away, then bidkeeper keys init (docs/going-live.md)"
+        return "move the practice data away, then bidkeeper keys init (docs/going-live.md)"
     return f"run bidkeeper keys {'init' if 'keys init' in reason else 'unlock'}"

@@ -27,7 +27,7 @@ def examine(settings: Settings, seen: database_check.DatabaseState) -> Iterator[
     """Looks at everything; the database's contents go to `seen`."""
     directory = settings.data_dir
     if not directory.is_dir():
-        yield warn("data directory", f"{directory} is not there yet", "bidkeeper up makes it")
+        yield warn("data directory", f"{directory} does not exist yet", "bidkeeper up creates it")
         return
     yield _directory(settings)
     yield _file_system(settings)
@@ -45,13 +45,13 @@ def _directory(settings: Settings) -> Check:
         owner = _user(found.st_uid)
         return fail(name, f"{directory} belongs to {owner}, not to {_user(os.geteuid())}", f"run it as {owner}")
     if mode & 0o007:
-        return fail(name, f"{directory} has mode {mode:04o}: other users may enter", f"chmod o-rwx {directory}")
+        return fail(name, f"{directory} has mode {mode:04o}: other users can enter it", f"chmod o-rwx {directory}")
     if mode & 0o020:
-        return fail(name, f"{directory} has mode {mode:04o}: its group may write there", f"chmod g-w {directory}")
+        return fail(name, f"{directory} has mode {mode:04o}: its group can write to it", f"chmod g-w {directory}")
     if mode & 0o050 and settings.signer_dir is None:
-        return warn(name, f"{directory} has mode {mode:04o}: its group may enter", f"chmod 700 {directory}")
+        return warn(name, f"{directory} has mode {mode:04o}: its group can enter it", f"chmod 700 {directory}")
     if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
-        return fail(name, f"{directory} has mode {mode:04o}: nothing can be written there", f"chmod u+rwx {directory}")
+        return fail(name, f"{directory} has mode {mode:04o}: you cannot write to it", f"chmod u+rwx {directory}")
     return ok(name, f"{directory}, mode {mode:04o}")
 
 
@@ -65,11 +65,11 @@ def _user(uid: int) -> str:
 def _file_system(settings: Settings) -> Check:
     name, kind = "file system", file_system(settings.data_dir)
     if kind is None:
-        return warn(name, "of what kind it is cannot be seen", "make sure that it is a local disk")
+        return warn(name, "its type is unknown", "make sure that it is a local disk")
     if kind in _NETWORK or kind.startswith("fuse.sshfs"):
         return fail(name, f"{kind} is a network file system, where SQLite loses data", "use a local disk")
     if kind in _IN_MEMORY and settings.market != "simulator":
-        return fail(name, f"{kind} is in memory: everything is gone when the machine restarts", "use a disk")
+        return fail(name, f"{kind} is in memory: a restart of the machine deletes everything", "use a disk")
     return ok(name, f"{kind}, local")
 
 
@@ -91,11 +91,11 @@ def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str 
 
 def _room(directory: Path) -> Check:
     name, free = "disk space", shutil.disk_usage(directory).free
-    text, remedy = f"{free / (1 << 30):.1f} GiB free", f"make room where {directory} is"
+    text, remedy = f"{free / (1 << 30):.1f} GiB free", f"free space on the disk of {directory}"
     if free < _LEAST_FREE:
-        return fail(name, text + ": a bid that cannot be written down is not placed", remedy)
+        return fail(name, text + ": without space to record bids, none is placed", remedy)
     if os.statvfs(directory).f_files and not os.statvfs(directory).f_favail:
-        return fail(name, "no more files can be made (inodes are used up)", remedy)
+        return fail(name, "no more files can be created (no inodes left)", remedy)
     return warn(name, text, remedy) if free < _FEW_FREE else ok(name, text)
 
 
@@ -103,32 +103,34 @@ def _signer_files(directory: Path) -> Iterator[Check]:
     name = "signer's files"
     try:
         if not directory.is_dir():
-            yield ok(name, f"{directory} is not there yet; the signer makes it")
+            yield ok(name, f"{directory} does not exist yet; the signer creates it")
             return
         files = (directory, directory / KEYSTORE, directory / LEARNT_FILE)
         paths = [path for path in files if os.path.lexists(path)]
         modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in paths}
     except PermissionError:
-        yield ok(name, f"{directory} is closed to {_user(os.geteuid())}, as it should be with users of their own")
+        yield ok(name, f"{_user(os.geteuid())} cannot enter {directory}, as intended when the signer has its own user")
         return
     wrong = {path: mode for path, mode in modes.items() if mode & 0o077}
     for path, mode in wrong.items():
-        yield fail(name, f"{path} has mode {mode:04o}: others than its owner may use it", f"chmod go-rwx {path}")
+        yield fail(
+            name, f"{path} has mode {mode:04o}: users other than its owner can access it", f"chmod go-rwx {path}"
+        )
     if not wrong:
-        yield ok(name, f"{directory} is its owner's alone")
+        yield ok(name, f"only their owner can access {directory}")
 
 
 def _audit(path: Path) -> Check:
-    name, remedy = "audit log", "bidkeeper audit verify walks all of it; keep the file, and see docs/custody.md"
+    name, remedy = "audit log", "run bidkeeper audit verify; keep the file, and see docs/custody.md"
     try:
         count = verify_tail(path)
     except FileNotFoundError:
         return ok(name, "nothing was signed yet")
     except PermissionError:
-        return ok(name, "the signer's own user can look at it: bidkeeper audit verify")
+        return ok(name, "only the signer's user can read it; as that user: bidkeeper audit verify")
     except (ValueError, LookupError, TypeError) as error:
         return fail(name, f"broken: {error}", remedy)
-    return ok(name, f"the last {count} lines follow one another" if count else "nothing was signed yet")
+    return ok(name, f"the hash chain of the last {count} lines is intact" if count else "nothing was signed yet")
 
 
 def verify_tail(path: Path) -> int:

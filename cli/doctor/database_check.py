@@ -50,16 +50,16 @@ def _server(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
             yield from leases_check.examine(settings.run_dir)
     except (BidkeeperError, PeeweeException) as error:
         text = f"{place(settings.database_url)} cannot be used: {error}"
-        remedy = "see that the server runs, and that its address is right (docs/operations.md)"
+        remedy = "check that the server runs and that its address is right (docs/operations.md)"
         if isinstance(error, Unfit):
-            remedy = "docs/operations.md#postgresql has what it takes"
+            remedy = "see docs/operations.md#postgresql for the requirements"
         yield fail("database", text, remedy)
 
 
 def _file(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
     name, path = "database", Path(settings.database_url.removeprefix("sqlite:///"))
     if not path.exists():
-        yield warn(name, f"{path} is not there yet", "bidkeeper migrate (or up) makes it")
+        yield warn(name, f"{path} does not exist yet", "bidkeeper up (or migrate) creates it")
         return
     is_open = path.with_name(path.name + "-wal").exists()
     try:
@@ -68,11 +68,15 @@ def _file(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
         with base.reading(settings.database_url, alone=not is_open):
             faults = [row[0] for row in base.database.execute_sql("PRAGMA quick_check(3)")]
             if faults != ["ok"]:
-                yield fail(name, f"damaged: {'; '.join(faults)}", "stop, and restore a backup (docs/operations.md)")
+                yield fail(
+                    name, f"damaged: {'; '.join(faults)}", "stop Bidkeeper and restore a backup (docs/operations.md)"
+                )
             elif not is_wal:
-                yield fail(name, "not in WAL mode", "bidkeeper migrate sets it; if it does not, the disk is not local")
+                yield fail(
+                    name, "not in WAL mode", "bidkeeper migrate turns it on; if it does not, the disk is not local"
+                )
             else:
-                yield from _contents(settings, seen, "whole, WAL")
+                yield from _contents(settings, seen, "intact, in WAL mode")
     except (OSError, sqlite3.Error, BidkeeperError, PeeweeException) as error:
         yield fail(name, f"{path} cannot be read: {error}", "restore a backup if it is damaged (docs/operations.md)")
 
@@ -82,14 +86,14 @@ def _contents(settings: Settings, seen: DatabaseState, state: str) -> Iterator[C
         yield fail("database", f"made by another version: {', '.join(names)}", "install that version, or restore")
         return
     if pending := schema.pending():
-        yield fail("database", f"behind by {', '.join(pending)}", "bidkeeper migrate")
+        yield fail("database", f"migrations missing: {', '.join(pending)}", "bidkeeper migrate")
         return
     seen.tasks = Task.select().where(Task.desired == RUNNING, Task.deleted_ms.is_null()).count()
     seen.running = running_tasks()
     seen.collection, seen.rune = _newest("ordinals"), _newest("rune")
-    yield ok("database", f"{state}, migrations are current; {seen.tasks} tasks are wanted to run")
+    yield ok("database", f"{state}, migrations up to date; {seen.tasks} tasks are set to run")
     if not (settings.whitelist or settings.admins or Whitelist.select().exists()):
-        yield warn("whitelist", "empty: nobody may sign in", "bidkeeper whitelist add ADDRESS")
+        yield warn("whitelist", "empty, so no address can sign in", "bidkeeper whitelist add ADDRESS")
 
 
 def _newest(kind: str) -> str | None:

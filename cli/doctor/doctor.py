@@ -34,16 +34,18 @@ LIVE = "live"  # asked for by --live, or alone by --only live
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds [--only PART ...] [--json] [--live] [--collection SLUG] [--rune TICKER]."""
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
-    parser.add_argument("--only", action="append", choices=(*PARTS, LIVE), help="look at this part; may be given often")
-    parser.add_argument("--live", action="store_true", help="and the checklist for real money (docs/going-live.md)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
+    parser.add_argument("--only", action="append", choices=(*PARTS, LIVE), help="check only this part; can be repeated")
+    parser.add_argument("--live", action="store_true", help="add the checklist for real money (docs/going-live.md)")
     add_about(parser)
 
 
 def add_about(parser: argparse.ArgumentParser) -> None:
     """Adds [--collection SLUG] [--rune TICKER]."""
-    parser.add_argument("--collection", metavar="SLUG", help="ask the market about this one")
-    parser.add_argument("--rune", metavar="TICKER", help="ask about this one, written with its bullets")
+    parser.add_argument("--collection", metavar="SLUG", help="ask the marketplaces about this collection")
+    parser.add_argument(
+        "--rune", metavar="TICKER", help="ask the marketplaces about this rune, for example DOG•GO•TO•THE•MOON"
+    )
 
 
 def run_alone(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from cli.doctor.check import Check, ok, warn
 from markets import venues
 
-_REMEDY = "look again in a minute; if it stays so, bidkeeper venue probe {venue} --save DIR, and report it"
+_REMEDY = "run it again in a minute; if this repeats, bidkeeper venue probe {venue} --save DIR, and report it"
 
 
 def examine(answers: Mapping[tuple[str, str], Any], slug: str) -> Iterator[Check]:
@@ -25,7 +25,7 @@ def examine(answers: Mapping[tuple[str, str], Any], slug: str) -> Iterator[Check
             yield ok(name, f"{slug}: the floor and the cheapest listing are both {lowest:,} sats")
             continue
         text = (
-            f"{slug}: the floor is {floor.floor:,} sats, the cheapest listing {lowest:,}: while they disagree, all "
-            "asks are read in each cycle, and the floor as well"
+            f"{slug}: the floor is {floor.floor:,} sats, the cheapest listing {lowest:,}: while they differ, "
+            "each cycle reads all asks as well as the floor"
         )
         yield warn(name, text, _REMEDY.format(venue=venue))

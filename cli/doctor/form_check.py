@@ -27,7 +27,7 @@ def examine(settings: Settings) -> Iterator[Check]:
     try:
         learnt = LearntClient(settings.signer_socket, _PATIENCE_S).learnt()
     except BidkeeperError as error:
-        yield warn("live forms", f"which are learnt is not known: {error}", "see live keys")
+        yield warn("live forms", f"the learnt forms are unknown: {error}", "see live keys")
         return
     if learnt.problem:
         yield fail("live forms", f"no listing is signed: {learnt.problem}", f"see {_PAGE}")
@@ -52,7 +52,7 @@ def examine(settings: Settings) -> Iterator[Check]:
         if venue in secure:
             yield _meant(can, "secure listings", "secure", learnt)
         elif can.delist_proof == "challenge":  # where secure forms are drafted
-            yield ok(_name(can, "secure listings"), "not signed: they are not turned on, and the plain ones go alone")
+            yield ok(_name(can, "secure listings"), "not signed: the setting is off, so only plain ones are")
 
 
 def _name(can: Capabilities, kind: str) -> str:

@@ -26,7 +26,7 @@ def examine(settings: Settings, clock_ms: Callable[[], int]) -> Iterator[Check]:
     try:
         client, server = tls.client_context(settings.tls_dir), tls.server_context(settings.tls_dir)
     except BidkeeperError as error:
-        yield fail(NAME, str(error), f"make them anew, or put them right ({_PAGE})")
+        yield fail(NAME, str(error), f"create new ones, or correct them ({_PAGE})")
         return
     yield from _certificates(tls.client_context(settings.tls_dir), server, clock_ms() / 1000)
     away = [("gateway", host, tls.TRADER) for host in settings.gateway_hosts]
@@ -42,20 +42,20 @@ def _certificates(client: ssl.SSLContext, server: ssl.SSLContext, now_s: float) 
         own = _shown(client, server)
     except ssl.SSLError as error:
         why = getattr(error, "verify_message", "") or error.reason
-        yield fail(NAME, f"other hosts refuse this host's: {why}", f"make a new one ({_PAGE})")
+        yield fail(NAME, f"other hosts refuse this host's: {why}", f"create a new one ({_PAGE})")
         return
     role = tls.role_of(own)
     if not role or ("DNS", role) not in own.get("subjectAltName", ()):
-        text = "this host's is for no role: its subject and its name must be trader, or signer"
-        yield fail(NAME, text, f"make a new one ({_PAGE})")
+        text = "this host's has no role: its subject and its DNS name must be trader or signer"
+        yield fail(NAME, text, f"create a new one ({_PAGE})")
         return
     for whose, certificate in [
         (f"this host's ({role})", own),
         *(("the authority's", ca) for ca in client.get_ca_certs()),
     ]:
         left_s = ssl.cert_time_to_seconds(str(certificate["notAfter"])) - now_s
-        text = f"{whose} is good for {left_s / 86_400:,.0f} more days"
-        yield ok(NAME, text) if left_s > _SOON_S else warn(NAME, text, f"renew it before it ends ({_PAGE})")
+        text = f"{whose} is valid for {left_s / 86_400:,.0f} more days"
+        yield ok(NAME, text) if left_s > _SOON_S else warn(NAME, text, f"renew it before it expires ({_PAGE})")
 
 
 def _shown(client: ssl.SSLContext, server: ssl.SSLContext) -> dict[str, Any]:
@@ -73,11 +73,11 @@ def _host(program: str, host: HostPort, address: tls.FarAddress, may_stand_by: b
     name = f"{program} at {host}"
     try:
         with address.connect(PATIENCE_S):
-            return ok(name, f"is there, with a certificate for {address.role}")
+            return ok(name, f"answers, with a certificate for {address.role}")
     except ConnectionRefusedError:
         if may_stand_by:
-            return ok(name, "refuses connections: another host has it, or it is down")
+            return ok(name, "refuses connections: it is on standby or down")
         why = "refuses connections"
     except OSError as error:
         why = error.strerror or str(error)
-    return fail(name, f"cannot be asked: {why}", f"see that its host and the program run there ({_PAGE})")
+    return fail(name, f"does not answer: {why}", f"check that its host and the program run ({_PAGE})")

@@ -27,7 +27,7 @@ def examine(run_dir: Path) -> Iterator[Check]:
         if held is None or (slots == 1 and held.left_ms < 0):
             continue  # where there is one machine, whether programs run is asked of them
         if held.left_ms >= 0:
-            yield ok(name, f"on {_where(held, run_dir)}")
+            yield ok(name, f"held by {_where(held, run_dir)}")
         else:
             yield fail(name, _nobody(held), f"start bidkeeper {name} on some machine ({_PAGE})")
 
@@ -35,9 +35,9 @@ def examine(run_dir: Path) -> Iterator[Check]:
 def _kept(name: str, held: Held, run_dir: Path) -> Check:
     where = _where(held, run_dir)
     if not held.address and where == held.machine:
-        text = f"kept on {where}, where servers of other machines cannot ask for it"
+        text = f"held by {where}, which servers on other machines cannot reach"
         return warn(name, text, f"set BIDKEEPER_MANAGER_LISTEN there ({_PAGE})")
-    return ok(name, f"kept on {where}")
+    return ok(name, f"held by {where}")
 
 
 def _where(held: Held, run_dir: Path) -> str:
@@ -47,5 +47,7 @@ def _where(held: Held, run_dir: Path) -> str:
 
 def _nobody(held: Held | None) -> str:
     return (
-        "nobody has ever kept it" if held is None else f"nobody, since {-held.left_ms // 1000} s; last {held.machine}"
+        "no machine has ever held it"
+        if held is None
+        else f"no holder for {-held.left_ms // 1000} s; last: {held.machine}"
     )

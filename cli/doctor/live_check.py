@@ -26,9 +26,11 @@ _PAGE = "docs/going-live.md"
 def examine(settings: Settings) -> Iterator[Check]:
     """Yields a line for each step; a setting that is right for practice only is a fault here."""
     if settings.market == PLAY_MARKET:
-        yield fail("live market", "this is the practice market", "a data directory of its own, and BIDKEEPER_MARKET")
+        yield fail(
+            "live market", "this is the practice marketplace", "set BIDKEEPER_MARKET, and use another data directory"
+        )
         return
-    yield ok("live market", f"{settings.market}; tasks can name {', '.join(settings.venues)}")
+    yield ok("live market", f"{settings.market}; tasks can trade at {', '.join(settings.venues)}")
     yield from _name(settings)
     yield from _bounds(settings)
     if settings.ordnet_url:
@@ -43,7 +45,7 @@ def _name(settings: Settings) -> Iterator[Check]:
     if settings.public_name:
         yield ok("live name", f"the sign-in text names {settings.public_name}")
     else:
-        text = "the sign-in text names host and port: a signature for another service could look the same"
+        text = "the sign-in text names host and port, so a signature for another service could look the same"
         yield fail("live name", text, "set BIDKEEPER_PUBLIC_NAME to your domain")
 
 
@@ -52,57 +54,55 @@ def _bounds(settings: Settings) -> Iterator[Check]:
     if settings.max_exposure_sats:
         most = ceilings_of(settings)
         text = (
-            f"all open bids together are at most {settings.max_exposure_sats:,} sats; signed, which counts until "
-            f"expiry, are at most {most.outstanding_host:,}, and {most.sats_hour_host:,} in an hour"
+            f"open bids: at most {settings.max_exposure_sats:,} sats; signed bids, which count until they expire: "
+            f"at most {most.outstanding_host:,} sats, and {most.sats_hour_host:,} an hour"
         )
         yield ok("live bids", text)
     else:
-        yield fail("live bids", "nothing bounds all bids together", "set BIDKEEPER_MAX_EXPOSURE_SATS")
+        yield fail("live bids", "the bids of all users together have no limit", "set BIDKEEPER_MAX_EXPOSURE_SATS")
     if settings.min_listing_sats:
         yield ok("live listings", f"none is signed below {settings.min_listing_sats:,} sats")
     else:
-        text = "no least price: a task's own minimum is all that bounds a listing"
-        yield warn("live listings", text, "set BIDKEEPER_MIN_LISTING_SATS, if anything is to be sold")
+        text = "no minimum price: only a task's own minimum limits its listing"
+        yield warn("live listings", text, "set BIDKEEPER_MIN_LISTING_SATS if you list inscriptions")
     if settings.max_withdrawal_sats_per_day:
-        text = f"at most {settings.max_withdrawal_sats_per_day:,} sats a user and day, to the sign-in address only"
+        text = f"at most {settings.max_withdrawal_sats_per_day:,} sats per user and day, to the sign-in address only"
         yield ok("live withdrawals", text)
     else:
-        text = "no daily bound; they go to the sign-in address only"
+        text = "no daily limit; they go to the sign-in address only"
         yield warn("live withdrawals", text, "set BIDKEEPER_MAX_WITHDRAWAL_SATS_PER_DAY")
 
 
 def _co_signers(settings: Settings) -> Check:
     if settings.ordnet_co_signers is None:
-        text = "no bid there is signed: nobody has named the keys that can together take a bid's price"
-        return warn("live ord.net", text, f"set {SETTING} (docs/custody.md), if bids are to be placed there")
-    return ok(
-        "live ord.net", "bids are signed for the three keys that were named; together they can take a bid's price"
-    )
+        text = "no bid there is signed: the keys that can together take a bid's price are not set"
+        return warn("live ord.net", text, f"set {SETTING} (docs/custody.md) to bid there")
+    return ok("live ord.net", "bids are signed for the three keys you set; together they can take a bid's price")
 
 
 def _sources(settings: Settings) -> Iterator[Check]:
     if not settings.mempool_url:
-        text = "without a mempool server neither fee rates nor balances are known: no bid is placed"
+        text = "no mempool server, so fee rates and balances are unknown: no bid is placed"
         yield fail("live sources", text, "set BIDKEEPER_MEMPOOL_URL")
     elif not (settings.ord_url or settings.unisat_url):
         text = "no index of inscriptions: no listing and no withdrawal is signed, so no task is started"
         yield fail("live sources", text, "set BIDKEEPER_ORD_URL or BIDKEEPER_UNISAT_URL")
     else:
-        yield ok("live sources", "fee rates, balances and what lies on coins can be asked for")
+        yield ok("live sources", "set for fee rates, balances, and inscriptions on coins")
 
 
 def _keys(settings: Settings) -> Iterator[Check]:
     try:
         status = SignerClient(settings.signer_socket, _PATIENCE_S).status()
     except BidkeeperError as error:
-        yield fail("live keys", f"the signer does not answer: {error}", "bidkeeper up, then look again")
+        yield fail("live keys", f"the signer does not answer: {error}", "bidkeeper up, then run the doctor again")
         return
     if status.state != "ready":
         yield fail("live keys", f"{status.state}: {status.reason}", way_to_keys(status.reason))
     elif status.play:
-        yield fail("live keys", "these are play keys", "bidkeeper keys init in a data directory of its own")
+        yield fail("live keys", "these are play keys", "bidkeeper keys init in another data directory")
     else:
-        yield ok("live keys", "real keys, unlocked; are the 24 words on paper, and is there a backup?")
+        yield ok("live keys", "real keys, unlocked; do you have the 24 words on paper, and a backup?")
 
 
 def _people(settings: Settings) -> Iterator[Check]:
@@ -111,18 +111,18 @@ def _people(settings: Settings) -> Iterator[Check]:
         listed = {str(row.address) for row in Whitelist.select()} | settings.whitelist | settings.admins
         users = [(str(user.address), str(user.ordinals_address)) for user in User.select().order_by(User.id)]
     if "*" in listed:
-        yield warn("live users", "everybody may sign in", f"name addresses in the whitelist ({_PAGE})")
+        yield warn("live users", "any address can sign in", f"list the addresses in the whitelist ({_PAGE})")
     elif listed:
-        yield ok("live users", f"{len(listed)} addresses may sign in")
+        yield ok("live users", f"{len(listed)} addresses can sign in")
     else:
-        yield fail("live users", "nobody may sign in", "bidkeeper whitelist add ADDRESS")
+        yield fail("live users", "no address can sign in", "bidkeeper whitelist add ADDRESS")
     if not users:
-        yield warn("live funds", "nobody has signed in yet", "bidkeeper sign-in ADDRESS")
+        yield warn("live funds", "no user has signed in yet", "bidkeeper sign-in ADDRESS")
     for address, receive in users:
         try:
             keys = SignerClient(settings.signer_socket, _PATIENCE_S).addresses(address)
         except BidkeeperError as error:
-            yield fail(f"live funds of {address}", f"the signer does not tell its addresses: {error}", "see live keys")
+            yield fail(f"live funds of {address}", f"the signer did not return its addresses: {error}", "see live keys")
             continue
         with MarketClient(settings.gateway_socket, _PATIENCE_S) as market:
             for funding in fundings(settings):
@@ -135,7 +135,7 @@ def _funds(market: MarketClient, funding: Funding, keys: UserKeys, receive: str,
     except NotFound:
         return warn(name, "the marketplace has no bidding wallet for these addresses yet", f"see {_PAGE}, Funding")
     except VenueError as error:
-        return fail(name, f"cannot be read: {error.message}", "see what is said of the venue")
+        return fail(name, f"cannot be read: {error.message}", "see the lines of that marketplace")
     if sats:
         return ok(name, f"{sats:,} sats at {address}")
-    return warn(name, f"nothing at {address}: {funding.backs}", f"send a small sum there first ({_PAGE}, Funding)")
+    return warn(name, f"nothing at {address}: {funding.backs}", f"send a small amount there first ({_PAGE}, Funding)")

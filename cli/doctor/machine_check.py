@@ -25,7 +25,7 @@ _NORMAL, _FULL = 1, 2  # answers of PRAGMA synchronous
 _FILES_A_TASK, _OTHER_FILES = 3, 200
 _CUSTOMARY_TASKS = 100
 _TRY_S = 60  # for a fresh Python on a busy machine
-_REINSTALL = "make the environment anew: make setup, or deploy/install.sh"
+_REINSTALL = "rebuild the environment: make clean setup, or deploy/install.sh"
 
 
 def examine() -> Iterator[Check]:
@@ -58,8 +58,8 @@ def _sqlite() -> Check:
             base.close()
     if (mode, usual, durable) != ("wal", _NORMAL, _FULL):
         text = f"{found}: journal_mode {mode}, synchronous {usual}, for the ledger {durable}"
-        return fail(name, text, "this build of SQLite does not do as told: use another Python")
-    return ok(name, f"{found}; WAL, synchronous normal, and full for the ledger, as our programs set it")
+        return fail(name, text, "this build of SQLite ignores its settings: use another Python")
+    return ok(name, f"{found}, in WAL mode; synchronous is normal, and full for the ledger")
 
 
 def _pragma(name: str) -> object:
@@ -74,13 +74,13 @@ def _libraries() -> Iterator[Check]:
         yield fail("libsecp256k1", str(error), _REINSTALL)
     try:
         self_test()
-        yield ok("bip322", f"{version('bip322')} takes honest proofs and refuses forged ones")
+        yield ok("bip322", f"{version('bip322')} accepts valid signatures and refuses forged ones")
     except RuntimeError as error:
         yield fail("bip322", str(error), _REINSTALL)
 
 
 def _clock_sync() -> Check:
-    name, unknown = "time sync", "whether the clock is kept right cannot be seen here; it is compared with venues below"
+    name, unknown = "time sync", "timedatectl cannot be asked; the clock is compared with the marketplaces below"
     program = shutil.which("timedatectl")
     if program is None:
         return ok(name, unknown)
@@ -92,7 +92,9 @@ def _clock_sync() -> Check:
     if said == "yes":
         return ok(name, "the clock is synchronised")
     if said == "no":
-        return warn(name, "the clock is not synchronised; bids expire by it", "timedatectl set-ntp true")
+        return warn(
+            name, "the clock is not synchronised, so bids may expire at the wrong time", "timedatectl set-ntp true"
+        )
     return ok(name, unknown)
 
 
@@ -103,11 +105,11 @@ def _network() -> Check:
         command = [sys.executable, "-c", program]
         said = subprocess.run(command, capture_output=True, text=True, timeout=_TRY_S, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError) as error:
-        said = f"it cannot be tried: {error}"
+        said = f"the check failed: {error}"
     if said:
-        text = f"signer and workers keep it, so what gets in can carry keys away: {said}"
-        return warn(name, text, "use a kernel with seccomp filters, on x86_64 or aarch64; a container must allow them")
-    return ok(name, "the kernel takes it from signer and workers")
+        text = f"signer and workers keep network access, so an intruder could send keys away: {said}"
+        return warn(name, text, "use x86_64 or aarch64 with seccomp filters; a container must allow them")
+    return ok(name, "signer and workers have no network access (seccomp)")
 
 
 def _open_files(tasks: int, manager: int | None) -> Check:
@@ -117,7 +119,7 @@ def _open_files(tasks: int, manager: int | None) -> Check:
     if manager is not None and (found := _hard_limit(manager)) is not None:
         most, whose = found, "the manager"
     needed = _FILES_A_TASK * tasks + _OTHER_FILES
-    text = f"{whose} may have {'any number' if most == resource.RLIM_INFINITY else most}; {tasks} tasks need {needed}"
+    text = f"{whose} may open {'any number' if most == resource.RLIM_INFINITY else most}; {tasks} tasks need {needed}"
     if most != resource.RLIM_INFINITY and most < needed:
         return fail("open files", text, "raise the limit: LimitNOFILE in the unit, or ulimit -Hn")
     return ok("open files", text)
@@ -139,9 +141,9 @@ def _memory(settings: Settings) -> Check:
     """Checks memory: the signer forbids its own core dumps and locks its memory, as far as it may."""
     name = "swap"
     if not hardening.has_swap():
-        return ok(name, "there is none; the signer dumps no core")
+        return ok(name, "none; the signer writes no core dump")
     soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     if settings.market == "simulator" or soft == resource.RLIM_INFINITY:
-        return ok(name, "there is some; play keys do not matter, and real ones are locked in memory where allowed")
-    text = f"there is some, and locking memory is limited to {soft // 1024} KiB: keys may reach the disk"
+        return ok(name, "on; play keys are worthless, and real keys are locked in memory where the limit allows it")
+    text = f"on, and only {soft // 1024} KiB of memory can be locked: keys may be written to the disk"
     return warn(name, text, "encrypt or turn off swap, or set LimitMEMLOCK=infinity in the unit")

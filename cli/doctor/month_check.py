@@ -42,20 +42,24 @@ def _month(venue: str, dialect: str, quota: int, running: Mapping[str, Sequence[
     cost = monthly_calls(tasks, costs) + of_runes
     carries = _carries(venue, quota, costs)
     if not cost.least:
-        return ok(name, f"no task costs calls there{carries}")
+        return ok(name, f"no task makes calls there{carries}")
     bids = sum(task.bids for task in tasks if isinstance(task, Bidding))
     who = f"{_counted(len(tasks), 'task')} with {_counted(bids, 'bid')}"
     if of_runes.least:
         who += ", and the asks of runes,"
     takes = f"{who} take {cost.reads + cost.writes:,} calls in 30 days, {cost.least:,} with reads ten minutes old"
     if cost.least <= usable(quota):
-        return ok(name, f"{takes}: fits into {usable(quota):,} (nine tenths of the quota){carries}")
-    text = f"{takes}: does not fit into {usable(quota):,} (nine tenths of the quota){carries}"
+        return ok(name, f"{takes}: within {usable(quota):,} (90 % of the quota){carries}")
+    text = f"{takes}: more than {usable(quota):,} (90 % of the quota){carries}"
     minutes = all_fit_from_minutes(tasks, quota, costs, of_runes.least)
     larger = f"a larger quota ({quota_variable(venue)})"
     if minutes is None:
-        return warn(name, text, f"fewer tasks, longer loopSeconds, or {larger}; no bidExpiryMinutes is long enough")
-    return warn(name, text, f"bidExpiryMinutes of {minutes} or more in every task, fewer bids, or {larger}")
+        return warn(
+            name, text, f"run fewer tasks, raise loopSeconds, or get {larger}; no bidExpiryMinutes is long enough"
+        )
+    return warn(
+        name, text, f"set bidExpiryMinutes to at least {minutes} in every task, place fewer bids, or get {larger}"
+    )
 
 
 def _counted(number: int, what: str) -> str:
@@ -69,7 +73,7 @@ def _of_runes(running: Mapping[str, Sequence[Task]]) -> MonthlyCalls:
 def _carries(venue: str, quota: int, costs: CallCosts) -> str:
     if not capabilities(venue).kinds:
         return ""
-    return f"; the quota carries {bids_carried(quota, costs)} bids of {DEFAULT_EXPIRY_MINUTES} minutes"
+    return f"; the quota is enough for {bids_carried(quota, costs)} bids of {DEFAULT_EXPIRY_MINUTES} minutes"
 
 
 def quota_variable(venue: str) -> str:

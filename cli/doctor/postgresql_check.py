@@ -21,10 +21,10 @@ def examine(tasks: int | None, seen: list[Seen]) -> Iterator[Check]:
     unsafe = [name for name in ("fsync", "full_page_writes") if _setting(name) != "on"]
     if unsafe:
         yield fail(
-            "postgresql", f"{version}: {', '.join(unsafe)} is off", "set it on: a power cut would lose bids' rows"
+            "postgresql", f"{version}: {', '.join(unsafe)} is off", "turn it on: a power cut would lose recorded bids"
         )
     else:
-        yield ok("postgresql", f"{version}; what is committed is on its disk")
+        yield ok("postgresql", f"{version}; commits are written to disk")
     if len(seen) > 1:
         yield _others(seen)
     yield _standby(len(seen))
@@ -44,10 +44,10 @@ def _others(seen: list[Seen]) -> Check:
     name = "servers"
     primaries = [f"{each.place} (timeline {each.timeline})" for each in seen if each.timeline is not None]
     if len(primaries) > 1:
-        text = f"{' and '.join(primaries)} are primaries: what is written at one of them is not at the other"
-        return fail(name, text, "stop the one of the lower timeline at once, and make it a standby (pg_rewind)")
+        text = f"{' and '.join(primaries)} are both primaries: writes to one do not reach the other"
+        return fail(name, text, "stop the one with the lower timeline immediately, and make it a standby (pg_rewind)")
     if away := [f"{each.place} ({each.away})" for each in seen if each.away]:
-        return warn(name, f"cannot be asked: {'; '.join(away)}", "start it as a standby, or take it out of the address")
+        return warn(name, f"does not answer: {'; '.join(away)}", "start it as a standby, or remove it from the address")
     return ok(name, f"{primaries[0] if primaries else 'none'} is the primary, the other {len(seen) - 1} standby")
 
 
@@ -58,26 +58,24 @@ def _standby(servers: int) -> Check:
         "SELECT application_name, sync_state, EXTRACT(EPOCH FROM replay_lag)::bigint FROM pg_stat_replication"
     ).fetchall()
     if any(state is None for _, state, _ in rows):
-        return warn(name, f"{len(rows)}, but their state may not be seen", _MONITOR)
+        return warn(name, f"{len(rows)}, but this user may not see their state", _MONITOR)
     follows = [(who, lag or 0) for who, state, lag in rows if state in ("sync", "quorum")]
     late = [f"{who} ({lag or 0} s behind)" for who, state, lag in rows if state not in ("sync", "quorum")]
     if wanted and not follows:
         return fail(
-            name, "none is connected that commits wait for, so they hang", "start it (synchronous_standby_names)"
+            name, "no synchronous standby is connected, so commits hang", "start it (synchronous_standby_names)"
         )
     if late and not follows:
-        text = (
-            f"{', '.join(late)} is asynchronous: taking over, it would have lost bids' rows, and hand out tokens twice"
-        )
+        text = f"{', '.join(late)} is asynchronous: after a failover, bids would be missing, and tokens given out twice"
         return fail(name, text, "name it in synchronous_standby_names, or never promote it")
     if not rows and servers > 1:
-        text = "the address names several servers, but commits wait for none: what takes over may lack the newest ones"
+        text = "the address names several servers, but none is synchronous: after a failover, commits may be missing"
         return fail(name, text, "set synchronous_standby_names on each of them")
     if not rows:
-        return ok(name, "none; backups are all there is")
+        return ok(name, "none; only backups protect the data")
     if slow := [who for who, lag in follows if lag > _MOST_LAG_S]:
-        return warn(name, f"{', '.join(slow)} is more than {_MOST_LAG_S} s behind in replaying", "look at its load")
-    text = ", ".join(f"{who} has what is committed ({lag} s behind in replaying it)" for who, lag in follows)
+        return warn(name, f"{', '.join(slow)} is more than {_MOST_LAG_S} s behind in replay", "check its load")
+    text = ", ".join(f"{who} has every commit (replay is {lag} s behind)" for who, lag in follows)
     return ok(name, text + (f"; never promote {', '.join(late)}" if late else ""))
 
 
@@ -86,5 +84,5 @@ def _connections(tasks: int) -> Check:
     room, needed = int(_setting("max_connections")) - reserved, tasks + _OTHERS
     if room < needed:
         text = f"max_connections leaves {room}, {tasks} tasks need {needed} (one each in a cycle, and {_OTHERS})"
-        return fail("connections", text, f"set max_connections to {needed + reserved} at least")
-    return ok("connections", f"room for {room}, {needed} are needed")
+        return fail("connections", text, f"set max_connections to at least {needed + reserved}")
+    return ok("connections", f"{room} available, {needed} needed")

@@ -39,7 +39,7 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
     for port, (host, variable) in ports.items():
         yield _port(host, port, variable, own)
     if not _runs(settings, own):
-        yield warn("programs", "the service is not running, so none was asked", "bidkeeper up")
+        yield warn("programs", "Bidkeeper is not running, so none was checked", "bidkeeper up")
         yield from _kept_quota(settings)
         return
     for name, (at, look) in {
@@ -48,7 +48,7 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         "facts": (settings.facts_socket, _facts),
     }.items():
         if settings.tls_dir and at.parent != settings.relay_files and _is_missing(at):
-            yield warn(name, "does not run on this host", "start it, unless another host is to have it")
+            yield warn(name, "does not run on this host", "start it, unless another host runs it")
         else:
             yield from _asked(name, settings, lambda look=look: look(settings))  # type: ignore[misc]
     # They may be on another machine: their leases tell.
@@ -71,13 +71,15 @@ def manager_of(own: dict[int, str]) -> int | None:
 def quota(venue: str, status: dict[str, Any]) -> Check:
     """Reports the use and rest of the month, from the status of a venue's quota."""
     left, limit, rungs = int(status["left"]), int(status["limit"]), status.get("rungs")
-    used = f"{int(status['used']):,} of {limit:,} calls at {venue} are used this month, {left:,} are left"
-    text = f"{used}; {int(status['projected']):,} at its end, if it goes on like the last hour"
+    used = f"{int(status['used']):,} of {limit:,} calls at {venue} used this month, {left:,} left"
+    text = f"{used}; {int(status['projected']):,} by its end at the rate of the last hour"
     if left == 0:
-        return fail("quota", text, f"wait for the month to end, or get a larger one ({quota_variable(venue)})")
+        return fail("quota", text, f"wait for the next month, or get a larger quota ({quota_variable(venue)})")
     if rungs is not None or left < limit * _LEFT_IS_LITTLE:
         slower = "" if rungs is None else f"; only the top {rungs} of a ladder get new bids"
-        return warn("quota", text + slower, "fewer tasks, longer loopSeconds, or a larger quota (docs/venues.md)")
+        return warn(
+            "quota", text + slower, "run fewer tasks, raise loopSeconds, or get a larger quota (docs/venues.md)"
+        )
     return ok("quota", text)
 
 
@@ -89,7 +91,7 @@ def _kept_quota(settings: Settings) -> Iterator[Check]:
     try:
         kept = quotas(settings)
     except BidkeeperError as error:
-        yield fail("quota", str(error), "remove the file, if the count may begin anew")
+        yield fail("quota", str(error), "remove the file if the count may start again at 0")
         return
     except PeeweeException:
         return  # what is wrong with the database is said there
@@ -130,14 +132,14 @@ def _port(host: str, port: int, variable: str, own: dict[int, str]) -> Check:
     if port_holders.can_bind(host, port):
         return ok(name, "free")
     if any(port_holders.holds(pid, port) for pid in own):
-        return ok(name, "ours")
+        return ok(name, "used by this Bidkeeper")
     try:
         status, body = _get(host, port, "/healthz")
         if status == 200 and json.loads(body) == {"status": "ok"}:
-            return ok(name, "a Bidkeeper answers there; whether it is this one cannot be seen by this user")
+            return ok(name, "a Bidkeeper answers; this user cannot see whether it is this one")
     except (OSError, http.client.HTTPException, ValueError):
         pass  # it is another user's
-    return fail(name, f"{host}:{port} is taken by another program", f"end that one, or set {variable}")
+    return fail(name, f"another program uses {host}:{port}", f"stop that program, or set {variable}")
 
 
 def _asked(name: str, settings: Settings, look: Callable[[], Iterator[Check]]) -> Iterator[Check]:
@@ -150,7 +152,7 @@ def _asked(name: str, settings: Settings, look: Callable[[], Iterator[Check]]) -
         else:
             reason = str(error).removeprefix(f"{name}: ") or type(error).__name__
         log = "" if settings.signer_dir else f" in {settings.log_dir}"
-        yield fail(name, f"does not answer: {reason}", f"its log{log} has the reason; supervisord starts it again")
+        yield fail(name, f"does not answer: {reason}", f"see its log{log}; supervisord restarts it")
 
 
 def _signer(settings: Settings) -> Iterator[Check]:
@@ -159,28 +161,34 @@ def _signer(settings: Settings) -> Iterator[Check]:
     if status.state == "ready":
         yield ok("signer", f"ready with {'play' if status.play else 'real'} keys")
     elif status.state == "reconciling":
-        yield warn("signer", f"{status.state}: {status.reason}", "look again in a moment")
+        yield warn("signer", f"{status.state}: {status.reason}", "wait a moment and run the doctor again")
     else:
         yield fail("signer", f"locked: {status.reason}", way_to_keys(status.reason))
     controls = client.controls()
     if controls.has_halt_file:
-        yield warn("control", "the operator's halt file is there: no bid is signed", "docs/operations.md; remove it")
+        yield warn(
+            "control",
+            "the operator's halt file exists: no bid is signed",
+            "remove it to bid again (docs/operations.md)",
+        )
     for control in controls.states:
         if control.scope == "global" and control.state != "run":
-            yield warn("control", f"global control is {control.state}", "PUT /api/control, when bids are wanted again")
+            yield warn(
+                "control", f"the control for all users is {control.state}", "choose Run (PUT /api/control) to bid again"
+            )
 
 
 def _gateway(settings: Settings) -> Iterator[Check]:
     with MarketClient(settings.gateway_socket, PATIENCE_S) as market:
         status = market.status()
     venues: dict[str, dict[str, Any]] = status["venues"]
-    yield ok("gateway", f"answers; trades at {status['market']}")
+    yield ok("gateway", f"answers; the default marketplace is {status['market']}")
     for name, venue in venues.items():
         if venue["is_cut_off"]:
-            yield warn("gateway", f"{name} has not answered several times in a row", "see what is said of it below")
+            yield warn("gateway", f"{name} failed to answer several times in a row", "see its lines below")
         if venue["paused_s"] > 0:
-            text = f"{name} has asked for a pause, of which {venue['paused_s']:.0f} s are left"
-            yield warn("gateway", text, "wait; if it comes again and again, something else uses the same key")
+            text = f"{name} limits our calls; the next one goes out in {venue['paused_s']:.0f} s"
+            yield warn("gateway", text, "wait; if this repeats, another program uses the same key")
         yield from _skew(name, venue.get("skew_s"))
     for name, venue in venues.items():
         if "quota" in venue:
@@ -189,7 +197,7 @@ def _gateway(settings: Settings) -> Iterator[Check]:
 
 def _skew(name: str, skew_s: float | None) -> Iterator[Check]:
     if skew_s is not None and abs(skew_s) > MOST_SKEW_S:
-        text = f"{skew_words(skew_s)} ({name}), by its answers to the gateway: no bid is placed there"
+        text = f"{skew_words(skew_s)} ({name}), measured by the gateway: no bid is placed there"
         yield fail("clock", text, CLOCK_REMEDY)
 
 
@@ -202,12 +210,12 @@ def _facts(settings: Settings) -> Iterator[Check]:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(PATIENCE_S)
         connection.connect(str(settings.facts_socket))
-    yield ok("facts", "listens (it answers the signer only)")
+    yield ok("facts", "listens (it answers only the signer)")
 
 
 def _hooks(settings: Settings) -> Iterator[Check]:
     counts = ask(settings.hooks_socket, "hooks", {"op": "ping"}, timeout=PATIENCE_S)["deliveries"]
-    yield ok("hooks", f"{counts['waiting']:,} deliveries wait, {counts['dead']:,} of those kept were given up")
+    yield ok("hooks", f"{counts['waiting']:,} deliveries are waiting, {counts['dead']:,} failed for good")
 
 
 def _managers(settings: Settings) -> Iterator[Check]:
@@ -217,7 +225,7 @@ def _managers(settings: Settings) -> Iterator[Check]:
         if state == "ready":
             yield ok(path.stem, "ready, with its zygote")
         else:
-            yield fail(path.stem, f"not ready: {state}", "look again in a moment; its log has the reason")
+            yield fail(path.stem, f"not ready: {state}", "see its log; run the doctor again in a moment")
 
 
 def _simulator(settings: Settings) -> Iterator[Check]:

@@ -21,7 +21,7 @@ def examine(answers: Mapping[tuple[str, str], Any]) -> Iterator[Check]:
     since_ms = min((sale.sold_ms for sale in asked), default=0)
     hidden = [sale for sale in unasked if sale.sold_ms > since_ms and sale.sale_id not in known]
     if hidden:
-        text = f"{len(hidden)} of {len(unasked)} sales are told only to who does not ask for active=false"
-        yield fail(_NAME, f"{text}: fills of ours may be taken for lost bids", _REMEDY)
+        text = f"{len(hidden)} of {len(unasked)} sales are missing when asked with active=false"
+        yield fail(_NAME, f"{text}: our fills may be mistaken for lost bids", _REMEDY)
     else:
-        yield ok(_NAME, f"all of the newest sales are among the {len(asked)} that are told for active=false")
+        yield ok(_NAME, f"the {len(asked)} sales with active=false include all of the newest sales")

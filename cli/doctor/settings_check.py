@@ -40,7 +40,7 @@ def read(environment: Mapping[str, str]) -> tuple[Settings | None, list[Check]]:
     # The rest are files of keys that cannot be read; one that is there is another user's, as it should be.
     files = _key_files(environment)
     absent = [problem for problem in problems if not os.path.lexists(files.get(problem.split()[0], ""))]
-    return settings, [fail(NAME, problem, "put the key into the file that it names") for problem in absent]
+    return settings, [fail(NAME, problem, "put the key into that file") for problem in absent]
 
 
 def is_held(settings: Settings, secret: str) -> bool:
@@ -58,10 +58,10 @@ def examine(settings: Settings, environment: Mapping[str, str]) -> Iterator[Chec
     is_real = settings.market != "simulator"
     if environment.get("BIDKEEPER_CRASHPOINT"):
         found = fail if is_real else warn
-        yield found(NAME, "BIDKEEPER_CRASHPOINT makes workers end themselves", "unset it; it is for trials only")
+        yield found(NAME, "BIDKEEPER_CRASHPOINT makes workers crash on purpose", "unset it; it is for tests only")
     if is_real and not settings.max_exposure_sats:
-        text = "BIDKEEPER_MAX_EXPOSURE_SATS is 0: nothing bounds all users' bids together"
-        yield warn(NAME, text, "set it to what you could bear to lose")
+        text = "BIDKEEPER_MAX_EXPOSURE_SATS is 0: the bids of all users together have no limit"
+        yield warn(NAME, text, "set it to an amount you can afford to lose")
 
 
 def _file(environment: Mapping[str, str]) -> str:
@@ -97,13 +97,13 @@ def _secret_files(settings: Settings, environment: Mapping[str, str]) -> Iterato
     files = _key_files(environment)
     files["BIDKEEPER_KEYSTORE_PASSPHRASE_FILE"] = str(settings.keystore_passphrase_file or "")
     if any(name in _table(environment) for name in SECRETS):
-        files["the file of settings, which has a key in it,"] = _file(environment)
+        files["the settings file, which contains a key,"] = _file(environment)
     for what, name in files.items():
         # The service's group reads the database, and so its address.
         strangers = 0o037 if what == "BIDKEEPER_DATABASE_URL_FILE" else 0o077
         try:
             if name and Path(name).is_file() and Path(name).stat().st_mode & strangers:
-                yield fail(NAME, f"{what} may be read by others: {name}", f"chmod 600 {name}")
+                yield fail(NAME, f"{what} can be read by other users: {name}", f"chmod 600 {name}")
         except OSError:
             continue  # in a directory that only its own user can enter
 
@@ -115,7 +115,7 @@ def _sockets(settings: Settings) -> Iterator[Check]:
     supervisor = os.fsencode(settings.run_dir / "supervisor.sock") + _LONGEST_PID.encode()
     longest = max(longest, supervisor, key=len)
     if len(longest) > MAX_SOCKET_PATH:
-        text = f"{os.fsdecode(longest)} has {len(longest)} bytes, the kernel takes {MAX_SOCKET_PATH}"
+        text = f"{os.fsdecode(longest)} has {len(longest)} bytes, the maximum is {MAX_SOCKET_PATH}"
         yield fail("sockets", text, "use a shorter BIDKEEPER_DATA_DIR")
     else:
-        yield ok("sockets", f"the longest path has {len(longest)} bytes of {MAX_SOCKET_PATH}")
+        yield ok("sockets", f"the longest path has {len(longest)} bytes, the maximum is {MAX_SOCKET_PATH}")

@@ -16,7 +16,7 @@ _MOST_APART = 5  # two venues' floors of one rune
 _LEAST_BID = Decimal("0.01")  # a best bid below this part of the lowest ask is strange, yet possible
 _MOST_BID = 2  # a best bid above twice the lowest ask is impossible: it would have been filled
 NAME = "rune unit"
-_REPORT = "bidkeeper venue probe satflow --save DIR, and report it; do not bid on runes there until it is settled"
+_REPORT = "bidkeeper venue probe satflow --save DIR, and report it; do not bid on runes there until this is resolved"
 
 
 def examine(answers: Mapping[tuple[str, str], Any]) -> Iterator[Check]:
@@ -25,7 +25,7 @@ def examine(answers: Mapping[tuple[str, str], Any]) -> Iterator[Check]:
     if not lots:
         return
     ask = lots[0].unit_price
-    yield ok(NAME, f"UniSat: {len(lots)} lots cost amount × unit price; the lowest asks {shown(ask)} sats a token")
+    yield ok(NAME, f"UniSat: {len(lots)} lots cost amount × unit price; the lowest ask is {shown(ask)} sats a token")
     for floor in (answers.get(("satflow", "rune floors")) or {}).values():
         if floor.floor is not None:
             yield _floor(floor.floor, ask)
@@ -36,7 +36,7 @@ def examine(answers: Mapping[tuple[str, str], Any]) -> Iterator[Check]:
 def _floor(floor: Decimal, ask: Decimal) -> Check:
     text = f"Satflow's floor is {shown(floor)} sats, UniSat's {shown(ask)} a token"
     if not ask / _MOST_APART <= floor <= ask * _MOST_APART:
-        return fail(NAME, f"{text}: it is not per token", _REPORT)
+        return fail(NAME, f"{text}: Satflow's is not per token", _REPORT)
     return ok(NAME, text)
 
 
@@ -45,7 +45,7 @@ def _bid(bid: Decimal, ask: Decimal) -> Check:
     if bid > ask * _MOST_BID:
         return fail(NAME, f"{text}: its price or quantity has another unit", _REPORT)
     if bid < ask * _LEAST_BID:
-        return warn(NAME, f"{text}: its price may be a token's and not the order's", _REPORT)
+        return warn(NAME, f"{text}: its price may be per token instead of per order", _REPORT)
     return ok(NAME, text)
 
 

@@ -24,10 +24,10 @@ PAUSE_S = 0.3
 _GATEWAY_S = 15.0
 _INDEX_BEHIND = 3  # blocks
 _WITHOUT = {
-    "satflow": "there is no market to bid on",
-    "unisat": "no rune can be bid on: their asks, names and divisibility come from there",
-    "mempool": "fee rates and balances are not known, and no listing is signed",
-    "ord": "no listing is signed, unless UniSat is set as their index",
+    "satflow": "no task can bid there",
+    "unisat": "no task can bid on runes (asks, names and divisibility come from UniSat)",
+    "mempool": "fee rates and balances are unknown, and no listing is signed",
+    "ord": "no listing is signed, unless UniSat is the index",
 }
 
 
@@ -46,12 +46,12 @@ class VenueExaminer:
     def examine(self) -> Iterator[Check]:
         """Yields a line for each subject."""
         if self._is_practice_away():
-            yield warn("venues", "not asked: the practice market does not run", "bidkeeper up")
+            yield warn("venues", "the practice marketplace is not running, so none was checked", "bidkeeper up")
             return
         for venue in ASKED:
             if not adapters_of(venue, self._adapters):
                 variable = f"BIDKEEPER_{venue.upper()}_URL"
-                yield warn(venue, f"{variable} is not set: {_WITHOUT[venue]}", f"set {variable} if that is wanted")
+                yield warn(venue, f"{variable} is not set: {_WITHOUT[venue]}", f"set {variable} if you need it")
             elif self._is_key_closed(venue):
                 yield from self._by_gateway(venue)
             else:
@@ -60,8 +60,8 @@ class VenueExaminer:
         yield from floor_check.examine(self._answers, self._about.collection)
         yield from sale_check.examine(self._answers)
         yield from self._indexes()
-        spent = ", ".join(f"{count} of {venue}" for venue, count in self.calls.items()) or "none"
-        yield ok("calls", f"the doctor asked {spent}; the gateway's count of the month has none of them")
+        spent = ", ".join(f"{count} to {venue}" for venue, count in self.calls.items()) or "none"
+        yield ok("calls", f"{spent} made by the doctor; the gateway's monthly count does not include them")
 
     def _is_practice_away(self) -> bool:
         settings = self._settings
@@ -74,7 +74,7 @@ class VenueExaminer:
 
     def _by_gateway(self, venue: str) -> Iterator[Check]:
         """Checks that the gateway's key is accepted, for a user who may not read it."""
-        remedy = "for the rest, bidkeeper doctor --only venues as the gateway's user (docs/operations.md)"
+        remedy = "for all checks, run bidkeeper doctor --only venues as the gateway's user (docs/operations.md)"
         try:
             with MarketClient(self._settings.gateway_socket, _GATEWAY_S) as market:
                 if venue == "satflow":
@@ -82,11 +82,11 @@ class VenueExaminer:
                 else:
                     market.rune(self._about.rune, 0)
         except AuthFailed as error:
-            yield fail(venue, f"the gateway's key is not accepted: {error.message}", _key_remedy(venue))
+            yield fail(venue, f"the gateway's key was refused: {error.message}", _key_remedy(venue))
         except VenueError as error:
-            yield fail(venue, f"asked by the gateway, since its key is not ours to read: {error.message}", remedy)
+            yield fail(venue, f"the gateway asked, since only its user may read the key: {error.message}", remedy)
         else:
-            yield warn(venue, "one question was asked by the gateway, whose key is accepted", remedy)
+            yield warn(venue, "the gateway asked one question, and its key was accepted", remedy)
 
     def _venue(self, venue: str) -> Iterator[Check]:
         url = self._settings.venue_url(venue) or ""
@@ -114,23 +114,21 @@ class VenueExaminer:
             case "understood":
                 return answer_check.understood(name, answer)
             case "not known":
-                return warn(name, f"not known there: {reason}", "name what trades there: --collection, --rune")
+                return warn(name, f"unknown there: {reason}", "name one that trades there: --collection, --rune")
             case "not supported":
                 return ok(name, reason)
             case "no access":
-                what = "the key is not accepted" if f"{venue}_api_key" in SECRETS else "we are not let in"
+                what = "the key was refused" if f"{venue}_api_key" in SECRETS else "access was refused"
                 return fail(name, f"status {status}, {what}: {reason}", _key_remedy(venue))
             case "pause":
-                return warn(name, f"too many calls: {reason}", "wait; end what else uses this key")
+                return warn(name, f"too many calls: {reason}", "wait, and stop other programs that use this key")
             case "silent":
-                return fail(
-                    name, f"{_origin(url)} does not answer: {reason}", f"look at the network, and at {variable}"
-                )
+                return fail(name, f"{_origin(url)} does not answer: {reason}", f"check the network, and {variable}")
             case "drifted":
                 remedy = f"bidkeeper venue probe {venue} --save DIR, and report what it saves"
                 return fail(name, f"its answer is not understood: {reason}", remedy)
             case _:
-                return fail(name, f"status {status}: {reason}", f"if it stays so, look at {variable}")
+                return fail(name, f"status {status}: {reason}", f"if this repeats, check {variable}")
 
     def _quota(self, venue: str, heard: list[Exchange]) -> Iterator[Check]:
         if heard and (told := heard[-1].quota_headers()):
@@ -146,14 +144,16 @@ class VenueExaminer:
             heights["ord"] = state.height
             missing = [what for what in ("inscriptions", "runes") if not getattr(state, f"has_{what}")]
             if missing or state.height is None:
-                text = f"it has no index of {' and '.join(missing)}" if missing else "its index cannot be trusted yet"
+                text = f"it has no index of {' and '.join(missing)}" if missing else "its index is not complete yet"
                 yield fail(
-                    "ord index", f"{text}: no listing is signed", "run ord with --index-runes, and let it finish"
+                    "ord index",
+                    f"{text}: no listing is signed",
+                    "run ord with --index-runes, and wait until it has finished",
                 )
         for source, height in heights.items():
             if tip is not None and height is not None and height < tip - _INDEX_BEHIND:
-                text = f"{source} is at block {height}, the chain at {tip}: listings wait for it"
-                yield warn(f"{source} index", text, "let it catch up, or look at what hinders it")
+                text = f"{source} is at block {height}, the chain at {tip}: listings wait until it catches up"
+                yield warn(f"{source} index", text, "wait, or see its log")
 
 
 def pause() -> None:
@@ -168,9 +168,9 @@ def secrets_of(settings: Settings) -> list[str]:
 
 def _key_remedy(venue: str) -> str:
     if f"{venue}_api_key" not in SECRETS:
-        return "it may have banned this address for too many calls; a server of your own does not"
+        return "it may block this IP address after too many calls; your own server does not"
     key = f"BIDKEEPER_{venue.upper()}_API_KEY"
-    return f"put a key that is valid into {key} (or {key}_FILE), and restart the gateway"
+    return f"put a valid key into {key} (or {key}_FILE), and restart the gateway"
 
 
 def _origin(url: str) -> str:

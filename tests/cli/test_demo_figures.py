@@ -34,10 +34,10 @@ def test_places_cancels_fills_and_errors_are_counted() -> None:
     figures.count("auto-list task 1", _cycle(fate=None, listing={"state": "closed", "close_reason": "sold"}))
 
     assert list(figures.lines(3900, METRICS)) == [
-        "figures of 1 h 5 min:",
-        "  task 1: 3 cycles, 1 left all as it was; placed 1, cancelled 1, filled 1, errors 1, patience x 2.05",
-        "  auto-list task 1: 3 cycles, 1 left all as it was; listed or repriced 1, sold 1, errors 0",
-        "  calls to marketplaces and sources: 1,210 (1,203 own_bids, 7 fees)",
+        "results after 1 h 5 min:",
+        "  task 1: 3 cycles, 1 without changes; placed 1, cancelled 1, filled 1, errors 1, patience x 2.05",
+        "  auto-list task 1: 3 cycles, 1 without changes; listed or repriced 1, sold 1, errors 0",
+        "  calls to marketplaces and data sources: 1,210 (1,203 own_bids, 7 fees)",
     ]
 
 

@@ -33,18 +33,18 @@ def migrated(environment: dict[str, str]) -> Path:
 def test_an_installation_that_is_down_has_no_fault(examine: Examine, migrated: Path) -> None:
     found = examine("machine", "settings", "data", "programs", "venues")
     assert {name for name, check in found.items() if check.status == "FAIL"} == set()
-    assert found["programs"].line() == "warn programs: the service is not running, so none was asked -> bidkeeper up"
+    assert found["programs"].line() == "warn programs: Bidkeeper is not running, so none was checked -> bidkeeper up"
     assert found["database"].status == "ok"
     assert found["libsecp256k1"].status == found["bip322"].status == found["sqlite"].status == "ok"
 
 
 @pytest.mark.slow
 def test_it_tries_whether_a_process_can_give_up_the_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert machine_check._network().line() == "ok   network: the kernel takes it from signer and workers"
+    assert machine_check._network().line() == "ok   network: signer and workers have no network access (seccomp)"
     stub = tmp_path / "python"
     stub.write_text("#!/bin/sh\necho seccomp: Function not implemented\n")
     stub.chmod(0o700)
-    for python, reason in ((str(stub), "seccomp: Function not implemented"), ("/nonexistent", "it cannot be tried")):
+    for python, reason in ((str(stub), "seccomp: Function not implemented"), ("/nonexistent", "the check failed")):
         monkeypatch.setattr(sys, "executable", python)
         found = machine_check._network()
         assert found.status == "warn" and reason in found.text
@@ -58,7 +58,7 @@ def test_looking_leaves_nothing_behind(examine: Examine, migrated: Path) -> None
 
 def test_a_data_directory_that_is_not_there_is_made_by_up(examine: Examine, environment: dict[str, str]) -> None:
     shutil.rmtree(environment["BIDKEEPER_DATA_DIR"])
-    assert examine("data")["data directory"].remedy == "bidkeeper up makes it"
+    assert examine("data")["data directory"].remedy == "bidkeeper up creates it"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_database_that_is_behind_on_migrations(examine: Examine, migrated: Pat
     with closing(sqlite3.connect(migrated)) as connection, connection:
         [last] = connection.execute("SELECT max(name) FROM schema_migration").fetchone()
         connection.execute("DELETE FROM schema_migration WHERE name = ?", (last,))
-    assert examine("data")["database"].line() == f"FAIL database: behind by {last} -> bidkeeper migrate"
+    assert examine("data")["database"].line() == f"FAIL database: migrations missing: {last} -> bidkeeper migrate"
 
 
 def test_a_database_of_another_version(examine: Examine, migrated: Path) -> None:
@@ -129,7 +129,7 @@ def test_the_tail_of_the_audit_log(examine: Examine, environment: dict[str, str]
     with closing(AuditLog(path)) as audit:
         for number in range(5):
             audit.append(number, {"op": "bid", "sats": number})
-    assert examine("data")["audit log"].line() == "ok   audit log: the last 5 lines follow one another"
+    assert examine("data")["audit log"].line() == "ok   audit log: the hash chain of the last 5 lines is intact"
     with path.open("ab") as file:
         file.write(b'{"number": 6, "to')  # being written
     assert verify_tail(path) == 5
@@ -144,7 +144,7 @@ def test_a_port_that_another_program_has(examine: Examine, environment: dict[str
     with socket.create_server(("127.0.0.1", port)):
         check = examine("programs")[f"port {port}"]
     assert check.status == "FAIL"
-    assert check.remedy == "end that one, or set BIDKEEPER_PORT"
+    assert check.remedy == "stop that program, or set BIDKEEPER_PORT"
 
 
 def test_settings_that_have_no_effect_or_should_not_be_there(examine: Examine, environment: dict[str, str]) -> None:
@@ -181,7 +181,7 @@ def test_a_key_file_that_is_not_there(examine: Examine, environment: dict[str, s
     environment["BIDKEEPER_SATFLOW_API_KEY_FILE"] = str(tmp_path / "none")
     check = examine("settings")["settings"]
     assert check.status == "FAIL"
-    assert check.remedy == "put the key into the file that it names"
+    assert check.remedy == "put the key into that file"
 
 
 def test_a_socket_path_that_only_supervisord_finds_too_long(examine: Examine, environment: dict[str, str]) -> None:

@@ -44,10 +44,10 @@ def test_good_certificates_tell_how_long_they_are_good(authority: Authority) -> 
     own, theirs = findings(Settings(tls_dir=authority.directory / "trader"))
     assert own.status == theirs.status == "ok"
     assert own.text in (
-        "this host's (trader) is good for 365 more days",
-        "this host's (trader) is good for 364 more days",
+        "this host's (trader) is valid for 365 more days",
+        "this host's (trader) is valid for 364 more days",
     )
-    assert theirs.text.startswith("the authority's is good for 3,6")
+    assert theirs.text.startswith("the authority's is valid for 3,6")
 
 
 def test_a_certificate_is_renewed_in_its_last_month(authority: Authority) -> None:
@@ -64,7 +64,7 @@ def test_a_certificate_is_renewed_in_its_last_month(authority: Authority) -> Non
     [
         ("expired", "expired"),
         ("of another authority", "issuer"),
-        ("role", "for no role"),
+        ("role", "has no role"),
         ("loose", "chmod 600"),
         ("missing", "cannot be used"),
     ],
@@ -108,7 +108,7 @@ def test_hosts_that_are_not_there_or_not_what_they_should_be_are_faults(authorit
         )
         found = {check.name: check for check in findings(settings)}
     assert found[f"gateway at {gateway}"].status == "ok"
-    assert found[f"gateway at {down}"].text == "refuses connections: another host has it, or it is down"
+    assert found[f"gateway at {down}"].text == "refuses connections: it is on standby or down"
     assert found[f"facts at {down}"].line().startswith("FAIL facts at") and "refuses" in found[f"facts at {down}"].text
     assert found[f"signer at {false_signer}"].status == "FAIL"
     assert "ostname mismatch" in found[f"signer at {false_signer}"].text

@@ -43,8 +43,8 @@ def test_every_key_with_a_quota_has_a_line_and_no_other() -> None:
 
 def test_a_quota_that_nobody_uses() -> None:
     found = month({})
-    assert found["month at satflow"].text == "no task costs calls there; the quota carries 31 bids of 16 minutes"
-    assert found["month at unisat"].text == "no task costs calls there"
+    assert found["month at satflow"].text == "no task makes calls there; the quota is enough for 31 bids of 16 minutes"
+    assert found["month at unisat"].text == "no task makes calls there"
 
 
 def test_what_fits() -> None:
@@ -57,16 +57,17 @@ def test_what_fits() -> None:
     each_cycle = 2_880 * 14 + 2 * (21_600 + 2_160) + 2 * 2_880 + 2 * 2_880 * 2
     assert check.text == (
         f"2 tasks with 10 bids take {each_cycle:,} calls in 30 days, {least:,} with reads ten minutes old: "
-        "fits into 90,000 (nine tenths of the quota); the quota carries 31 bids of 16 minutes"
+        "within 90,000 (90 % of the quota); the quota is enough for 31 bids of 16 minutes"
     )
 
 
 def test_what_does_not_says_from_which_expiry_on_it_would() -> None:
     check = month({"satflow": [Bidding(CATS, 30, 1), Bidding(DOGS, 30, 1)]})["month at satflow"]
     assert check.status == "warn"
-    assert "does not fit into 90,000" in check.text
+    assert "more than 90,000" in check.text
     assert check.remedy == (
-        "bidExpiryMinutes of 41 or more in every task, fewer bids, or a larger quota (BIDKEEPER_SATFLOW_MONTHLY_CALLS)"
+        "set bidExpiryMinutes to at least 41 in every task, place fewer bids, or get a larger quota "
+        "(BIDKEEPER_SATFLOW_MONTHLY_CALLS)"
     )
 
 
@@ -84,7 +85,7 @@ def test_the_asks_of_runes_are_unisats_wherever_they_are_bid_on() -> None:
     check = month(running)["month at unisat"]
     assert check.text == (
         f"1 task with 0 bids, and the asks of runes, take {2 * 86_400 + 21_600 + 2_160:,} calls in 30 days, "
-        f"{3 * 4_320 + 2_880:,} with reads ten minutes old: fits into 54,000 (nine tenths of the quota)"
+        f"{3 * 4_320 + 2_880:,} with reads ten minutes old: within 54,000 (90 % of the quota)"
     )
     short = month(running, unisat_monthly_calls=5_000)["month at unisat"]
     assert (short.status, "no bidExpiryMinutes" in short.remedy) == ("warn", True)
@@ -111,7 +112,7 @@ def test_the_doctor_reads_them_from_the_database(examine: Examine, environment: 
 
     assert found.status == "warn"
     assert found.text.startswith("2 tasks with 10 bids take ")
-    assert found.text.endswith("the quota carries 6 bids of 16 minutes")
+    assert found.text.endswith("the quota is enough for 6 bids of 16 minutes")
 
 
 def _task(user_id: int, config: BidConfig) -> table.Task:

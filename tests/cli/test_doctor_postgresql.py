@@ -21,9 +21,9 @@ def test_a_server_that_would_lose_commits_fails(database: str, environment: dict
     base.close()
     environment["BIDKEEPER_DATABASE_URL"] = database
     found = examine("data")
-    assert found["database"].line().startswith("ok   database: on PostgreSQL, migrations are current; 0 tasks")
+    assert found["database"].line().startswith("ok   database: on PostgreSQL, migrations up to date; 0 tasks")
     assert found["postgresql"].status == "FAIL" and "fsync, full_page_writes is off" in found["postgresql"].text
-    assert found["standby"].line() == "ok   standby: none; backups are all there is"
+    assert found["standby"].line() == "ok   standby: none; only backups protect the data"
     assert found["connections"].status == "ok"
 
 
@@ -35,7 +35,7 @@ def test_a_server_without_room_for_all_workers_fails(
     environment["BIDKEEPER_DATABASE_URL"] = database
     monkeypatch.setattr(postgresql_check, "_OTHERS", 10_000)
     check = examine("data")["connections"]
-    assert (check.status, check.remedy) == ("FAIL", "set max_connections to 10003 at least")
+    assert (check.status, check.remedy) == ("FAIL", "set max_connections to at least 10003")
 
 
 @postgresql.only
@@ -55,7 +55,7 @@ def test_a_driver_that_is_missing_is_named(
     environment["BIDKEEPER_DATABASE_URL"] = "postgresql:///bk?host=/run/postgresql"
     check = examine("data")["database"]
     assert check.status == "FAIL" and "install.sh --postgresql" in check.text
-    assert check.remedy == "docs/operations.md#postgresql has what it takes"
+    assert check.remedy == "see docs/operations.md#postgresql for the requirements"
 
 
 class Server:
@@ -78,12 +78,12 @@ class Server:
 @pytest.mark.parametrize(
     ("names", "standbys", "status", "words"),
     [
-        ("one", [("one", "sync", 2)], "ok", "one has what is committed (2 s behind in replaying it)"),
+        ("one", [("one", "sync", 2)], "ok", "one has every commit (replay is 2 s behind)"),
         ("ANY 1 (one, two)", [("one", "quorum", None), ("two", "async", 3)], "ok", "never promote two (3 s behind)"),
         ("one", [("one", "sync", 11)], "warn", "more than 10 s behind"),
-        ("one", [], "FAIL", "they hang"),
+        ("one", [], "FAIL", "commits hang"),
         ("", [("two", "async", 4)], "FAIL", "two (4 s behind) is asynchronous"),
-        ("", [("two", None, None)], "warn", "may not be seen"),
+        ("", [("two", None, None)], "warn", "may not see their state"),
     ],
 )
 def test_a_standby_must_have_what_is_committed(
@@ -99,7 +99,7 @@ def test_a_standby_must_have_what_is_committed(
 
 
 @pytest.mark.parametrize(
-    ("servers", "status", "words"), [(1, "ok", "backups are all there is"), (2, "FAIL", "commits wait for none")]
+    ("servers", "status", "words"), [(1, "ok", "only backups protect the data"), (2, "FAIL", "none is synchronous")]
 )
 def test_without_a_standby_the_address_names_one_server(
     servers: int, status: str, words: str, monkeypatch: pytest.MonkeyPatch
@@ -113,7 +113,7 @@ def test_without_a_standby_the_address_names_one_server(
     ("seen", "status", "words"),
     [
         ([Seen("one", 2), Seen("two")], "ok", "one (timeline 2) is the primary"),
-        ([Seen("one", 1), Seen("two", 2)], "FAIL", "one (timeline 1) and two (timeline 2) are primaries"),
+        ([Seen("one", 1), Seen("two", 2)], "FAIL", "one (timeline 1) and two (timeline 2) are both primaries"),
         ([Seen("one", away="refused"), Seen("two", 2)], "warn", "one (refused)"),
     ],
 )
@@ -144,8 +144,8 @@ def test_each_slot_is_said_to_be_kept_where_it_is(
     environment["BIDKEEPER_DATABASE_URL"] = database
     found = examine("data")
     assert found["slot 0"].text.endswith("in this data directory") and found["slot 0"].status == "ok"
-    assert found["slot 1"].line().startswith("warn slot 1: kept on b.example, where servers of other machines cannot")
-    assert found["slot 2"].line() == "ok   slot 2: kept on c.example"
-    assert found["slot 3"].status == "FAIL" and "nobody has ever kept it" in found["slot 3"].text
-    assert found["gateway"].line() == "ok   gateway: on b.example"
-    assert found["hooks"].status == "FAIL" and "last b.example" in found["hooks"].text
+    assert found["slot 1"].line().startswith("warn slot 1: held by b.example, which servers on other machines cannot")
+    assert found["slot 2"].line() == "ok   slot 2: held by c.example"
+    assert found["slot 3"].status == "FAIL" and "no machine has ever held it" in found["slot 3"].text
+    assert found["gateway"].line() == "ok   gateway: held by b.example"
+    assert found["hooks"].status == "FAIL" and "last: b.example" in found["hooks"].text

@@ -67,14 +67,14 @@ def test_a_healthy_service(healthy: Installation) -> None:
     programs = {"signer", "gateway", "facts", "manager", "hooks", "simulator", "server", f"port {healthy.port}"}
     venues = {"satflow floors", "satflow listings", "satflow bids", "unisat rune listings", "mempool fees", "ord index"}
     assert programs | venues | {"database", "audit log", "quota", "rune unit"} <= set(checks)
-    assert checks[f"port {healthy.port}"]["text"] == "ours"
+    assert checks[f"port {healthy.port}"]["text"] == "used by this Bidkeeper"
 
 
 def test_it_reads_and_writes_nothing_at_the_venue(healthy: Installation) -> None:
     before = healthy.history()
     code, lines = doctor(healthy.environment, "--only", "venues")
     assert code == 0
-    assert "ok   calls: the doctor asked 9 of satflow, 2 of unisat, 3 of mempool, 1 of ord" in lines[-1]
+    assert "ok   calls: 9 to satflow, 2 to unisat, 3 to mempool, 1 to ord made by the doctor" in lines[-1]
     assert healthy.history() == before
 
 
@@ -98,9 +98,9 @@ def test_a_key_that_is_not_accepted(healthy: Installation) -> None:
     code, lines = doctor(healthy.environment, "--only", "venues")
     assert code == 1
     [failed] = [line for line in lines if line.startswith("FAIL")]
-    assert failed.startswith("FAIL satflow floors: status 401, the key is not accepted: invalid API key -> put a key")
+    assert failed.startswith("FAIL satflow floors: status 401, the key was refused: invalid API key -> put a valid key")
     assert "BIDKEEPER_SATFLOW_API_KEY" in failed
-    assert "asked 1 of satflow" in lines[-1], "a key that is refused once is not shown again and again"
+    assert "calls: 1 to satflow" in lines[-1], "a key that is refused once is not shown again and again"
 
 
 def test_an_answer_that_is_no_json(healthy: Installation) -> None:
@@ -175,6 +175,6 @@ def test_a_key_that_only_the_gateway_may_read(tmp_path: Path, is_accepted: bool)
     [check] = [check for check in found if check.name == "satflow"]
     assert len(made.asked) == 1
     if is_accepted:
-        assert check.text == "one question was asked by the gateway, whose key is accepted"
+        assert check.text == "the gateway asked one question, and its key was accepted"
     else:
-        assert check.line().startswith("FAIL satflow: the gateway's key is not accepted: no such thing -> put a key")
+        assert check.line().startswith("FAIL satflow: the gateway's key was refused: no such thing -> put a valid key")

@@ -51,7 +51,7 @@ def asked(examine: Examine, real: dict[str, str], made: Venue, ahead_s: float = 
 def test_what_is_not_set_and_what_will_not_work_without_it(examine: Examine, real: dict[str, str]) -> None:
     with venue(SATFLOW) as made:
         found = asked(examine, real, made)
-    for source, missing in {"unisat": "no rune can be bid on", "mempool": "fee rates", "ord": "no listing"}.items():
+    for source, missing in {"unisat": "no task can bid on runes", "mempool": "fee rates", "ord": "no listing"}.items():
         assert found[source].status == "warn"
         assert missing in found[source].text
     assert [found[f"satflow {what}"].status for what in ("floors", "listings", "bids", "own bids")] == ["ok"] * 4
@@ -61,7 +61,7 @@ def test_what_it_spent(examine: Examine, real: dict[str, str]) -> None:
     with venue(SATFLOW) as made:
         found = asked(examine, real, made)
     assert len(made.asked) == 9
-    assert found["calls"].text.startswith("the doctor asked 9 of satflow;")
+    assert found["calls"].text.startswith("9 to satflow made by the doctor;")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_what_it_spent(examine: Examine, real: dict[str, str]) -> None:
 def test_whether_a_challenge_would_be_signed(examine: Examine, real: dict[str, str], text: str, status: str) -> None:
     with venue(SATFLOW | {"/v1/challenge": {"success": True, "data": {"challenge": text}}}) as made:
         check = asked(examine, real, made)["satflow challenge"]
-    assert (check.status, "nothing can be cancelled" in check.text) == (status, status != "ok")
+    assert (check.status, "no bid can be cancelled" in check.text) == (status, status != "ok")
 
 
 SALE = {"_id": "65a000000000000000000003", "price": 5000, "inscriptionId": "1i0", "timestamp": 1_790_000_000_000}
@@ -123,7 +123,7 @@ def test_bids_that_do_not_say_whose_they_are(examine: Examine, real: dict[str, s
     with venue(answers) as made:
         check = asked(examine, real, made)["satflow bids"]
     assert check.status == "warn"
-    assert "none says who bids" in check.text
+    assert "none names its bidder" in check.text
 
 
 def test_a_shape_that_could_not_be_seen_is_not_said_to_be_right(examine: Examine, real: dict[str, str]) -> None:
@@ -131,7 +131,7 @@ def test_a_shape_that_could_not_be_seen_is_not_said_to_be_right(examine: Examine
     answers["/v1/activity/listings"]["data"]["items"] = []
     with venue(answers) as made:
         check = asked(examine, real, made)["satflow listings"]
-    assert (check.status, check.text) == ("warn", "none were told, so their shape could not be seen")
+    assert (check.status, check.text) == ("warn", "the answer is empty, so its form could not be checked")
 
 
 def test_a_venue_that_is_not_there(examine: Examine, real: dict[str, str]) -> None:
@@ -238,8 +238,8 @@ def test_what_is_left_of_the_month(left: int, rungs: int | None, status: str) ->
     check = program_check.quota("satflow", told)
     assert check.status == status
     assert check.text.startswith(
-        f"{100_000 - left:,} of 100,000 calls at satflow are used this month, {left:,} are left; "
-        "120,000 at its end, if it goes on like the last hour"
+        f"{100_000 - left:,} of 100,000 calls at satflow used this month, {left:,} left; "
+        "120,000 by its end at the rate of the last hour"
     )
 
 

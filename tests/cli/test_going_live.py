@@ -48,10 +48,10 @@ def test_it_tells_each_step_that_is_open(examine: Examine, real: dict[str, str])
         "live market": ("ok", ""),
         "live name": ("FAIL", "set BIDKEEPER_PUBLIC_NAME to your domain"),
         "live bids": ("FAIL", "set BIDKEEPER_MAX_EXPOSURE_SATS"),
-        "live listings": ("warn", "set BIDKEEPER_MIN_LISTING_SATS, if anything is to be sold"),
+        "live listings": ("warn", "set BIDKEEPER_MIN_LISTING_SATS if you list inscriptions"),
         "live withdrawals": ("warn", "set BIDKEEPER_MAX_WITHDRAWAL_SATS_PER_DAY"),
         "live sources": ("FAIL", "set BIDKEEPER_MEMPOOL_URL"),
-        "live keys": ("FAIL", "bidkeeper up, then look again"),
+        "live keys": ("FAIL", "bidkeeper up, then run the doctor again"),
         "live forms": ("warn", "see live keys"),
         "live users": ("FAIL", "bidkeeper whitelist add ADDRESS"),
         "live funds": ("warn", "bidkeeper sign-in ADDRESS"),
@@ -76,8 +76,8 @@ def test_what_is_set_is_told(examine: Examine, real: dict[str, str]) -> None:
     assert no_index.status == "FAIL" and no_index.text.endswith("no withdrawal is signed, so no task is started")
     assert [name for name, check in found.items() if check.status != "ok"] == ["live keys", "live forms", "live funds"]
     assert found["live bids"].text == (
-        "all open bids together are at most 200,000 sats; signed, which counts until expiry, are at most 800,000, "
-        "and 3,200,000 in an hour"
+        "open bids: at most 200,000 sats; signed bids, which count until they expire: at most 800,000 sats, "
+        "and 3,200,000 an hour"
     )
 
 
@@ -86,7 +86,7 @@ def test_what_is_set_is_told(examine: Examine, real: dict[str, str]) -> None:
     [
         (
             "/x is a play keystore: its keys are for the practice marketplace only",
-            "move the practice's data away",
+            "move the practice data away",
         ),
         ("there are no keys for satflow yet: bidkeeper keys init makes them", "run bidkeeper keys init"),
         ("run bidkeeper keys unlock", "run bidkeeper keys unlock"),

@@ -33,7 +33,7 @@ def slugs(made: Installation, token: str) -> set[str]:
 
 def test_one_click_shows_the_demo_users_tasks_and_a_restart_keeps_the_user() -> None:
     made = Installation()
-    page = f"Bidkeeper's page: {made.url}/  (Play wallet signs in by one click)"
+    page = f"Bidkeeper's page: {made.url}/  (click Play wallet to sign in)"
     try:
         made.up("demo")
         until(lambda: "export TOKEN=" in made.output(), "the demo user's sign-in")

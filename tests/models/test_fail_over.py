@@ -89,7 +89,7 @@ def test_a_synchronous_standby_has_all_that_was_answered(fail_overs: int, tmp_pa
         field = laid_out(servers.url, tmp_path)
         servers.follow()
         doctor = doctors_lines(servers)
-        assert doctor["standby"].startswith("ok   standby: two has what is committed")
+        assert doctor["standby"].startswith("ok   standby: two has every commit")
         assert doctor["servers"].startswith("ok ")
         fail_over_under_storm(servers, field, fail_overs, out_of_contact=lambda turn: turn % 2 == 1)
         then = outcome(servers.url, tmp_path)
@@ -105,7 +105,7 @@ def test_an_asynchronous_standby_has_not_and_the_doctor_has_said_so(tmp_path: Pa
     with pair(synchronous=False) as servers:
         field = laid_out(servers.url, tmp_path)
         servers.follow()
-        assert "is asynchronous: taking over, it would have lost" in doctors_lines(servers)["standby"]
+        assert "is asynchronous: after a failover, bids would be missing" in doctors_lines(servers)["standby"]
         fail_over_under_storm(servers, field, 1, out_of_contact=lambda turn: True)
         then = outcome(servers.url, tmp_path)
     print(f"asynchronous, 1 fail-over: {then._replace(lost=set())}, {len(then.lost)} lost")
@@ -179,8 +179,10 @@ def test_a_former_primary_that_comes_back_is_not_used(
                 servers.standby.start_again()
                 doctor = doctors_lines(servers)
                 assert doctor["servers"].startswith("FAIL servers: ")
-                assert "(timeline 1) and" in doctor["servers"] and "(timeline 2) are primaries" in doctor["servers"]
-                assert "the address names several servers, but commits wait for none" in doctor["standby"]
+                assert (
+                    "(timeline 1) and" in doctor["servers"] and "(timeline 2) are both primaries" in doctor["servers"]
+                )
+                assert "the address names several servers, but none is synchronous" in doctor["standby"]
         servers.primary.stop()
         with pytest.raises(DatabaseAway, match="has timeline 1, but a standby took over with 2"):
             base.connect(servers.url)

@@ -104,17 +104,17 @@ def test_files_grow_by_what_is_rotated_or_kept_for_good_only(record: Record) -> 
 @each_run
 def test_it_ends_in_time_and_prints_its_figures(record: Record) -> None:
     assert record.took_to_end < 60  # 5 to 7 where nothing else runs
-    lines = record.output[record.output.rindex("figures of ") :].splitlines()
+    lines = record.output[record.output.rindex("results after ") :].splitlines()
     told = [line.split(":")[0] for line in lines]
     assert sum(name.startswith("  task ") for name in told) == 3
     assert any(name.startswith("  auto-list task ") for name in told)
-    assert re.search(r"calls to marketplaces and sources: [\d,]+ \(", lines[-1])
+    assert re.search(r"calls to marketplaces and data sources: [\d,]+ \(", lines[-1])
 
 
 def figures(record: Record) -> str:
     """Writes the outside figures and their cost; the demo's own figures are the end of its output."""
     seconds = record.last.at - record.steady.at
-    lines = [record.output[record.output.rindex("figures of ") :].rstrip()]
+    lines = [record.output[record.output.rindex("results after ") :].rstrip()]
     for name, cycles in sorted(record.cycles.items()):
         counted = TaskFigures(is_listing=name.startswith("autolist"))
         for cycle in cycles:
