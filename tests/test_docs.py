@@ -12,6 +12,7 @@ from cli.main import VERBS
 from strategy.fates import LedgerLimit, ListingResult, PlaceResult, WorkerReason
 from strategy.fault_codes import FaultCode, Step
 from strategy.reasons import Reason
+from tests import readme
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -50,6 +51,45 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.startswith("http") or (page.parent / target).exists(), target
 
 
+README = readme.README.read_text()
+NEVER = README.partition("## What it never does")[2].partition("\n\n**")[0]
+NAMED_BELOW = re.compile(r"<!-- (\w[\w/]*\.py)::(test_\w+) -->$")
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+
+def test_every_block_of_the_readme_has_a_name_by_which_ci_runs_it() -> None:
+    assert set(readme.commands()) == {"packages-run", "run", "packages-test", "test", "wheel"}
+    assert len(readme.commands()) == README.count("```") / 2
+
+
+def test_the_readme_names_packages_and_targets_that_ci_can_run() -> None:
+    blocks = readme.commands()
+    for name in ("packages-run", "packages-test"):
+        assert re.fullmatch(r"apt-get install( [a-z0-9][a-z0-9+.-]+)+\n", blocks[name]), name
+    targets = re.findall(r"^make ([\w-]+)$", "".join(blocks.values()), re.M)
+    assert set(targets) == {"run", "test"}
+    assert [target for target in targets if not re.search(rf"^{target}:", MAKEFILE, re.M)] == []
+
+
+def test_every_promise_of_the_readme_names_its_test() -> None:
+    items = re.findall(r"^- It never .*(?:\n  .*)*", NEVER, re.M)
+    assert len(items) == NEVER.count("\n- ") >= 6
+    named = [(item, *NAMED_BELOW.findall(item)) for item in items]
+    assert [item for item, *tests in named if len(tests) != 1 or not is_test(*tests[0])] == []
+
+
+def test_the_table_of_contents_has_every_page() -> None:
+    linked = re.findall(r"\]\(([\w/-]+\.md)\)", (ROOT / "docs" / "README.md").read_text())
+    there = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")} - {"README.md"}
+    assert sorted(linked) == sorted(there)
+
+
+def is_test(file: str, name: str) -> bool:
+    """Tells whether a test of this name is in that file under tests/."""
+    path = ROOT / "tests" / file
+    return path.is_file() and bool(re.search(rf"^(?:async )?def {name}\(", path.read_text(), re.M))
+
+
 CUSTODY = (ROOT / "docs" / "custody.md").read_text()
 TAKEN_OVER = CUSTODY.partition("## If a part is taken over\n")[2].partition("\n## ")[0]
 NAMED = re.compile(r"`(\w[\w/]*\.py)::(test_\w+)`")
@@ -65,12 +105,7 @@ def test_every_line_about_a_part_that_was_taken_over_names_its_test() -> None:
 def test_every_test_that_custody_names_is_there() -> None:
     named = set(NAMED.findall(CUSTODY))
     assert len(named) > 25
-    missing = {
-        (file, name)
-        for file, name in named
-        if not (ROOT / "tests" / file).is_file()
-        or not re.search(rf"^(?:async )?def {name}\(", (ROOT / "tests" / file).read_text(), re.M)
-    }
+    missing = {each for each in named if not is_test(*each)}
     assert missing == set()
     # None is named that the pattern does not see.
     assert CUSTODY.count("::test_") == len(NAMED.findall(CUSTODY))
