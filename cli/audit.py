@@ -10,17 +10,17 @@ from wallet.signer.audit import AuditError, verify_chain
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds `verify`."""
-    parser.add_argument("action", choices=["verify"], help="walk the chain of hashes from its first line")
+    parser.add_argument("action", choices=["verify"], help="check the hash chain from its first line")
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Prints the number of lines, or the first wrong line."""
     path = settings.signer_files / "audit.jsonl"
     try:
-        print(f"{verify_chain(path)} lines, each follows the one before it")
+        print(f"{verify_chain(path)} lines, the hash chain is intact")
     except FileNotFoundError:
         print("nothing was signed yet")
     except AuditError as error:
-        print(f"not whole: {error}")
+        print(f"the hash chain is broken: {error}")
         return 1
     return 0

@@ -24,8 +24,10 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="copy")
     copy = actions.add_parser("copy", help="copy everything into an empty database; the service must be stopped")
     target = copy.add_mutually_exclusive_group(required=True)
-    target.add_argument("--to", type=_address, help="its address: sqlite:///FILE or postgresql://...", metavar="URL")
-    target.add_argument("--to-file", type=_address_in, dest="to", help="a file with its address", metavar="FILE")
+    target.add_argument(
+        "--to", type=_address, help="the new address: sqlite:///FILE or postgresql://...", metavar="URL"
+    )
+    target.add_argument("--to-file", type=_address_in, dest="to", help="a file that holds the address", metavar="FILE")
 
 
 def _address(text: str) -> str:
@@ -52,7 +54,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         copied = copying.copy(settings.database_url, options.to)
     for table, rows in copied:
         print(f"{table}: {rows}")
-    print(f"copied, and compared. To use it, set BIDKEEPER_DATABASE_URL to the address of {place(options.to)}")
+    print(f"copied and compared. To use it, set BIDKEEPER_DATABASE_URL to the address of {place(options.to)}")
     return 0
 
 

@@ -21,6 +21,6 @@ def enforce(settings: Settings) -> None:
             for place in places(settings)
         ]
     except PeerError as error:
-        print(f"the manager was not told ({error.message}); if it runs, it stops what is not allowed within 10 s")
+        print(f"the manager was not notified ({error.message}); if it runs, it stops the affected tasks within 10 s")
     else:
         print(f"{sum(int(answer.get('stopped', 0)) for answer in answers)} tasks were stopped")

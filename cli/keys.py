@@ -24,32 +24,32 @@ PASSPHRASE = "Passphrase of the keystore"
 # scrypt takes half a second, the reading of a long audit log some more.
 _UNLOCK_S = 120.0
 _SHOWN_ONCE = """
-These words alone bring the keys back when file or passphrase are lost. They are not shown again: write them on paper,
-and keep it as you keep money.
+Only these words restore the keys if the file or the passphrase is lost. They are shown once: write them on paper,
+and keep the paper as safe as money.
 """
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds init [--words] [--user ADDRESS ...] | import --user ADDRESS | list | backup FILE | ..."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    init = actions.add_parser("init", help="make a keystore for real money; its 24 words are shown once")
-    init.add_argument("--words", action="store_true", help="from the words of an earlier one, which are asked for")
+    init = actions.add_parser("init", help="create a keystore for real money; its 24 words are shown once")
+    init.add_argument("--words", action="store_true", help="restore an earlier keystore from its words; asks for them")
     init.add_argument(
         "--user",
         type=address,
         metavar="ADDRESS",
         action="append",
         default=[],
-        help="with --words: who had keys there, in the order of `keys list`; may be given many times",
+        help="with --words: a user who had keys there; repeat in the order of `keys list`",
     )
-    imported = actions.add_parser("import", help="make a wallet's own keys those of a user; they are asked for")
+    imported = actions.add_parser("import", help="use a wallet's own keys for a user; asks for them")
     imported.add_argument(
         "--user", type=address, metavar="ADDRESS", required=True, help="the address that the user signs in with"
     )
-    imported.add_argument("--replace", action="store_true", help="in place of keys imported before")
-    actions.add_parser("list", help="users with their numbers and addresses")
+    imported.add_argument("--replace", action="store_true", help="replace keys that were imported before")
+    actions.add_parser("list", help="list users with their numbers and addresses")
     backup = actions.add_parser("backup", help="copy the keystore, encrypted as it is")
-    backup.add_argument("file", type=Path, help="a file that is not there yet")
+    backup.add_argument("file", type=Path, help="a new file")
     actions.add_parser("change-passphrase", help="seal the keystore under another passphrase")
     actions.add_parser("unlock", help="give the running signer the passphrase")
 
@@ -162,7 +162,7 @@ def _backup(path: Path, target: Path) -> None:
     from wallet.keystore import keystore
 
     keystore.backup(path, target)
-    print(f"{target} opens with the passphrase of now; put it back as {path}")
+    print(f"{target} opens with the current passphrase; to restore it, copy it to {path}")
 
 
 def _change_passphrase(path: Path) -> None:
@@ -172,7 +172,7 @@ def _change_passphrase(path: Path) -> None:
     with keystore.locked(path):
         old = keys_prompt.secret("Present passphrase")
         keystore.change_passphrase(path, old, keys_prompt.twice("New passphrase"))
-    print("changed. Backups made before still open with the former one: make a new one and destroy them")
+    print("changed. Earlier backups still open with the old passphrase: make a new backup and destroy them")
 
 
 def _socket_to_unlock(settings: Settings) -> Path:

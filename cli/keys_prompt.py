@@ -17,9 +17,9 @@ def secret(question: str) -> str:
     except EOFError:
         line = ""
     except UnicodeDecodeError:
-        raise BidkeeperError(f"what was given is no text: {question}") from None
+        raise BidkeeperError(f"the input is not text: {question}") from None
     if not line:
-        raise BidkeeperError(f"nothing was given for: {question}")
+        raise BidkeeperError(f"no input for: {question}")
     return line.rstrip("\r\n")
 
 
@@ -27,5 +27,5 @@ def twice(question: str) -> str:
     """Reads the same line twice. Raises BidkeeperError when they differ."""
     first = secret(question)
     if secret(f"{question}, again") != first:
-        raise BidkeeperError("the two are not the same")
+        raise BidkeeperError("the two entries differ")
     return first

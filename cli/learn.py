@@ -35,15 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds VENUE --listing ID [--price N] | --withdraw SATS [--user ADDRESS] | --delist ID."""
     parser.add_argument("venue", choices=VENUES, metavar="VENUE", help=", ".join(VENUES))
     drafted = parser.add_mutually_exclusive_group(required=True)
-    drafted.add_argument(
-        "--listing", metavar="ID", action="append", help="an inscription in a vault; may be given again"
-    )
+    drafted.add_argument("--listing", metavar="ID", action="append", help="an inscription in a vault; can be repeated")
     drafted.add_argument("--withdraw", metavar="SATS", type=_sats, help="sats out of a bidding wallet")
     drafted.add_argument("--delist", metavar="ID", help="an inscription that is listed there")
     parser.add_argument(
-        "--user", metavar="ADDRESS", default="", help="with --withdraw: whose wallet, where there are several users"
+        "--user", metavar="ADDRESS", default="", help="with --withdraw: the user of the wallet, if there are several"
     )
-    parser.add_argument("--price", type=_price, metavar="SATS", help="draft at it, one tick above, and at twice it")
+    parser.add_argument(
+        "--price", type=_price, metavar="SATS", help="draft at this price, one tick above it, and at twice it"
+    )
 
 
 def add_learnt_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,10 +54,12 @@ def add_learnt_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument("venue", metavar="VENUE")
     refused = actions.add_parser("refused", help="the newest drafts of listings that the signer refused, or one whole")
     refused.add_argument("number", metavar="NUMBER", nargs="?", type=int, help="from that list")
-    forget = actions.add_parser("forget", help="drop the forms of a venue: the rules alone decide again")
+    forget = actions.add_parser("forget", help="delete a venue's forms; only the rules decide again")
     which = forget.add_mutually_exclusive_group(required=True)
     which.add_argument("venue", metavar="VENUE", nargs="?")
-    which.add_argument("--all", action="store_true", help="of every venue, also when the file is not believed")
+    which.add_argument(
+        "--all", action="store_true", help="delete the forms of every venue, even if the file is invalid"
+    )
 
 
 def _price(text: str) -> int:
@@ -184,7 +186,7 @@ def learnt(settings: Settings, options: argparse.Namespace) -> int:
     signer = _operators_client(settings)
     if options.learnt == "forget":
         gone = signer.forget("" if options.all else options.venue)
-        print(f"{gone} forgotten: the rules alone decide there")
+        print(f"{gone} forms deleted: only the rules decide there now")
         return 0 if gone or options.all else 1
     found = signer.learnt()
     if found.problem:
@@ -195,7 +197,7 @@ def learnt(settings: Settings, options: argparse.Namespace) -> int:
         shown = [f"{form.venue} {form.kind}"] if options.learnt == "list" else words.in_words(form)
         print("\n".join([f"{shown[0]}  learnt {date_of(form.learnt_ms)}", *shown[1:]]))
     if not forms:
-        print("nothing is learnt: the rules alone decide")
+        print("no form is learnt: only the rules decide")
     return 0 if forms or options.learnt == "list" else 1
 
 

@@ -65,7 +65,7 @@ def _shown(title: str, psbt: str) -> tuple[str, ...]:
     try:
         transaction = decode_base64(psbt).transaction
     except WireError as error:
-        raise BidkeeperError(f"the draft is no PSBT: {error}") from None
+        raise BidkeeperError(f"the draft is not a PSBT: {error}") from None
     print(f"{title}; sha256 {hashlib.sha256(psbt.encode()).hexdigest()[:8]}…")
     coins = tuple(str(each.outpoint) for each in transaction.inputs)
     for at, outpoint in enumerate(coins):

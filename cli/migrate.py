@@ -14,7 +14,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--slots",
         type=_slots,
-        help="into how many slots the users are divided, each with a manager of its own; all managers must be stopped",
+        help="number of slots to divide the users into, each with its own manager; stop all managers first",
     )
 
 

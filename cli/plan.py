@@ -46,7 +46,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def _set(settings: Settings, options: argparse.Namespace) -> int:
     if options.plan not in settings.plans:
-        print(f"no such plan: {options.plan} (there is {', '.join(sorted(settings.plans))})")
+        print(f"no such plan: {options.plan} (plans: {', '.join(sorted(settings.plans))})")
         return 1
     try:
         user = User.get_or_none(User.address == sign_in_address(options.address))

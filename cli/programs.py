@@ -26,7 +26,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
             type=int,
             choices=range(MOST_SLOTS),
             metavar="N",
-            help="keep the users of this slot alone, from 0; stand by while another manager does",
+            help="run only the tasks of this slot's users (from 0); on standby while another manager holds it",
         )
 
 

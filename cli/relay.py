@@ -120,7 +120,7 @@ def configuration(settings: Settings) -> str:
         raise BidkeeperError("there is nothing to relay: every program is on this host (docs/several-machines.md)")
     for path in (directory, certificates, settings.own_signer_socket):
         if not str(path).isprintable() or set(str(path)) & set(" ;{}$\"'\\#"):
-            raise BidkeeperError(f"nginx cannot be told of {path}: use a path without spaces and signs")
+            raise BidkeeperError(f"nginx cannot use the path {path}: choose one without spaces and special characters")
     module = "".join(f"load_module {path};\n" for path in MODULES if path.exists())
     # Workers of root's nginx would be nobody's, who may enter nothing here.
     user = "user root;\n" if os.getuid() == 0 else ""
@@ -157,7 +157,7 @@ def _prepare(directory: Path) -> None:
         directory.mkdir(parents=True)
         directory.chmod(0o710)
     if stat.S_IMODE(directory.stat().st_mode) & 0o007:
-        raise BidkeeperError(f"{directory} is open to everybody, and so would the relay's sockets be: chmod 710 it")
+        raise BidkeeperError(f"every user can enter {directory} and reach the relay's sockets: chmod 710 it")
     held = hold_lock(directory / "relay.lock")
     if held is None:
         raise BidkeeperError(f"another relay runs in {directory}, or a worker process of one that was killed")

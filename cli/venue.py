@@ -12,9 +12,11 @@ from core.settings import Settings
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds probe NAME ... | learn NAME ... | learnt list|show|forget ..."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    probe.add_arguments(actions.add_parser("probe", help="ask a venue what the adapters ask, and keep its raw answers"))
-    learn.add_arguments(actions.add_parser("learn", help="have a venue draft, and confirm the form of its drafts"))
-    learn.add_learnt_arguments(actions.add_parser("learnt", help="the confirmed forms"))
+    probe.add_arguments(
+        actions.add_parser("probe", help="ask a marketplace the adapters' questions and save its raw answers")
+    )
+    learn.add_arguments(actions.add_parser("learn", help="ask a marketplace for drafts, and confirm their form"))
+    learn.add_learnt_arguments(actions.add_parser("learnt", help="list, show or delete the confirmed forms"))
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:

@@ -20,9 +20,9 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     add = actions.add_parser("add", help="let this address sign in")
     add.add_argument("address", type=address)
     add.add_argument("--admin", action="store_true", help="as an administrator")
-    remove = actions.add_parser("remove", help="take that back: its sessions end, its tasks stop")
+    remove = actions.add_parser("remove", help="remove this address: its sessions end and its tasks stop")
     remove.add_argument("address", type=address)
-    actions.add_parser("list", help="print them")
+    actions.add_parser("list", help="print the addresses")
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
@@ -50,6 +50,6 @@ def _remove(settings: Settings, address: str) -> int:
     if removed.may_still:
         print(f"{address} may still sign in: the settings allow it")
         return 1
-    print(f"{address} may not sign in any more" if removed.was_listed else f"{address} was not on the list")
+    print(f"{address} can no longer sign in" if removed.was_listed else f"{address} was not on the list")
     entitlements.enforce(settings)
     return 0 if removed.was_listed else 1

@@ -24,7 +24,7 @@ from gateway.app import make_adapters
 _README = """\
 Raw answers of {venue} at {time}, asked by `bidkeeper venue probe` with reads and a draft; nothing was signed.
 NN-name.head has status and headers, NN-name.body the body as it came. API keys and cookies are masked.
-No address of this installation was asked about, but for the holder of an inscription that was named.
+No address of this installation was asked about, except the holder of an inscription that was named.
 
 """
 
@@ -32,7 +32,7 @@ No address of this installation was asked about, but for the holder of an inscri
 def add_arguments(probe: argparse.ArgumentParser) -> None:
     """Adds NAME --save DIR [--collection SLUG] [--rune TICKER] [--inscription ID]."""
     probe.add_argument("venue", choices=ASKED, metavar="NAME", help=", ".join(ASKED))
-    probe.add_argument("--save", type=Path, required=True, metavar="DIR", help="a directory that is not there yet")
+    probe.add_argument("--save", type=Path, required=True, metavar="DIR", help="a new directory")
     doctor.add_about(probe)
     probe.add_argument(
         "--inscription", default=FIRST_INSCRIPTION, metavar="ID", help="draft a listing of this one; nothing is signed"

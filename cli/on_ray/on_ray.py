@@ -16,10 +16,10 @@ from models.leases import leases
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds start | show | rebalance | stop."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="start|show|rebalance|stop")
-    actions.add_parser("start", help="have the manager of each slot kept running, on machines of the cluster")
+    actions.add_parser("start", help="keep the manager of each slot running on the cluster's machines")
     actions.add_parser("show", help="print which machine has which slot")
     actions.add_parser("rebalance", help="move managers from the fullest machine to emptier ones")
-    actions.add_parser("stop", help="end all managers, and have none started any more")
+    actions.add_parser("stop", help="stop all managers and start no more")
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
@@ -74,9 +74,9 @@ def _show(cluster: Cluster, slots: int) -> int:
             since = datetime.fromtimestamp(place.since, UTC)
             print(f"slot {slot}: {place.machine}, process {place.pid}, since {since:%Y-%m-%dT%H:%M:%SZ}")
         elif cluster.is_started(slot):
-            print(f"slot {slot}: does not answer: its machine is away, or none has room for it")
+            print(f"slot {slot}: does not answer: its machine is down, or no machine has room")
         else:
-            print(f"slot {slot}: is not started: bidkeeper ray start")
+            print(f"slot {slot}: not started; run bidkeeper ray start")
     counts = Counter(place.node for place in places.values())
     for machine in cluster.machines():
         print(f"{machine.name}: {counts[machine.node]} managers, room for {machine.room}")

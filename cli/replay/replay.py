@@ -31,11 +31,13 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--verify", action="store_true", help="only check that recorded decisions come out the same")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    books = parser.add_argument_group("what recorded order books do not tell")
-    books.add_argument("--tick", type=_positive, metavar="SATS", help="the venue's grid (1000; runes 1)")
-    books.add_argument("--min-bid", type=_whole, metavar="SATS", help="its least bid (10000; runes 1)")
-    books.add_argument("--balance", type=_whole, default=MAX_SATS, metavar="SATS", help="of the wallet (unlimited)")
-    books.add_argument("--fee-reserve", type=_whole, default=0, metavar="SATS", help="fees of one purchase (0)")
+    books = parser.add_argument_group("values that recorded order books lack")
+    books.add_argument("--tick", type=_positive, metavar="SATS", help="the venue's price step (default 1000; runes 1)")
+    books.add_argument("--min-bid", type=_whole, metavar="SATS", help="its minimum bid (default 10000; runes 1)")
+    books.add_argument(
+        "--balance", type=_whole, default=MAX_SATS, metavar="SATS", help="the wallet's balance (default unlimited)"
+    )
+    books.add_argument("--fee-reserve", type=_whole, default=0, metavar="SATS", help="fees of one purchase (default 0)")
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:

@@ -94,7 +94,7 @@ def test_every_row_and_the_ids_to_come_are_in_the_copy(
     for source, copy in ways(filled, target, tmp_path):
         assert run(monkeypatch, tmp_path, source, copy) == 0
         said = capsys.readouterr().out
-        assert "users: 1201\n" in said and "orders: 3\n" in said and "copied, and compared" in said
+        assert "users: 1201\n" in said and "orders: 3\n" in said and "copied and compared" in said
         assert contents(copy) == before
         base.connect(copy)
         schema.check()

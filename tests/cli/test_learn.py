@@ -94,9 +94,9 @@ def test_a_form_is_shown_confirmed_kept_and_an_alarm(running: Installation, item
     code, told = venue(running, "learnt", "refused", "1", way=as_program)
     assert code == 0 and "as the signer judges it now:" in told and "\ndraft PSBT:\n" in told, told
 
-    assert venue(running, "learnt", "forget", "simulator") == (0, "2 forgotten: the rules alone decide there\n")
+    assert venue(running, "learnt", "forget", "simulator") == (0, "2 forms deleted: only the rules decide there now\n")
     assert venue(running, "learnt", "forget", "simulator")[0] == 1
-    assert venue(running, "learnt", "show", "simulator") == (1, "nothing is learnt: the rules alone decide\n")
+    assert venue(running, "learnt", "show", "simulator") == (1, "no form is learnt: only the rules decide\n")
     entries = [json.loads(line) for line in (running.data_dir / "signer/audit.jsonl").read_text().splitlines()]
     assert [each["operation"] for each in entries if "learnt_sha256" in each] == ["learn", "learn", "learn", "forget"]
 
@@ -146,7 +146,7 @@ def test_withdrawals_and_ends_of_listings_are_judged_and_never_stored(
     code, told = venue(running, "learn", "simulator", "--delist", inscription)
     assert code == 1 and "drafts no PSBT for that: a signature under a challenge takes a listing back there" in told
     trader.ok("DELETE", f"/api/autolist/{task}")
-    assert venue(running, "learnt", "list") == (0, "nothing is learnt: the rules alone decide\n")
+    assert venue(running, "learnt", "list") == (0, "no form is learnt: only the rules decide\n")
 
 
 @pytest.mark.slow

@@ -81,7 +81,7 @@ def test_whom_the_list_loses_is_stopped_before_the_command_ends(
     code, asked = asked_of_manager(settings, lambda: remove(settings))
     connect(settings.database_url)
     assert (code, asked) == (0, [{"op": "entitlements"}])
-    assert "may not sign in any more\n3 tasks were stopped\n" in capsys.readouterr().out
+    assert "can no longer sign in\n3 tasks were stopped\n" in capsys.readouterr().out
     assert not Entitlements(settings).may_sign_in(OWNER)
     assert sessions.user_and_mark("hash", time.time_ns() // 1_000_000) is None
 
@@ -92,7 +92,7 @@ def test_without_a_manager_the_list_is_changed_all_the_same(
     assert remove(settings) == 0
     connect(settings.database_url)
     assert not Entitlements(settings).may_sign_in(OWNER)
-    assert "the manager was not told" in capsys.readouterr().out
+    assert "the manager was not notified" in capsys.readouterr().out
 
 
 def test_whom_the_settings_allow_stays(

@@ -216,7 +216,7 @@ def test_a_relay_does_not_start_open_or_with_a_loose_key(two: Two, authority: Au
     (open_to_all := two.trader.data_dir / "open").mkdir()
     open_to_all.chmod(0o755)
     assert two.trader.start("relay", BIDKEEPER_RELAY_DIR=str(open_to_all)).wait(180) == 1
-    assert "open to everybody" in two.trader.said("relay")
+    assert "every user can enter" in two.trader.said("relay")
 
 
 def test_a_second_relay_is_refused_and_one_that_was_killed_starts_again(two: Two) -> None:

@@ -83,10 +83,10 @@ def test_init_from_words_gives_users_the_numbers_they_had(keys: Callable[..., Sa
 @pytest.mark.parametrize(
     ("arguments", "given", "reason"),
     [
-        ((), (PASSPHRASE, PASSPHRASE + "x"), "not the same"),
+        ((), (PASSPHRASE, PASSPHRASE + "x"), "entries differ"),
         ((), ("too short", "too short"), "at least 12"),
-        ((), (), "nothing was given"),
-        ((), (PASSPHRASE,), "nothing was given"),
+        ((), (), "no input"),
+        ((), (PASSPHRASE,), "no input"),
         (("--words",), ("zebra " * 12, PASSPHRASE, PASSPHRASE), "24 English words"),
         (("--user", USER), (PASSPHRASE, PASSPHRASE), "--words"),
         (("--words", "--user", USER, "--user", USER), (WORDS, PASSPHRASE, PASSPHRASE), "twice"),
@@ -199,7 +199,7 @@ def test_import_of_wif_takes_either_key_or_both(keys: Callable[..., Said], tmp_p
         ((PASSPHRASE, KEY_ONE_WIF[:-1], ""), "no WIF"),
         ((PASSPHRASE, "", "--" + KEY_ONE_WIF), "no WIF"),
         ((PASSPHRASE, "abandon " * 12, ""), "24 English words"),
-        ((PASSPHRASE,), "nothing was given"),
+        ((PASSPHRASE,), "no input"),
     ],
 )
 def test_an_import_that_goes_wrong_changes_nothing(
