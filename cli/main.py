@@ -16,7 +16,7 @@ VERBS = {
     "up": ("cli.up", "start everything and stay in the foreground"),
     "demo": ("cli.demo.demo", "like up, with play money and a demo user whose tasks trade"),
     "server": ("cli.programs", "run one program: the HTTP API and the page"),
-    "manager": ("cli.programs", "run one program: the parent of all workers"),
+    "manager": ("cli.programs", "run one program: starts and watches the tasks' workers"),
     "gateway": ("cli.programs", "run one program: all calls to the marketplaces"),
     "facts": ("cli.programs", "run one program: chain data for the signer (outputs, inscriptions)"),
     "signer": ("cli.programs", "run one program: keeps the keys, checks and signs"),

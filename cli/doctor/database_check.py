@@ -93,7 +93,7 @@ def _contents(settings: Settings, seen: DatabaseState, state: str) -> Iterator[C
     seen.collection, seen.rune = _newest("ordinals"), _newest("rune")
     yield ok("database", f"{state}, migrations up to date; {seen.tasks} tasks are set to run")
     if not (settings.whitelist or settings.admins or Whitelist.select().exists()):
-        yield warn("whitelist", "empty, so no address can sign in", "bidkeeper whitelist add ADDRESS")
+        yield warn("whitelist", "empty: no address can sign in", "bidkeeper whitelist add ADDRESS")
 
 
 def _newest(kind: str) -> str | None:
