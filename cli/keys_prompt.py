@@ -17,7 +17,7 @@ def secret(question: str) -> str:
     except EOFError:
         line = ""
     except UnicodeDecodeError:
-        raise BidkeeperError(f"the input is not text: {question}") from None
+        raise BidkeeperError(f"what was given is no text: {question}") from None
     if not line:
         raise BidkeeperError(f"no input for: {question}")
     return line.rstrip("\r\n")

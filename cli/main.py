@@ -44,9 +44,7 @@ SECRETS_READ = dict.fromkeys(("up", "demo", "gateway", "venue probe"), SECRETS) 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one verb. Returns 0, 1 when it failed, 2 when settings or arguments are wrong."""
-    parser = argparse.ArgumentParser(
-        prog="bidkeeper", description="Keeps bids and listings of Ordinals and Runes alive."
-    )
+    parser = argparse.ArgumentParser(prog="bidkeeper", description="Keeps bids and listings alive.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     given = sys.argv[1:] if arguments is None else arguments
     for verb, (module, help_line) in VERBS.items():

@@ -123,7 +123,7 @@ class Demo:
         except _NO_ANSWER as error:
             if self._trouble != str(error):
                 self._trouble = str(error)
-                _say(f"no answer, retrying every second: {error}")
+                _say(f"no answer, asked again each second: {error}")
         if now - self._figures_told > _FIGURES_EVERY_S:
             self._figures_told = now
             self.tell_figures()

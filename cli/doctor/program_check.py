@@ -48,7 +48,7 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         "facts": (settings.facts_socket, _facts),
     }.items():
         if settings.tls_dir and at.parent != settings.relay_files and _is_missing(at):
-            yield warn(name, "does not run on this host", "start it, unless another host runs it")
+            yield warn(name, "does not run on this host", "start it, unless another host is to have it")
         else:
             yield from _asked(name, settings, lambda look=look: look(settings))  # type: ignore[misc]
     # They may be on another machine: their leases tell.
@@ -132,14 +132,14 @@ def _port(host: str, port: int, variable: str, own: dict[int, str]) -> Check:
     if port_holders.can_bind(host, port):
         return ok(name, "free")
     if any(port_holders.holds(pid, port) for pid in own):
-        return ok(name, "used by this Bidkeeper")
+        return ok(name, "ours")
     try:
         status, body = _get(host, port, "/healthz")
         if status == 200 and json.loads(body) == {"status": "ok"}:
-            return ok(name, "a Bidkeeper answers; this user cannot see whether it is this one")
+            return ok(name, "a Bidkeeper answers there; whether it is this one cannot be seen by this user")
     except (OSError, http.client.HTTPException, ValueError):
         pass  # it is another user's
-    return fail(name, f"another program uses {host}:{port}", f"stop that program, or set {variable}")
+    return fail(name, f"{host}:{port} is taken by another program", f"end that one, or set {variable}")
 
 
 def _asked(name: str, settings: Settings, look: Callable[[], Iterator[Check]]) -> Iterator[Check]:

@@ -115,7 +115,7 @@ def _sockets(settings: Settings) -> Iterator[Check]:
     supervisor = os.fsencode(settings.run_dir / "supervisor.sock") + _LONGEST_PID.encode()
     longest = max(longest, supervisor, key=len)
     if len(longest) > MAX_SOCKET_PATH:
-        text = f"{os.fsdecode(longest)} has {len(longest)} bytes, the maximum is {MAX_SOCKET_PATH}"
+        text = f"{os.fsdecode(longest)} has {len(longest)} bytes, the kernel takes {MAX_SOCKET_PATH}"
         yield fail("sockets", text, "use a shorter BIDKEEPER_DATA_DIR")
     else:
-        yield ok("sockets", f"the longest path has {len(longest)} bytes, the maximum is {MAX_SOCKET_PATH}")
+        yield ok("sockets", f"the longest path has {len(longest)} bytes of {MAX_SOCKET_PATH}")
