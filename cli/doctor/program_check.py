@@ -152,7 +152,7 @@ def _asked(name: str, settings: Settings, look: Callable[[], Iterator[Check]]) -
         else:
             reason = str(error).removeprefix(f"{name}: ") or type(error).__name__
         log = "" if settings.signer_dir else f" in {settings.log_dir}"
-        yield fail(name, f"does not answer: {reason}", f"see its log{log}; supervisord restarts it")
+        yield fail(name, f"does not answer: {reason}", f"its log{log} has the reason; supervisord starts it again")
 
 
 def _signer(settings: Settings) -> Iterator[Check]:
@@ -185,7 +185,7 @@ def _gateway(settings: Settings) -> Iterator[Check]:
     yield ok("gateway", f"answers; the default marketplace is {status['market']}")
     for name, venue in venues.items():
         if venue["is_cut_off"]:
-            yield warn("gateway", f"{name} failed to answer several times in a row", "see its lines below")
+            yield warn("gateway", f"{name} has not answered several times in a row", "see what is said of it below")
         if venue["paused_s"] > 0:
             text = f"{name} limits our calls; the next one goes out in {venue['paused_s']:.0f} s"
             yield warn("gateway", text, "wait; if this repeats, another program uses the same key")
