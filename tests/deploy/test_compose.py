@@ -19,7 +19,7 @@ import yaml
 
 from core.settings import IN_FILES, OPTIONS
 from tests.deploy.debian import debian
-from tests.deploy.front import DEPLOY, nginx, put
+from tests.deploy.front import DEPLOY, by_the_guide, for_this_nginx, nginx, put
 from tests.e2e.installation import until
 from tests.ports import free_ports
 
@@ -83,13 +83,14 @@ def test_the_health_check_is_the_images() -> None:
 def test_nginx_takes_its_configuration(tmp_path: Path) -> None:
     certificate(tmp_path)
     text = put(
-        (COMPOSE / "nginx.conf").read_text(),
+        for_this_nginx((COMPOSE / "nginx.conf").read_text()),
         **{"user nginx;": "", "/run/nginx.pid": f"{tmp_path}/pid", "/etc/nginx/tls": str(tmp_path)},
     )
     (tmp_path / "nginx.conf").write_text(text)
     shutil.copytree(DEPLOY / "bidkeeper", tmp_path / "bidkeeper")
     tried = subprocess.run([nginx(), "-t", "-c", tmp_path / "nginx.conf"], capture_output=True, text=True)
     assert tried.returncode == 0, tried.stderr
+    assert "[warn]" not in tried.stderr
 
 
 def certificate(directory: Path) -> None:
@@ -114,6 +115,9 @@ class Containers:
         for name in ("tls", "secrets"):
             (self.place / name).mkdir()
         certificate(self.place / "tls")
+        # The test's own Debian has an old nginx.
+        nginx_conf = self.place / "nginx.conf"
+        nginx_conf.write_text(by_the_guide(nginx_conf.read_text(), "an old nginx"))
         (directory / "over.yaml").write_text(self._over())
         (directory / "storage.conf").write_text(
             f'[storage]\ndriver = "vfs"\ngraphroot = "{directory}/root"\nrunroot = "{directory}/run"\n'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import shutil
 import subprocess
 import threading
@@ -16,7 +17,18 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import need
-from tests.deploy.front import DEPLOY, Front, StandIn, configure, front, nginx, put, stand_in
+from tests.deploy.front import (
+    DEPLOY,
+    Front,
+    StandIn,
+    by_the_guide,
+    configure,
+    for_this_nginx,
+    front,
+    nginx,
+    put,
+    stand_in,
+)
 from tests.e2e.installation import until
 
 pytestmark = pytest.mark.slow
@@ -253,8 +265,25 @@ def test_the_tls_part_is_right_once_it_is_taken_in(tmp_path: Path) -> None:
         before, _, rest = text.partition("    server {\n        listen 127.0.0.1:8080")
         _, _, after = rest.partition("    }\n")
         shipped = "/etc/letsencrypt/live/bidkeeper.example"
-        return put(before + after, **{"#|": "", shipped: str(tmp_path), "listen [::]:": "# [::]:"})
+        return put(for_this_nginx(before + after), **{"#|": "", shipped: str(tmp_path), "listen [::]:": "# [::]:"})
 
     file, _ = configure(tmp_path, (1, 2), with_tls)
     checked = subprocess.run([nginx(), "-t", "-c", file, "-p", tmp_path], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stderr
+    assert "[warn]" not in checked.stderr
+    assert "http2" in file.read_text()
+
+
+@pytest.mark.parametrize("name", ["nginx.conf", "compose/nginx.conf"])
+def test_http2_is_switched_on_as_nginx_of_today_wants_it(name: str) -> None:
+    """From 1.25.1 on it warns of `listen ... http2`, and before that it does not know `http2 on`."""
+    shipped = (DEPLOY / name).read_text()
+    assert len(re.findall(r"^(?:#\|)? +http2 on;$", shipped, re.M)) == 1
+    assert not re.search(r"listen .*http2", shipped)
+
+
+def test_a_configuration_of_debian_12_is_that_of_13_after_the_guides_line() -> None:
+    shipped = (DEPLOY / "nginx.conf").read_text().replace("#|", "")
+    old = by_the_guide(shipped, "an old nginx")
+    assert old.count("ssl http2 default_server;") == 2 and "http2 on" not in old
+    assert sorted(by_the_guide(old, "Debian 13").split("\n")) == sorted(shipped.split("\n"))
