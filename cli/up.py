@@ -21,11 +21,11 @@ from types import FrameType
 
 from cli.migrate import migrate
 from core.errors import BidkeeperError
-from core.process import hold_lock
+from core.process import PYTHON, hold_lock
 from core.settings import Settings
 from models.leases import leases
 
-CONFIGURATION = Path(__file__).resolve().parents[1] / "supervisord.conf"
+CONFIGURATION = Path(__file__).with_name("supervisord.conf")
 # The programs need at most 5 + 13 s, and seldom more than 3; service managers expect an end within 15.
 _STOP_SECONDS = 13.0
 _libc = ctypes.CDLL(None)
@@ -101,7 +101,7 @@ class Installation:
         environment = dict(os.environ) | dict(self._environment)
         environment |= {
             "BIDKEEPER_DATA_DIR": str(settings.data_dir),
-            "BIDKEEPER_COMMAND": f"{shlex.quote(sys.executable)} -m cli.main",  # supervisord reads it as a shell does
+            "BIDKEEPER_COMMAND": shlex.join((*PYTHON, "-m", "cli.main")),  # supervisord reads it as a shell does
             "BIDKEEPER_WITH_SIMULATOR": "true" if settings.market == "simulator" else "false",
             "BIDKEEPER_SERVER_PROCESSES": str(settings.server_processes),
             "BIDKEEPER_WITH_RELAY": "false",
@@ -111,7 +111,7 @@ class Installation:
             "BIDKEEPER_WITH_MANAGER": "true" if self._slots == 1 else "false",
             "BIDKEEPER_SLOTS": str(self._slots) if self._slots > 1 else "0",
         }
-        command = [sys.executable, "-m", "supervisor.supervisord", "-n", "-c", str(CONFIGURATION)]
+        command = [*PYTHON, "-m", "supervisor.supervisord", "-n", "-c", str(CONFIGURATION)]
         return subprocess.Popen(
             command,
             env=environment,

@@ -6,8 +6,11 @@ import ctypes
 import fcntl
 import os
 import signal
+import sys
 from pathlib import Path
 
+# Starts every program of ours. Without -P a folder `cli` or `core` where it is started would be taken for ours.
+PYTHON = (sys.executable, "-P")
 PARENT = "BIDKEEPER_PARENT"  # names the variable in which an engine tells a program its pid
 _PR_SET_PDEATHSIG = 1
 

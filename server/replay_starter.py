@@ -6,9 +6,9 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 
 from core.errors import BidkeeperError
+from core.process import PYTHON
 
 AT_ONCE = 2  # of one server process
 WALL_S = 50.0  # proxies give up after 60
@@ -43,7 +43,7 @@ class Replays:
 
 async def _run(request: bytes) -> bytes:
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
+        *PYTHON,
         "-m",
         "server.replay.program",
         str(os.getpid()),

@@ -7,13 +7,13 @@ import resource
 import shutil
 import sqlite3
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
 from cli.doctor.check import Check, fail, ok, warn
+from core.process import PYTHON
 from core.settings import Settings
 from models import base
 from wallet.bip322 import self_test
@@ -102,7 +102,7 @@ def _network() -> Check:
     """Tries in a child of ours whether a process can give up the network, as the signer and the workers do."""
     name, program = "network", "from core.no_network import give_up_network; print(give_up_network())"
     try:
-        command = [sys.executable, "-c", program]
+        command = [*PYTHON, "-c", program]
         said = subprocess.run(command, capture_output=True, text=True, timeout=_TRY_S, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError) as error:
         said = f"the check failed: {error}"

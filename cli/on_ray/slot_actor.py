@@ -21,7 +21,7 @@ from typing import Any
 
 from core import local
 from core.errors import PeerError
-from core.process import PARENT
+from core.process import PARENT, PYTHON
 from core.settings import load
 
 _STOP_S = 13.0  # as long as supervisord gives a manager
@@ -76,7 +76,7 @@ class SlotActor:
         self._since = time.time()
         self._began = time.monotonic()
         self._manager = subprocess.Popen(
-            [sys.executable, "-m", *self._program],
+            [*PYTHON, "-m", *self._program],
             env=os.environ | {PARENT: str(os.getpid())},
             stdin=subprocess.DEVNULL,
         )

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 
+from core.process import PYTHON
 from core.settings import Settings
 from workers.context import Kind
 from workers.kernel import send, start_time
 from workers.spawning.spawner import first_line, worker_environment
 
-WORKER = (sys.executable, "-m", "workers.process.main")
+WORKER = (*PYTHON, "-m", "workers.process.main")
 
 
 class PopenHandle:

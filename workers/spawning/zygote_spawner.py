@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import sys
 import threading
 from collections.abc import Sequence
 
+from core.process import PYTHON
 from core.settings import Settings
 from workers.context import Kind
 from workers.spawning.spawner import first_line, worker_environment
@@ -20,7 +20,7 @@ from workers.spawning.zygote_process import ForkedHandle, ZygoteProcess
 
 log = logging.getLogger(__name__)
 
-ZYGOTE = (sys.executable, "-m", "workers.spawning.zygote")
+ZYGOTE = (*PYTHON, "-m", "workers.spawning.zygote")
 _READY_S = 10.0  # a start waits this long for a zygote
 _WARM_UP_S = 60.0
 _END_S = 2.0
