@@ -4,6 +4,9 @@ The packages keep their short top-level names (`server`, `models`, ...), so inst
 virtual environment of its own: `make setup` does.
 """
 
+import tomllib
+from pathlib import Path
+
 from setuptools import find_packages, setup
 
 TOP_LEVEL = [
@@ -21,7 +24,12 @@ TOP_LEVEL = [
     "workers",
 ]
 
+# Builds embit, of which there are no wheels, and Bidkeeper itself.
+BUILD = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text())["build-system"]["requires"]
+
+# The tools of make test and make lint.
 TEST = [
+    *BUILD,  # pytest-tornado imports pkg_resources, which setuptools 82 dropped
     "axe-playwright-python>=0.1.8,<0.2",  # judges the dashboard's accessibility, in a browser
     "btclib>=2026.10",  # judges every signature type we make, by a consensus engine of its own
     "coverage>=7.6",  # make coverage
@@ -29,11 +37,9 @@ TEST = [
     "playwright>=1.60,<2",  # drives the system's Chromium, and brings the Node that runs the dashboard's unit tests
     "pytest>=8,<10",
     "pytest-tornado==0.8.1",
-    "python-hcl2>=8,<9",  # reads deploy/nomad
     "pyyaml>=6",  # the compose file is held against the other installations
     "responses>=0.26",
     "schemathesis>=4.32,<5",
-    "setuptools>=70.1,<82",  # pytest-tornado imports pkg_resources, which 82 dropped
     "mypy>=1.15",
     "ruff>=0.15",
     "types-requests",
@@ -59,7 +65,10 @@ setup(
     license="MIT",
     python_requires=">=3.11",
     packages=find_packages(include=[name + suffix for name in TOP_LEVEL for suffix in ("", ".*")]),
-    package_data={"web": ["*.html", "*.css", "*.svg", "css/*", "fonts/*", "js/**/*.js", "vendor/**/*"]},
+    package_data={
+        "cli": ["supervisord.conf"],  # a link to the one at the top, which a wheel has in its place
+        "web": ["*.html", "*.css", "*.svg", "css/*", "fonts/*", "js/**/*.js", "vendor/**/*"],
+    },
     install_requires=[
         "tornado>=6.5,<7",
         "peewee>=4.5,<5",
@@ -73,6 +82,7 @@ setup(
         "setproctitle>=1.3",
     ],
     extras_require={
+        "build": BUILD,
         "test": TEST,
         "bench": BENCH,
         "manifests": MANIFESTS,

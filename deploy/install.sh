@@ -48,28 +48,44 @@ directories() {
   directory 0700 "$signer" /var/lib/bidkeeper-signer/keys
 }
 
-# The running programs keep their open files; later imports would be another version's, so the
-# service is restarted after this.
+# Program and environment of a version are in a directory of their own, since an environment cannot be moved, and one
+# rename puts both in the place of the former ones. A step that fails before it leaves the installation as it was. Running
+# programs stay with the version that they began with until the service is restarted; it is kept until the next install.
 program() {
-  install -d -m 0755 "$opt"
-  rm -rf "$opt/program.new" "$opt/program.old"
-  mkdir "$opt/program.new"
-  for source in "${sources[@]}"; do
-    if [ -e "$checkout/$source" ]; then cp -R "$checkout/$source" "$opt/program.new/"; fi
-  done
-  find "$opt/program.new" -name __pycache__ -type d -prune -exec rm -rf {} +
-  chown -R root:root "$opt/program.new"
-  if [ -e "$opt/program" ]; then mv "$opt/program" "$opt/program.old"; fi
-  mv "$opt/program.new" "$opt/program"
+  local extra locks=(requirements.lock) source part former
+  # Not by asking its Python, which a newer Debian may have taken away.
+  if compgen -G "$opt/venv/lib/python3*/site-packages/psycopg" >/dev/null; then extras+=(postgresql); fi
+  if compgen -G "$opt/venv/lib/python3*/site-packages/ray" >/dev/null; then extras+=(ray); fi
+  for extra in "${extras[@]}"; do locks+=("requirements-$extra.lock"); done
 
-  [ -x "$opt/venv/bin/python" ] || "${PYTHON:-python3}" -m venv "$opt/venv"
-  if "$opt/venv/bin/python" -c 'import psycopg' 2>/dev/null; then extras+=(postgresql); fi
-  if "$opt/venv/bin/python" -c 'import ray' 2>/dev/null; then extras+=(ray); fi
-  "$opt/venv/bin/python" "$opt/program/deploy/runtime_lock.py" "${extras[@]}" >"$opt/requirements.txt"
-  local pip=("$opt/venv/bin/python" -m pip install -q --disable-pip-version-check)
-  "${pip[@]}" --require-hashes --only-binary :all: --no-binary embit -r "$opt/requirements.txt"
-  "${pip[@]}" --no-deps --no-build-isolation -e "$opt/program"
-  "$opt/venv/bin/python" -m compileall -q "$opt/program"
+  version="versions/$(date -u +%Y%m%d-%H%M%S)"
+  trap give_up EXIT
+  mkdir -p "$opt/versions"
+  mkdir "$opt/$version" "$opt/$version/program"
+  for source in "${sources[@]}"; do cp -R "$checkout/$source" "$opt/$version/program/"; done
+  find "$opt/$version/program" -name __pycache__ -type d -prune -exec rm -rf {} +
+  chown -R root:root "$opt/$version/program"
+  "$opt/$version/program/deploy/venv.sh" "$opt/$version/venv" "${locks[@]}"
+  trap - EXIT
+
+  former="$(readlink "$opt/current" || true)"
+  ln -sfT "$version" "$opt/current.new"
+  mv -T "$opt/current.new" "$opt/current"
+  rm -rf "$opt/program.old" "$opt/venv.old" "$opt/requirements.txt"
+  for part in program venv; do
+    if [ -L "$opt/$part" ]; then continue; fi
+    # An older install.sh made directories of them.
+    if [ -e "$opt/$part" ]; then mv "$opt/$part" "$opt/$part.old"; fi
+    ln -s "current/$part" "$opt/$part"
+  done
+  for part in "$opt"/versions/*; do
+    case "versions/${part##*/}" in "$version" | "$former") ;; *) rm -rf "$part" ;; esac
+  done
+}
+
+give_up() {
+  rm -rf "${opt:?}/$version"
+  echo "install.sh: the program could not be installed; what was installed before is as it was" >&2
 }
 
 settings() {

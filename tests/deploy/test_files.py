@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import configparser
 import re
-import runpy
 import subprocess
-import sys
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from cli.doctor.settings_check import examine
 from core.settings import IN_FILES, OPTIONS, load
 from tests.deploy.front import DEPLOY
+from tests.distributions import TOP_LEVEL
 
 ROOT = DEPLOY.parent
-PACKAGES = re.search(r"^PACKAGES := (.*)$", (ROOT / "Makefile").read_text(), re.M)
 # What a machine's settings file says of the programs that run there.
 _WITH = ("SIMULATOR", "SERVER", "GATEWAY", "SIGNER", "MANAGER", "RELAY")
 PROGRAMS_HERE = {"BIDKEEPER_SLOTS", *(f"BIDKEEPER_WITH_{name}" for name in _WITH)}
@@ -74,9 +74,8 @@ def test_the_doctor_takes_nothing_that_is_shipped_for_a_stranger(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["install.sh", "Dockerfile", "../.dockerignore"])
 def test_every_package_is_installed(name: str) -> None:
-    assert PACKAGES
     text = (DEPLOY / name).read_text()
-    assert [package for package in PACKAGES[1].split() if not re.search(rf"\b{package}\b", text)] == []
+    assert [package for package in TOP_LEVEL if not re.search(rf"\b{package}\b", text)] == []
 
 
 @pytest.mark.parametrize("name", ["install.sh", "bidkeeper-as-its-user"])
@@ -85,33 +84,39 @@ def test_the_scripts_can_be_parsed(name: str) -> None:
     assert (DEPLOY / name).stat().st_mode & 0o111
 
 
-def test_what_is_installed_is_pinned_and_no_tool_of_the_tests() -> None:
-    module = runpy.run_path(str(DEPLOY / "runtime_lock.py"))
-    names = module["runtime_names"]((ROOT / "setup.py").read_text())
-    part = module["subset"]((ROOT / "requirements.lock").read_text(), names)
-    found = set(re.findall(r"^([\w.-]+)==", part, re.M))
-    assert names <= found
-    assert {"pydantic-core", "urllib3", "annotated-types"} <= found
-    assert not found & {"pytest", "mypy", "ruff", "hypothesis", "responses"}
-    assert part.count("--hash=sha256:") > len(found)
+def locked(name: str) -> dict[str, str]:
+    """Returns the versions that a lock pins."""
+    return dict(re.findall(r"^([\w.-]+)==(\S+)", (ROOT / name).read_text(), re.M))
 
 
-def test_postgresqls_driver_is_installed_where_it_is_asked_for() -> None:
-    def locked(*words: str) -> dict[str, str]:
-        done = subprocess.run([sys.executable, DEPLOY / "runtime_lock.py", *words], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return dict(re.findall(r"^([\w.-]+)==(\S+)", done.stdout, re.M))
-
-    without, with_it = locked(), locked("postgresql")
-    assert {name for name in with_it if name not in without} == {"psycopg", "psycopg-binary", "tzdata"}
-    assert without.items() <= with_it.items()
-    assert subprocess.run([sys.executable, DEPLOY / "runtime_lock.py", "mysql"], capture_output=True).returncode == 1
+def needed(extra: str = "") -> set[str]:
+    """Returns the names that setup.py asks for: to run, or for an extra."""
+    found = map(Requirement, requires("bidkeeper") or [])
+    return {each.name for each in found if not each.marker or each.marker.evaluate({"extra": extra})}
 
 
-def test_a_dependency_that_is_not_locked_is_told() -> None:
-    module = runpy.run_path(str(DEPLOY / "runtime_lock.py"))
-    with pytest.raises(ValueError, match="the lock lacks nowhere"):
-        module["subset"]("tornado==6.5 \\\n    --hash=sha256:00\n", {"tornado", "nowhere"})
+def test_what_runs_is_locked_alone_and_no_tool_of_the_tests_with_it() -> None:
+    to_run = locked("requirements.lock")
+    assert needed() | {"setuptools", "pydantic-core", "urllib3"} <= to_run.keys()
+    assert not to_run.keys() & (needed("test") - needed() - {"setuptools"})
+    assert len(to_run) == 20
+
+
+@pytest.mark.parametrize("lock", sorted(path.name for path in ROOT.glob("requirements-*.lock")))
+def test_an_additional_lock_contradicts_no_other_and_names_no_host(lock: str) -> None:
+    """pip is given several of them at a time; that of the bench has an environment of its own."""
+    for other in ROOT.glob("requirements*.lock"):
+        if "requirements-bench.lock" not in (lock, other.name):
+            mine, theirs = locked(lock), locked(other.name)
+            assert {name: mine[name] for name in mine.keys() & theirs} == {
+                name: theirs[name] for name in mine.keys() & theirs
+            }
+    assert "://" not in (ROOT / lock).read_text()
+
+
+def test_postgresqls_driver_is_all_that_its_lock_adds() -> None:
+    assert locked("requirements-postgresql.lock").keys() == {"psycopg", "psycopg-binary", "tzdata"}
+    assert not locked("requirements-ray.lock").keys() & locked("requirements.lock").keys()
 
 
 def test_the_command_reads_its_settings_as_the_service_does(tmp_path: Path) -> None:

@@ -1,15 +1,13 @@
-"""The files for Kubernetes and Nomad, which nobody has run: they can be read, agree with one another and with us."""
+"""The files for Kubernetes, which nobody has run: they can be read, and agree with us."""
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import hcl2
 import pytest
 import yaml
 
@@ -18,7 +16,6 @@ from core.settings import IN_FILES, OPTIONS, load
 from tests.deploy.front import DEPLOY
 
 KUBERNETES = DEPLOY / "kubernetes"
-NOMAD = DEPLOY / "nomad" / "bidkeeper.nomad.hcl"
 KNOWN = {option.variable for option in OPTIONS} | {f"BIDKEEPER_{name.upper()}_FILE" for name in IN_FILES}
 LEASED = {"manager", "gateway", "hooks"}
 
@@ -69,9 +66,6 @@ def test_no_program_with_a_lease_is_process_1() -> None:
         seen |= programs
         assert pod.get("shareProcessNamespace") or not programs & LEASED, name
     assert seen >= LEASED
-    for task in nomad_tasks():
-        program = task["config"][0]["args"][0].strip('"')
-        assert task["config"][0].get("init") or program not in LEASED, program
 
 
 def test_every_pod_gives_its_rights_up() -> None:
@@ -85,14 +79,12 @@ def test_every_pod_gives_its_rights_up() -> None:
 
 def test_the_signer_is_nowhere() -> None:
     programs = {container["args"][0] for _, pod in pods() for container in pod["containers"]}
-    programs |= {task["config"][0]["args"][0].strip('"') for task in nomad_tasks()}
     assert programs <= VERBS.keys() and "signer" not in programs
 
 
 def test_only_settings_that_there_are() -> None:
     of_pods = {entry["name"] for _, pod in pods() for each in pod["containers"] for entry in each.get("env", [])}
     given = set(named("ConfigMap", objects())["settings"]["data"]) | of_pods - {"SLOT", "ADDRESS"}
-    given |= set(re.findall(r"\bBIDKEEPER_\w+", NOMAD.read_text()))
     assert given - KNOWN == set()
     assert "BIDKEEPER_SIGNER_HOST" in given
 
@@ -116,19 +108,17 @@ def test_standby_managers_are_others_of_the_same_slots() -> None:
     assert budgets["manager"]["spec"]["selector"] == {"matchLabels": first["selector"]["matchLabels"]}
 
 
-def nomad_tasks() -> list[dict[str, Any]]:
-    with NOMAD.open() as file:
-        (job,) = hcl2.load(file)["job"]
-    (found,) = [value for value in job.values() if isinstance(value, dict)]
-    groups = [group for each in found["group"] for group in each.values() if isinstance(group, dict)]
-    return [task for group in groups for each in group["task"] for task in each.values() if isinstance(task, dict)]
-
-
 def test_the_programs_take_the_settings(tmp_path: Path) -> None:
-    (of_kubernetes,) = [each["data"] for each in objects() if each["metadata"]["name"] == "settings"]
-    of_nomad = dict(re.findall(r"^ +(BIDKEEPER_\w+)=(.*)$", NOMAD.read_text(), re.M))
+    (given,) = [each["data"] for each in objects() if each["metadata"]["name"] == "settings"]
     for name in ("satflow.key", "database-url"):
         (tmp_path / name).write_text("postgresql://localhost/bidkeeper")
-    for given in (of_kubernetes, of_nomad):
-        assert "BIDKEEPER_SATFLOW_URL" in given
-        load({name: value.replace("/secrets", str(tmp_path)) for name, value in given.items()})
+    assert "BIDKEEPER_SATFLOW_URL" in given
+    load({name: value.replace("/secrets", str(tmp_path)) for name, value in given.items()})
+
+
+def test_the_image_runs_as_the_pods_user_by_number() -> None:
+    """Kubernetes refuses `runAsNonRoot` for an image whose user is a name, where the pod gives no number."""
+    image = (DEPLOY / "Dockerfile").read_text()
+    users = [line.split()[1] for line in image.splitlines() if line.startswith("USER ")]
+    assert {*users, *(str(pod["securityContext"]["runAsUser"]) for _, pod in pods())} == {"10001"}
+    assert f"useradd --system --uid {users[0]} " in image

@@ -1,0 +1,69 @@
+#!/bin/sh
+# Makes DIRECTORY a virtual environment with the packages of the locks: deploy/venv.sh DIRECTORY LOCK...
+# requirements.lock is what Bidkeeper needs to run: this checkout's program is installed with it, to run from where it is.
+# Locks that DIRECTORY lacks are added to it. It is made anew where its Python, its place, setup.py or one of its locks is
+# not what it was: an environment works with one Python in one place only. Otherwise nothing is done.
+# PYTHON names the interpreter; DIRECTORY is absolute, or in the checkout.
+set -eu
+cd "$(dirname "$0")/.."
+directory=$1
+shift
+ok=$directory/.ok # its first line says Python and place, the others are as sha256sum prints them
+
+# In an activated environment `python3` is that one's: the interpreter that it was made of is what counts.
+python=$("${PYTHON:-python3}" -c 'if True:
+    import os, sys
+    if sys.version_info < (3, 11):
+        sys.exit("Bidkeeper needs Python 3.11 or newer (PYTHON=... names one)")
+    print(os.path.realpath(sys._base_executable))')
+made_of="$("$python" -c 'import platform; print(platform.python_version(), platform.machine())') $python $PWD $directory"
+
+has_all() {
+    for lock; do grep -qsF "  $lock" "$ok" || return 1; done
+}
+
+if [ "$(head -n 1 "$ok" 2>/dev/null)" != "$made_of" ] || ! sed 1d "$ok" | sha256sum -c >/dev/null 2>&1; then
+    rm -rf "$directory"
+elif has_all "$@"; then
+    exit
+fi
+echo "setting up $directory ..."
+
+# Nothing is built in isolation: that would take whatever setuptools is the newest, and not the one of the lock.
+install() {
+    "$directory/bin/python" -m pip install -q --disable-pip-version-check --no-build-isolation "$@"
+}
+
+if [ ! -d "$directory" ]; then
+    "$python" -m venv "$directory" || {
+        rm -rf "$directory"
+        echo "the virtual environment could not be made; on Debian: apt-get install python3-venv" >&2
+        exit 1
+    }
+    echo '*' >"$directory/.gitignore"
+    sed -n '/^setuptools==/,/# via/p' requirements.lock | install --require-hashes -r /dev/stdin
+fi
+requirements=
+for lock; do requirements="$requirements -r $lock"; done
+# There are no wheels of embit. The last line is for pip 23.0 (Debian 12), which complains of the second one without it;
+# newer ones take it from here in silence, and not from the command line.
+# shellcheck disable=SC2086
+install --require-hashes -r /dev/stdin $requirements <<'END'
+--only-binary :all:
+--no-binary embit
+--use-feature no-binary-enable-wheel-cache
+END
+if [ ! -e "$ok" ]; then
+    made_with="setup.py pyproject.toml"
+    if [ "${requirements#*requirements.lock}" != "$requirements" ]; then
+        install --no-deps -e .
+        xargs "$directory/bin/python" -m compileall -q <bidkeeper.egg-info/top_level.txt
+    fi
+    echo "$made_of" >"$ok.new"
+else
+    made_with=
+    cp "$ok" "$ok.new"
+fi
+# shellcheck disable=SC2086
+sha256sum $made_with "$@" >>"$ok.new"
+mv "$ok.new" "$ok"
