@@ -33,7 +33,7 @@ def nginx() -> str:
 
 
 def for_this_nginx(text: str) -> str:
-    """Returns a shipped configuration as it is for this nginx: with the line of docs/operations.md if it is an old one."""
+    """Returns a shipped configuration for this nginx; an old one needs a line of docs/operations.md."""
     said = subprocess.run([nginx(), "-v"], capture_output=True, text=True, check=True).stderr
     found = re.search(r"nginx/(\d+)\.(\d+)\.(\d+)", said)
     assert found, said
