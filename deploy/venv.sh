@@ -57,7 +57,7 @@ if [ ! -e "$ok" ]; then
     made_with="setup.py pyproject.toml"
     if [ "${requirements#*requirements.lock}" != "$requirements" ]; then
         install --no-deps -e .
-        xargs "$directory/bin/python" -m compileall -q <bidkeeper.egg-info/top_level.txt
+        cat "$directory"/lib/python*/site-packages/bidkeeper-*.dist-info/top_level.txt | xargs "$directory/bin/python" -m compileall -q
     fi
     echo "$made_of" >"$ok.new"
 else
