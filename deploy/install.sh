@@ -58,10 +58,11 @@ program() {
   if compgen -G "$opt/venv/lib/python3*/site-packages/ray" >/dev/null; then extras+=(ray); fi
   for extra in "${extras[@]}"; do locks+=("requirements-$extra.lock"); done
 
-  version="versions/$(date -u +%Y%m%d-%H%M%S)"
-  trap give_up EXIT
+  version="versions/$(date -u +%Y%m%d-%H%M%S)-$$"
   mkdir -p "$opt/versions"
-  mkdir "$opt/$version" "$opt/$version/program"
+  mkdir "$opt/$version"
+  trap give_up EXIT
+  mkdir "$opt/$version/program"
   for source in "${sources[@]}"; do cp -R "$checkout/$source" "$opt/$version/program/"; done
   find "$opt/$version/program" -name __pycache__ -type d -prune -exec rm -rf {} +
   chown -R root:root "$opt/$version/program"
