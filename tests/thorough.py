@@ -73,6 +73,8 @@ _BY_FILE: dict[str, tuple[str, ...]] = {
         "test_the_keystore_file_is_whole_whenever_the_signer_is_killed",
     ),
     "wallet/test_offer_fuzz.py": ("test_the_judge_notices_a_rule_that_does_nothing",),  # test_offer_check.py
+    # Packages are downloaded and installed for each; the other tests there look at what wheel and sdist hold.
+    "deploy/test_packages.py": ("test_an_installed_demo_is_ready_in_an_empty_folder_and_its_four_tasks_act",),
     "deploy/test_three_users.py": ("test_a_restarted_gateway_looks_up_the_tokens",),
     "e2e/test_withdraw.py": ("test_money_comes_out_of_the_bidding_wallet_and_then_home[2of3-bc1q]",),
     "e2e/test_listing_escrow.py": ("test_an_item_in_its_escrow_is_still_for_sale_and_comes_home_for_another_price",),

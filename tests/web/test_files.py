@@ -1,19 +1,14 @@
-"""The files of web/: whose they are, what loads with what, what none of them does, and that a wheel has them."""
+"""The files of web/: whose they are, what loads with what, and what none of them does."""
 
 from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
-from server.web import web_files
 from tests.web.javascript import WEB, file_of, graph, import_map, imported, index
-from tests.web.visitor import ROOT
 from tools import vendor
 
 OWN = sorted(path for path in (WEB / "js").rglob("*.js"))
@@ -115,32 +110,3 @@ def test_a_file_is_short_and_does_nothing_that_the_policy_forbids(file: Path) ->
             '"/web/fonts/inter-latin.woff2"',
             "/web/fonts/inter-latin.woff2",
         }
-
-
-@pytest.mark.slow
-def test_a_wheel_has_the_whole_page(tmp_path: Path) -> None:
-    source, wheels, unpacked = tmp_path / "source", tmp_path / "wheels", tmp_path / "unpacked"
-    packages = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
-        source.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, source / name)
-    for name in packages:
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    # As pip does, which would start it four times.
-    build = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", build, wheels], cwd=source, check=True, capture_output=True)
-    (wheel,) = wheels.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(unpacked)
-
-    code = "from server.web import web_files\nfor name, file in sorted(web_files().items()): print(name, file.tag)"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=unpacked,
-        env={"PYTHONPATH": str(unpacked)},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.splitlines() == [f"{name} {file.tag}" for name, file in sorted(web_files().items())]
-    assert len(done.stdout.splitlines()) > 30
