@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import json
 import uuid
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,10 +11,9 @@ from models.sessions import Challenge
 from tests import postgresql
 from tests.server.api import START_MS
 from tests.server.conftest import Service
+from tests.vectors import load
 from tests.wallet import proofs
 from wallet.signer.signing import sign_message
-
-PUBLISHED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "bip322_vectors.json"
 
 
 async def verdict(service: Service, address: str, message: str, signature: str) -> str:
@@ -37,9 +33,8 @@ async def verdict(service: Service, address: str, message: str, signature: str) 
 
 @pytest.mark.slow
 @pytest.mark.gen_test
-@pytest.mark.skipif(not PUBLISHED.parent.exists(), reason="the shared data is not beside this checkout")
 async def test_published_vectors_get_the_verdict_of_the_policy(service: Service) -> None:
-    vectors: list[dict[str, Any]] = json.loads(PUBLISHED.read_text())["vectors"]
+    vectors = load("bip322")["vectors"]
     assert len(vectors) > 200
     # A challenge is only ever made for a normal address: the vectors' others cannot be in the table. Nor has a text of
     # ours a NUL, in whose place PostgreSQL keeps another character.

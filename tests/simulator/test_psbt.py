@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64decode, b64encode
-from pathlib import Path
 
 import pytest
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
 from simulator.bitcoin.psbt import MAX_BYTES, parse
 from simulator.bitcoin.transactions import script_of
+from tests.vectors import load
 
-VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "psbt_vectors.json"
 TX = Transaction(2, [TransactionInput(b"\x01" * 32, 3, sequence=0)], [TransactionOutput(5, script_of("x"))], 7)
 
 
@@ -53,10 +51,9 @@ def test_nothing_else_is_a_psbt(text: str) -> None:
         parse(text)
 
 
-@pytest.mark.skipif(not VECTORS.exists(), reason="the collected vectors are not beside the checkout")
 def test_every_published_psbt_of_version_0_with_an_input_is_read() -> None:
     read = 0
-    for text in json.loads(VECTORS.read_text())["valid"]:
+    for text in load("psbt")["valid"]:
         raw = b64decode(text)
         # The transaction comes first, after its length of one byte; its inputs are counted after its version.
         if raw[5:7] == b"\x01\x00" and raw[7] < 0xFD and raw[12]:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 from embit.ec import PrivateKey
 from embit.script import Script
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
 from simulator.bitcoin.taproot import ALL_ANYONECANPAY, SINGLE_ANYONECANPAY, digest, is_signed
+from tests.vectors import load
 from wallet.psbt.sighash import taproot_digest
 from wallet.psbt.transaction import TxOutput, decode_unsigned
 
-VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "bip341_wallet_vectors.json"
 
-
-@pytest.mark.skipif(not VECTORS.exists(), reason="the collected vectors are not beside the checkout")
 def test_the_published_digests_of_inputs_that_leave_others_open() -> None:
     seen = set()
-    for vector in json.loads(VECTORS.read_text())["keyPathSpending"]:
+    for vector in load("bip341")["keyPathSpending"]:
         tx = Transaction.parse(bytes.fromhex(vector["given"]["rawUnsignedTx"]))
         spent = [
             TransactionOutput(u["amountSats"], Script(bytes.fromhex(u["scriptPubKey"])))

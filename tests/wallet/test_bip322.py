@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import json
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import part_of
+from tests.vectors import load
 from tests.wallet.proofs import (
     OWNER,
     STRANGER,
@@ -31,7 +30,6 @@ from wallet.address import parse
 from wallet.bip322 import self_test, verify_ownership
 from wallet.signer.signing import sign_message
 
-VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "bip322_vectors.json"
 TEXT = "Sign in to Bidkeeper at example.org\nNonce: 00"
 
 
@@ -64,9 +62,8 @@ def text(witness: bytes) -> str:
     return base64.b64encode(witness).decode()
 
 
-@pytest.mark.skipif(not VECTORS.exists(), reason="the collected vectors are not beside the checkout")
 def test_every_collected_vector_gets_its_verdict() -> None:
-    vectors = json.loads(VECTORS.read_text())["vectors"]
+    vectors = load("bip322")["vectors"]
     wrong = [
         vector["id"]
         for vector in vectors

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +10,12 @@ from embit.ec import PrivateKey
 from embit.transaction import Transaction as OtherTransaction
 from embit.util import secp256k1
 
+from tests.vectors import load
 from wallet.psbt.script import own_script
 from wallet.psbt.sighash import segwit_digest, taproot_digest
 from wallet.psbt.sign import SigningError, sign_input
 from wallet.psbt.taproot import leaf_hash, output_script
 from wallet.psbt.transaction import TxOutput, decode_network, decode_unsigned
-
-VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "bip341_wallet_vectors.json"
-beside = pytest.mark.skipif(not VECTORS.exists(), reason="the collected vectors are not beside the checkout")
 
 # BIP-143's example of a P2WPKH input, the second of two.
 BIP143 = bytes.fromhex(
@@ -31,15 +27,9 @@ BIP143_KEY = bytes.fromhex("025476c2e83188368da1ff3e292e7acafcdb3566bb0ad253f62f
 BIP143_DIGEST = "c37af31116d1b27caf68aae9e3ac82f1477929014d5b917657d0eb49478cb670"
 
 
-def load() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(VECTORS.read_text())
-    return found
-
-
-@beside
 def test_every_published_key_path_digest() -> None:
     seen = set()
-    for vector in load()["keyPathSpending"]:
+    for vector in load("bip341")["keyPathSpending"]:
         transaction = decode_unsigned(bytes.fromhex(vector["given"]["rawUnsignedTx"]))
         spent = [TxOutput(u["amountSats"], bytes.fromhex(u["scriptPubKey"])) for u in vector["given"]["utxosSpent"]]
         for item in vector["inputSpending"]:
@@ -50,10 +40,9 @@ def test_every_published_key_path_digest() -> None:
     assert seen == {0x00, 0x01, 0x02, 0x03, 0x81, 0x82, 0x83}
 
 
-@beside
 def test_every_published_signature_is_made_byte_for_byte_by_the_tweaked_key() -> None:
     made = 0
-    for vector in load()["keyPathSpending"]:
+    for vector in load("bip341")["keyPathSpending"]:
         transaction = decode_unsigned(bytes.fromhex(vector["given"]["rawUnsignedTx"]))
         spent = [TxOutput(u["amountSats"], bytes.fromhex(u["scriptPubKey"])) for u in vector["given"]["utxosSpent"]]
         for item in vector["inputSpending"]:
@@ -70,11 +59,10 @@ def test_every_published_signature_is_made_byte_for_byte_by_the_tweaked_key() ->
     assert made == 7
 
 
-@beside
 def test_published_inputs_of_another_key_or_sighash_are_not_signed() -> None:
     """Those with a script tree have another output key than ours; the one without is to be signed with SINGLE."""
     reasons = set()
-    for vector in load()["keyPathSpending"]:
+    for vector in load("bip341")["keyPathSpending"]:
         transaction = decode_unsigned(bytes.fromhex(vector["given"]["rawUnsignedTx"]))
         spent = [TxOutput(u["amountSats"], bytes.fromhex(u["scriptPubKey"])) for u in vector["given"]["utxosSpent"]]
         for item in vector["inputSpending"]:
@@ -86,10 +74,9 @@ def test_published_inputs_of_another_key_or_sighash_are_not_signed() -> None:
     assert (False, "the key is not this input's") in reasons
 
 
-@beside
 def test_published_scripts_without_a_tree() -> None:
     made = 0
-    for vector in load()["scriptPubKey"]:
+    for vector in load("bip341")["scriptPubKey"]:
         if vector["given"]["scriptTree"] is None:
             internal = bytes.fromhex(vector["given"]["internalPubkey"])
             assert own_script("p2tr", b"\x02" + internal).hex() == vector["expected"]["scriptPubKey"]
@@ -144,10 +131,9 @@ def test_what_is_covered_must_be_known() -> None:
         taproot_digest(transaction, 0, [None, known], 0x83)
 
 
-@beside
 def test_published_leaves_lead_to_their_outputs() -> None:
     seen = 0
-    for vector in load()["scriptPubKey"]:
+    for vector in load("bip341")["scriptPubKey"]:
         blocks = [bytes.fromhex(block) for block in vector["expected"].get("scriptPathControlBlocks", [])]
         for leaf, block in zip(_leaves(vector["given"]["scriptTree"]), blocks, strict=True):
             script_bytes, version = bytes.fromhex(leaf["script"]), leaf["leafVersion"]

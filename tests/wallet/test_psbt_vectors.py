@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from embit.ec import PrivateKey
 
+from tests.vectors import load
 from wallet.address import parse
 from wallet.psbt.decode import Psbt, decode, decode_base64, encode, from_base64, without_unknown
 from wallet.psbt.fields import PROPRIETARY
@@ -16,13 +15,9 @@ from wallet.psbt.script import script_of
 from wallet.psbt.sign import ALLOWED, SigningError, sign_input
 from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput, WireError, decode_network
 
-VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "psbt_vectors.json"
-
-pytestmark = pytest.mark.skipif(not VECTORS.exists(), reason="the collected vectors are not beside the checkout")
-
 
 def vectors(name: str) -> list[Any]:
-    found: list[Any] = json.loads(VECTORS.read_text())[name]
+    found: list[Any] = load("psbt")[name]
     assert found
     return found
 
