@@ -20,7 +20,8 @@ from playwright.sync_api import Browser, CDPSession, Locator, Page, expect, sync
 
 from bench.timing import Row
 from tests.e2e.installation import Installation, installation, until
-from tests.web.visitor import ARGUMENTS, CHROMIUM, PATIENCE_MS, TO_INSTALL, Person, Visitor, visiting
+from tests.needs import LIBATOMIC, missing, path
+from tests.web.visitor import ARGUMENTS, PATIENCE_MS, Person, Visitor, visiting
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -199,10 +200,10 @@ def _with_live_tasks(home: Installation) -> Person:
 
 @contextmanager
 def _dashboard() -> Iterator[tuple[Browser, Installation]]:
-    if not CHROMIUM.exists():
-        raise FileNotFoundError(f"needs {TO_INSTALL}")
+    if reason := missing("chromium", LIBATOMIC):
+        raise FileNotFoundError(reason)
     with sync_playwright() as playwright, installation() as home:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=path("chromium"), args=ARGUMENTS)
         try:
             yield browser, home
         finally:

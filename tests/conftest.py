@@ -116,12 +116,3 @@ def database(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPat
     base.close()
     if postgresql.is_wanted():
         postgresql.drop(url)
-
-
-def need(program: str, found: object) -> None:
-    """Skips a test for want of a program, but fails it in CI, where everything is to be there."""
-    if found:
-        return
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"{program} is needed in CI")
-    pytest.skip(f"{program} is not installed")

@@ -22,6 +22,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import is_ci, missing, which
+
 _DIRECTORY = "TEST_POSTGRESQL"  # names the variable with the directory of the cluster's socket
 _TEMPLATE = "template_bidkeeper"
 # What touches the database; and of that, what CI has time for: locks and races, the order of events, lists, a manager
@@ -91,9 +93,9 @@ def left_out(reason: str) -> pytest.MarkDecorator:
 
 @cache
 def programs() -> Path | None:
-    """Returns the directory of the newest PostgreSQL's programs; None where it is not installed."""
+    """Returns the directory of the newest PostgreSQL's programs; None where they are missing."""
     found = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
-    on_path = shutil.which("initdb")
+    on_path = which("initdb")
     if on_path:
         found.append(Path(on_path).resolve().parent)
     return max(found, key=lambda path: int(path.parent.name) if path.parent.name.isdigit() else 0, default=None)
@@ -254,10 +256,10 @@ def _paths(words: Sequence[str]) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs pytest on a cluster of its own; skips everything, and says so, where PostgreSQL is not installed."""
-    if programs() is None:
-        print("PostgreSQL is not installed: NOTHING was tested (apt-get install postgresql)", file=sys.stderr)
-        return 1 if os.environ.get("CI") == "true" else 0
+    """Runs pytest on a cluster of its own; skips everything, and says so, where there is no PostgreSQL."""
+    if reason := missing("PostgreSQL"):
+        print(f"{reason}: NOTHING was tested", file=sys.stderr)
+        return int(is_ci())
     from models import base, schema
 
     memory = Path("/dev/shm")

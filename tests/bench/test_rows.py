@@ -36,9 +36,9 @@ from bench import installed as home_of_bench
 from bench.installed import Home
 from bench.reads_and_writes import Server
 from models.tasks.samples import HOUR, MINUTE
-from tests.conftest import need
 from tests.e2e.installation import Installation, Trader, until
-from tests.web.visitor import CHROMIUM, PATIENCE_MS, TO_INSTALL, Person
+from tests.needs import LIBATOMIC, need, require
+from tests.web.visitor import PATIENCE_MS, Person
 
 pytestmark = pytest.mark.slow
 
@@ -166,9 +166,9 @@ def test_it_is_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if module is reads_and_writes:
-        need("make .venv-bench/.ok", processes.PEER_PYTHON.exists())
+        require("" if processes.PEER_PYTHON.exists() else "missing: make .venv-bench/.ok")
     if module is dashboard:
-        need(TO_INSTALL, CHROMIUM.exists())
+        need("chromium", LIBATOMIC)
     if measure not in LAST:
         request.addfinalizer(shared.clear)
     for name, value in SMALLER_STILL.get(measure, {}).items():

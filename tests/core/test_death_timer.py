@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.needs import need_root
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="is the Linux kernel's")
 _BEGIN = "import os, signal, time\nfrom core.death_timer import DeathTimer, now_s\ntimer = DeathTimer()\n"
@@ -81,9 +82,9 @@ except BidkeeperError as error:
 """
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can be process 1 of something")
 @pytest.mark.slow
 def test_process_1_of_a_container_outlives_it_and_so_takes_no_lease() -> None:
+    need_root("be process 1 of something")
     root = Path(__file__).parents[2]
     program = _BEGIN + "timer.arm(now_s() + 0.1)\ntime.sleep(0.6)"
     assert subprocess.run([*_ALONE, program], cwd=root, timeout=60).returncode == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import os
 import re
 import shutil
 import socket
@@ -16,8 +15,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.conftest import need
 from tests.e2e.installation import until
+from tests.needs import need, path
 from tests.ports import free_ports
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
@@ -27,9 +26,8 @@ TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 def nginx() -> str:
     """Returns the path of nginx; skips the test without it."""
-    found = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
-    need("nginx", found)
-    return str(found)
+    need("nginx")
+    return path("nginx")
 
 
 def for_this_nginx(text: str) -> str:
@@ -55,15 +53,26 @@ def put(text: str, **places: str) -> str:
     return text
 
 
+def on_free_ports(text: str) -> str:
+    """Returns a configuration that listens at ports of loopback that any user may take."""
+    listens = r"\blisten (?:\[::\]:)?\d+"
+    ports = iter(free_ports(len(re.findall(listens, text))))
+    return re.sub(listens, lambda found: f"listen 127.0.0.1:{next(ports)}", text)
+
+
+def http_in(directory: Path) -> str:
+    """Returns the head of the HTTP part with its temporary files in `directory`: the default places are root's."""
+    return "http {\n" + "".join(f"{name}_temp_path {directory}/{name};\n" for name in TEMPORARY)
+
+
 def configure(directory: Path, servers: tuple[int, int], change: Callable[[str], str] = str) -> tuple[Path, int]:
     """Writes the shipped configuration to `directory` with ports and paths of this test; gives its file and port."""
     (port,) = free_ports(1)
-    temporary = "".join(f"{name}_temp_path {directory}/{name};\n" for name in TEMPORARY)
     text = change((DEPLOY / "nginx.conf").read_text())
     places = {
         "/run/nginx.pid": f"{directory}/nginx.pid",
         "/var/log/nginx": str(directory),
-        "http {": "http {\n" + temporary,
+        "http {": http_in(directory),
     }
     if "127.0.0.1:8080" in text:
         places["127.0.0.1:8080"] = f"127.0.0.1:{port}"

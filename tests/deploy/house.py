@@ -19,6 +19,7 @@ import requests
 
 from tests.deploy.front import DEPLOY, put
 from tests.e2e.installation import until
+from tests.needs import need_root
 from tests.ports import free_ports
 
 CHECKOUT = DEPLOY.parent
@@ -39,8 +40,7 @@ PROGRAMS = {
 @cache
 def interpreter() -> str:
     """Returns a Python that other users can run with our packages; skips the test when there is none."""
-    if os.getuid() != 0:
-        pytest.skip("only root can start programs as other users")
+    need_root("start programs as other users")
     for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
         try:
             run_as(STRANGER, "import tornado, embit.ec, bip322, cli.programs", python=python, groups=[])

@@ -18,9 +18,11 @@ import pytest
 import yaml
 
 from core.settings import IN_FILES, OPTIONS
+from tests.certificates import made_for
 from tests.deploy.debian import debian
-from tests.deploy.front import DEPLOY, by_the_guide, for_this_nginx, nginx, put
+from tests.deploy.front import DEPLOY, by_the_guide, for_this_nginx, http_in, nginx, on_free_ports, put
 from tests.e2e.installation import until
+from tests.needs import need, need_root
 from tests.ports import free_ports
 
 COMPOSE = DEPLOY / "compose"
@@ -84,9 +86,14 @@ def test_nginx_takes_its_configuration(tmp_path: Path) -> None:
     certificate(tmp_path)
     text = put(
         for_this_nginx((COMPOSE / "nginx.conf").read_text()),
-        **{"user nginx;": "", "/run/nginx.pid": f"{tmp_path}/pid", "/etc/nginx/tls": str(tmp_path)},
+        **{
+            "user nginx;": "",
+            "/run/nginx.pid": f"{tmp_path}/pid",
+            "/etc/nginx/tls": str(tmp_path),
+            "http {": http_in(tmp_path),
+        },
     )
-    (tmp_path / "nginx.conf").write_text(text)
+    (tmp_path / "nginx.conf").write_text(on_free_ports(text))
     shutil.copytree(DEPLOY / "bidkeeper", tmp_path / "bidkeeper")
     tried = subprocess.run([nginx(), "-t", "-c", tmp_path / "nginx.conf"], capture_output=True, text=True)
     assert tried.returncode == 0, tried.stderr
@@ -94,12 +101,9 @@ def test_nginx_takes_its_configuration(tmp_path: Path) -> None:
 
 
 def certificate(directory: Path) -> None:
-    files = ["-keyout", directory / "privkey.pem", "-out", directory / "fullchain.pem"]
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=bidkeeper.example", *files],
-        check=True,
-        capture_output=True,
-    )
+    made = made_for("bidkeeper.example", directory)
+    for name in ("privkey.pem", "fullchain.pem"):
+        shutil.copy(made, directory / name)
 
 
 class Containers:
@@ -193,11 +197,8 @@ class Containers:
 
 @pytest.fixture(scope="module")
 def containers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containers]:
-    for tool in ("podman", "podman-compose", "runc", "debootstrap"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"{tool} is not installed (Debian: podman runc debootstrap; pip: podman-compose)")
-    if os.getuid() != 0:
-        pytest.skip("only root can make a Debian to build on")
+    need("podman", "podman-compose", "runc", "debootstrap")
+    need_root("make a Debian to build on")
     made = Containers(tmp_path_factory.mktemp("containers"))
     root = debian(tmp_path_factory.mktemp("debian"))
     (root / "usr/bin/python").symlink_to("python3")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import need
+from tests.certificates import made_for
 from tests.deploy.front import (
     DEPLOY,
     Front,
@@ -26,6 +26,7 @@ from tests.deploy.front import (
     for_this_nginx,
     front,
     nginx,
+    on_free_ports,
     put,
     stand_in,
 )
@@ -254,18 +255,15 @@ def test_no_version_is_told_and_no_query_logged(nginx_and_servers: tuple[Front, 
 
 
 def test_the_tls_part_is_right_once_it_is_taken_in(tmp_path: Path) -> None:
-    openssl = shutil.which("openssl")
-    need("openssl", openssl)
-    certificate, key = tmp_path / "fullchain.pem", tmp_path / "privkey.pem"
-    made = [str(openssl), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    subject = ["-subj", "/CN=bidkeeper.example", "-days", "2", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run([*made, *subject], check=True, capture_output=True)
+    made = made_for("bidkeeper.example", tmp_path)
+    for name in ("privkey.pem", "fullchain.pem"):
+        shutil.copy(made, tmp_path / name)
 
     def with_tls(text: str) -> str:
         before, _, rest = text.partition("    server {\n        listen 127.0.0.1:8080")
         _, _, after = rest.partition("    }\n")
         shipped = "/etc/letsencrypt/live/bidkeeper.example"
-        return put(for_this_nginx(before + after), **{"#|": "", shipped: str(tmp_path), "listen [::]:": "# [::]:"})
+        return on_free_ports(put(for_this_nginx(before + after), **{"#|": "", shipped: str(tmp_path)}))
 
     file, _ = configure(tmp_path, (1, 2), with_tls)
     checked = subprocess.run([nginx(), "-t", "-c", file, "-p", tmp_path], capture_output=True, text=True, check=False)

@@ -12,6 +12,7 @@ import pytest
 
 from tests.deploy.debian import debian
 from tests.deploy.front import DEPLOY
+from tests.needs import need, need_root
 
 CHECKOUT = DEPLOY.parent
 DRILL = Path(__file__).with_name("systemd-drill.sh")
@@ -33,11 +34,8 @@ pytestmark = pytest.mark.faults
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The drill's lines, by name; `log` is the rest that the machine wrote."""
-    for tool, package in (("systemd-nspawn", "systemd-container"), ("debootstrap", "debootstrap")):
-        if shutil.which(tool) is None:
-            pytest.skip(f"{tool} is not installed (Debian: apt-get install {package})")
-    if os.getuid() != 0:
-        pytest.skip("only root can boot a container")
+    need("git", "systemd-nspawn", "debootstrap")
+    need_root("boot a container")
     root = debian(tmp_path_factory.mktemp("debian"))
     checkout_into(root / "root/checkout")
     inside(root, "deploy/install.sh")

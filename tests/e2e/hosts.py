@@ -12,20 +12,17 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from cli.relay import MODULES
 from tests import postgresql
 from tests.authority import Authority
 from tests.cli.commands import in_this_process
-from tests.conftest import need
-from tests.deploy.front import nginx
 from tests.e2e.installation import Installation, until
+from tests.needs import need
 from tests.ports import free_ports
 
 
 def need_relay() -> None:
     """Skips the test without an nginx that can be a relay."""
-    built_in = " --with-stream " in subprocess.run([nginx(), "-V"], capture_output=True, text=True, check=True).stderr
-    need("nginx's stream module", built_in or any(path.exists() for path in MODULES))
+    need("nginx", "nginx's stream module", "openssl")
 
 
 class Host:

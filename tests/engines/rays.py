@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 import shlex
@@ -17,17 +16,17 @@ import pytest
 from tests.deploy.front import DEPLOY
 from tests.e2e.installation import until
 from tests.engines.machines import Middle, Trading
+from tests.needs import need_root
 from tests.ports import free_ports
 
 ROOM = 2
 
 
 def need_ray() -> None:
-    """Skips the test where Ray is not installed."""
+    """Skips the test where Ray is missing."""
     if find_spec("ray") is None:
-        pytest.skip("Ray is not installed here: make test-ray")
-    if os.getuid() != 0:
-        pytest.skip("only root can give each machine processes of its own, by which Ray tells them apart")
+        pytest.skip("missing: Ray (make test-ray)")
+    need_root("give each machine processes of its own, by which Ray tells them apart")
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import yaml
 from cli.main import VERBS
 from core.settings import IN_FILES, OPTIONS, load
 from tests.deploy.front import DEPLOY
+from tests.needs import missing, need
 
 KUBERNETES = DEPLOY / "kubernetes"
 KNOWN = {option.variable for option in OPTIONS} | {f"BIDKEEPER_{name.upper()}_FILE" for name in IN_FILES}
@@ -34,8 +34,7 @@ def pods() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def built(directory: str = ".") -> list[dict[str, Any]]:
     """Returns the objects as kubectl puts them together."""
-    if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not installed")
+    need("kubectl")
     done = subprocess.run(["kubectl", "kustomize", KUBERNETES / directory], capture_output=True, text=True, check=True)
     return list(yaml.safe_load_all(done.stdout))
 
@@ -46,7 +45,7 @@ def named(kind: str, found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def test_kubernetes_takes_the_objects() -> None:
     validate = pytest.importorskip("kubernetes_validate", reason="Kubernetes' schemas are not installed: make test-ray")
-    for each in [*objects(), *(built() if shutil.which("kubectl") else [])]:
+    for each in [*objects(), *([] if missing("kubectl") else built())]:
         for version in ("1.33", "1.37"):
             validate.validate(each, version, strict=True)
 

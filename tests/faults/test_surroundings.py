@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import need
 from tests.databases import kept_from_writing
 from tests.e2e.installation import Installation, until
 from tests.faults.fleet import Fleet
+from tests.needs import need_root, require
 from workers.process.log_file import KEPT, MAX_BYTES
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
@@ -43,10 +42,10 @@ def test_nothing_is_placed_while_the_database_is_locked(service: Installation) -
 
 
 def test_a_full_disk_places_nothing_and_recovers_alone(service: Installation) -> None:
-    need("root", os.getuid() == 0)
+    need_root("mount a small disk")
     options = ["-t", "tmpfs", "-o", "size=24m,mode=0700"]
     mounted = subprocess.run(["mount", *options, "tmpfs", str(service.data_dir)], capture_output=True, text=True)
-    need(f"mount ({mounted.stderr.strip()})", mounted.returncode == 0)
+    require(f"mount: {mounted.stderr.strip()}" if mounted.returncode else "")
     ballast = service.data_dir / "ballast"
     try:
         service.up()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from urllib.parse import quote
+
+from tests.needs import missing
 
 _PREFIX = 24
 
@@ -95,8 +96,8 @@ def why_not() -> str:
     """Says why machines cannot have networks of their own here; "" where they can."""
     if os.geteuid() != 0:
         return "networks of machines are made by root alone: NOTHING was cut off"
-    if shutil.which("ip") is None:
-        return "ip is not installed (apt-get install iproute2): NOTHING was cut off"
+    if reason := missing("ip"):
+        return f"{reason}: NOTHING was cut off"
     tried = subprocess.run(["ip", "netns", "add", f"bk-try-{os.getpid()}"], capture_output=True)
     if tried.returncode != 0:
         return "this kernel makes no networks here: NOTHING was cut off"

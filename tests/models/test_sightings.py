@@ -14,6 +14,7 @@ from models.leases.lease_watch import Seen
 from models.leases.sightings import Sightings, seen_in
 from tests import postgresql
 from tests.models.lease_holders import in_a_process, said
+from tests.needs import need_root
 
 
 def test_a_version_is_known_since_it_was_seen_first(tmp_path: Path) -> None:
@@ -67,8 +68,8 @@ def test_a_program_that_has_lost_its_lease_tells_nothing_any_more(tmp_path: Path
     assert seen_in(tmp_path, "slot 0", 30) is None
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 def test_a_record_of_another_user_is_not_believed(tmp_path: Path) -> None:
+    need_root("give a file to another user")
     Sightings(tmp_path, "slot 1").note({"slot 0": "a"}, 10, 30)
     (path,) = tmp_path.glob("seen-*.json")
     os.chown(path, 12345, 12345)

@@ -138,7 +138,7 @@ def is_signed_by(address: str, message: str, signature: str) -> bool:
 
 
 def consensus_agrees(case: Case, draft: bytes, signed: bytes) -> bool:
-    """Tells whether btclib's consensus engine takes the signature in `signed`; True where btclib is not installed."""
+    """Tells whether btclib's consensus engine takes the signature in `signed`; True where btclib is missing."""
     try:
         from btclib.script import engine
     except ImportError:

@@ -14,14 +14,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.conftest import need
 from tests.e2e.conftest import pytest_runtest_makereport as tells_logs
 from tests.e2e.installation import Installation, installation
+from tests.needs import LIBATOMIC, need, path
 from tests.web.visitor import (
     ARGUMENTS,
-    CHROMIUM,
     PATIENCE_MS,
-    TO_INSTALL,
     Person,
     Stay,
     Visitor,
@@ -46,9 +44,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium, one for each process of a parallel run."""
-    need(TO_INSTALL, CHROMIUM.exists())
+    need("chromium", LIBATOMIC)
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS, timeout=180_000)
+        made = playwright.chromium.launch(executable_path=path("chromium"), args=ARGUMENTS, timeout=180_000)
         yield made
         made.close()
 

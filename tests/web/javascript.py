@@ -12,6 +12,7 @@ from typing import Any
 
 from playwright._impl._driver import compute_driver_executable
 
+from tests.needs import LIBATOMIC, need
 from tests.web.visitor import ROOT
 
 WEB = ROOT / "web"
@@ -50,6 +51,7 @@ class Modules:
 @contextmanager
 def modules() -> Iterator[Modules]:
     """Starts a Node, and ends it."""
+    need(LIBATOMIC)
     process = subprocess.Popen(
         [*NODE, str(_HERE / "_answers.mjs")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
     )

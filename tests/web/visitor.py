@@ -21,10 +21,6 @@ from tests.e2e.installation import Installation, Trader
 from wallet.signer.signing import sign_message
 
 ROOT = Path(__file__).resolve().parents[2]
-# Debian's. The shell is the same engine without windows, and takes a third of the processor's time.
-_CHROMIUMS = (Path("/usr/bin/chromium-headless-shell"), Path("/usr/bin/chromium"))
-CHROMIUM = next((path for path in _CHROMIUMS if path.exists()), _CHROMIUMS[0])
-TO_INSTALL = "chromium (apt-get install chromium-headless-shell)"
 # Root may not use Chromium's sandbox; nothing but the installation's own pages is ever opened in it.
 ARGUMENTS = (
     *("--no-sandbox", "--disable-component-update", "--disable-background-networking", "--no-first-run"),
