@@ -148,7 +148,7 @@ class Installation:
             except subprocess.TimeoutExpired:
                 supervisord.kill()
                 supervisord.wait()
-        for pid in _processes_of(self.settings.data_dir):
+        for pid in _processes_of(self.settings.data_dir, supervisord.pid):
             with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
                 os.kill(pid, signal.SIGKILL)
 
@@ -194,16 +194,20 @@ def _end_with_parent() -> None:
     _libc.prctl(1, signal.SIGTERM, 0, 0, 0)
 
 
-def _processes_of(data_dir: Path) -> list[int]:
-    """Returns the pids of the other processes that work in `data_dir`, which is in their environment."""
+def _processes_of(data_dir: Path, session: int) -> list[int]:
+    """Returns the pids of the other processes that work in `data_dir`, or are of supervisord's session.
+
+    The directory is in their environment. The signer closes its own even to its user, but stays in the session.
+    """
     mark = b"BIDKEEPER_DATA_DIR=" + os.fsencode(data_dir)
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
-                variables = (entry / "environ").read_bytes().split(b"\0")
+                is_ours = os.getsid(int(entry.name)) == session
+                variables = [] if is_ours else (entry / "environ").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if mark in variables and b"BIDKEEPER_COMMAND=" in b"\0".join(variables):
+            if is_ours or (mark in variables and b"BIDKEEPER_COMMAND=" in b"\0".join(variables)):
                 found.append(int(entry.name))
     return found

@@ -87,6 +87,7 @@ class Installation:
         if postgresql.is_wanted() and "BIDKEEPER_DATABASE_URL" not in self.environment:
             self._own_database = self.environment["BIDKEEPER_DATABASE_URL"] = postgresql.fresh()
         self.process: subprocess.Popen[str] | None = None
+        self._sessions: set[int] = set()
         self.alive.append(self)
 
     @property
@@ -156,19 +157,27 @@ class Installation:
     def _lines(self) -> Iterator[tuple[int, str]]:
         """Reads the command lines of the living processes of this installation."""
         marks = {f"BIDKEEPER_DATA_DIR={directory}".encode() for directory in self.data_dirs()}
-        for name in (entry.name for entry in os.scandir("/proc")):
-            if not name.isdigit() or int(name) == os.getpid():
-                continue
+        found, closed = set(), set()
+        for pid in (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit()):
+            with contextlib.suppress(OSError):
+                try:
+                    # That of a process that has ended is empty.
+                    if not marks.isdisjoint(_read(f"/proc/{pid}/environ").split(b"\0")):
+                        found.add(pid)
+                        self._sessions.add(os.getsid(pid))
+                except PermissionError:
+                    closed.add((pid, os.getsid(pid)))
+        self._sessions.discard(os.getsid(0))
+        # The signer hides its environment, but stays in the session of the supervisord that started it.
+        found |= {pid for pid, session in closed if session in self._sessions}
+        for pid in found - {os.getpid()}:
             try:
-                environment = _read(f"/proc/{name}/environ")
-                if marks.isdisjoint(environment.split(b"\0")):  # also that of a process that has ended
-                    continue
-                line = _read(f"/proc/{name}/cmdline").decode(errors="replace").replace("\0", " ")
-                state = _read(f"/proc/{name}/stat").rpartition(b")")[2].split()[0]
+                line = _read(f"/proc/{pid}/cmdline").decode(errors="replace").replace("\0", " ")
+                state = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0]
             except OSError:
                 continue
             if state != b"Z":
-                yield int(name), line
+                yield pid, line
 
     def workers(self, task: int) -> list[int]:
         """Pids of the processes that act for `task`, before and after they have named themselves."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from cli.up import _processes_of
 from tests.e2e.installation import Installation, Trader, until
 
 pytestmark = pytest.mark.slow
@@ -57,6 +59,27 @@ def test_a_killed_up_leaves_nothing_running(opened: Installation) -> None:
     opened.process.kill()
     opened.process.wait()
     until(lambda: opened.processes() == [], "the end of what it started")
+
+
+def test_a_program_that_hides_its_environment_is_found_by_its_session_after_supervisord_was_killed(
+    tmp_path: Path,
+) -> None:
+    """As the signer does: no process of its user may read there, so that it seems to belong to no directory."""
+    hidden = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); signal.pause()"
+    starts = (
+        f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {hidden!r}]).pid); sys.stdin.read()"
+    )
+    command = [sys.executable, "-uc", starts]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True, start_new_session=True) as supervisord:
+        assert supervisord.stdout is not None
+        left = int(supervisord.stdout.readline())
+        try:
+            supervisord.stdout.readline()
+            supervisord.kill()
+            supervisord.wait()
+            assert _processes_of(tmp_path, supervisord.pid) == [left]
+        finally:
+            os.kill(left, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707])
