@@ -64,6 +64,8 @@ setup(
     description="Self-hosted service that keeps bids and listings alive for traders of Bitcoin Ordinals and Runes",
     license="MIT",
     python_requires=">=3.11",
+    # The versions that .github/workflows/ci.yml tests.
+    classifiers=[f"Programming Language :: Python :: 3.{minor}" for minor in range(11, 15)],
     packages=find_packages(include=[name + suffix for name in TOP_LEVEL for suffix in ("", ".*")]),
     package_data={
         "cli": ["supervisord.conf"],  # a link to the one at the top, which a wheel has in its place

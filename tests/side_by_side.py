@@ -135,7 +135,8 @@ def _start(
         process_group=0,  # it hears of Ctrl-C once, from here: a second one would break its tests' ends off
     )
     if is_last:
-        os.setpriority(os.PRIO_PROCESS, made.pid, _LAST)
+        # Only root may make a process nicer than its parent less so: `nice make test` would fail.
+        os.setpriority(os.PRIO_PROCESS, made.pid, max(_LAST, os.getpriority(os.PRIO_PROCESS, made.pid)))
     return made
 
 
