@@ -59,13 +59,27 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Gives each test with pytest-tornado's mark a loop, in which its fixtures may work, too."""
+    if item.get_closest_marker("gen_test") and isinstance(item, pytest.Function) and "io_loop" not in item.fixturenames:
+        item.fixturenames.append("io_loop")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Runs a test that is a coroutine in a loop of its own, unless Tornado's plugin is to do it."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj) or pyfuncitem.get_closest_marker("gen_test"):
+    """Runs a test that is a coroutine: in the loop `io_loop` with pytest-tornado's mark, else in one of its own.
+
+    pytest-tornado itself would import pkg_resources, which is deprecated and slow, in every process. Its plugin is
+    used in tests/server/test_with_pytest_tornado.py alone.
+    """
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
-    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**given), _PATIENCE_S))
+    if mark := pyfuncitem.get_closest_marker("gen_test"):
+        within_s = mark.kwargs.get("timeout", _PATIENCE_S)
+        pyfuncitem.funcargs["io_loop"].run_sync(lambda: pyfuncitem.obj(**given), timeout=within_s)
+    else:
+        asyncio.run(asyncio.wait_for(pyfuncitem.obj(**given), _PATIENCE_S))
     return True
 
 

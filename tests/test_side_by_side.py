@@ -89,6 +89,19 @@ def test_each_test_runs_once_and_a_fixture_of_the_session_once_in_a_process(here
 
 
 @pytest.mark.slow
+def test_a_run_of_low_priority_makes_none_of_its_processes_less_nice() -> None:
+    """Only root may do so: an ordinary user's `nice make test` would break off."""
+    code = (
+        "import os, sys; from tests.side_by_side import _start\n"
+        "with _start(['--version'], '', (), sys.stderr, is_last=True) as made:\n"
+        "    print(os.getpriority(os.PRIO_PROCESS, made.pid))"
+    )
+    niced = ["nice", "-n", "15", sys.executable, "-c", code]
+    done = subprocess.run(niced, capture_output=True, text=True, cwd=ROOT, check=True)
+    assert int(done.stdout) >= 15
+
+
+@pytest.mark.slow
 def test_single_tests_can_be_asked_for(here: Path) -> None:
     first, second = (write(here, name, GOOD) for name in ("test_a", "test_b"))
     status, output = run(1, f"{first}::test_it[3]", f"{first}::test_another", f"{second}::test_it[4]")
