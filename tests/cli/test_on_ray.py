@@ -32,7 +32,7 @@ for asked in map(str.strip, sys.stdin):
         actor.stop()
         print(actor._manager.returncode, flush=True)
     elif asked == "break":
-        sys.executable = "/nowhere"
+        slot_actor.PYTHON = ("/nowhere",)
         print("broken", flush=True)
     else:
         print(actor._manager.pid, flush=True)
