@@ -45,7 +45,7 @@ def test_it_tries_whether_a_process_can_give_up_the_network(monkeypatch: pytest.
     stub.write_text("#!/bin/sh\necho seccomp: Function not implemented\n")
     stub.chmod(0o700)
     for python, reason in ((str(stub), "seccomp: Function not implemented"), ("/nonexistent", "the check failed")):
-        monkeypatch.setattr(sys, "executable", python)
+        monkeypatch.setattr(machine_check, "PYTHON", (python,))
         found = machine_check._network()
         assert found.status == "warn" and reason in found.text
 
