@@ -4,10 +4,19 @@ The packages keep their short top-level names (`server`, `models`, ...), so inst
 virtual environment of its own: `make setup` does.
 """
 
+import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT))  # a build does not have it there
+
+from core import version  # noqa: E402
 
 TOP_LEVEL = [
     "cli",
@@ -25,7 +34,7 @@ TOP_LEVEL = [
 ]
 
 # Builds embit, of which there are no wheels, and Bidkeeper itself.
-BUILD = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text())["build-system"]["requires"]
+BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
 
 # The tools of make test and make lint.
 TEST = [
@@ -58,9 +67,35 @@ BENCH = [
     "uvloop>=0.21",
 ]
 
+
+def write_commit(package: Path) -> None:
+    """Writes the commit of these sources into a copy of `core`, never into the checkout."""
+    file = package / version.COMMIT_FILE
+    file.unlink(missing_ok=True)  # a release tree may hold links to the sources
+    file.write_text(version.running().commit)
+
+
+class BuildWithCommit(build_py):
+    """The build of a wheel, which then knows its commit; an editable installation asks git."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            write_commit(Path(self.build_lib) / "core")
+
+
+class SourcesWithCommit(sdist):
+    """A source archive that knows its commit, and so does a wheel that is built of it."""
+
+    def make_release_tree(self, base_dir: str, files: Any) -> None:
+        super().make_release_tree(base_dir, files)
+        write_commit(Path(base_dir) / "core")
+
+
 setup(
     name="bidkeeper",
-    version="0.1.0",
+    version=version.VERSION,
+    cmdclass={"build_py": BuildWithCommit, "sdist": SourcesWithCommit},
     description="Self-hosted service that keeps bids and listings alive for traders of Bitcoin Ordinals and Runes",
     license="MIT",
     python_requires=">=3.11",

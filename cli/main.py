@@ -42,9 +42,18 @@ VERBS = {
 SECRETS_READ = dict.fromkeys(("up", "demo", "gateway", "venue probe"), SECRETS) | {"facts": ("unisat_api_key",)}
 
 
+class _Version(argparse.Action):
+    """`--version`: the commit is looked for only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: object) -> None:
+        print(f"bidkeeper {importlib.import_module('core.version').running()}")
+        parser.exit()
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs one verb. Returns 0, 1 when it failed, 2 when settings or arguments are wrong."""
     parser = argparse.ArgumentParser(prog="bidkeeper", description="Keeps bids and listings alive.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and its commit, and end")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     given = sys.argv[1:] if arguments is None else arguments
     for verb, (module, help_line) in VERBS.items():

@@ -64,6 +64,8 @@ program() {
   trap give_up EXIT
   mkdir "$opt/$version/program"
   for source in "${sources[@]}"; do cp -R "$checkout/$source" "$opt/$version/program/"; done
+  # The copy has no git to ask: what `bidkeeper --version` says is written down.
+  (cd "$checkout" && "${PYTHON:-python3}" -B -m core.version) >"$opt/$version/program/core/commit.txt"
   find "$opt/$version/program" -name __pycache__ -type d -prune -exec rm -rf {} +
   chown -R root:root "$opt/$version/program"
   "$opt/$version/program/deploy/venv.sh" "$opt/$version/venv" "${locks[@]}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import version
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
+from core.version import VERSION
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
 from server.openapi import (
@@ -116,7 +116,7 @@ def document(routes: Iterable[tuple[str, type[Handler]]], scopes: Mapping[str, I
         "openapi": "3.1.0",
         "info": {
             "title": "Bidkeeper",
-            "version": version("bidkeeper"),
+            "version": VERSION,
             "description": _TEXT,
             "license": {"name": "MIT", "identifier": "MIT"},
         },
