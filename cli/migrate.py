@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from core import version
 from core.settings import MOST_SLOTS, Settings
 from models import base, schema
 from models.leases import leases
@@ -31,7 +32,7 @@ def migrate(settings: Settings, slots: int | None = None) -> list[str]:
     """
     base.connect(settings.database_url)
     try:
-        applied = schema.migrate()
+        applied = schema.migrate(version.running)
         if slots is not None:
             leases.set_slots(slots)
         return applied

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from peewee import OperationalError, sort_models  # type: ignore[attr-defined]
 
+from core import version
 from core.errors import BidkeeperError
 from models import (
     almanac,
@@ -77,7 +78,7 @@ def copy(source_url: str, target_url: str) -> list[Copied]:
     schema.check()
     base.connect(target_url)
     try:
-        schema.migrate()
+        schema.migrate(version.running)
         source, target = opened(source_url), base.database.obj
         try:
             source.connect()

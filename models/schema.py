@@ -1,9 +1,11 @@
-"""The upgrade of the database to this version's schema."""
+"""The upgrade of the database to this version's schema, and the record of the versions that did so."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from playhouse.migrations import Runner
 
@@ -12,67 +14,134 @@ from models.base import database
 from models.database.postgresql import Postgresql
 from models.database.sqlite import Sqlite
 
+if TYPE_CHECKING:
+    from core.version import Version  # which workers do without
+
 # The caller prints the applied migrations; the library's own line would be a second one.
 logging.getLogger("peewee.migrations").setLevel(logging.WARNING)
 
 _DIRECTORY = Path(__file__).parent / "migrations"
+_HISTORY = "schema_migration"  # the library's table, to which 0003_versions adds the version
 
 
 class OtherVersion(BidkeeperError):
-    """A database of another version, which this one can neither use nor bring to its own schema."""
+    """A database of another version, which this one can neither use nor bring to its own schema.
+
+    `text` names both versions and the difference; `remedy` says what to run.
+    """
+
+    def __init__(self, text: str, remedy: str) -> None:
+        super().__init__(f"{text}: {remedy}")
+        self.text = text
+        self.remedy = remedy
 
 
-def migrate() -> list[str]:
-    """Applies the missing migrations on the open connection and returns their names.
+def migrate(by: Callable[[], Version] | None = None) -> list[str]:
+    """Applies the missing migrations on the open connection, all or none, and returns their names.
 
-    Raises OtherVersion for a database that this version must not touch; then nothing was changed.
+    The database records the version that `by` returns; without `by` it records none. Raises OtherVersion for a database
+    that this version must not touch; then nothing was changed.
     """
     with database.obj.migrating():
-        _refuse_foreign()
-        return list(Runner(database.obj, str(_DIRECTORY)).up())
+        refuse_foreign()
+        applied = list(_runner().up())
+        if applied and by is not None:
+            _record(applied, by())
+        return applied
+
+
+def _runner() -> Runner:
+    return Runner(database.obj, str(_DIRECTORY), table_name=_HISTORY)
+
+
+def _record(names: list[str], by: Version) -> None:
+    mark = database.obj.param
+    places = ", ".join([mark] * len(names))
+    update = f"UPDATE {_HISTORY} SET by_version = {mark}, by_commit = {mark} WHERE name IN ({places})"
+    database.execute_sql(update, [by.number, by.commit, *names])
 
 
 def check() -> None:
     """Raises OtherVersion unless the database has this version's schema."""
-    _refuse_foreign()
+    refuse_foreign()
     if missing := pending():
-        raise OtherVersion(f"the database lacks {', '.join(missing)}: run `bidkeeper migrate`")
+        text = f"the database lacks {', '.join(missing)}, which {_this()} needs"
+        if writers := written_by():
+            text += f"; it was last migrated by {writers[-1]}"
+        raise OtherVersion(text, "run `bidkeeper migrate`")
 
 
 def pending() -> list[str]:
     """Returns the names of the migrations that this version needs and the database lacks."""
-    return [row.name for row in Runner(database.obj, str(_DIRECTORY)).status() if not row.applied]
+    return [row.name for row in _runner().status() if not row.applied]
 
 
-def foreign() -> list[str]:
-    """Returns the names of migrations in the database that this version does not have."""
-    return [row.name for row in Runner(database.obj, str(_DIRECTORY)).status() if row.path is None]
+def written_by() -> list[str]:
+    """Returns the versions that migrated the database, each with its day, oldest first."""
+    return list(dict.fromkeys(_writers().values()))
 
 
-def _refuse_foreign() -> None:
-    strange = [f"migrations {', '.join(names)}" if (names := foreign()) else "", _other_tables()]
-    if why := "; ".join(filter(None, strange)):
-        raise OtherVersion(
-            f"the database was made by another version of Bidkeeper ({why}): run that version,"
-            " or put the whole data directory aside, with the keys in it, and begin with an empty one"
-        )
+def _writers() -> dict[str, str]:
+    """Returns the version that applied each migration, in words."""
+    columns = {name for name, _ in database.obj.columns().get(_HISTORY, [])}
+    recorded = "by_version, by_commit" if "by_version" in columns else "NULL, NULL"
+    if not columns:
+        return {}
+    rows = database.execute_sql(f"SELECT name, applied, {recorded} FROM {_HISTORY} ORDER BY name").fetchall()
+    return {name: _writer(number, commit, str(applied)[:10]) for name, applied, number, commit in rows}
+
+
+def _writer(number: str | None, commit: str | None, day: str) -> str:
+    from core.version import Version
+
+    return f"{Version(number, commit or '')} on {day}" if number else f"one that did not record itself, on {day}"
+
+
+def _this() -> str:
+    from core.version import running
+
+    return f"Bidkeeper {running()}"
+
+
+def refuse_foreign() -> None:
+    """Raises OtherVersion for a database that a newer version migrated, or that has other tables than ours."""
+    status = _runner().status()
+    strange = [row.name for row in status if row.path is None]
+    why = f"migrations {', '.join(strange)}" if strange else _other_tables()
+    if not why:
+        return
+    writers = _writers()
+    of_others = dict.fromkeys(writer for name, writer in writers.items() if name in (strange or writers))
+    is_newer = bool(strange) and all(row.applied and row.name < strange[0] for row in status if row.path)
+    if is_newer:
+        remedy = "run that version or a newer one; to go back, restore the backup from before the upgrade"
+    else:
+        remedy = "run that version, or put the whole data directory aside, keys included, and begin with an empty one"
+    raise OtherVersion(
+        f"the database was made by {'a newer' if is_newer else 'another'} version of Bidkeeper ({why}),"
+        f" {', '.join(of_others) or 'one that recorded no migrations'}; this is {_this()}",
+        remedy,
+    )
 
 
 def _other_tables() -> str:
     """Names the tables and indexes that the applied migrations of this version make otherwise; empty when none.
 
-    A development version may have had a migration of the same name with other columns.
+    A development version may have had a migration of the same name with other columns. Tables of ours without any
+    applied migration are another's, too.
     """
-    applied = [row.name for row in Runner(database.obj, str(_DIRECTORY)).status() if row.applied and row.path]
-    if not applied:
+    applied = [row.name for row in _runner().status() if row.applied and row.path]
+    made = _made if isinstance(database.obj, Sqlite) else _outlined
+    found = made(database.obj)
+    if not found:
         return ""
     fresh = Sqlite(":memory:")
-    made = _made if isinstance(database.obj, Sqlite) else _outlined
     with fresh.connection_context():
-        Runner(fresh, str(_DIRECTORY)).up(applied[-1])
+        Runner(fresh, str(_DIRECTORY)).up(applied[-1] if applied else None)
         expected = made(fresh)
-    found = made(database.obj)
     others = sorted(name for name, text in expected.items() if found.get(name) != text)
+    if not applied:
+        others = sorted(expected.keys() & found.keys())
     return f"other tables: {', '.join(others)}" if others else ""
 
 
@@ -80,9 +149,9 @@ def _outlined(made_in: Sqlite | Postgresql) -> dict[str, str]:
     """Returns the columns of each table, and the indexes' names, which are the same in every kind of database."""
     outlined = {table: str(columns) for table, columns in made_in.columns().items()}
     outlined |= dict.fromkeys(made_in.index_names(), "")
-    return {name: text for name, text in outlined.items() if not name.startswith("schema_migration")}
+    return {name: text for name, text in outlined.items() if not name.startswith(_HISTORY)}
 
 
 def _made(made_in: Sqlite) -> dict[str, str]:
     rows = made_in.execute_sql("SELECT name, sql FROM sqlite_master WHERE sql != ''").fetchall()
-    return {name: text for name, text in rows if not name.startswith("schema_migration")}  # the library's own
+    return {name: text for name, text in rows if not name.startswith(_HISTORY)}  # the library's own

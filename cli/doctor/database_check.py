@@ -82,8 +82,10 @@ def _file(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
 
 
 def _contents(settings: Settings, seen: DatabaseState, state: str) -> Iterator[Check]:
-    if names := schema.foreign():
-        yield fail("database", f"made by another version: {', '.join(names)}", "install that version, or restore")
+    try:
+        schema.refuse_foreign()
+    except schema.OtherVersion as error:
+        yield fail("database", error.text, error.remedy)
         return
     if pending := schema.pending():
         yield fail("database", f"migrations missing: {', '.join(pending)}", "bidkeeper migrate")
@@ -91,7 +93,8 @@ def _contents(settings: Settings, seen: DatabaseState, state: str) -> Iterator[C
     seen.tasks = Task.select().where(Task.desired == RUNNING, Task.deleted_ms.is_null()).count()
     seen.running = running_tasks()
     seen.collection, seen.rune = _newest("ordinals"), _newest("rune")
-    yield ok("database", f"{state}, migrations up to date; {seen.tasks} tasks are set to run")
+    current = f"{state}, migrations up to date, by {schema.written_by()[-1]}"
+    yield ok("database", f"{current}; {seen.tasks} tasks are set to run")
     if not (settings.whitelist or settings.admins or Whitelist.select().exists()):
         yield warn("whitelist", "empty: no address can sign in", "bidkeeper whitelist add ADDRESS")
 

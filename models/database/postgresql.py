@@ -206,10 +206,11 @@ class Postgresql(PostgresqlDatabase):
 
     @contextmanager
     def migrating(self) -> Iterator[None]:
-        """Holds the lock of those who change the schema."""
+        """Holds the lock of those who change the schema, and one transaction: a failure leaves nothing behind."""
         self.execute_sql(f"SELECT pg_advisory_lock({_SCHEMA_LOCK})")
         try:
-            yield
+            with self.atomic():
+                yield
         finally:
             if not self._is_lost():
                 self.execute_sql(f"SELECT pg_advisory_unlock({_SCHEMA_LOCK})")

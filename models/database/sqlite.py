@@ -106,8 +106,16 @@ class Sqlite(SqliteDatabase):
 
     @contextmanager
     def migrating(self) -> Iterator[None]:
-        """Holds nothing: each migration is a transaction, which is alone."""
-        yield
+        """Holds one transaction, so that of several programs one migrates, and a failure leaves nothing behind.
+
+        A migration may make a table anew, and its rows' references must not be followed meanwhile.
+        """
+        self.execute_sql("PRAGMA foreign_keys=0")  # which is of no effect within a transaction
+        try:
+            with self.atomic("IMMEDIATE"):
+                yield
+        finally:
+            self.execute_sql("PRAGMA foreign_keys=1")
 
     def columns(self) -> dict[str, list[tuple[str, bool]]]:
         """Returns the tables' columns in their order, and whether each must have a value."""

@@ -15,6 +15,7 @@ import pytest
 from cli.doctor import machine_check
 from cli.doctor.data_check import file_system, verify_tail
 from cli.main import main
+from core import version
 from models import base, schema
 from tests.cli.conftest import Examine
 from wallet.signer.audit import AuditLog
@@ -94,7 +95,16 @@ def test_a_database_of_another_version(examine: Examine, migrated: Path) -> None
     with closing(sqlite3.connect(migrated)) as connection, connection:
         connection.execute("INSERT INTO schema_migration (name, applied) VALUES ('9999_more', '2026-01-01')")
     check = examine("data")["database"]
-    assert (check.status, check.text) == ("FAIL", "made by another version: 9999_more")
+    assert check.status == "FAIL" and "made by a newer version of Bidkeeper (migrations 9999_more)" in check.text
+    assert str(version.running()) in check.text and check.remedy.startswith("run that version or a newer one")
+
+
+def test_a_database_with_other_tables(examine: Examine, migrated: Path) -> None:
+    with closing(sqlite3.connect(migrated)) as connection, connection:
+        connection.execute("DROP INDEX orders_fills")
+    check = examine("data")["database"]
+    assert check.status == "FAIL" and "(other tables: orders_fills)" in check.text
+    assert check.remedy.startswith("run that version, or put the whole data directory aside")
 
 
 def test_a_damaged_database(examine: Examine, migrated: Path) -> None:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.main import main
 from cli.migrate import migrate
+from core import version
 from core.settings import load
+from core.version import Version
 from models import api_tokens, base, budgets, controls, floor_samples, inscriptions, presets, schema, sessions, users
 from models.events.table import Event, Forgotten
 from models.hooks.table import Delivery, Hook
@@ -24,6 +31,7 @@ from models.month_counts import MonthCount
 from models.tasks import cycles, samples
 from models.tasks.table import Task
 from tests import postgresql
+from tests.models import racing
 
 MODELS = (
     users.User,
@@ -51,11 +59,19 @@ MODELS = (
     Lease,
     MonthCount,
 )
-THERE, LATER = ["0001_tables", "0002_looked_up_details"], "0003_colours"
+# A database out there has been through these, each once and as it stood then.
+FROZEN = {
+    "0001_tables": "a8505c1eeab727afe12891cfa3f58f18ffee42bdde03586541965d698b5e2429",
+    "0002_looked_up_details": "40ab6683b91ed54206da7fd3c52ec3f4e8f79fe1e37b83edeccdcd378ccff84d",
+    "0003_versions": "fa4a218ea2048606ef79eb747eb5890515ddd80a918cd7ef08a488a5ed6aea9a",
+}
+THERE, LATER = [*FROZEN], "0004_colours"
 COLOURS = """
 def up(migrator, db):
     db.execute_sql("ALTER TABLE users ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'")
 """
+
+OLD, NEW = Version("0.1.0", "0ld0ld0l"), Version("0.9.0", "feedbeef")
 
 Later = Callable[[str], None]
 
@@ -83,6 +99,18 @@ def tables() -> dict[str, str]:
         for name, sql in found
         if not name.startswith(("schema_migration", "sqlite_"))
     }
+
+
+@pytest.mark.parametrize("path", sorted(schema._DIRECTORY.glob("0*.py")), ids=lambda path: path.stem)
+def test_a_migration_stays_as_it_was_released(path: Path) -> None:
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    changed = f"databases have been through {path.stem} as it was: undo the change, and add a new migration instead"
+    assert FROZEN.get(path.stem, found) == found, changed
+    assert path.stem in FROZEN, f"{path.stem} is new: add it to FROZEN with {found}, after which it must not change"
+
+
+def test_no_released_migration_goes() -> None:
+    assert {path.stem for path in schema._DIRECTORY.glob("0*.py")} >= FROZEN.keys()
 
 
 @postgresql.left_out("its tables are made from SQLite's, not from the models")
@@ -119,15 +147,118 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(database: str, lat
     assert schema.pending() == [LATER]
 
 
+def history() -> list[tuple[str, str | None, str | None]]:
+    rows = base.database.execute_sql("SELECT name, by_version, by_commit FROM schema_migration ORDER BY name")
+    return [tuple(row) for row in rows.fetchall()]
+
+
+def make_older() -> None:
+    """Makes the open database that of a version that did not record itself, with a user in it."""
+    for column in ("by_version", "by_commit"):
+        base.database.execute_sql(f"ALTER TABLE schema_migration DROP COLUMN {column}")
+    base.database.execute_sql("DELETE FROM schema_migration WHERE name = '0003_versions'")
+    users.User.create(address="bc1qa", ordinals_address="bc1qa", created_ms=1)
+
+
+def test_the_database_records_the_version_of_each_migration(database: str, later: Later) -> None:
+    assert history() == [(name, None, None) for name in THERE], "of a test, which names no version"
+    later(COLOURS)
+    assert schema.migrate(lambda: NEW) == [LATER]
+    assert history()[-1] == (LATER, *NEW)
+    assert schema.migrate(lambda: OLD) == []
+    assert history()[-1] == (LATER, *NEW), "with nothing to migrate, nothing is written"
+    assert schema.written_by()[-1].startswith("0.9.0 (feedbeef) on 20")
+
+
+def test_migrate_records_its_own_version(tmp_path: Path) -> None:
+    settings = load({"BIDKEEPER_DATA_DIR": str(tmp_path)})
+    migrate(settings)
+    base.connect(settings.database_url)
+    assert history() == [(name, *version.running()) for name in THERE]
+    base.close()
+
+
+def test_a_database_from_before_versions_were_recorded_is_migrated_and_gone_on_with(database: str) -> None:
+    make_older()
+    with pytest.raises(schema.OtherVersion) as refused:
+        schema.check()
+    assert "lacks 0003_versions" in refused.value.text and str(version.running()) in refused.value.text
+    assert "last migrated by one that did not record itself, on 20" in refused.value.text
+    assert refused.value.remedy == "run `bidkeeper migrate`"
+    assert schema.migrate(lambda: NEW) == ["0003_versions"]
+    schema.check()
+    assert history() == [*((name, None, None) for name in THERE[:-1]), (THERE[-1], *NEW)]
+    assert [row.address for row in users.User.select()] == ["bc1qa"]
+
+
+def test_a_newer_database_is_refused_with_both_versions_and_a_way_back(
+    database: str, later: Later, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = schema._DIRECTORY
+    later(COLOURS)
+    schema.migrate(lambda: NEW)
+    monkeypatch.setattr(schema, "_DIRECTORY", own)
+    before = tables(), history()
+    for judge in (schema.check, schema.migrate):
+        with pytest.raises(schema.OtherVersion) as refused:
+            judge()
+        assert re.fullmatch(
+            r"the database was made by a newer version of Bidkeeper \(migrations 0004_colours\),"
+            rf" 0\.9\.0 \(feedbeef\) on [\d-]+; this is Bidkeeper {re.escape(str(version.running()))}",
+            refused.value.text,
+        )
+        assert "run that version or a newer one" in refused.value.remedy and "backup" in refused.value.remedy
+    assert (tables(), history()) == before
+
+
+def test_tables_without_a_record_of_migrations_are_refused_and_left_alone(database: str) -> None:
+    base.database.execute_sql("DROP TABLE schema_migration")
+    before = tables()
+    with pytest.raises(
+        schema.OtherVersion, match=r"\(other tables: .*users.*\), one that recorded no migrations; this is"
+    ):
+        schema.migrate()
+    assert tables() == before
+
+
+def _migrates(database: str, what: object, number: int, tries: int, started: Barrier, said: Any) -> None:
+    racing.connect(database)
+    started.wait(racing.START_S)
+    applied = schema.migrate(lambda: NEW)
+    schema.check()
+    base.close()
+    said.put((Counter(applied), 0.0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_older", [False, True])
+def test_of_several_programs_that_migrate_at_once_one_does(database: str, tmp_path: Path, is_older: bool) -> None:
+    if is_older:
+        make_older()
+    elif postgresql.is_wanted():
+        for name in base.database.obj.columns():
+            base.database.execute_sql(f"DROP TABLE {name} CASCADE")
+    else:
+        database = f"sqlite:///{tmp_path / 'empty.db'}"
+        base.connect(database)
+    base.close()
+    applied = racing.race(_migrates, database, None, 6, 1)
+    assert applied == Counter(["0003_versions"] if is_older else THERE)
+    base.connect(database)
+    assert history()[-1] == (THERE[-1], *NEW)
+
+
 def test_a_database_of_the_same_migration_with_other_columns_is_refused_and_left_alone(database: str) -> None:
     """As a development version made it, before the migration got the column."""
     schema.check()
+    schema._record(["0001_tables"], OLD)
     base.database.execute_sql("DROP INDEX orders_fills")
     base.database.execute_sql("ALTER TABLE orders DROP COLUMN network_fee_sats")
     before = tables()
     for judge in (schema.check, schema.migrate):
-        with pytest.raises(schema.OtherVersion, match=r"other tables: orders, orders_fills\)"):
+        with pytest.raises(schema.OtherVersion, match=r"other tables: orders, orders_fills\), .*; this is") as refused:
             judge()
+        assert "0.1.0 (0ld0ld0l) on 20" in refused.value.text and str(version.running()) in refused.value.text
     assert tables() == before
 
 
@@ -144,9 +275,11 @@ def test_a_database_of_another_version_is_refused_and_left_alone(
     monkeypatch.setenv("BIDKEEPER_CONFIG", "/dev/null")
     for program in ("manager", "server"):
         assert main([program]) == 1
-        assert "made by another version" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert "made by another version" in said and str(version.running()) in said
     assert main(["migrate"]) == 1
     said = capsys.readouterr().err
-    assert "another version of Bidkeeper (migrations 0001_initial)" in said and "data directory aside" in said
+    expected = "version of Bidkeeper (migrations 0001_initial), one that did not record itself, on 2026-01-01; this is"
+    assert expected in said and "data directory aside" in said
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (2,)
