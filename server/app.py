@@ -15,7 +15,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, GZipContentEncoding
 
-from core import logs
+from core import logs, version
 from core.errors import SettingsError
 from core.settings import Settings
 from markets.market_client import MarketClient
@@ -156,6 +156,7 @@ async def _serve(app: Application, sockets: list[socket.socket]) -> None:
     log.info("listening on %s", ", ".join(f"{s.getsockname()[0]}:{s.getsockname()[1]}" for s in sockets))
     services: Services = app.settings["services"]
     chores = (
+        asyncio.create_task(asyncio.to_thread(version.running)),  # which a later change of the checkout is not
         asyncio.create_task(_every(_PURGE_S, _purge)),
         asyncio.create_task(_every(_CALENDAR_S, _look_at_the_calendar)),
         asyncio.create_task(_every(REMIND_S, lambda: remind_signer(services))),

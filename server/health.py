@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from peewee import PeeweeException
 
-from core import local
+from core import local, version
 from core.errors import BidkeeperError
 from markets.market_client import MarketClient
 from models import schema
@@ -25,21 +25,27 @@ class HealthHandler(Handler):
     """GET /healthz"""
 
     def get(self) -> None:
-        self.answer({"status": "ok"})
+        self.answer({"status": "ok", **_version()})
 
 
 class ReadyHandler(Handler):
     """GET /readyz"""
 
     async def get(self) -> None:
+        own = _version()
         missing = {name: reason for name, reason in (await missing_peers(self)).items() if reason}
         if missing:
-            answer = {"error": "Not ready", "missing": sorted(missing)}
+            answer: dict[str, object] = {"error": "Not ready", "missing": sorted(missing), **own}
             if is_local(str(self.request.remote_ip), self.request.headers):  # reasons name hosts and users
                 answer["details"] = [f"{name}: {reason}" for name, reason in missing.items()]
             self.answer(answer, 503)
         else:
-            self.answer({"status": "ready"})
+            self.answer({"status": "ready", **own})
+
+
+def _version() -> dict[str, object]:
+    running = version.running()  # the server has asked at its start
+    return {"version": running.number, "commit": running.commit or None}
 
 
 async def missing_peers(handler: Handler) -> dict[str, str]:

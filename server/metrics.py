@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from core import local
+from core import local, version
 from core.errors import BidkeeperError, PeerUnavailable
 from core.settings import Settings
 from markets.market_client import MarketClient
@@ -54,7 +54,13 @@ async def collect(settings: Settings, now_ms: int) -> list[Metric]:
     )
     up = {"manager": manager is not None, "gateway": gateway is not None}
     up["signer"] = signer is not None and signer.state == "ready"
-    return [*_of_tables(now_ms), _up(up), *_of_manager(manager or {}), *_of_venues((gateway or {}).get("venues", {}))]
+    return [
+        _build(version.running()),
+        *_of_tables(now_ms),
+        _up(up),
+        *_of_manager(manager or {}),
+        *_of_venues((gateway or {}).get("venues", {})),
+    ]
 
 
 def _managers(settings: Settings, known: Sequence[Place | PeerUnavailable]) -> dict[str, int]:
@@ -100,6 +106,11 @@ def _of_tables(now_ms: int) -> Iterator[Metric]:
     )
     yield metric("bidkeeper_exposure_sats", "gauge", "Sats of all orders that are not closed.", totals.exposure())
     yield metric("bidkeeper_sessions", "gauge", "Sessions that are signed in.", totals.sessions(now_ms))
+
+
+def _build(running: version.Version) -> Metric:
+    labels = {"version": running.number, "commit": running.commit or "unknown"}
+    return Metric("bidkeeper_build_info", "gauge", "The version of this server, and its commit.", ((labels, 1),))
 
 
 def _up(peers: Mapping[str, bool]) -> Metric:

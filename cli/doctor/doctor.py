@@ -22,10 +22,10 @@ from cli.doctor import (
     program_check,
     settings_check,
 )
-from cli.doctor.check import Check, fail
+from cli.doctor.check import Check, fail, ok
 from cli.doctor.questions import About, default_about
 from cli.doctor.venue_check import VenueExaminer
-from core import logs
+from core import logs, version
 from core.settings import Settings
 
 PARTS = ("machine", "settings", "data", "programs", "venues")
@@ -53,6 +53,9 @@ def run_alone(options: argparse.Namespace) -> int:
     fails.
     """
     logs.set_up("doctor", "ERROR")
+    running = version.running()
+    if not options.json:
+        print(ok("bidkeeper", str(running)).line(), flush=True)
     checks = []
     for check in examine(options, os.environ, lambda: time.time_ns() // 1_000_000):
         checks.append(check)
@@ -60,7 +63,8 @@ def run_alone(options: argparse.Namespace) -> int:
             print(check.line(), flush=True)
     has_failed = any(check.status == "FAIL" for check in checks)
     if options.json:
-        print(json.dumps({"ok": not has_failed, "checks": [check.as_json() for check in checks]}, indent=1))
+        told = {"version": running.number, "commit": running.commit or None, "ok": not has_failed}
+        print(json.dumps(told | {"checks": [check.as_json() for check in checks]}, indent=1))
     return 1 if has_failed else 0
 
 

@@ -135,9 +135,9 @@ def _port(host: str, port: int, variable: str, own: dict[int, str]) -> Check:
         return ok(name, "ours")
     try:
         status, body = _get(host, port, "/healthz")
-        if status == 200 and json.loads(body) == {"status": "ok"}:
+        if status == 200 and json.loads(body).get("status") == "ok":
             return ok(name, "a Bidkeeper answers there; whether it is this one cannot be seen by this user")
-    except (OSError, http.client.HTTPException, ValueError):
+    except (OSError, http.client.HTTPException, ValueError, AttributeError):
         pass  # it is another user's
     return fail(name, f"{host}:{port} is taken by another program", f"end that one, or set {variable}")
 

@@ -78,7 +78,7 @@ OPERATIONS = {
         id="isAlive",
         tag=_TAG,
         summary="Does the server live",
-        text="Asks nobody else, so it says nothing of the other programs.",
+        text="Asks nobody else, so it says nothing of the other programs. Names the version of this server.",
         success=one(Alive, "It lives."),
         is_open=True,
     ),
@@ -86,7 +86,8 @@ OPERATIONS = {
         id="isReady",
         tag=_TAG,
         summary="Does everything answer that is needed",
-        text="Asks the database, the manager, the gateway, the facts and the signer, each for two seconds at most.",
+        text="Asks the database, the manager, the gateway, the facts and the signer, each for two seconds at most. "
+        "Names the version of this server.",
         success={200: AnswerBody("Everything answers.", Ready), 503: AnswerBody("It does not.", NotReady)},
         is_open=True,
     ),

@@ -78,19 +78,31 @@ class VenueInfo(Answer):
     ]
 
 
+Version = Annotated[str, Field(description="Of the server that answers.")]
+Commit = Annotated[
+    str | None, Field(description="That it was made of; with `+changes` if its checkout differed. null: unknown.")
+]
+
+
 class Alive(Answer):
     """This process lives."""
 
     status: Literal["ok"]
+    version: Version
+    commit: Commit
 
 
 class Ready(Answer):
     """Everything answers."""
 
     status: Literal["ready"]
+    version: Version
+    commit: Commit
 
 
 class NotReady(Error):
     """The parts that do not answer, and why."""
 
     missing: list[str]
+    version: Version
+    commit: Commit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import sqlite3
@@ -17,6 +18,7 @@ from cli.doctor.data_check import file_system, verify_tail
 from cli.main import main
 from core import version
 from models import base, schema
+from tests.cli.commands import in_this_process
 from tests.cli.conftest import Examine
 from wallet.signer.audit import AuditLog
 
@@ -49,6 +51,29 @@ def test_it_tries_whether_a_process_can_give_up_the_network(monkeypatch: pytest.
         monkeypatch.setattr(machine_check, "PYTHON", (python,))
         found = machine_check._network()
         assert found.status == "warn" and reason in found.text
+
+
+def test_the_version_comes_first(environment: dict[str, str]) -> None:
+    _, lines, _ = in_this_process(environment, "doctor", "--only", "settings")
+    assert lines.splitlines()[0] == f"ok   bidkeeper: {version.running()}"
+    _, text, _ = in_this_process(environment, "doctor", "--only", "settings", "--json")
+    told = json.loads(text)
+    assert list(told) == ["version", "commit", "ok", "checks"]
+    assert (told["version"], told["commit"]) == (version.VERSION, version.running().commit or None)
+
+
+def test_what_is_pasted_into_an_issue_holds_no_secret(environment: dict[str, str], tmp_path: Path) -> None:
+    secrets = {
+        "BIDKEEPER_DATABASE_URL": "postgresql://bot:hunter2@127.0.0.1:1/bk",
+        "BIDKEEPER_MARKET": "satflow",
+        "BIDKEEPER_SATFLOW_URL": "http://127.0.0.1:1/v1",
+        "BIDKEEPER_SATFLOW_API_KEY": "satflowkeysatflowkey",
+        "BIDKEEPER_UNISAT_URL": "http://127.0.0.1:1",
+        "BIDKEEPER_UNISAT_API_KEY": "unisatkeyunisatkey",
+    }
+    code, text, _ = in_this_process(environment | secrets, "doctor", "--json")
+    assert code == 1 and len(json.loads(text)["checks"]) > 10
+    assert not [secret for secret in ("hunter2", "satflowkey", "unisatkey") if secret in text]
 
 
 def test_looking_leaves_nothing_behind(examine: Examine, migrated: Path) -> None:
@@ -208,7 +233,7 @@ def test_all_faults_of_the_settings_at_once(
     monkeypatch.setenv("BIDKEEPER_PORT", "none")
     monkeypatch.setenv("BIDKEEPER_MARKET", "bazaar")
     assert main(["doctor", "--only", "settings"]) == 1
-    lines = capsys.readouterr().out.splitlines()
+    _, *lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:3] for line in lines] == [
         ["FAIL", "settings:", "BIDKEEPER_PORT"],
         ["FAIL", "settings:", "BIDKEEPER_MARKET"],

@@ -11,6 +11,7 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.web import Application, RequestHandler
 
+from core import version
 from core.local_server import serve
 from models import base
 from models.leases import leases
@@ -20,6 +21,7 @@ from tests.ports import free_ports
 from tests.server.conftest import Service, with_settings
 
 (PORT,) = free_ports(1)
+VERSION = {"version": version.VERSION, "commit": version.running().commit or None}
 
 
 class Anything(RequestHandler):
@@ -56,7 +58,7 @@ async def test_health_needs_nobody(service: Service) -> None:
 
     answer = await service.api("GET", "/healthz")
 
-    assert (answer.status, answer.json) == (200, {"status": "ok"})
+    assert (answer.status, answer.json) == (200, {"status": "ok"} | VERSION)
 
 
 @pytest.mark.gen_test
@@ -64,7 +66,14 @@ async def test_health_needs_nobody(service: Service) -> None:
 async def test_ready_when_everybody_answers(service: Service, simulator: None) -> None:
     answer = await service.api("GET", "/readyz")
 
-    assert (answer.status, answer.json) == (200, {"status": "ready"})
+    assert (answer.status, answer.json) == (200, {"status": "ready"} | VERSION)
+
+
+@pytest.mark.gen_test
+@with_settings(market="satflow")
+async def test_an_unknown_commit_is_null(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(version, "running", lambda: version.Version("0.1.0", ""))
+    assert (await service.api("GET", "/readyz")).json == {"status": "ready", "version": "0.1.0", "commit": None}
 
 
 @pytest.mark.gen_test
@@ -107,7 +116,14 @@ async def test_not_ready_names_who_is_missing(
     assert (away.status, away.json["missing"]) == (503, ["facts", "gateway", "hooks", "manager", "signer"])
     assert away.headers["X-Content-Type-Options"] == "nosniff"
     through_a_proxy = await service.api("GET", "/readyz", headers={"X-Forwarded-For": "198.51.100.1"})
-    assert through_a_proxy.json == {"error": "Not ready", "missing": away.json["missing"]}, "no host and no user"
+    assert (
+        through_a_proxy.json
+        == {
+            "error": "Not ready",
+            "missing": away.json["missing"],
+        }
+        | VERSION
+    ), "no host and no user"
 
 
 @pytest.mark.gen_test

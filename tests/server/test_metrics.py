@@ -11,6 +11,7 @@ import pytest
 from tornado.httputil import HTTPHeaders
 from tornado.netutil import bind_unix_socket
 
+from core import version
 from models.ledger import listings
 from models.ledger.listings import NewListing
 from models.ledger.order_table import Order
@@ -141,6 +142,8 @@ async def test_the_tables_are_counted_at_each_scrape(service: Service) -> None:
     assert value(seen, "bidkeeper_listings", state="live") == 0
     assert value(seen, "bidkeeper_exposure_sats") == first.price_sats + second.price_sats
     assert value(seen, "bidkeeper_sessions") == 2
+    labels = {"version": version.VERSION, "commit": version.running().commit or "unknown"}
+    assert value(seen, "bidkeeper_build_info", **labels) == 1
 
 
 @pytest.mark.gen_test

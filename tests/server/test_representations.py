@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from core.version import VERSION, running
 from tests.server.api import Answer
 from tests.server.conftest import Service
 from tests.server.test_access import operations
@@ -80,4 +81,5 @@ async def test_large_texts_are_packed_for_who_takes_gzip(service: Service) -> No
         (encoding, packed), (none, plain) = await asked(path, "gzip"), await asked(path, "identity")
         assert (encoding, none) == ("gzip", None)
         assert gzip.decompress(packed) == plain and len(packed) < len(plain) / 3
-    assert await asked("/healthz", "gzip") == (None, json.dumps({"status": "ok"}).encode())
+    alive = {"status": "ok", "version": VERSION, "commit": running().commit or None}
+    assert await asked("/healthz", "gzip") == (None, json.dumps(alive).encode())

@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
+import requests
 from playwright.sync_api import Browser, Error, Page, Request, Route, expect
 
 from tests.e2e.installation import Installation, until
-from tests.web.visitor import Person, Stay, Visitor, staying
+from tests.web.visitor import PHONE, Person, Stay, Visitor, staying
 
 SLUG = "voles-of-the-former"
 # A page tries a server that is away every 19 s at the longest, and this machine may be slow.
@@ -302,6 +303,17 @@ def test_a_screen_that_could_not_be_fetched_comes_once_the_server_answers(local:
         page.unroute(path)
     expect(page.get_by_role("heading", level=1, name="Venues")).to_be_visible(timeout=BACK_MS)
     expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+
+
+def test_the_foot_names_the_version_of_the_server(local: Visitor, service: Installation) -> None:
+    page, told = local.page, requests.get(f"{service.url}/readyz", timeout=30).json()
+    commit = f" ({told['commit']})" if told["commit"] else ""
+    expect(page.locator(".side .version")).to_have_text(f"Version {told['version']}{commit}")
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    expect(page.locator(".page .version")).to_be_visible()
+    page.route("**/healthz", lambda route: route.fulfill(json={"status": "ok", "version": "9.8.7", "commit": None}))
+    page.reload()
+    expect(page.locator(".page .version")).to_have_text("Version 9.8.7")
 
 
 def test_a_filter_keeps_the_cursor_while_one_types(local: Visitor) -> None:

@@ -73,6 +73,12 @@ function unanswered(failure) {
   throw failure.name === "AbortError" ? failure : new Refusal(0, null);
 }
 
+/** Returns the server's version, such as `0.1.0 (5c2b9fa7)`; it is known to anybody. */
+export async function versionOfServer() {
+  const { version, commit } = await (await fetch("/healthz")).json();
+  return commit ? `${version} (${commit})` : version;
+}
+
 export const get = (path, options) => call("GET", path, undefined, options);
 
 /** Returns the path with a query of what is given: null, undefined and "" are left out. */

@@ -1,6 +1,7 @@
 // What stands around every screen: where one can go, the brake, how amounts and colours are shown, and the connection.
 import { effect, signal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
+import { versionOfServer } from "../api.js";
 import { html } from "../html.js";
 import { short, span } from "../format.js";
 import { handleKey, opened } from "../keys.js";
@@ -34,6 +35,12 @@ effect(() => {
   localStorage.setItem("theme", theme.value);
 });
 
+/** The server's version in words, "" until it is known: a server that is back may be another one. */
+export const version = signal("");
+effect(() => {
+  if (["live", "polling"].includes(link.value)) versionOfServer().then((known) => (version.value = t("version", { known })), () => {});
+});
+
 export function Shell({ here, children }) {
   // Not after the first picture, as an effect would: a key that is pressed as soon as one sees the page is heard.
   useLayoutEffect(() => {
@@ -45,7 +52,7 @@ export function Shell({ here, children }) {
     <nav class="side" aria-label=${t("nav.main")}><a class="brand" href="#/"><${Logo} /><span>Bidkeeper</span></a>
       <ul>${placesOf(me.value).map(([path, name, mine], i) => html`<li key=${name} class=${i >= ON_A_PHONE ? "wide-only" : ""}><${Place} path=${path} name=${name} isHere=${mine.test(here)} /></li>`)}
         <li class="phone-only"><${Place} path="/more" name="more" isHere=${here === "/more" || placesOf(me.value).slice(ON_A_PHONE).some(([, , mine]) => mine.test(here))} /></li></ul>
-      <div class="foot"><${Link} /></div></nav>
+      <div class="foot"><${Link} /><p class="version">${version.value}</p></div></nav>
     <header class="top"><a class="brand small" href="#/" aria-label=${t("nav.overview")}><${Logo} /></a><${Brake} /><span class="grow" />
       <span class="phone-only"><${Link} /></span>
       <${UnitSwitch} label=${t("unit.switch", { name: unitName() })} />

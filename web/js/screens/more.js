@@ -2,7 +2,7 @@
 import { html } from "../html.js";
 import { endSession } from "../api.js";
 import { Icon } from "../parts/icon.js";
-import { placesOf, theme } from "../parts/shell.js";
+import { placesOf, theme, version } from "../parts/shell.js";
 import { Segments } from "../parts/field.js";
 import { me } from "../store.js";
 import { t } from "../texts.js";
@@ -12,5 +12,6 @@ export default function More() {
     <ul class="panel more">${placesOf(me.value).slice(4).map(([path, name]) => html`<li key=${name}><a href=${`#${path}`}><${Icon} name=${name} />${t(`nav.${name}`)}</a></li>`)}
       <li><a href="/docs"><${Icon} name="external" />/docs</a></li></ul>
     <${Segments} label="Theme" value=${theme.value} options=${["auto", "dark", "light"].map((each) => [each, t(`theme.${each}`)])} onChange=${(value) => (theme.value = value)} />
-    <button class="button" onClick=${() => endSession().catch(() => {})}>${t("sign.out")}</button></div>`;
+    <button class="button" onClick=${() => endSession().catch(() => {})}>${t("sign.out")}</button>
+    <p class="version phone-only">${version.value}</p></div>`;
 }

@@ -16,6 +16,7 @@ define({
   "link.polling": "Every 5 s",
   "link.connecting": "Connecting…",
   "link.offline": "Offline",
+  "version": ({ known }) => `Version ${known}`,
   "offline": ({ age }) =>
     `The server does not answer. Your tasks go on by themselves; what you see is from ${age} ago.`,
   "offline.first": "The server does not answer. Your tasks go on by themselves. This page tries again.",
