@@ -49,6 +49,7 @@ TEST = [
     "pyyaml>=6",  # the compose file is held against the other installations
     "responses>=0.26",
     "schemathesis>=4.32,<5",
+    "standardwebhooks>=1.1,<2",  # judges the signatures of webhooks as a receiver does
     "mypy>=1.15",
     "ruff>=0.15",
     "types-requests",

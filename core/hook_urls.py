@@ -7,7 +7,9 @@ mail                     mailto:name@example.com
 
 from __future__ import annotations
 
+import base64
 import re
+import secrets
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -17,6 +19,8 @@ from core.setting_values import Network
 WEBHOOK, NTFY, TELEGRAM, DISCORD, MAIL = KINDS = ("webhook", "ntfy", "telegram", "discord", "mail")
 _CHAT = re.compile(r"telegram:(-?[0-9]{1,20}|@[A-Za-z0-9_]{4,32})")
 _MAIL = re.compile(r"mailto:([A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})+)")
+WHSEC = "whsec_"  # before a secret in the form of Standard Webhooks, which is base64 of its key
+_KEY_BYTES = range(24, 65)  # that Standard Webhooks asks for
 _BOT = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{20,100}")
 
 
@@ -37,9 +41,29 @@ def secret_problem(kind: str, secret: str) -> str | None:
         return None if _BOT.fullmatch(secret) else "must be the bot's token"
     if kind in (DISCORD, MAIL):
         return f"is of no use for {kind}" if secret else None
+    if kind == WEBHOOK and secret.startswith(WHSEC) and len(_decoded(secret)) not in _KEY_BYTES:
+        return f"must have base64 of {_KEY_BYTES[0]} to {_KEY_BYTES[-1]} bytes after {WHSEC}"
     if secret and not (PRINTABLE.fullmatch(secret) and len(secret) <= 200):
         return "must have 1 to 200 printable letters and no blanks"
     return None
+
+
+def new_secret() -> str:
+    """Makes a webhook's secret, in the form that the libraries of Standard Webhooks take."""
+    return WHSEC + base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+def standard_key(secret: str) -> bytes:
+    """Returns the key of Standard Webhooks' signatures: base64 after `whsec_`, of any other secret its own bytes."""
+    return (_decoded(secret) if secret.startswith(WHSEC) else b"") or secret.encode()
+
+
+def _decoded(secret: str) -> bytes:
+    text = secret.removeprefix(WHSEC)
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except ValueError:
+        return b""
 
 
 def would_tell_secret(kind: str, former: str, url: str) -> bool:

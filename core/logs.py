@@ -15,6 +15,7 @@ _SECRETS = re.compile(
     r"|(?P<url>://[^\s:/@]*:[^\s/@]+@)"
     r"|(?P<wif>\b[5KL9c][1-9A-HJ-NP-Za-km-z]{50,51}\b)"
     r"|(?P<xprv>\b[xyzt]prv[1-9A-HJ-NP-Za-km-z]{50,}\b)"
+    r"|(?P<webhook>\bwhsec_[A-Za-z0-9+/=]{20,})"
     r"|(?P<blob>\b(?:AkcwRA|AkgwRQ|AUD|AUE|cHNidP)[A-Za-z0-9+/=]{20,})"
 )
 # A cheap first look: every secret has one of these words or a run of base64 characters as long as the shortest one.

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from hooks.messages import message_id
 from hooks.sender import Outcome
 from models.events import reading
 from models.events.table import PASSING
@@ -24,7 +25,7 @@ LOOK_S = 0.5
 HEALTHY, AILING = 8, 4  # threads
 OF_A_USER = 2
 
-Send = Callable[[str, str, str], Outcome]
+Send = Callable[[str, str, str, str], Outcome]
 log = logging.getLogger(__name__)
 
 
@@ -102,7 +103,10 @@ class Courier:
     async def _deliver(self, lane: _Lane, hook: Hook, delivery: Delivery) -> None:
         loop, outcome = asyncio.get_running_loop(), None
         try:
-            outcome = await loop.run_in_executor(lane.executor, self._send, hook.kind, hook.receiver, delivery.body)
+            name = message_id(hook.id, delivery.id, delivery.body)
+            outcome = await loop.run_in_executor(
+                lane.executor, self._send, hook.kind, hook.receiver, delivery.body, name
+            )
             self._note(hook, delivery, outcome)
         except Exception:
             log.exception("failed to deliver %d", delivery.id)

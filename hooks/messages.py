@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.hook_receivers import Receiver
-from core.hook_urls import DISCORD, NTFY, TELEGRAM, WEBHOOK
+from core.hook_urls import DISCORD, NTFY, TELEGRAM, WEBHOOK, standard_key
 
 TELEGRAM_API = "https://api.telegram.org"
 SIGNATURE = "X-Bidkeeper-Signature"
@@ -25,10 +26,11 @@ class Post:
     headers: dict[str, str] = field(repr=False)
 
 
-def post_of(kind: str, receiver: Receiver, body: str, now_s: int) -> Post:
+def post_of(kind: str, receiver: Receiver, body: str, now_s: int, message_id: str) -> Post:
     """Makes the request of a webhook, a chat message, or a notification."""
     if kind == WEBHOOK:
         headers = {SIGNATURE: signature(receiver.secret, now_s, body)}
+        headers |= standard_headers(receiver.secret, now_s, body, message_id)
         return Post(receiver.url, body.encode(), {"Content-Type": "application/json"} | headers)
     text = line(json.loads(body))
     if kind == NTFY:
@@ -49,6 +51,21 @@ def signature(secret: str, now_s: int, body: str) -> str:
     """Signs a body together with its time, so that an old request cannot be sent again."""
     found = hmac.new(secret.encode(), f"{now_s}.{body}".encode(), hashlib.sha256).hexdigest()
     return f"t={now_s},v1={found}"
+
+
+def standard_headers(secret: str, now_s: int, body: str, message_id: str) -> dict[str, str]:
+    """Signs the same as Standard Webhooks describes it, for receivers that use one of its libraries."""
+    signed = f"{message_id}.{now_s}.{body}".encode()
+    found = base64.b64encode(hmac.digest(standard_key(secret), signed, "sha256")).decode()
+    return {"webhook-id": message_id, "webhook-timestamp": str(now_s), "webhook-signature": f"v1,{found}"}
+
+
+def message_id(hook_id: int, delivery_id: int, body: str) -> str:
+    """Returns a name for one event at one hook: every try has the same, and no other delivery of any installation.
+
+    The body is part of it, since a restored database gives the numbers of its deliveries again.
+    """
+    return "msg_" + hashlib.sha256(f"{hook_id}.{delivery_id}.{body}".encode()).hexdigest()[:32]
 
 
 def line(event: dict[str, Any]) -> str:

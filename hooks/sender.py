@@ -75,13 +75,13 @@ class Sender:
         self._mailer = mailer
         self._clock = clock
 
-    def send(self, kind: str, receiver_name: str, body: str) -> Outcome:
-        """Tries once; never raises."""
+    def send(self, kind: str, receiver_name: str, body: str, message_id: str) -> Outcome:
+        """Tries once to deliver the message of this id; never raises."""
         try:
             receiver = self._receivers.read(receiver_name)
             if kind == MAIL:
                 return self._mail(receiver.url.partition(":")[2], body)
-            return self._post(post_of(kind, receiver, body, int(self._clock())))
+            return self._post(post_of(kind, receiver, body, int(self._clock()), message_id))
         except NotAllowed as error:
             return Outcome(None, str(error))
         except NoReceiver as error:

@@ -5,11 +5,10 @@ Addresses and secrets are in files that the program `hooks` reads; here they are
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
 from core.hook_receivers import NoReceiver, Receiver, Receivers
-from core.hook_urls import MAIL, WEBHOOK, secret_problem, shown, url_problem, would_tell_secret
+from core.hook_urls import MAIL, WEBHOOK, new_secret, secret_problem, shown, url_problem, would_tell_secret
 from models.hooks import hooks, queue
 from models.hooks.hooks import MOST_HOOKS, NotAnyMore, TooManyHooks
 from models.hooks.table import DEAD, WAITING, Delivery, Hook
@@ -63,7 +62,7 @@ class HooksHandler(HookHandler):
     def post(self) -> None:
         body = self.body(NewHook)
         self.check(body.kind, body.url, body.secret)
-        made = "" if body.secret or body.kind != WEBHOOK else secrets.token_urlsafe(32)
+        made = "" if body.secret or body.kind != WEBHOOK else new_secret()
         secret = body.secret or made
         name = self.receivers.keep(Receiver(body.url, secret))
         try:

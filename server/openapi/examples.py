@@ -40,7 +40,7 @@ _VALUES: dict[str, Any] = {
     "HookMade.events": ["fill", "error"],
     "HookMade.kind": "webhook",
     "HookMade.url": "https://hooks.example/...",
-    "HookMade.secret": "8Jm0YQy3bqvFJv4v7mU1J3k2Y5z0nXx7a1b2c3d4e5f",
+    "HookMade.secret": "whsec_8Jm0YQy3bqvFJv4v7mU1J3k2Y5z0nXx7a1b2c3d4e5c=",
     "EventShown.at": _TIME,
     "EventShown.data": {"fill": "buy-17", "price": 75_000, "slug": "bitcoin-puppets"},
     "EventShown.event": "fill",

@@ -17,6 +17,7 @@ from core.logs import _MaskingFormatter, mask
         "L3VFeEujGtevx9w18HD1fhRbCH67Az2dpCymeRE1SoPK6XQtaN2k",
         "xprv9s21ZrQH143K3GJpoapnV8SFfukcVBSfeCficPSGfubmSFDxo1kuHnLisriDvSnRRuL2Qrg5ggqHKNVpxR86QEC8w35uxmGoggxtQTPvfUu",
         "AkcwRAIgVt/AEHdBWBnFAZlhAcRDqdo8Ca5sA6YVtbKdPSRYGygCIFdGRNAOpwXBhRAc0lyCSqO5mkQyrHVGPfVTqJnCdjSCASECx",
+        "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD3q6Qh6v7ZHk=",
         "cHNidP8BAHUCAAAAASaBcTce3/KF6Tet7qSze3gADAVmy7OtZGQXE8pCFxv2AAAAAAD+////",
     ],
 )

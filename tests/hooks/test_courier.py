@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -43,11 +44,13 @@ class World:
     def __init__(self) -> None:
         self.clock = Clock(NOW)
         self.sent: list[tuple[str, dict[str, Any]]] = []
+        self.messages: list[str] = []
         self.answer: Callable[[str, dict[str, Any]], Outcome] = lambda receiver, body: Outcome(200, None)
         self.courier = Courier(self.send, self.clock)
 
-    def send(self, kind: str, receiver: str, body: str) -> Outcome:
+    def send(self, kind: str, receiver: str, body: str, message_id: str) -> Outcome:
         event = json.loads(body)
+        self.messages.append(message_id)
         self.sent.append((receiver, event))
         return self.answer(receiver, event)
 
@@ -180,6 +183,28 @@ async def test_a_test_is_not_tried_again_and_a_redelivery_has_all_its_tries(worl
     assert again is not None and queue.again(hook, 2, NOW) is None  # it waits already
     await world.work()
     assert world.ids == [None, 1, 1] and states() == [DEAD, SENT]
+
+
+async def test_every_try_has_its_deliverys_message_id_and_no_other_delivery_has_it(world: World) -> None:
+    hook = make_hook()
+    make_hook(receiver="r2")
+    queue.add_test(hook, NOW)
+    queue.add_test(hook, NOW)
+    happen("fill")
+    world.answer = lambda receiver, event: Outcome(500, "answered 500")
+    await world.work()
+    assert [receiver for receiver, _ in world.sent].count("r2") == 1
+    assert len({*world.messages}) == len(world.messages) == 4
+    assert all(re.fullmatch(r"msg_[0-9a-f]{32}", name) for name in world.messages)
+    first = set(world.messages)
+    Hook.update(receiver="moved").execute()  # with another address, the message is the same
+    world.clock.advance(10)
+    await world.work()
+    assert len(world.messages) == 6 and set(world.messages) == first
+    assert queue.again(hook, 1, NOW) is not None
+    world.clock.advance(1)
+    await world.work()
+    assert world.messages[-1] in first
 
 
 async def test_a_change_of_the_events_is_of_what_happens_from_then_on(world: World) -> None:

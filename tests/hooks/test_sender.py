@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import hmac
 import ipaddress
 import json
 import os
+import re
 import socket
 import ssl
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from standardwebhooks import Webhook, WebhookVerificationError
 
+from cli.doctor.port_holders import can_bind
 from core import public_connection as connection
 from core.hook_receivers import NoReceiver, Receiver, Receivers
-from core.hook_urls import KINDS, MAIL, secret_problem, shown, url_problem
+from core.hook_urls import KINDS, MAIL, new_secret, secret_problem, shown, url_problem
 from core.public_address import is_public, read
 from hooks import sender
 from hooks.messages import Post, post_of, signature
 from hooks.sender import Mailer, Outcome, Sender
 from tests.certificates import made_for
+from tests.e2e.installation import until
 from tests.hooks.receiver import LOOPBACK, Got, receiver
 from tests.hooks.receiver import Receiver as Listener
+from tests.ports import free_ports
 
 BODY = json.dumps({"id": 5, "event": "fill", "at": "x", "user": "bc1q", "task": 7, "text": "Bought 1", "data": {}})
 
@@ -45,7 +53,7 @@ def receivers(tmp_path: Path) -> Receivers:
 
 def try_once(receivers: Receivers, url: str, kind: str = "webhook", *, allowed: bool = True) -> Outcome:
     name = receivers.keep(Receiver(url, "s3cret"))
-    return Sender(receivers, LOOPBACK if allowed else (), None, lambda: 1_700_000_000).send(kind, name, BODY)
+    return Sender(receivers, LOOPBACK if allowed else (), None, lambda: 1_700_000_000).send(kind, name, BODY, "msg_1")
 
 
 def test_a_webhook_gets_the_body_and_a_signature_that_covers_its_time(listener: Listener, receivers: Receivers) -> None:
@@ -57,13 +65,78 @@ def test_a_webhook_gets_the_body_and_a_signature_that_covers_its_time(listener: 
     assert got.headers["Content-Type"] == "application/json"
 
 
+@pytest.mark.parametrize(
+    ("secret", "of_library"),
+    [
+        (MADE := new_secret(), MADE),
+        # A secret in any other form is the key itself, and a receiver writes it in theirs.
+        ("s3cret", "whsec_" + base64.b64encode(b"s3cret").decode()),
+        ("kept-from_before-as-token_urlsafe", "whsec_a2VwdC1mcm9tX2JlZm9yZS1hcy10b2tlbl91cmxzYWZl"),
+    ],
+)
+def test_a_library_of_standard_webhooks_takes_a_webhook(
+    listener: Listener, receivers: Receivers, secret: str, of_library: str
+) -> None:
+    name, body = receivers.keep(Receiver(listener.url, secret)), BODY.replace("Bought", "Bought é")
+    assert Sender(receivers, LOOPBACK, None).send("webhook", name, body, "msg_1") == (200, None)
+    [got] = listener.got
+    library = Webhook(of_library)
+    assert library.verify(got.body, got.headers) == json.loads(body)
+    assert got.headers["webhook-id"] == "msg_1"
+    for name in ("webhook-id", "webhook-timestamp"):
+        with pytest.raises(WebhookVerificationError):
+            library.verify(got.body, got.headers | {name: got.headers[name] + "0"})
+    with pytest.raises(WebhookVerificationError):
+        library.verify(got.body + " ", got.headers)
+    given = dict(part.split("=") for part in got.headers["X-Bidkeeper-Signature"].split(","))
+    own = hmac.new(secret.encode(), f"{given['t']}.{got.body}".encode(), hashlib.sha256).hexdigest()
+    assert given["v1"] == own, "our own signature has the secret's text as its key, in whichever form"
+
+
+@pytest.mark.slow
+def test_the_receiver_of_the_documents_takes_a_webhook_once(receivers: Receivers) -> None:
+    document = (Path(sender.__file__).parents[1] / "docs" / "hooks.md").read_text()
+    [code] = [block for block in re.findall(r"```python\n(.*?)```", document, re.S) if "standardwebhooks" in block]
+    secret, (port,) = new_secret(), free_ports(1)
+    code = code.replace("whsec_...", secret).replace("9000", str(port))
+    program = subprocess.Popen([sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        until(lambda: not can_bind("127.0.0.1", port), "the receiver listens")
+        name, other = (receivers.keep(Receiver(f"http://127.0.0.1:{port}/", each)) for each in (secret, new_secret()))
+        send = Sender(receivers, LOOPBACK, None).send
+        assert [send("webhook", name, BODY, "msg_1").status for _ in range(2)] == [204, 204]
+        assert send("webhook", other, BODY, "msg_2").status == 401
+    finally:
+        program.terminate()
+    assert program.communicate(timeout=60)[0] == "Bought 1\n"
+    [derive] = re.findall(r"`(printf 'whsec_.*?)`", document)
+    derived = subprocess.check_output(["bash", "-c", derive], env={"SECRET": "s3cret+"}, text=True)
+    assert derived.strip() == "whsec_" + base64.b64encode(b"s3cret+").decode()
+
+
+def test_the_time_of_a_webhook_is_that_of_the_try(listener: Listener, receivers: Receivers) -> None:
+    name = receivers.keep(Receiver(listener.url, "s3cret"))
+    times = iter((1_700_000_000.9, 1_700_000_010.0))
+    sender = Sender(receivers, LOOPBACK, None, lambda: next(times))
+    for _ in range(2):
+        sender.send("webhook", name, BODY, "msg_1")
+    assert [got.headers["webhook-timestamp"] for got in listener.got] == ["1700000000", "1700000010"]
+    first, second = (got.headers["webhook-signature"] for got in listener.got)
+    assert first != second
+
+
+def test_other_receivers_get_no_signature(listener: Listener, receivers: Receivers) -> None:
+    assert try_once(receivers, listener.url, "ntfy").error is None
+    assert not [name for name in listener.got[0].headers if name.lower().startswith("webhook-")]
+
+
 def test_notifications_and_chats_get_a_line_for_people(listener: Listener, receivers: Receivers) -> None:
     assert try_once(receivers, listener.url, "ntfy").error is None
     assert try_once(receivers, listener.url, "discord").error is None
     ntfy, discord = listener.got
     assert (ntfy.body, ntfy.headers["Authorization"]) == ("Bought 1 (task 7)", "Bearer s3cret")
     assert discord.json == {"content": "Bought 1 (task 7)", "allowed_mentions": {"parse": []}}
-    telegram = post_of("telegram", Receiver("telegram:-100", "12:abc"), BODY, 1)
+    telegram = post_of("telegram", Receiver("telegram:-100", "12:abc"), BODY, 1, "")
     assert telegram.url == "https://api.telegram.org/bot12:abc/sendMessage"
     assert json.loads(telegram.body) == {
         "chat_id": "-100",
@@ -177,7 +250,7 @@ def test_an_outcome_never_repeats_a_secret(receivers: Receivers) -> None:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/s3cret"
         assert "s3cret" not in str(try_once(receivers, url))
-    assert Sender(receivers, (), None).send("webhook", "f" * 32, BODY).error == (
+    assert Sender(receivers, (), None).send("webhook", "f" * 32, BODY, "").error == (
         "the receiver's file cannot be read: FileNotFoundError"
     )
 
@@ -239,6 +312,10 @@ def test_secrets_of_each_kind() -> None:
     assert [secret_problem(kind, "") is None for kind in KINDS] == [True, True, False, True, True]
     assert secret_problem("telegram", "123:" + "a" * 35) is None
     assert secret_problem("discord", "x") and secret_problem("mail", "x") and secret_problem("ntfy", "a\r\nb")
+    assert secret_problem("webhook", new_secret()) is None and secret_problem("webhook", "any other text") is not None
+    for wrong in ("", "notbase64!", base64.b64encode(b"k" * 23).decode(), base64.b64encode(b"k" * 65).decode()):
+        assert secret_problem("webhook", f"whsec_{wrong}") == "must have base64 of 24 to 64 bytes after whsec_", wrong
+        assert secret_problem("ntfy", f"whsec_{wrong}") is None, "only a webhook's secret is a key"
 
 
 class _Smtp(threading.Thread):
@@ -283,11 +360,11 @@ def test_mail_is_handed_to_the_operators_server(receivers: Receivers) -> None:
         server.start()
         name = receivers.keep(Receiver("mailto:ann@mail.example"))
         mailer = Mailer(f"smtp://127.0.0.1:{server.port}", "", "bot@mail.example")
-        assert Sender(receivers, (), mailer).send("mail", name, BODY) == (None, None)
+        assert Sender(receivers, (), mailer).send("mail", name, BODY, "") == (None, None)
         server.join(20)
     text = "\n".join(server.lines)
     assert "rcpt to:<ann@mail.example>" in text.lower() and "Subject: Bidkeeper: Bought 1 (task 7)" in text
-    assert Sender(receivers, (), None).send("mail", name, BODY).error == "no mail server is set up here"
+    assert Sender(receivers, (), None).send("mail", name, BODY, "").error == "no mail server is set up here"
 
 
 def test_a_signature_is_as_documented() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ async def test_a_secret_is_kept_in_a_file_and_shown_to_nobody(service: Service) 
 @pytest.mark.gen_test
 async def test_a_webhook_without_a_secret_is_given_one_which_is_told_once(service: Service) -> None:
     made = (await service.ask("POST", "/api/hooks", {"url": URL, "events": ["fill"]})).json
-    assert len(made["secret"]) == 43
+    assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", made["secret"])
     assert receivers(service).read(Hook.get().receiver).secret == made["secret"]
     assert made["secret"] not in (await service.ask("GET", f"/api/hooks/{made['id']}")).text
     ntfy = {"kind": "ntfy", "url": "https://ntfy.sh/topic", "events": ["fill"]}
@@ -126,6 +127,7 @@ async def test_bad_hooks_are_refused_with_all_their_faults_and_leave_no_file(ser
         (NEW | {"minIntervalSeconds": 86_401, "more": 1}, {"minIntervalSeconds", "more"}),
         (NEW | {"kind": "telegram", "url": "telegram:5"}, {"secret"}),
         (NEW | {"kind": "discord"}, {"secret"}),
+        (NEW | {"secret": "whsec_c2hvcnQ="}, {"secret"}),
         ({"kind": "mail", "url": "mailto:a@b.example", "events": ["fill"]}, {"kind"}),
     ):
         answer = await service.ask("POST", "/api/hooks", bad)
