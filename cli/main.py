@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import sys
 
 from core import logs
 from core.errors import BidkeeperError, SettingsError
 from core.settings import SECRETS, load
 from wallet.signer.allowed import with_normal_addresses
+
+log = logging.getLogger(__name__)
 
 # verb → (its module, one line of help); a module is imported only for its verb.
 VERBS = {
@@ -65,24 +68,31 @@ def main(arguments: list[str] | None = None) -> int:
         if options.verb == "doctor":  # it explains wrong settings first
             return int(importlib.import_module("cli.doctor.doctor").run_alone(options))
         settings = with_normal_addresses(load(secrets=SECRETS_READ.get(_words(options), ())))
-        logs.set_up(options.verb, settings.log_level)
+        logs.set_up(options.verb, settings.log_level, settings.log_format)
         return int(importlib.import_module(VERBS[options.verb][0]).run(settings, options))
     except SettingsError as error:
-        for problem in error.problems:
-            print(f"bidkeeper: {problem}", file=sys.stderr)
-        return 2
+        return _failed(options, error.problems, 2)
     except BidkeeperError as error:
-        print(f"bidkeeper: {error}", file=sys.stderr)
-        return 1
+        return _failed(options, [str(error)], 1)
     except BrokenPipeError:
         return 1
     except OSError as error:
         if error.filename is None:
             raise
-        print(f"bidkeeper: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
+        return _failed(options, [f"{error.filename}: {error.strerror}"], 1)
     except KeyboardInterrupt:
         return 130
+
+
+def _failed(options: argparse.Namespace, problems: list[str], code: int) -> int:
+    """Says why the verb failed: a person on stderr, and in a program's log that is JSON in its form."""
+    is_program = VERBS[options.verb][1].startswith("one program")
+    for problem in problems:
+        if is_program and logs.writes_json():
+            log.error("%s", problem)
+        else:
+            print(f"bidkeeper: {problem}", file=sys.stderr)
+    return code
 
 
 def _words(options: argparse.Namespace) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
+import threading
 import time
+from types import TracebackType
 
 # Texts that must never be in a log: bearer tokens, addresses with a password, WIF and extended private keys, base64
 # signatures and PSBTs.
@@ -47,6 +50,8 @@ def _masked(found: re.Match[str]) -> str:
 
 
 class _MaskingFormatter(logging.Formatter):
+    """Writes an event as a line of text: `time level program logger: message`."""
+
     converter = staticmethod(time.gmtime)
     program = ""
 
@@ -54,15 +59,66 @@ class _MaskingFormatter(logging.Formatter):
         return mask(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        if record.args:
-            # A line break inside an argument would let input forge a log line.
-            record.message = record.message.replace("\r", "\\r").replace("\n", "\\n")
+        record.message = _without_forgery(record)
         record.program = self.program
         return super().formatMessage(record)
 
 
-def set_up(program: str, level: str = "INFO") -> None:
-    """Sends every log line of this process to stderr as `time level program logger: message`.
+class _JsonFormatter(_MaskingFormatter):
+    """Writes an event as a JSON object on one line; each of its texts is masked before it is quoted."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        record.message = record.getMessage()
+        task = _task_of(record)
+        told: dict[str, object] = {
+            "time": f"{self.formatTime(record, self.datefmt)}.{int(record.msecs):03d}Z",
+            "level": record.levelname,
+            "program": self.program,
+        }
+        if self.program.startswith(_OF_TASK):
+            told["program"], task = _WORKER, int(self.program.removeprefix(_OF_TASK))
+        if task is not None:
+            told["task"] = task
+        told |= {"logger": record.name, "message": mask(_without_forgery(record))}
+        if record.exc_info:
+            told["exception"] = mask(self.formatException(record.exc_info))
+        return json.dumps(told)
+
+
+FORMATTERS = {"text": _MaskingFormatter, "json": _JsonFormatter}
+_OF_TASK, _WORKER = "task-", "worker"  # a worker's program in a line of text, and in JSON, which has the task beside it
+_NAMED_TASK = re.compile(r"\btask %[ds]")
+
+
+def _without_forgery(record: logging.LogRecord) -> str:
+    """Returns the message; a line break inside an argument would let input forge a line, also of JSON shown as text."""
+    return record.message.replace("\r", "\\r").replace("\n", "\\n") if record.args else record.message
+
+
+def _task_of(record: logging.LogRecord) -> int | None:
+    """Returns the task that the message names, taken from its arguments and not from its words, which may be input."""
+    found = _NAMED_TASK.search(record.msg) if isinstance(record.args, tuple) and isinstance(record.msg, str) else None
+    if found is None:
+        return None
+    value = record.args[record.msg[: found.start()].replace("%%", "").count("%")]  # type: ignore[index]
+    return value if isinstance(value, int) else None
+
+
+def as_text(line: str) -> str:
+    """Returns a line of JSON as the lines of text that would stand in its place; any other line as it is."""
+    if not line.startswith('{"time": "'):
+        return line
+    try:
+        told = json.loads(line)
+    except ValueError:
+        return line
+    program = f"{_OF_TASK}{told.get('task')}" if told.get("program") == _WORKER else told.get("program")
+    text = f"{told['time']} {told.get('level')} {program} {told.get('logger')}: {told.get('message')}"
+    return f"{text}\n{told['exception']}" if "exception" in told else text
+
+
+def set_up(program: str, level: str = "INFO", form: str = "text") -> None:
+    """Sends every log line of this process to stderr, in one of the FORMATTERS.
 
     A forked process calls it again to write under its own name.
     """
@@ -71,15 +127,35 @@ def set_up(program: str, level: str = "INFO") -> None:
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root = logging.getLogger()
     formatter = _own_formatter(root)
-    if formatter is None:
+    if type(formatter) is not FORMATTERS[form]:
         handler = logging.StreamHandler(sys.stderr)
-        formatter = _MaskingFormatter(
+        formatter = FORMATTERS[form](
             "%(asctime)s.%(msecs)03dZ %(levelname)s %(program)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S"
         )
         handler.setFormatter(formatter)
         root.handlers[:] = [handler]
+        if form == "json":
+            _have_python_log()
+    assert formatter is not None
     formatter.program = program
     root.setLevel(level)
+
+
+def writes_json() -> bool:
+    """Tells whether this process writes its log as JSON."""
+    return isinstance(_own_formatter(logging.getLogger()), _JsonFormatter)
+
+
+def _have_python_log() -> None:
+    """Has Python's own words about errors and warnings be lines of the log, too."""
+    sys.excepthook = _log_uncaught
+    threading.excepthook = lambda args: _log_uncaught(args.exc_type, args.exc_value, args.exc_traceback)
+    logging.captureWarnings(True)
+
+
+def _log_uncaught(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
+    error = kind() if error is None else error
+    logging.getLogger(__name__).critical("ended by an error", exc_info=(kind, error, trace))
 
 
 def _own_formatter(root: logging.Logger) -> _MaskingFormatter | None:

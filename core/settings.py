@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from core import setting_values as read
 from core.errors import SettingsError
 from core.layout import DIRECTORIES, HOST_OPTIONS, Layout, layout_problems
+from core.logs import FORMATTERS
 from core.setting_texts import add_database, add_secrets, read_table, read_texts
 from core.setting_values import Option, is_loopback
 from core.subscription_plans import DEFAULT_PLANS, SubscriptionPlan, read_plans
@@ -85,6 +86,7 @@ class Settings(Layout):
     sign_in_per_minute: int = 600
     lookups_per_minute: int = 15
     log_level: str = "INFO"
+    log_format: str = "text"
     spawner: str = "zygote" if sys.platform == "linux" else "popen"
     max_workers: int = 1000
     slot: int | None = None
@@ -246,6 +248,7 @@ OPTIONS = (
         "calls to marketplaces a minute that one user may cause by looking (docs/operations.md)",
     ),
     Option("log_level", read.choice("DEBUG", "INFO", "WARNING", "ERROR"), "how much the programs log"),
+    Option("log_format", read.choice(*FORMATTERS), "text, or json: one object a line (docs/operations.md)"),
     Option("spawner", read.choice(*SPAWNERS), "how workers are started: zygote (forked, quick and small) or popen"),
     Option("max_workers", read.whole(1, 100_000), "most tasks that run at once; a start beyond them is 429"),
     Option(

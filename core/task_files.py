@@ -6,7 +6,7 @@ import logging
 import os
 from pathlib import Path
 
-from core.logs import mask
+from core.logs import as_text, mask
 
 MOST_LOG_BYTES = 256 * 1024  # that are shown of a log
 KEPT = 3  # files of a log: the newest and two older ones
@@ -40,7 +40,9 @@ def remove(data_dir: Path, task_id: int) -> None:
 
 
 def end_of_log(path: Path, most: int) -> list[str]:
-    """Returns the last `most` lines within the last MOST_LOG_BYTES of the file, without secrets; none without a file.
+    """Returns the last `most` lines within the last MOST_LOG_BYTES of the file, as text without secrets.
+
+    Without a file there are none.
 
     Raises OSError.
     """
@@ -56,5 +58,5 @@ def end_of_log(path: Path, most: int) -> list[str]:
         found = found.partition(b"\n")[2]
     lines = found.decode("utf-8", "replace").removesuffix("\n").split("\n")
     # One line more is masked than shown: a secret that begins there may end on the next.
-    shown = mask("\n".join(lines[-most - 1 :])).split("\n")[-most:]
+    shown = mask("\n".join(map(as_text, lines[-most - 1 :]))).split("\n")[-most:]
     return shown if found else []

@@ -126,7 +126,7 @@ def run(settings: Settings, index: int = 0) -> None:
 
     Raises SettingsError, OtherVersion, or RuntimeError when signatures cannot be trusted to be checked.
     """
-    logs.set_up("server", settings.log_level)
+    logs.set_up("server", settings.log_level, settings.log_format)
     bip322.self_test()
     base.connect_in_time(settings.database_url)
     try:

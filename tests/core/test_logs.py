@@ -1,10 +1,19 @@
 from __future__ import annotations
 
+import json
 import logging
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from core.logs import _MaskingFormatter, mask
+from core.logs import FORMATTERS, _MaskingFormatter, as_text, mask
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
@@ -58,3 +67,104 @@ def test_arguments_lose_their_line_breaks_and_the_record_keeps_them() -> None:
     record = logging.LogRecord("x", logging.INFO, "f", 1, "a\nb %s", ("c\nd",), None)
     assert _MaskingFormatter("%(message)s").format(record) == "a\\nb c\\nd"
     assert record.getMessage() == "a\nb c\nd"
+
+
+SECRET = "xprv" + "a" * 50
+SHAPE = "%(asctime)s.%(msecs)03dZ %(levelname)s %(program)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S"
+
+
+def failure(text: str) -> tuple[type[BaseException], BaseException, TracebackType | None]:
+    try:
+        raise ValueError(text)
+    except ValueError as error:
+        return ValueError, error, error.__traceback__
+
+
+def written(form: str, program: str, record: logging.LogRecord) -> str:
+    formatter = FORMATTERS[form](*SHAPE)
+    formatter.program = program
+    return formatter.format(record)
+
+
+def event(message: object, *values: object, error: str | None = None) -> logging.LogRecord:
+    exc_info = None if error is None else failure(error)
+    record = logging.LogRecord("workers.x", logging.WARNING, "f", 1, message, values, exc_info)
+    record.created, record.msecs = 1_700_000_000.9996, 999.6
+    return record
+
+
+def test_an_event_is_one_json_object() -> None:
+    line = written("json", "manager", event("task %d: goes on, %s", 17, "é\x00\n{}", error=f"with {SECRET}"))
+    assert line.count("\n") == 0 and line.isascii()
+    told = json.loads(line)
+    assert told.pop("exception").splitlines()[-1] == "ValueError: with [masked]"
+    assert told == {
+        "time": "2023-11-14T22:13:20.999Z",
+        "level": "WARNING",
+        "program": "manager",
+        "task": 17,
+        "logger": "workers.x",
+        "message": "task 17: goes on, é?\\n{}",
+    }
+
+
+def test_a_workers_line_names_its_task() -> None:
+    told = json.loads(written("json", "task-17", event("order %d: auto-list task %d", 3, 18)))
+    assert (told["program"], told["task"]) == ("worker", 17)
+
+
+@pytest.mark.parametrize(
+    ("message", "values", "task"),
+    [
+        ("100%% of %s: task %d ends", ("task 5", 17), 17),
+        ("%s", ("task 5 is what its owner named a slug",), None),
+        ("task %s", ("5",), None),  # what a caller sent, which is no number of ours
+        ("nothing", (), None),
+        (ValueError("task %d"), (), None),
+        ("task %(a)d", ({"a": 1},), None),
+    ],
+)
+def test_the_task_is_taken_from_arguments_and_never_from_input(
+    message: object, values: tuple[object, ...], task: int | None
+) -> None:
+    assert json.loads(written("json", "server", event(message, *values))).get("task") == task
+
+
+@given(
+    program=st.sampled_from(["server", "task-17"]),
+    message=st.text(),
+    values=st.lists(st.text() | st.just(SECRET), max_size=2),
+    error=st.none() | st.text() | st.just(f"x {SECRET}"),
+)
+def test_json_is_shown_as_the_text_that_would_stand_there(
+    program: str, message: str, values: list[str], error: str | None
+) -> None:
+    message = message.replace("%", "%%") if values else message
+    shape = message + " %s" * len(values)
+    text = written("text", program, event(shape, *values, error=error))
+    shown = as_text(written("json", program, event(shape, *values, error=error)))
+    assert shown == text and SECRET not in shown
+
+
+@pytest.mark.parametrize("line", ["", "Fatal Python error", "{", '{"time": "cut', '{"time": 5}', '[{"time": "x"}]'])
+def test_what_is_no_json_of_ours_is_shown_as_it_is(line: str) -> None:
+    assert as_text(line) == line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_errors_that_nobody_catches_and_warnings_are_in_the_log(form: str) -> None:
+    program = (
+        "import sys, threading, warnings; from core import logs; logs.set_up('server', form=sys.argv[1])\n"
+        "def fail(): raise ValueError('token: abcdefghijk')\n"
+        "warnings.warn('beware'); thread = threading.Thread(target=fail); thread.start(); thread.join(); fail()"
+    )
+    done = subprocess.run([sys.executable, "-c", program, form], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 1
+    if form == "text":
+        assert done.stderr.startswith("<string>:3: UserWarning") and done.stderr.count("Traceback") == 2
+        return
+    warned, of_thread, last = map(json.loads, done.stderr.splitlines())
+    assert "beware" in warned["message"] and {warned["program"], last["program"]} == {"server"}
+    for each in (of_thread, last):
+        assert each["level"] == "CRITICAL" and each["exception"].endswith("ValueError: token [masked]")

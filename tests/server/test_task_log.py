@@ -89,6 +89,28 @@ async def test_secrets_and_control_characters_are_masked(service: Service) -> No
     assert KEY not in answer.text and service.token not in answer.text
 
 
+@pytest.mark.gen_test
+async def test_a_log_of_json_is_shown_as_text(service: Service) -> None:
+    task_id = await service.new_task()
+    told = {"time": "2026-11-28T07:34:42.001Z", "level": "ERROR", "program": "worker", "task": task_id, "logger": "x"}
+    failed = told | {"message": "failed", "exception": f"Traceback:\nValueError: {KEY}"}
+    lines = ["text from before", json.dumps(told | {"message": "begins"}), json.dumps(failed), "Fatal Python error"]
+    log_of(service, task_id).write_text("".join(f"{line}\n" for line in lines))
+
+    whole = await service.ask("GET", f"/api/tasks/{task_id}/log")
+    end = await service.ask("GET", f"/api/tasks/{task_id}/log?lines=3")
+
+    assert whole.json["lines"] == [
+        "text from before",
+        f"2026-11-28T07:34:42.001Z ERROR task-{task_id} x: begins",
+        f"2026-11-28T07:34:42.001Z ERROR task-{task_id} x: failed",
+        "Traceback:",
+        "ValueError: [masked]",
+        "Fatal Python error",
+    ]
+    assert end.json["lines"] == whole.json["lines"][-3:]
+
+
 def test_a_secret_that_the_cut_went_through_is_not_shown(tmp_path: Path) -> None:
     path = tmp_path / "log"
     rest = "\n" + "x" * 99

@@ -64,7 +64,7 @@ def found(secrets: dict[str, set[bytes]], where: str, content: bytes) -> list[st
 class Watched:
     """`bidkeeper` in one data directory; everything said or shown in /proc is kept."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, log_format: str) -> None:
         self.directory = directory
         self.data = directory / "data"
         self.seen: list[tuple[str, bytes]] = []
@@ -75,6 +75,7 @@ class Watched:
             "BIDKEEPER_SATFLOW_URL": "https://127.0.0.1/v1",
             "BIDKEEPER_SATFLOW_API_KEY": "none",
             "BIDKEEPER_LOG_LEVEL": "DEBUG",
+            "BIDKEEPER_LOG_FORMAT": log_format,
             "PYTHONFAULTHANDLER": "1",
         }
         self.socket = self.data / "run" / "signer.sock"
@@ -138,9 +139,9 @@ def _allow_core() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
 
 
-@pytest.fixture
-def watched(tmp_path: Path) -> Iterator[Watched]:
-    yield Watched(tmp_path)
+@pytest.fixture(params=["text", "json"])
+def watched(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Watched]:
+    yield Watched(tmp_path, request.param)
 
 
 def test_no_secret_is_to_be_found_anywhere(watched: Watched, tmp_path: Path) -> None:

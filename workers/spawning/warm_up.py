@@ -159,7 +159,7 @@ def warm_up() -> Settings | None:
                 base.prepare_for(settings.database_url)
                 prepared.compile_all()
     except Exception:
-        logs.set_up("zygote")
+        logs.set_up("zygote", form=settings.log_format if settings else "text")
         log.exception("failed to warm up")
     return settings
 

@@ -15,7 +15,6 @@ import select
 import signal
 import socket
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -166,7 +165,7 @@ def _exit_code(run: Callable[[], int]) -> int:
             return 0
         print(end.code, file=sys.stderr, flush=True)
     except BaseException:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
     return 1
 
 
@@ -180,7 +179,8 @@ def main(argv: Sequence[str], run: Run = worker_main.run_forked) -> None:
     link = socket.socket(fileno=link_fd)
     link.set_inheritable(False)
     settings = warm_up()
-    logs.set_up("zygote", os.environ.get("BIDKEEPER_LOG_LEVEL", "INFO"))
+    if settings:
+        logs.set_up("zygote", settings.log_level, settings.log_format)
     title.set_title("bidkeeper: zygote")
     # Once for all of its workers, which inherit it.
     give_up_network(settings.database_url if settings else "")
