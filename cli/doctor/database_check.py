@@ -93,8 +93,8 @@ def _contents(settings: Settings, seen: DatabaseState, state: str) -> Iterator[C
     seen.tasks = Task.select().where(Task.desired == RUNNING, Task.deleted_ms.is_null()).count()
     seen.running = running_tasks()
     seen.collection, seen.rune = _newest("ordinals"), _newest("rune")
-    current = f"{state}, migrations up to date, by {schema.written_by()[-1]}"
-    yield ok("database", f"{current}; {seen.tasks} tasks are set to run")
+    text = f"{state}, migrations up to date; {seen.tasks} tasks are set to run"
+    yield ok("database", f"{text}; last migrated by {schema.written_by()[-1]}")
     if not (settings.whitelist or settings.admins or Whitelist.select().exists()):
         yield warn("whitelist", "empty: no address can sign in", "bidkeeper whitelist add ADDRESS")
 

@@ -38,6 +38,7 @@ def test_an_installation_that_is_down_has_no_fault(examine: Examine, migrated: P
     assert {name for name, check in found.items() if check.status == "FAIL"} == set()
     assert found["programs"].line() == "warn programs: Bidkeeper is not running, so none was checked -> bidkeeper up"
     assert found["database"].status == "ok"
+    assert "; last migrated by one that did not record itself, on 20" in found["database"].text
     assert found["libsecp256k1"].status == found["bip322"].status == found["sqlite"].status == "ok"
 
 
