@@ -7,8 +7,13 @@ import json
 from typing import Any
 
 from core.errors import BidkeeperError
+from core.setting_values import HostPort
 
 PATIENCE_S = 30.0
+
+
+class NoAnswer(BidkeeperError):
+    """No answer came, or one that is not JSON; the message names the program and its address."""
 
 
 class Unauthorized(BidkeeperError):
@@ -16,19 +21,28 @@ class Unauthorized(BidkeeperError):
 
 
 def ask(
-    host: str, port: int, method: str, path: str, body: Any = None, token: str = "", patience_s: float = PATIENCE_S
+    name: str,
+    at: HostPort,
+    method: str,
+    path: str,
+    body: Any = None,
+    token: str = "",
+    patience_s: float = PATIENCE_S,
 ) -> str:
-    """Returns the text of the answer.
+    """Returns the text of the answer of the program `name` that listens at `at`.
 
-    Raises OSError or HTTPException when there is none, Unauthorized for 401, and BidkeeperError with the text of
-    another refusal.
+    Raises NoAnswer when there is none, Unauthorized for 401, and BidkeeperError with the text of another refusal.
     """
-    connection = http.client.HTTPConnection(host, port, timeout=patience_s)
+    sent = None if body is None else json.dumps(body)
+    connection = http.client.HTTPConnection(*at.nearby, timeout=patience_s)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        connection.request(method, path, sent, headers)
         answer = connection.getresponse()
         text = answer.read().decode(errors="replace")
+    except (OSError, http.client.HTTPException) as error:
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise NoAnswer(f"the {name} at {at.url} does not answer: {why}") from error
     finally:
         connection.close()
     if answer.status == 401:
@@ -36,6 +50,15 @@ def ask(
     if answer.status >= 300:
         raise BidkeeperError(f"{method} {path}: {answer.status} {_words(text)}")
     return text
+
+
+def ask_json(name: str, at: HostPort, method: str, path: str, body: Any = None, **rest: Any) -> Any:
+    """Asks as `ask` and returns the answer's JSON; NoAnswer when it is not JSON."""
+    text = ask(name, at, method, path, body, **rest)
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise NoAnswer(f"the {name} at {at.url} gave an answer that is not JSON: {text[:60]!r}") from error
 
 
 def _words(text: str) -> str:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from core.errors import BidkeeperError
+from core.outside_text import NotText, read_text
 from core.process import hold_lock
 from core.setting_values import database as read_address
 from core.settings import Settings
@@ -42,7 +43,9 @@ def _address(text: str) -> str:
 
 def _address_in(name: str) -> str:
     try:
-        return _address(Path(name).read_text().strip())
+        return _address(read_text(Path(name)).strip())
+    except NotText as error:
+        raise argparse.ArgumentTypeError(f"{name} {error}") from None
     except OSError as error:
         raise argparse.ArgumentTypeError(f"{name} cannot be read: {error.strerror}") from None
 

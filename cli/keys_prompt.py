@@ -6,18 +6,20 @@ import getpass
 import sys
 
 from core.errors import BidkeeperError
+from core.outside_text import NotText, decoded
 
 
 def secret(question: str) -> str:
-    """Reads one line, without its end. Raises BidkeeperError when there is no more input."""
+    """Reads one line, without its end and a byte order mark. Raises BidkeeperError when there is no more input."""
     try:
         if sys.stdin.isatty():
             return getpass.getpass(f"{question}: ")
-        line = sys.stdin.readline()
+        # A locale without UTF-8 keeps bytes that it does not know as they are (surrogateescape).
+        line = decoded(sys.stdin.readline().encode("utf-8", "surrogateescape"))
     except EOFError:
         line = ""
-    except UnicodeDecodeError:
-        raise BidkeeperError(f"what was given is no text: {question}") from None
+    except (NotText, UnicodeError):
+        raise BidkeeperError(f"the input is not text in UTF-8: {question}") from None
     if not line:
         raise BidkeeperError(f"no input for: {question}")
     return line.rstrip("\r\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import logging
 import sys
 
@@ -55,6 +56,9 @@ class _Version(argparse.Action):
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one verb. Returns 0, 1 when it failed, 2 when settings or arguments are wrong."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a letter that the terminal cannot show must not end the program
+            stream.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(prog="bidkeeper", description="Keeps bids and listings alive.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and its commit, and end")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import http.client
-import json
 import sys
 
 from cli import api
@@ -44,8 +42,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def _ask(settings: Settings, path: str, body: dict[str, str]) -> dict[str, str]:
     try:
-        answer: dict[str, str] = json.loads(api.ask(settings.host, settings.port, "POST", path, body))
-    except (OSError, http.client.HTTPException) as error:
-        at = f"{settings.host}:{settings.port}"
-        raise BidkeeperError(f"no server answers at {at}: {error}; start one with bidkeeper up") from error
+        answer: dict[str, str] = api.ask_json("server", settings.server_at(), "POST", path, body)
+    except api.NoAnswer as error:
+        raise BidkeeperError(f"{error}; start one with bidkeeper up") from error
     return answer

@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
-import http.client
-import json
 import os
 import shlex
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -19,9 +16,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 
+from cli import api, listeners
 from cli.migrate import migrate
-from core.errors import BidkeeperError
+from core.errors import BidkeeperError, SettingsError
+from core.layout import supervisor_problems
 from core.process import PYTHON, hold_lock
+from core.setting_values import HostPort
 from core.settings import Settings
 from models.leases import leases
 
@@ -53,8 +53,8 @@ class Installation:
         """Starts everything, prints the ready line, calls `when_ready` again and again until it is asked to stop.
 
         `before_end` is called once at that moment, while everything still answers. Returns 0 after an ordered end, 1
-        when supervisord ended by itself. Raises BidkeeperError when the data directory is in use or open for others to
-        write to, or a port is taken.
+        when supervisord ended by itself. Raises BidkeeperError when the data directory is in use, open for others to
+        write to or not one for supervisord, or a port is taken.
         """
         self._prepare()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -62,7 +62,7 @@ class Installation:
         supervisord = self._start()
         try:
             if self._wait_until_ready(supervisord):
-                print(f"ready http://{self.settings.host}:{self.settings.port}", flush=True)
+                print(f"ready {self.settings.server_at().url}", flush=True)
             while not self._stop_asked and supervisord.poll() is None:
                 when_ready()
                 time.sleep(0.2)
@@ -78,6 +78,8 @@ class Installation:
 
     def _prepare(self) -> None:
         settings = self.settings
+        if problems := supervisor_problems(settings):
+            raise SettingsError(problems)
         os.umask(0o077)  # everything is one user's here; supervisord and the programs inherit it
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         _require_own(settings.data_dir)
@@ -90,9 +92,9 @@ class Installation:
             raise BidkeeperError(f"{settings.data_dir} is in use by another `bidkeeper up`")
         self._lock = lock
         for index in range(settings.server_processes):
-            _require_free(settings.host, settings.port + index, "BIDKEEPER_PORT")
+            _require_free(settings.server_at(index), "BIDKEEPER_PORT")
         if settings.market == "simulator":
-            _require_free("127.0.0.1", settings.simulator_port, "BIDKEEPER_SIMULATOR_PORT")
+            _require_free(settings.simulator_at, "BIDKEEPER_SIMULATOR_PORT")
         migrate(settings)
         self._slots = leases.slots_at(settings.database_url)
 
@@ -155,18 +157,11 @@ class Installation:
 
 def readiness(settings: Settings) -> str | None:
     """Returns None when `/readyz` says that everything answers, else the missing parts."""
-    connection = http.client.HTTPConnection(settings.host, settings.port, timeout=5)
     try:
-        connection.request("GET", "/readyz")
-        answer = connection.getresponse()
-        text = answer.read()
-        if answer.status == 200:
-            return None
-        return str(json.loads(text).get("missing") or json.loads(text).get("error"))
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        return f"server: {error}"
-    finally:
-        connection.close()
+        api.ask("server", settings.server_at(), "GET", "/readyz", patience_s=5)
+        return None
+    except BidkeeperError as error:
+        return str(error)
 
 
 def _require_own(directory: Path) -> None:
@@ -180,13 +175,9 @@ def _require_own(directory: Path) -> None:
         print(f"bidkeeper: WARNING: {text}", file=sys.stderr, flush=True)
 
 
-def _require_free(host: str, port: int, variable: str) -> None:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise BidkeeperError(f"{variable}: {host}:{port} cannot be used: {error.strerror}") from error
+def _require_free(at: HostPort, variable: str) -> None:
+    if why := listeners.problem(at, variable):
+        raise BidkeeperError(why)
 
 
 def _end_with_parent() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from core import setting_values as read
 from core.local import socket_path_problem
+from core.outside_text import variable
 from core.setting_values import HostPort, Option
 
+_LONGEST_PID = 1 << 22  # the kernel's highest
 OPERATORS_SOCKET = "ops.sock"  # in the signer's own directory, which nobody else may enter
 DIRECTORIES = ("data_dir", "signer_dir", "signer_run_dir", "gateway_run_dir", "tls_dir", "relay_dir")
 
@@ -138,9 +141,27 @@ def layout_problems(layout: Layout) -> list[str]:
     sockets |= {"relay_dir": layout.relay_files / "gateway.sock"} if layout.relay_dir else {}
     found = {name: socket_path_problem(path) for name, path in sockets.items()}
     problems = [f"BIDKEEPER_{name.upper()}: {too_long}" for name, too_long in found.items() if too_long]
+    for name in DIRECTORIES:
+        try:
+            variable(str(getattr(layout, name) or ""))
+        except ValueError as error:
+            problems.append(f"BIDKEEPER_{name.upper()}, or the directory that it is in, {error}")
     far = [name for name in _BETWEEN_HOSTS if getattr(layout, name)]
     if far and layout.tls_dir is None:
         problems.append(f"BIDKEEPER_TLS_DIR is needed with BIDKEEPER_{far[0].upper()}: nothing goes between hosts bare")
-    if layout.manager_listen and layout.manager_listen.host in ("0.0.0.0", "::"):
+    if layout.manager_listen and layout.manager_listen.is_every_address:
         problems.append("BIDKEEPER_MANAGER_LISTEN must name this host as the others reach it, not every address")
+    return problems
+
+
+def supervisor_problems(layout: Layout) -> list[str]:
+    """Returns why supervisord cannot run this installation, as `bidkeeper up` wants it to, a line each."""
+    # It binds its socket under a name that ends in its pid, and renames it.
+    socket = layout.run_dir / f"supervisor.sock.{_LONGEST_PID}"
+    problems = [f"BIDKEEPER_DATA_DIR: {too_long}" for too_long in [socket_path_problem(socket)] if too_long]
+    for what, path in {"BIDKEEPER_DATA_DIR": str(layout.data_dir), "this program's path": sys.executable}.items():
+        if "%" in path:
+            problems.append(
+                f"{what} has a % in it, which supervisord takes for a variable: use another path than {path}"
+            )
     return problems

@@ -18,7 +18,7 @@ from typing import Any
 
 from core import tls
 from core.errors import BidkeeperError, PeerRefused
-from core.local import MAX_LINE
+from core.local import MAX_LINE, socket_path_problem
 from core.setting_values import HostPort
 
 log = logging.getLogger(__name__)
@@ -39,8 +39,10 @@ def bind(path: Path, allowed_uids: frozenset[int]) -> socket.socket:
     """Makes a listening Unix socket at `path`, in place of a dead process's.
 
     Its mode is 0600 when only our own user is allowed, and root, who opens any; else 0660: the group can open it, and
-    SO_PEERCRED decides who is served.
+    SO_PEERCRED decides who is served. Raises BidkeeperError for a path that the kernel does not take.
     """
+    if too_long := socket_path_problem(path):
+        raise BidkeeperError(too_long)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

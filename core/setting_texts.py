@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from core.outside_text import NotText, read_text, variable
+
 HELD = "held by the gateway"
 
 Texts = dict[str, tuple[str, str]]  # by a setting's name: where it was set, and its text
@@ -20,24 +22,39 @@ def read_table(environment: Mapping[str, str], known: Collection[str], problems:
             problems.append(f"BIDKEEPER_CONFIG names {path}, which is not there")
         return {}
     try:
-        table = tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        table = tomllib.loads(read_text(path))
+    except NotText as error:
+        problems.append(f"{path} {error}")
+        return {}
+    except OSError as error:
+        problems.append(f"{path} cannot be read: {error.strerror}")
+        return {}
+    except tomllib.TOMLDecodeError as error:
         problems.append(f"{path} cannot be read: {error}")
         return {}
     problems += [f"{path}: unknown setting {name}" for name in table if name not in known]
     return table
 
 
-def read_texts(environment: Mapping[str, str], table: Mapping[str, Any], variables: Mapping[str, str]) -> Texts:
-    """Returns what is set of `variables` (by a setting's name, its variable); the environment wins."""
+def read_texts(
+    environment: Mapping[str, str], table: Mapping[str, Any], variables: Mapping[str, str], problems: list[str]
+) -> Texts:
+    """Returns the texts that are set of `variables` (by a setting's name, its variable); the environment wins.
+
+    Adds to `problems`.
+    """
     texts: Texts = {}
-    for name, variable in variables.items():
+    for name, named in variables.items():
         if name in table:
             value = table[name]
             text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
             texts[name] = (f"{name} in the TOML file", text)
-        if environment.get(variable, "") != "":
-            texts[name] = (variable, environment[variable])
+        try:
+            if text := variable(environment.get(named, "")):
+                texts[name] = (named, text)
+        except ValueError as error:
+            problems.append(f"{named} {error}")
+            texts.pop(name, None)
     return texts
 
 
@@ -51,15 +68,14 @@ def add_secrets(
 ) -> None:
     """Adds the secrets that are in files of their own and not set otherwise; HELD for those that are not to be read."""
     for name in names:
-        variable = f"BIDKEEPER_{name.upper()}_FILE"
-        file = environment.get(variable) or table.get(f"{name}_file")
+        file, source = _file(name, "key", environment, table)
         if file and name not in texts:
             try:
-                texts[name] = (variable, Path(file).read_text().strip() if name in read else HELD)
+                texts[name] = (source, read_text(Path(file)) if name in read else HELD)
+            except NotText as error:
+                problems.append(f"{source} {error}")
             except OSError as error:
-                problems.append(f"{variable} cannot be read: {error.strerror}")
-            except UnicodeDecodeError:
-                problems.append(f"{variable} cannot be read: the file is no text")
+                problems.append(f"{_variable(name)} cannot be read: {error.strerror}")
 
 
 def add_database(texts: Texts, environment: Mapping[str, str], table: Mapping[str, Any], problems: list[str]) -> str:
@@ -68,15 +84,24 @@ def add_database(texts: Texts, environment: Mapping[str, str], table: Mapping[st
     Returns the file if this user may not read it, else "": a program that needs no database, such as the signer, runs
     without.
     """
-    variable = "BIDKEEPER_DATABASE_URL_FILE"
-    file = environment.get(variable) or table.get("database_url_file")
+    file, source = _file("database_url", "address", environment, table)
     if file and "database_url" not in texts:
         try:
-            texts["database_url"] = (f"the address in {file} ({variable})", Path(file).read_text().strip())
+            texts["database_url"] = (source, read_text(Path(file)).strip())
         except PermissionError:
             return str(Path(file).absolute())
+        except NotText as error:
+            problems.append(f"{source} {error}")
         except OSError as error:
-            problems.append(f"{variable} cannot be read: {error.strerror}")
-        except UnicodeDecodeError:
-            problems.append(f"{variable} cannot be read: the file is no text")
+            problems.append(f"{_variable('database_url')} cannot be read: {error.strerror}")
     return ""
+
+
+def _variable(name: str) -> str:
+    return f"BIDKEEPER_{name.upper()}_FILE"
+
+
+def _file(name: str, what: str, environment: Mapping[str, str], table: Mapping[str, Any]) -> tuple[str, str]:
+    """Returns the file with the setting's text, "" without one, and the words for that text in a fault."""
+    file = environment.get(_variable(name), "").strip() or str(table.get(f"{name}_file") or "")
+    return file, f"the {what} in {file} ({_variable(name)})"

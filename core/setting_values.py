@@ -28,7 +28,7 @@ class Option:
 
 
 class HostPort(NamedTuple):
-    """A program's address in the network."""
+    """A program's address in the network: the only place that joins a host and a port."""
 
     host: str
     port: int
@@ -36,6 +36,25 @@ class HostPort(NamedTuple):
     def __str__(self) -> str:
         """Writes HOST:PORT, with an IPv6 address in brackets."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_every_address(self) -> bool:
+        """Whether a program that listens here takes every address of its family."""
+        try:
+            return ipaddress.ip_address(self.host).is_unspecified
+        except ValueError:
+            return False
+
+    @property
+    def nearby(self) -> HostPort:
+        """The address at which this machine asks a program that listens here: every address includes loopback."""
+        loopback = "::1" if ":" in self.host else "127.0.0.1"
+        return HostPort(loopback, self.port) if self.is_every_address else self
+
+    @property
+    def url(self) -> str:
+        """The origin at which a browser on this machine asks a program that listens here."""
+        return f"http://{self.nearby}"
 
 
 def text(value: str) -> str:
@@ -118,6 +137,18 @@ def networks(value: str) -> tuple[Network, ...]:
             raise ValueError(f"must not be every address ({part})")
         found.append(network)
     return tuple(found)
+
+
+def host(value: str) -> str:
+    """Reads the address or the name that a listener is bound to; an IPv6 address with or without brackets."""
+    found = value.strip()
+    bare = found[1:-1] if found.startswith("[") and found.endswith("]") else found
+    try:
+        return str(ipaddress.ip_address(bare))
+    except ValueError:
+        if re.fullmatch(r"[A-Za-z0-9._-]+", found):
+            return found
+    raise ValueError(f"must be an IP address or a host's name, without a port, not {value!r}")
 
 
 def host_port(value: str) -> HostPort:

@@ -18,7 +18,8 @@ from core import setting_values as read
 from core.errors import SettingsError
 from core.layout import DIRECTORIES, HOST_OPTIONS, Layout, layout_problems
 from core.logs import FORMATTERS
-from core.setting_texts import add_database, add_secrets, read_table, read_texts
+from core.outside_text import secret
+from core.setting_texts import HELD, add_database, add_secrets, read_table, read_texts
 from core.setting_values import Option, is_loopback
 from core.subscription_plans import DEFAULT_PLANS, SubscriptionPlan, read_plans
 
@@ -144,9 +145,18 @@ class Settings(Layout):
         """Whether everybody may sign in as the practice market's own user; never where money is real."""
         return self.play_wallet and self.market == PLAY_MARKET
 
+    def server_at(self, index: int = 0) -> read.HostPort:
+        """Returns the address that the server process number `index` listens on."""
+        return read.HostPort(self.host, self.port + index)
+
+    @property
+    def simulator_at(self) -> read.HostPort:
+        """The address that the practice marketplace listens on, wherever the server does."""
+        return read.HostPort("127.0.0.1", self.simulator_port)
+
     @property
     def simulator_url(self) -> str:
-        return f"http://127.0.0.1:{self.simulator_port}"
+        return self.simulator_at.url
 
     def venue_url(self, venue: str) -> str | None:
         """Returns the address of `venue` (a dialect, mempool, ord): as set, else the simulator's, else None."""
@@ -160,7 +170,7 @@ class Settings(Layout):
     @property
     def sign_in_name(self) -> str:
         """The service's name in the sign-in text."""
-        return self.public_name or f"{self.host}:{self.port}"
+        return self.public_name or str(self.server_at())
 
 
 def dialect_of(venue: str) -> str | None:
@@ -178,7 +188,7 @@ def _seller_fee(dialect: str, title: str) -> Option:
 
 OPTIONS = (
     Option("data_dir", Path, "where everything is kept: database, keys, sockets, logs"),
-    Option("host", read.text, "address the HTTP server listens on"),
+    Option("host", read.host, "address the HTTP server listens on; 0.0.0.0 or :: = every one of its family"),
     Option("port", read.whole(1, 65535), "port of the (first) HTTP server"),
     Option("server_processes", read.whole(1, 16), "number of HTTP server processes, on consecutive ports"),
     Option("trusted_proxies", read.networks, "addresses of proxies, beside loopback, that may name their clients"),
@@ -201,7 +211,7 @@ OPTIONS = (
     ),
     Option("play_wallet", read.flag, "whether everybody may sign in as the practice marketplace's play wallet"),
     Option("satflow_url", read.url, "Satflow API, with /v1; needed when it is the market"),
-    Option("satflow_api_key", read.text, "Satflow API key (or name a file in BIDKEEPER_SATFLOW_API_KEY_FILE)"),
+    Option("satflow_api_key", secret, "Satflow API key (or name a file in BIDKEEPER_SATFLOW_API_KEY_FILE)"),
     Option(
         "satflow_monthly_calls", read.whole(0, 10**9), "calls a calendar month that the Satflow key has; 0 = no quota"
     ),
@@ -210,7 +220,7 @@ OPTIONS = (
     _seller_fee("satflow", "Satflow"),
     Option("satflow_secure_listings", read.flag, "whether secure forms of listings are signed there (docs/custody.md)"),
     Option("unisat_url", read.url, "UniSat open API; runes need it"),
-    Option("unisat_api_key", read.text, "UniSat API key (or name a file in BIDKEEPER_UNISAT_API_KEY_FILE)"),
+    Option("unisat_api_key", secret, "UniSat API key (or name a file in BIDKEEPER_UNISAT_API_KEY_FILE)"),
     Option(
         "unisat_monthly_calls", read.whole(0, 10**9), "calls a calendar month that the UniSat key has; 0 = no quota"
     ),
@@ -288,7 +298,7 @@ def load(environment: Mapping[str, str] | None = None, *, secrets: Collection[st
     problems: list[str] = []
     variables = {option.name: option.variable for option in OPTIONS}
     table = read_table(environment, {*variables, *(f"{name}_file" for name in IN_FILES), "plans"}, problems)
-    texts = read_texts(environment, table, variables)
+    texts = read_texts(environment, table, variables, problems)
     add_secrets(texts, environment, table, SECRETS, problems, secrets)
     values: dict[str, Any] = {}
     if unreadable := add_database(texts, environment, table, problems):
@@ -297,7 +307,7 @@ def load(environment: Mapping[str, str] | None = None, *, secrets: Collection[st
         if option.name in texts:
             source, text = texts[option.name]
             try:
-                values[option.name] = option.read(text)
+                values[option.name] = text if text is HELD else option.read(text)
             except ValueError as error:
                 problems.append(f"{source} {error}")
     plans, plan_problems = read_plans(table.get("plans", {}))

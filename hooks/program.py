@@ -16,6 +16,7 @@ from typing import Any
 from core.errors import BidkeeperError, PeerRefused, SettingsError
 from core.hook_receivers import Receivers
 from core.local_server import serve
+from core.outside_text import NotText, read_text
 from core.process import hold_lock
 from core.settings import Settings
 from hooks.courier import Courier
@@ -74,9 +75,14 @@ def mailer_of(settings: Settings) -> Mailer | None:
     password = ""
     if settings.smtp_password_file is not None:
         try:
-            password = settings.smtp_password_file.read_text().strip()
+            password = read_text(settings.smtp_password_file).strip()
         except OSError as error:
             raise SettingsError([f"BIDKEEPER_SMTP_PASSWORD_FILE cannot be read: {error.strerror}"]) from error
+        except NotText as error:
+            raise SettingsError([f"{settings.smtp_password_file} (BIDKEEPER_SMTP_PASSWORD_FILE) {error}"]) from error
+        if not password.isascii():
+            text = f"the password in {settings.smtp_password_file} (BIDKEEPER_SMTP_PASSWORD_FILE) must be ASCII"
+            raise SettingsError([f"{text}: sign-in to a mail server sends nothing else"])
     return Mailer(settings.smtp_url, password, settings.mail_from)
 
 

@@ -245,7 +245,8 @@ def segment(value: str) -> str:
     return quote(value, safe="")
 
 
-_FAULTS = (requests.RequestException, HTTPError, OSError, Unreadable)
+# A header or an address that cannot be written is a UnicodeError.
+_FAULTS = (requests.RequestException, HTTPError, OSError, Unreadable, UnicodeError)
 
 
 def _body(response: requests.Response) -> bytes:
@@ -260,13 +261,15 @@ def _body(response: requests.Response) -> bytes:
 
 
 def _never_connected(error: BaseException) -> bool:
-    """Tells whether `error` came from looking up or connecting, by its type alone."""
-    if isinstance(error, requests.ConnectTimeout):
+    """Tells whether `error` came from the headers, looking up or connecting, by its type alone."""
+    if isinstance(error, requests.ConnectTimeout | requests.exceptions.InvalidHeader | UnicodeError):
         return True
     reason = getattr(error.args[0], "reason", error.args[0]) if error.args else None
     return isinstance(error, requests.ConnectionError) and isinstance(reason, NewConnectionError)
 
 
 def _reason(error: BaseException) -> str:
-    # The error's own text may repeat the whole URL with its query.
+    # The error's own text may repeat a key, or the whole URL with its query.
+    if isinstance(error, UnicodeError | requests.exceptions.InvalidHeader):
+        return "a key or another header has a letter in it that HTTP cannot send"
     return str(error) if isinstance(error, Unreadable) else type(error).__name__

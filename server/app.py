@@ -17,6 +17,7 @@ from tornado.web import Application, GZipContentEncoding
 
 from core import logs, version
 from core.errors import SettingsError
+from core.setting_values import HostPort
 from core.settings import Settings
 from markets.market_client import MarketClient
 from models import almanac, base, inscriptions, schema, sessions
@@ -132,7 +133,7 @@ def run(settings: Settings, index: int = 0) -> None:
     try:
         schema.check()
         app = make_app(settings)
-        asyncio.run(_serve(app, _listen(settings.host, settings.port + index)))
+        asyncio.run(_serve(app, _listen(settings.server_at(index))))
     finally:
         base.close()
     logging.shutdown()
@@ -140,11 +141,11 @@ def run(settings: Settings, index: int = 0) -> None:
     os._exit(0)
 
 
-def _listen(host: str, port: int) -> list[socket.socket]:
+def _listen(at: HostPort) -> list[socket.socket]:
     try:
-        return bind_sockets(port, host, backlog=512)
+        return bind_sockets(at.port, at.host, backlog=512)
     except OSError as error:
-        raise SettingsError([f"cannot listen on {host} port {port}: {error.strerror}"]) from error
+        raise SettingsError([f"cannot listen on {at}: {error.strerror}"]) from error
 
 
 async def _serve(app: Application, sockets: list[socket.socket]) -> None:
@@ -153,7 +154,7 @@ async def _serve(app: Application, sockets: list[socket.socket]) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    log.info("listening on %s", ", ".join(f"{s.getsockname()[0]}:{s.getsockname()[1]}" for s in sockets))
+    log.info("listening on %s", ", ".join(str(HostPort(*s.getsockname()[:2])) for s in sockets))
     services: Services = app.settings["services"]
     chores = (
         asyncio.create_task(asyncio.to_thread(version.running)),  # which a later change of the checkout is not

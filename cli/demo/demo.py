@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import http.client
 import math
 import os
 import time
@@ -68,7 +67,6 @@ _LOOK_EVERY_S = 1.0
 _FIGURES_EVERY_S = 3600.0
 _CYCLES_A_LOOK = 10
 _LIST_EVERY_S = 30.0
-_NO_ANSWER = (OSError, http.client.HTTPException, ValueError, BidkeeperError)
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
@@ -120,10 +118,10 @@ class Demo:
             self._trouble = ""
         except Unauthorized:
             pass
-        except _NO_ANSWER as error:
+        except BidkeeperError as error:
             if self._trouble != str(error):
                 self._trouble = str(error)
-                _say(f"no answer, asked again each second: {error}")
+                _say(f"asked again each second: {error}")
         if now - self._figures_told > _FIGURES_EVERY_S:
             self._figures_told = now
             self.tell_figures()
@@ -132,7 +130,7 @@ class Demo:
         """Prints the figures of the run so far, if there are any."""
         try:
             metrics = self._session.metrics()
-        except _NO_ANSWER:
+        except BidkeeperError:
             metrics = None
         for line in self._figures.lines(time.monotonic() - self._began, metrics):
             print(line, flush=True)

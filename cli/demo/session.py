@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
-import json
 from typing import Any
 
 from cli import api
 from core.settings import Settings
 
-_PATIENCE_S = 30
 _PATIENCE_AT_THE_END_S = 2
 
 
@@ -38,14 +35,18 @@ class Session:
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Returns the service's answer.
 
-        Raises OSError, HTTPException or ValueError when there is none, Unauthorized when the session has ended, and
-        BidkeeperError with the text of a refusal.
+        Raises NoAnswer when there is none, Unauthorized when the session has ended, and BidkeeperError with the text of
+        a refusal.
         """
-        return json.loads(self._ask(self._settings.port, method, path, body))
+        try:
+            return api.ask_json("server", self._settings.server_at(), method, path, body, token=self._token)
+        except api.Unauthorized:
+            self._token = ""
+            raise
 
     def metrics(self) -> str:
         """Returns the installation's metrics as text, with little patience; raises as `call`."""
-        return self._ask(self._settings.port, "GET", "/metrics", None, _PATIENCE_AT_THE_END_S)
+        return api.ask("server", self._settings.server_at(), "GET", "/metrics", patience_s=_PATIENCE_AT_THE_END_S)
 
     def give(self, vault: str, gifts: list[dict[str, str]]) -> None:
         """Lets the practice market put inscriptions into a vault, and take out any others; raises as `call`."""
@@ -57,28 +58,10 @@ class Session:
         self._market("POST", "/sim/move", body)
 
     def _market(self, method: str, path: str, body: Any = None) -> Any:
-        return json.loads(self._ask(self._settings.simulator_port, method, path, body))
-
-    def _ask(self, port: int, method: str, path: str, body: Any, patience_s: float = _PATIENCE_S) -> str:
-        try:
-            return api.ask(self._settings.host, port, method, path, body, self._token, patience_s)
-        except api.Unauthorized:
-            self._token = ""
-            raise
+        return api.ask_json("practice market", self._settings.simulator_at, method, path, body)
 
 
 def page_line(settings: Settings) -> str:
     """Returns the line with the page's address."""
     hint = "click Play wallet to sign in" if settings.has_play_wallet else "sign in with your wallet"
-    return f"Bidkeeper's page: http://{_reachable(settings.host)}:{settings.port}/  ({hint})"
-
-
-def _reachable(host: str) -> str:
-    """Returns the host for a browser on this machine: every address, 0.0.0.0 or ::, is none to go to."""
-    try:
-        found = ipaddress.ip_address(host)
-    except ValueError:
-        return host
-    if found.is_unspecified:
-        return "127.0.0.1" if found.version == 4 else "[::1]"
-    return f"[{host}]" if found.version == 6 else host
+    return f"Bidkeeper's page: {settings.server_at().url}/  ({hint})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -39,6 +40,15 @@ def warn(name: str, text: str, remedy: str) -> Check:
 def fail(name: str, text: str, remedy: str) -> Check:
     """Makes a finding that does not work, or must not be so."""
     return Check("FAIL", name, text, remedy)
+
+
+def safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:
+    """Yields a part's checks. A fault of ours ends that part with a line that says why; the other parts go on."""
+    try:
+        yield from checks
+    except Exception as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        yield fail(part, f"the check itself failed: {why}", "report this line; the other checks do not depend on it")
 
 
 def way_to_keys(reason: str) -> str:

@@ -22,7 +22,7 @@ from cli.doctor import (
     program_check,
     settings_check,
 )
-from cli.doctor.check import Check, fail, ok
+from cli.doctor.check import Check, fail, ok, safely
 from cli.doctor.questions import About, default_about
 from cli.doctor.venue_check import VenueExaminer
 from core import logs, version
@@ -74,13 +74,13 @@ def examine(
     """Yields the checks that `options` ask for, as they are made. `clock_ms` is this machine's clock (epoch)."""
     parts = (*(options.only or PARTS), *([LIVE] if options.live else []))
     if "machine" in parts:
-        yield from _safely("machine", machine_check.examine())
+        yield from safely("machine", machine_check.examine())
     settings, problems = settings_check.read(environment)
     yield from problems
     if settings is None:
         return
     if "settings" in parts:
-        yield from _safely("settings", settings_check.examine(settings, environment))
+        yield from safely("settings", settings_check.examine(settings, environment))
     yield from _with(settings, options, parts, clock_ms)
 
 
@@ -90,29 +90,24 @@ def _with(
     seen = database_check.DatabaseState()
     own = port_holders.own(settings.data_dir)
     # Also when it is not to be printed: later checks need the number of tasks, and their slugs.
-    for check in _safely("data", data_check.examine(settings, seen)):
+    for check in safely("data", data_check.examine(settings, seen)):
         if "data" in parts:
             yield check
     if "machine" in parts:
         manager = program_check.manager_of(own)
-        yield from _safely("machine", machine_check.examine_for(settings, seen.tasks, manager))
+        yield from safely("machine", machine_check.examine_for(settings, seen.tasks, manager))
     if "programs" in parts:
-        yield from _safely("hosts", hosts_check.examine(settings, clock_ms))
-        yield from _safely("programs", program_check.examine(settings, own))
-        yield from _safely("month", month_check.examine(settings, seen.running))
+        yield from safely("hosts", hosts_check.examine(settings, clock_ms))
+        yield from safely("programs", program_check.examine(settings, own))
+        yield from safely("month", month_check.examine(settings, seen.running))
     if "venues" in parts:
-        venues = VenueExaminer(settings, about(options, settings, seen), clock_ms)
-        yield from _safely("venues", venues.examine())
+        yield from safely("venues", _venues(settings, about(options, settings, seen), clock_ms))
     if LIVE in parts:
-        yield from _safely("live", live_check.examine(settings))
+        yield from safely("live", live_check.examine(settings))
 
 
-def _safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:
-    """Yields a part's checks; a part that cannot be examined must not hide the others."""
-    try:
-        yield from checks
-    except Exception as error:
-        yield fail(part, f"could not be looked at: {type(error).__name__}: {error}", "report this line")
+def _venues(settings: Settings, subjects: About, clock_ms: Callable[[], int]) -> Iterator[Check]:
+    yield from VenueExaminer(settings, subjects, clock_ms).examine()
 
 
 def about(options: argparse.Namespace, settings: Settings, seen: database_check.DatabaseState) -> About:

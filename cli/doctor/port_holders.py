@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,17 +30,6 @@ def _pids() -> Iterator[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             yield int(entry.name)
-
-
-def can_bind(host: str, port: int) -> bool:
-    """Tells whether a program could listen there now."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-        return True
 
 
 def holds(pid: int, port: int) -> bool:

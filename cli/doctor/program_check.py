@@ -12,6 +12,7 @@ from typing import Any
 
 from peewee import PeeweeException
 
+from cli import listeners
 from cli.doctor import port_holders
 from cli.doctor.answer_check import CLOCK_REMEDY
 from cli.doctor.check import Check, fail, ok, warn, way_to_keys
@@ -19,6 +20,7 @@ from cli.doctor.month_check import quota_variable
 from cli.doctor.settings_check import is_held
 from core.errors import BidkeeperError
 from core.local import ask
+from core.setting_values import HostPort
 from core.settings import SECRETS, Settings
 from gateway.app import quotas
 from markets.gateway_client import MOST_SKEW_S, skew_words
@@ -32,22 +34,22 @@ _LEFT_IS_LITTLE = 0.1
 
 def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
     """Examines ports and programs; a service that is down is one line. `own` are the installation's processes."""
-    servers = [settings.port + index for index in range(settings.server_processes)]
-    ports = dict.fromkeys(servers, (settings.host, "BIDKEEPER_PORT"))
+    servers = [settings.server_at(index) for index in range(settings.server_processes)]
+    ports = dict.fromkeys(servers, "BIDKEEPER_PORT")
     if settings.market == "simulator":
-        ports[settings.simulator_port] = ("127.0.0.1", "BIDKEEPER_SIMULATOR_PORT")
-    for port, (host, variable) in ports.items():
-        yield _port(host, port, variable, own)
+        ports[settings.simulator_at] = "BIDKEEPER_SIMULATOR_PORT"
+    for at, variable in ports.items():
+        yield _port(at, variable, own)
     if not _runs(settings, own):
         yield warn("programs", "Bidkeeper is not running, so none was checked", "bidkeeper up")
         yield from _kept_quota(settings)
         return
-    for name, (at, look) in {
+    for name, (path, look) in {
         "signer": (settings.signer_socket, _signer),
         "gateway": (settings.gateway_socket, _gateway),
         "facts": (settings.facts_socket, _facts),
     }.items():
-        if settings.tls_dir and at.parent != settings.relay_files and _is_missing(at):
+        if settings.tls_dir and path.parent != settings.relay_files and _is_missing(path):
             yield warn(name, "does not run on this host", "start it, unless another host is to have it")
         else:
             yield from _asked(name, settings, lambda look=look: look(settings))  # type: ignore[misc]
@@ -59,8 +61,8 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         yield from _asked("hooks", settings, lambda: _hooks(settings))
     if settings.market == "simulator":
         yield from _asked("simulator", settings, lambda: _simulator(settings))
-    for port in servers:
-        yield from _asked("server", settings, lambda port=port: _server(settings.host, port))  # type: ignore[misc]
+    for at in servers:
+        yield from _asked("server", settings, lambda at=at: _server(at))  # type: ignore[misc]
 
 
 def manager_of(own: dict[int, str]) -> int | None:
@@ -127,32 +129,36 @@ def _listens(path: Path) -> bool:
         return True
 
 
-def _port(host: str, port: int, variable: str, own: dict[int, str]) -> Check:
-    name = f"port {port}"
-    if port_holders.can_bind(host, port):
+def _port(at: HostPort, variable: str, own: dict[int, str]) -> Check:
+    name, why = f"port {at.port}", listeners.problem(at, variable)
+    if why is None:
         return ok(name, "free")
-    if any(port_holders.holds(pid, port) for pid in own):
+    if any(port_holders.holds(pid, at.port) for pid in own):
         return ok(name, "ours")
     try:
-        status, body = _get(host, port, "/healthz")
+        status, body = _get(at, "/healthz")
         if status == 200 and json.loads(body).get("status") == "ok":
             return ok(name, "a Bidkeeper answers there; whether it is this one cannot be seen by this user")
     except (OSError, http.client.HTTPException, ValueError, AttributeError):
         pass  # it is another user's
-    return fail(name, f"{host}:{port} is taken by another program", f"end that one, or set {variable}")
+    remedy = "set BIDKEEPER_HOST" if why.startswith("BIDKEEPER_HOST") else f"end that one, or set {variable}"
+    return fail(name, why, remedy)
 
 
 def _asked(name: str, settings: Settings, look: Callable[[], Iterator[Check]]) -> Iterator[Check]:
     """Yields the checks of `look`, or one that there was no answer."""
     try:
         yield from look()
-    except (BidkeeperError, OSError, http.client.HTTPException, ValueError, LookupError, TypeError) as error:
+    except (BidkeeperError, OSError, http.client.HTTPException) as error:
         if isinstance(error, TimeoutError):
             reason = f"no answer within {PATIENCE_S:g} s"
         else:
             reason = str(error).removeprefix(f"{name}: ") or type(error).__name__
         log = "" if settings.signer_dir else f" in {settings.log_dir}"
         yield fail(name, f"does not answer: {reason}", f"its log{log} has the reason; supervisord starts it again")
+    except (ValueError, LookupError, TypeError) as error:
+        text = f"its answer is not understood: {type(error).__name__}: {error}"
+        yield fail(name, text, "restart the service, so that every program is of this version")
 
 
 def _signer(settings: Settings) -> Iterator[Check]:
@@ -229,21 +235,21 @@ def _managers(settings: Settings) -> Iterator[Check]:
 
 
 def _simulator(settings: Settings) -> Iterator[Check]:
-    status, _ = _get("127.0.0.1", settings.simulator_port, "/healthz")
+    status, _ = _get(settings.simulator_at, "/healthz")
     yield ok("simulator", "answers") if status == 200 else fail("simulator", f"status {status}", "see its log")
 
 
-def _server(host: str, port: int) -> Iterator[Check]:
-    status, body = _get(host, port, "/readyz")
+def _server(at: HostPort) -> Iterator[Check]:
+    status, body = _get(at, "/readyz")
     if status == 200:
-        yield ok("server", f"ready at {host}:{port}")
+        yield ok("server", f"ready at {at}")
         return
     missing = json.loads(body).get("details") or [f"status {status}"]
-    yield fail("server", f"{host}:{port} is not ready: {'; '.join(missing)}", "see the lines above")
+    yield fail("server", f"{at} is not ready: {'; '.join(missing)}", "see the lines above")
 
 
-def _get(host: str, port: int, path: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(host, port, timeout=PATIENCE_S)
+def _get(at: HostPort, path: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(*at.nearby, timeout=PATIENCE_S)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()

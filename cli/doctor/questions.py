@@ -78,13 +78,16 @@ def questions(venue: str, adapters: Adapters, about: About) -> list[Question]:
 
 
 def put(question: Question, listener: Listener) -> VenueAnswer:
-    """Asks one question of an adapter that `listener` listens to. Never raises a VenueError."""
+    """Asks one question of an adapter that `listener` listens to. Never raises."""
     before = len(listener.heard)
     try:
         value = question.ask()
     except VenueError as error:
         exchange = listener.heard[-1] if len(listener.heard) > before else None
         return VenueAnswer(question.name, _outcome(error, exchange), None, error.message, exchange)
+    except Exception as error:  # the adapter's own fault, which the answer beside it explains
+        exchange = listener.heard[-1] if len(listener.heard) > before else None
+        return VenueAnswer(question.name, "drifted", None, f"{type(error).__name__}: {error}", exchange)
     exchange = listener.heard[-1] if len(listener.heard) > before else None
     return VenueAnswer(question.name, "understood", value, "", exchange)
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from cli.doctor.check import Check, fail, ok, warn
 from core.errors import SettingsError
-from core.local import MAX_SOCKET_PATH
-from core.setting_texts import HELD
+from core.layout import supervisor_problems
+from core.setting_texts import HELD, read_table
 from core.settings import IN_FILES, OPTIONS, SECRETS, Settings, load
 from wallet.signer.allowed import with_normal_addresses
 
@@ -20,8 +19,6 @@ NAME = "settings"
 # runs on its machine.
 _OTHERS = {"CONFIG", "COMMAND", "CRASHPOINT", "INSTALL_ROOT", "INSTALL_OWNERS", "SLOTS", "RAY"}
 _OTHERS |= {f"WITH_{name}" for name in ("SIMULATOR", "SERVER", "GATEWAY", "SIGNER", "MANAGER", "RELAY")}
-# supervisord binds its socket under a name that ends in its pid, and renames it.
-_LONGEST_PID = ".4194304"
 
 
 def read(environment: Mapping[str, str]) -> tuple[Settings | None, list[Check]]:
@@ -71,8 +68,7 @@ def _file(environment: Mapping[str, str]) -> str:
 
 
 def _table(environment: Mapping[str, str]) -> dict[str, Any]:
-    name = _file(environment)
-    return tomllib.loads(Path(name).read_text()) if name else {}
+    return read_table(environment, (), [])
 
 
 def _key_files(environment: Mapping[str, str]) -> dict[str, str]:
@@ -109,13 +105,9 @@ def _secret_files(settings: Settings, environment: Mapping[str, str]) -> Iterato
 
 
 def _sockets(settings: Settings) -> Iterator[Check]:
-    sockets = [settings.manager_socket, settings.signer_socket, settings.gateway_socket, settings.facts_socket]
-    sockets.append(settings.operators_socket)
-    longest = max((os.fsencode(path) for path in sockets), key=len)
-    supervisor = os.fsencode(settings.run_dir / "supervisor.sock") + _LONGEST_PID.encode()
-    longest = max(longest, supervisor, key=len)
-    if len(longest) > MAX_SOCKET_PATH:
-        text = f"{os.fsdecode(longest)} has {len(longest)} bytes, the kernel takes {MAX_SOCKET_PATH}"
-        yield fail("sockets", text, "use a shorter BIDKEEPER_DATA_DIR")
-    else:
-        yield ok("sockets", f"the longest path has {len(longest)} bytes of {MAX_SOCKET_PATH}")
+    """Checks the paths of supervisord; those of the programs are checked with the settings."""
+    problems = supervisor_problems(settings)
+    for problem in problems:
+        yield fail("sockets", problem, "use another BIDKEEPER_DATA_DIR: bidkeeper up does not start in this one")
+    if not problems:
+        yield ok("sockets", "the data directory's path is short enough, and supervisord can read it")

@@ -9,8 +9,9 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
-from cli.doctor import answer_check, floor_check, port_holders, sale_check, settings_check, unit_check
-from cli.doctor.check import Check, fail, ok, warn
+from cli import listeners
+from cli.doctor import answer_check, floor_check, sale_check, settings_check, unit_check
+from cli.doctor.check import Check, fail, ok, safely, warn
 from cli.doctor.exchanges import Exchange, Listener, masked
 from cli.doctor.questions import ASKED, About, VenueAnswer, adapters_of, put, questions
 from core.settings import SECRETS, Settings
@@ -55,7 +56,7 @@ class VenueExaminer:
             elif self._is_key_closed(venue):
                 yield from self._by_gateway(venue)
             else:
-                yield from self._venue(venue)
+                yield from safely(venue, self._venue(venue))
         yield from unit_check.examine(self._answers)
         yield from floor_check.examine(self._answers, self._about.collection)
         yield from sale_check.examine(self._answers)
@@ -65,7 +66,7 @@ class VenueExaminer:
 
     def _is_practice_away(self) -> bool:
         settings = self._settings
-        return settings.market == "simulator" and port_holders.can_bind("127.0.0.1", settings.simulator_port)
+        return settings.market == "simulator" and listeners.problem(settings.simulator_at, "") is None
 
     def _is_key_closed(self, venue: str) -> bool:
         """Tells whether only the gateway's user may read the key of `venue`; the practice market takes any."""

@@ -12,6 +12,7 @@ from cli.replay.books import BookTerms, is_book, read_books
 from cli.replay.report import changes_between, values
 from cli.replay.text import lines
 from cli.replay.verify import verify
+from core.outside_text import NotText, read_text
 from core.settings import Settings
 from core.task_files import journal_path, older
 from server.http.json_out import dumps
@@ -124,9 +125,11 @@ def _from_file(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        return read_object(path.read_bytes())
+        return read_object(read_text(path).encode())
     except OSError as error:
         raise ReplayError(f"{path}: {error.strerror}") from None
+    except NotText as error:
+        raise ReplayError(f"{path} {error}") from None
     except BadBody as error:
         raise ReplayError(f"{path}: {error}") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,9 +25,9 @@ class Recording:
 
 
 def lines_of(path: Path) -> list[bytes]:
-    """Reads the lines of a file, without their ends. Raises ReplayError."""
+    """Reads the lines of a file, without their ends and a byte order mark. Raises ReplayError."""
     try:
-        return path.read_bytes().split(b"\n")
+        return path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n")
     except OSError as error:
         raise ReplayError(f"{path}: {error.strerror}") from None
 

@@ -57,6 +57,43 @@ def test_what_is_not_set_and_what_will_not_work_without_it(examine: Examine, rea
     assert [found[f"satflow {what}"].status for what in ("floors", "listings", "bids", "own bids")] == ["ok"] * 4
 
 
+def test_fault_in_one_section_is_a_line_and_the_others_go_on(
+    examine: Examine, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise UnicodeEncodeError("latin-1", "\ufeffkey", 0, 1, "no\nsuch letter")
+
+    for module in ("machine_check.examine", "data_check.examine", "month_check.examine", "venue_check.make_adapters"):
+        with monkeypatch.context() as patch:
+            lazily = (lambda *_: (broken() for _ in "1")) if module.endswith("examine") else broken
+            patch.setattr(f"cli.doctor.{module}", lazily)
+            found = examine("machine", "settings", "data", "programs", "venues")
+        faults = [check for check in found.values() if "check itself failed: UnicodeEncodeError" in check.text]
+        assert len(faults) == 1 and "\n" not in faults[0].line(), module
+        assert {"settings", "programs", "sockets"} <= found.keys(), module
+
+
+def test_fault_at_one_venue_leaves_the_others(
+    examine: Examine, real: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.doctor.answer_check.understood", lambda *_: 1 / 0)
+    with venue(SATFLOW) as made:
+        found = asked(examine, real, made)
+    assert found["satflow"].text.startswith("the check itself failed: ZeroDivisionError")
+    assert {"unisat", "mempool", "ord", "calls"} <= found.keys()
+
+
+def test_key_file_in_quotes_is_a_fault_that_is_named(examine: Examine, real: dict[str, str], tmp_path: Any) -> None:
+    del real["BIDKEEPER_SATFLOW_API_KEY"]
+    file = tmp_path / "key"
+    file.write_text(f'"{KEY}"')
+    real |= {"BIDKEEPER_SATFLOW_API_KEY_FILE": str(file), "BIDKEEPER_SATFLOW_URL": "https://venue.test/v1"}
+    found = examine("settings", "data")
+    assert found["settings"].status == "FAIL" and "quote" in found["settings"].text
+    assert str(file) in found["settings"].text and KEY not in found["settings"].text
+    assert "database" in found
+
+
 def test_what_it_spent(examine: Examine, real: dict[str, str]) -> None:
     with venue(SATFLOW) as made:
         found = asked(examine, real, made)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+import socket
 import stat
 from pathlib import Path
 
+import pytest
+
+from core.settings import load
 from tests.cli.commands import in_this_process
 
 OWNER = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
@@ -28,3 +33,70 @@ def test_a_data_directory_that_cannot_be_made_is_named(environment: dict[str, st
     for directory in ("/proc/nope", "/etc/passwd/x"):
         code, _, complained = in_this_process(environment | {"BIDKEEPER_DATA_DIR": directory}, "migrate")
         assert code == 1 and complained.startswith(f"bidkeeper: {directory}: "), complained
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("x" * 120, "use a shorter data directory"),
+        ("a%b", "has a % in it, which supervisord takes for a variable"),
+        ("100%", "has a % in it"),
+        ("new\nline", "has a line end or another control character in it"),
+        ("tab\tbed", "control character"),
+        ("latin-\udce9", "is not UTF-8"),
+    ],
+)
+def test_data_directory_that_cannot_be_used_is_refused_at_the_start_by_name(
+    environment: dict[str, str], tmp_path: Path, name: str, words: str
+) -> None:
+    directory = tmp_path / name
+    code, _, complained = in_this_process(environment | {"BIDKEEPER_DATA_DIR": str(directory)}, "up")
+    assert code == 2 and len(complained.splitlines()) == 1, complained
+    assert complained.startswith("bidkeeper: BIDKEEPER_DATA_DIR") and words in complained, complained
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_directory_that_is_too_long_for_supervisord_alone_is_refused_by_up(environment: dict[str, str]) -> None:
+    longest = 107 - len("/run/supervisor.sock.4194304")
+    for length in range(longest - 2, longest + 12):
+        directory = Path("/tmp/" + "x" * (length - len("/tmp/")))
+        given = environment | {"BIDKEEPER_DATA_DIR": str(directory), "BIDKEEPER_HOST": "203.0.113.1"}
+        assert load(given).data_dir == directory, "the programs themselves can use it"
+        try:
+            code, _, complained = in_this_process(given, "up")
+        finally:
+            if directory.exists():
+                shutil.rmtree(directory)
+        too_long = "supervisor.sock.4194304" in complained
+        assert (code, too_long) == ((2, True) if length > longest else (1, False)), complained
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"HOST": "203.0.113.1"}, "BIDKEEPER_HOST: 203.0.113.1 is not an address of this machine"),
+        ({"HOST": "2001:db8::1"}, "BIDKEEPER_HOST: 2001:db8::1 is not an address of this machine"),
+        (
+            {"HOST": "no-such-host.invalid"},
+            "BIDKEEPER_HOST: no-such-host.invalid is not a host that this machine knows",
+        ),
+        ({"HOST": "127.0.0.1:8888"}, "BIDKEEPER_HOST must be an IP address or a host's name, without a port"),
+        ({"HOST": "http://127.0.0.1"}, "BIDKEEPER_HOST must be an IP address or a host's name"),
+        ({"HOST": "[127.0.0.1"}, "BIDKEEPER_HOST must be an IP address or a host's name"),
+    ],
+)
+def test_host_that_is_not_of_this_machine_is_refused_by_its_own_name(
+    environment: dict[str, str], given: dict[str, str], words: str
+) -> None:
+    given = environment | {f"BIDKEEPER_{name}": value for name, value in given.items()}
+    code, _, complained = in_this_process(given, "up")
+    assert code in (1, 2) and complained.startswith(f"bidkeeper: {words}"), complained
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "0.0.0.0"])
+def test_port_that_is_taken_is_refused_by_the_name_of_the_port(environment: dict[str, str], host: str) -> None:
+    port = int(environment["BIDKEEPER_PORT"])
+    with socket.create_server((host, port)):
+        code, _, complained = in_this_process(environment | {"BIDKEEPER_HOST": host}, "up")
+    assert code == 1
+    assert complained.startswith(f"bidkeeper: BIDKEEPER_PORT: {host}:{port} cannot be used: "), complained

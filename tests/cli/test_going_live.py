@@ -188,4 +188,4 @@ def test_a_server_that_is_not_there_is_told(environment: dict[str, str]) -> None
     command = [sys.executable, "-m", "cli.main", "sign-in", "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"]
     answer = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
     assert answer.returncode == 1
-    assert f"no server answers at 127.0.0.1:{environment['BIDKEEPER_PORT']}" in answer.stderr
+    assert f"the server at http://127.0.0.1:{environment['BIDKEEPER_PORT']} does not answer" in answer.stderr

@@ -62,6 +62,35 @@ def test_keys_and_cookies_are_masked(probe: Probe, tmp_path: Path) -> None:
     assert b"X-Your-Key: [masked]" in kept
 
 
+def test_fault_of_an_adapter_is_a_line_of_the_record_and_no_traceback(
+    probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise KeyError(f"no such field, by {KEY}")
+
+    monkeypatch.setattr("markets.satflow.adapter.Satflow.floors", broken)
+    with venue(SATFLOW) as made:
+        assert probe("satflow", made.url, tmp_path / "report") == 1
+    told = (tmp_path / "report" / "README").read_text()
+    assert "01-floors  nothing was sent; drifted: KeyError" in told and KEY not in told
+    assert "02-listings  GET /activity/listings" in told
+
+
+def test_key_with_a_byte_order_mark_is_asked_with(
+    probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "key"
+    monkeypatch.delenv("BIDKEEPER_SATFLOW_API_KEY")
+    monkeypatch.setenv("BIDKEEPER_SATFLOW_API_KEY_FILE", str(file))
+    file.write_bytes(b"\xef\xbb\xbf" + KEY.encode() + b"\r\n")
+    with venue(SATFLOW) as made:
+        probe("satflow", made.url, tmp_path / "report")
+    assert made.asked
+    file.write_text(f'"{KEY}"\n')
+    assert probe("satflow", made.url, tmp_path / "again") == 2
+    assert f"{file} (BIDKEEPER_SATFLOW_API_KEY_FILE) has a quote in it" in capsys.readouterr().err
+
+
 def test_nothing_is_overwritten_and_nothing_asked(
     probe: Probe, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from cli.demo.session import page_line
 from core.errors import SettingsError
 from core.setting_values import HostPort
 from core.settings import load
+from tests.core.test_settings import ROOT
 
 
 def problems(**environment: str) -> list[str]:
@@ -61,3 +64,42 @@ def test_a_manager_names_an_address_that_others_can_use() -> None:
 def test_the_relays_sockets_have_a_short_path() -> None:
     (fault,) = problems(relay_dir="/" + "x" * 100)
     assert fault.startswith("BIDKEEPER_RELAY_DIR: ") and "107" in fault
+
+
+@pytest.mark.parametrize(
+    ("written", "host", "shown", "nearby"),
+    [
+        ("127.0.0.1", "127.0.0.1", "127.0.0.1:8888", "http://127.0.0.1:8888"),
+        ("127.0.0.2", "127.0.0.2", "127.0.0.2:8888", "http://127.0.0.2:8888"),
+        ("0.0.0.0", "0.0.0.0", "0.0.0.0:8888", "http://127.0.0.1:8888"),
+        ("::1", "::1", "[::1]:8888", "http://[::1]:8888"),
+        ("[::1]", "::1", "[::1]:8888", "http://[::1]:8888"),
+        ("::", "::", "[::]:8888", "http://[::1]:8888"),
+        ("[::]", "::", "[::]:8888", "http://[::1]:8888"),
+        ("0:0:0:0:0:0:0:1", "::1", "[::1]:8888", "http://[::1]:8888"),
+        (" 10.0.0.9 ", "10.0.0.9", "10.0.0.9:8888", "http://10.0.0.9:8888"),
+        ("keeper.example", "keeper.example", "keeper.example:8888", "http://keeper.example:8888"),
+    ],
+)
+def test_host_and_port_are_joined_alike_wherever_they_are_shown(
+    written: str, host: str, shown: str, nearby: str
+) -> None:
+    settings = load({"BIDKEEPER_HOST": written})
+    assert settings.host == host
+    assert (str(settings.server_at()), settings.server_at().url) == (shown, nearby)
+    assert settings.sign_in_name == shown
+    assert page_line(settings).startswith(f"Bidkeeper's page: {nearby}/ ")
+    assert settings.simulator_url == "http://127.0.0.1:8890"
+
+
+def test_one_function_joins_a_host_and_a_port() -> None:
+    joined = re.compile(r"\{[^{}]*host[^{}]*\}:\{|\}:\{[^{}]*port[^{}]*\}", re.I)
+    folders = ("cli", "core", "gateway", "hooks", "markets", "models", "server", "wallet", "workers")
+    found = {
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        for line in path.read_text().splitlines()
+        if joined.search(line) and "def " not in line
+    }
+    assert all(each.startswith("core/setting_values.py: return ") for each in found) and len(found) == 1, found

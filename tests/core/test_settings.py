@@ -72,7 +72,8 @@ def test_a_secrets_file_that_is_no_text_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(b"\xff\xfe")
     for name in ("SATFLOW_API_KEY", "DATABASE_URL"):
         variable = f"BIDKEEPER_{name}_FILE"
-        assert problems({variable: str(tmp_path / "key")}) == [f"{variable} cannot be read: the file is no text"]
+        [fault] = problems({variable: str(tmp_path / "key")})
+        assert fault.endswith(f"in {tmp_path / 'key'} ({variable}) is UTF-16: save it as UTF-8")
 
 
 def test_the_last_process_has_a_port_too() -> None:

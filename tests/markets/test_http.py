@@ -215,3 +215,16 @@ def test_the_environments_proxies_and_passwords_are_not_used(monkeypatch: pytest
     http = Http("https://venue.example", {})
     assert http.read("/x") == {}
     assert http._session.trust_env is False
+
+
+@pytest.mark.parametrize("key", ["\ufeffs3cret", "s3cret\u0142", " s3cret", "s3cret\nx", "s3cret\udcff"])
+def test_key_that_no_header_can_hold_is_a_fault_and_is_not_shown(key: str) -> None:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        http = Http(f"http://127.0.0.1:{listener.getsockname()[1]}", {"Authorization": key}, connect_s=1, read_s=1)
+        for ask in (lambda: http.read("/x"), lambda: http.write("/x", b"{}", None)):
+            with pytest.raises(Unavailable, match="HTTP cannot send") as caught:
+                ask()
+            assert "s3cret" not in str(caught.value)
+        listener.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            listener.accept()

@@ -55,6 +55,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield from started_in(tmp_path)
 
 
+def test_passphrase_piped_from_a_windows_editor_is_the_typed_one(keys: Callable[..., Said], tmp_path: Path) -> None:
+    assert keys("init", given=(f"\ufeff{PASSPHRASE}\r", PASSPHRASE)).code == 0
+    assert keys("list", given=(PASSPHRASE,)).code == 0
+    assert keystore.unlock(tmp_path / "signer" / "keystore.json", PASSPHRASE).users == ()
+
+
 def test_init_shows_24_words_once_and_they_are_the_keys(keys: Callable[..., Said], tmp_path: Path) -> None:
     said = keys("init", given=(PASSPHRASE, PASSPHRASE))
     assert (said.code, said.err) == (0, "")

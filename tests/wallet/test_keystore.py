@@ -119,6 +119,17 @@ def test_a_wrong_passphrase_says_the_same_whatever_it_was(path: Path, passphrase
     assert str(refused.value) == "the passphrase is wrong, or the keystore was changed"
 
 
+def test_keystore_sealed_with_a_byte_order_mark_opens_with_its_passphrase_alone(tmp_path: Path) -> None:
+    """Earlier versions took the mark of a passphrase's file for its first letter."""
+    path = tmp_path / "keystore.json"
+    keystore.create(path, f"\ufeff{PASSPHRASE}", CONTENTS, work=QUICK)
+    assert keystore.unlock(path, PASSPHRASE).users == (OTHER_USER, USER)
+    keystore.change_passphrase(path, PASSPHRASE, "another passphrase", work=QUICK)
+    assert keystore.unlock(path, "another passphrase").users == (OTHER_USER, USER)
+    with pytest.raises(WrongPassphrase):
+        keystore.unlock(path, PASSPHRASE)
+
+
 def test_letters_composed_by_another_keyboard_are_the_same(tmp_path: Path) -> None:
     path = tmp_path / "keystore.json"
     keystore.create(path, "caf\u00e9 au lait \u212b", CONTENTS, work=QUICK)

@@ -27,6 +27,19 @@ def test_the_named_file_is_read_without_its_line_end(file: Path) -> None:
     assert unattended(file, {}) == "two words "
 
 
+def test_byte_order_mark_is_no_letter_of_the_passphrase(file: Path) -> None:
+    file.write_bytes(b"\xef\xbb\xbftwo w\xc3\xb6rds \r\n")
+    assert unattended(file, {}) == "two wörds "
+
+
+@pytest.mark.parametrize("content", ["two words".encode("utf-16"), b"two\0words", b"two w\xf6rds"])
+def test_file_that_is_not_utf_8_is_refused_without_its_words(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+    with pytest.raises(KeystoreError, match="save it as UTF-8") as caught:
+        unattended(file, {})
+    assert "words" not in str(caught.value)
+
+
 def test_a_file_that_others_may_read_is_refused(file: Path) -> None:
     for mode in (0o640, 0o604, 0o620):
         file.chmod(mode)
@@ -40,7 +53,7 @@ def test_a_missing_or_unreadable_file_is_refused_and_not_passed_over(file: Path,
     with pytest.raises(KeystoreError, match="failed to read"):
         unattended(tmp_path / "nowhere", credentials)
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(KeystoreError, match="no text"):
+    with pytest.raises(KeystoreError, match="is UTF-16: save it as UTF-8"):
         unattended(file, credentials)
 
 

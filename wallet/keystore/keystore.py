@@ -11,11 +11,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from core.outside_text import MARK
 from core.process import hold_lock
 from wallet.keystore import keystore_file
 from wallet.keystore.keys import Keystore
 from wallet.keystore.keystore_file import Contents, KeystoreError
-from wallet.keystore.seal import LEAST_CHARACTERS, MOST_CHARACTERS, Seal, Work, made_from, passphrase_bytes
+from wallet.keystore.seal import (
+    LEAST_CHARACTERS,
+    MOST_CHARACTERS,
+    Seal,
+    Work,
+    WrongPassphrase,
+    made_from,
+    passphrase_bytes,
+)
 
 _SALT_BYTES = 16
 _NONCE_BYTES = 12
@@ -127,6 +136,18 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _opened(path: Path, passphrase: str) -> tuple[Seal, Contents]:
+    """Opens the seal. Raises WrongPassphrase and KeystoreError.
+
+    Earlier versions took a file's byte order mark for the passphrase's first letter. Its reader drops the mark, so a
+    keystore that was sealed with one is tried with one, too.
+    """
+    try:
+        return _opened_with(path, passphrase)
+    except WrongPassphrase:
+        return _opened_with(path, MARK + passphrase)
+
+
+def _opened_with(path: Path, passphrase: str) -> tuple[Seal, Contents]:
     stored = require_sealed(path)
     seal = Seal.of(passphrase_bytes(passphrase), *made_from(stored))
     try:

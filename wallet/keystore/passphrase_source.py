@@ -8,6 +8,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from core.outside_text import NotText, decoded
 from wallet.keystore.keystore_file import KeystoreError
 
 CREDENTIAL = "keystore-passphrase"
@@ -40,9 +41,9 @@ def _read(path: Path, *, must_be_private: bool) -> str:
     except OSError as error:
         raise KeystoreError(f"failed to read the passphrase from {path}: {error.strerror}") from error
     try:
-        return content.decode().rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise KeystoreError(f"what stands in {path} is no text") from None
+        return decoded(content).rstrip("\r\n")
+    except NotText as error:
+        raise KeystoreError(f"the passphrase's file {path} {error}") from None
 
 
 class Tries:

@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from embit import bip39
 
@@ -60,7 +61,7 @@ def require_agreement(audit_log: Path, ledger: Path, now_ms: int) -> tuple[Contr
         raise KeystoreError(f"the audit log is not whole: {error}") from error
     try:
         # A connection of its own: this runs in a thread, while the signer still answers requests that need no key.
-        with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as database:
+        with closing(sqlite3.connect(f"file:{quote(str(ledger))}?mode=ro", uri=True)) as database:
             is_older = _compare(
                 audit_log, {name: database.execute(query) for name, (query, _) in _SIGNED.items()}, now_ms
             )

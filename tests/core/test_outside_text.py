@@ -1,0 +1,168 @@
+"""Text that an operator wrote: taken where it has one meaning, else refused by its name and without repeating it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from core.errors import SettingsError
+from core.outside_text import NotText, decoded, read_text
+from core.settings import load
+from hooks.program import mailer_of
+from tests.core.test_settings import ROOT, problems
+
+KEY = "sf-0123456789abcdef"
+# Shapes in which editors and shells leave a key, each with one meaning.
+WHOLE = [b"%s", b"%s\n", b"%s\r\n", b"\xef\xbb\xbf%s\r\n", b"  %s \t\n\n"]
+BROKEN = [
+    (b'"%s"\n', "quote"),
+    (b"'%s'\n", "quote"),
+    ("\u201c%s\u201d".encode(), "printable ASCII"),
+    (b"key: %s", "printable ASCII"),
+    (b"%s\n%s\n", "printable ASCII"),
+    (b"%s\xc3\xa9", "printable ASCII"),
+    (b"%s\x1b", "printable ASCII"),
+    (b"%s\0", "NUL"),
+    (b"%s\xe9", "not UTF-8 in line 1"),
+]
+
+
+def shaped(shape: bytes) -> bytes:
+    return shape.replace(b"%s", KEY.encode())
+
+
+@pytest.mark.parametrize("name", ["satflow_api_key", "unisat_api_key"])
+@pytest.mark.parametrize("shape", WHOLE)
+def test_key_file_of_any_editor_gives_the_key_alone(tmp_path: Path, name: str, shape: bytes) -> None:
+    (tmp_path / "key").write_bytes(shaped(shape))
+    settings = load({f"BIDKEEPER_{name.upper()}_FILE": str(tmp_path / "key")})
+    assert getattr(settings, name) == KEY
+
+
+@pytest.mark.parametrize(("shape", "words"), [*BROKEN, (b"\xff\xfe", "UTF-16")])
+def test_key_file_that_no_header_can_hold_is_refused_by_its_name(tmp_path: Path, shape: bytes, words: str) -> None:
+    file = tmp_path / "key-file"
+    file.write_bytes(shape + KEY.encode("utf-16-le") if words == "UTF-16" else shaped(shape))
+    [fault] = problems({"BIDKEEPER_SATFLOW_API_KEY_FILE": str(file)})
+    assert f"{file} (BIDKEEPER_SATFLOW_API_KEY_FILE)" in fault and words in fault
+    assert KEY not in fault
+
+
+def test_key_in_a_variable_is_read_alike() -> None:
+    for text in (f"{KEY}\r", f" {KEY} "):
+        assert load({"BIDKEEPER_UNISAT_API_KEY": text}).unisat_api_key == KEY
+    for text in (f'"{KEY}"', f"'{KEY}'\r", f"{KEY} {KEY}", f"{KEY}\n{KEY}", f"{KEY}\u00e9", f"{KEY}\udce9"):
+        [fault] = problems({"BIDKEEPER_UNISAT_API_KEY": text})
+        assert fault.startswith("BIDKEEPER_UNISAT_API_KEY ") and KEY not in fault
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("port", "9000", 9000),
+        ("host", "::1", "::1"),
+        ("data_dir", "/srv/keeper", Path("/srv/keeper")),
+        ("market", "simulator", "simulator"),
+        ("play_wallet", "true", True),
+        ("public_name", "My keeper", "My keeper"),
+        ("satflow_url", "http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1"),
+    ],
+)
+def test_variable_with_a_carriage_return_is_read_and_one_in_quotes_is_refused(
+    name: str, text: str, value: object
+) -> None:
+    variable = f"BIDKEEPER_{name.upper()}"
+    for written in (f"{text}\r", f" {text}\t"):
+        assert getattr(load({variable: written}), name) == value
+    for written in (f'"{text}"', f"'{text}'"):
+        assert problems({variable: written}) == [f"{variable} has quotes around it: write the value without them"]
+    for written in (f"{text}\nx", f"{text}\udcff"):
+        [fault] = problems({variable: written})
+        assert fault.startswith(f"{variable} ") and "write it" in fault
+
+
+def test_settings_file_of_a_windows_editor_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "bidkeeper.toml"
+    file.write_bytes(b'\xef\xbb\xbfport = 9000\r\nhost = "::1"\r\n')
+    assert load({"BIDKEEPER_CONFIG": str(file)}).port == 9000
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("port = 9000".encode("utf-16"), "is UTF-16: save it as UTF-8"),
+        (b"port = 9000\0", "NUL byte"),
+        (b'port = 9000\npublic_name = "caf\xe9"\n', "is not UTF-8 in line 2: save it as UTF-8"),
+    ],
+)
+def test_settings_file_that_is_not_utf_8_is_refused_by_its_name(tmp_path: Path, content: bytes, words: str) -> None:
+    file = tmp_path / "bidkeeper.toml"
+    file.write_bytes(content)
+    [fault] = problems({"BIDKEEPER_CONFIG": str(file)})
+    assert fault.startswith(f"{file} ") and words in fault
+
+
+def test_database_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    (tmp_path / "address").write_bytes(b"\xef\xbb\xbfpostgresql://bot:pw@localhost/bk\r\n")
+    settings = load({"BIDKEEPER_DATABASE_URL_FILE": str(tmp_path / "address")})
+    assert settings.database_url == "postgresql://bot:pw@localhost/bk"
+
+
+def test_mail_password_is_read_alike(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    settings = load(
+        {
+            "BIDKEEPER_SMTP_URL": "smtps://bot@mail.example",
+            "BIDKEEPER_MAIL_FROM": "bot@mail.example",
+            "BIDKEEPER_SMTP_PASSWORD_FILE": str(file),
+        }
+    )
+    file.write_bytes(b"\xef\xbb\xbfpass word\r\n")
+    made = mailer_of(settings)
+    assert made is not None and made.password == "pass word"
+    for content in (b"\xff\xfep\0w\0", "pässword".encode(), b"p\xe4ssword"):
+        file.write_bytes(content)
+        with pytest.raises(SettingsError, match=f"{file} .BIDKEEPER_SMTP_PASSWORD_FILE. ") as caught:
+            mailer_of(settings)
+        assert "ssword".encode("utf-16-le").decode() not in str(caught.value)
+        assert not any(shown in str(caught.value) for shown in ("pässword", "p\\xe4", "p\ufffd"))
+
+
+def test_text_without_a_mark_is_what_it_was(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"a\r\nb\rc\n")
+    assert read_text(tmp_path / "text") == "a\nb\nc\n"
+    assert decoded("\ufeffa\ufeff é\r\n".encode()) == "a\ufeff é\r\n"
+    with pytest.raises(NotText, match="line 3"):
+        decoded(b"a\nb\n\xff")
+
+
+# Files that this program or the kernel wrote, and the vendored packages' list.
+_OWN_FILES = {
+    "cli/doctor/data_check.py",
+    "cli/doctor/machine_check.py",
+    "cli/doctor/port_holders.py",
+    "core/hook_receivers.py",
+    "deploy/runtime_lock.py",
+    "gateway/quota/quota_file.py",
+    "models/database/servers.py",
+    "models/leases/leases.py",
+    "models/leases/sightings.py",
+    "tools/vendor.py",
+    "wallet/keystore/hardening.py",
+}
+
+
+def test_files_of_an_operator_have_one_reader() -> None:
+    folders = ("cli", "core", "deploy", "gateway", "hooks", "markets", "models", "server", "tools", "wallet", "workers")
+    readers = {
+        str(path.relative_to(ROOT))
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        if any(
+            isinstance(node, ast.Attribute) and node.attr == "read_text"
+            for node in ast.walk(ast.parse(path.read_text()))
+        )
+    }
+    assert readers == _OWN_FILES
