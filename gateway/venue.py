@@ -89,8 +89,9 @@ class Venue:
             self.quota.permit(priority, errand.user)
         # A bid whose fate would be unknown is no probe.
         if (wait := self.breaker.wait_s(may_probe=priority is not Priority.PLACE)) is not None:
-            text = f"{self.name} has not answered several times in a row; it is asked again in {wait:.0f} s"
-            raise Unavailable(f"{text}; nothing was sent")
+            why = f" (the last time: {self.breaker.last_failure})" if self.breaker.last_failure else ""
+            text = f"{self.name} has given no usable answer several times in a row{why}"
+            raise Unavailable(f"{text}; it is asked again in {wait:.0f} s; nothing was sent")
         until = time.monotonic() + wait_s
         self._charge(1)  # before it waits, so that those who wait are counted, too
         try:
@@ -209,4 +210,4 @@ class Venue:
         if isinstance(error, RateLimited | Refused):
             self.breaker.answered()
         elif isinstance(error, Unavailable | Unknown) and not isinstance(error, Abandoned):
-            self.breaker.failed()
+            self.breaker.failed(error.message)

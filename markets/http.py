@@ -32,6 +32,7 @@ from markets.replies import Reply, read_fault, write_fault
 from markets.wire import Unreadable, parse
 
 MAX_ANSWER = 2_000_000
+ANY_TEXT = "*"  # as the text of a 404
 LONGEST_TEXT = 300  # bytes of an answer in plain text
 CONNECT_S = 3.0
 READ_S = 8.0
@@ -152,7 +153,7 @@ class Http:
         """Returns the JSON answer to a read. Raises Unavailable, RateLimited or a Refused leaf.
 
         `post` makes it a POST with that JSON body, for venues whose reads are POSTs. `missing` is the whole text of a
-        404 that means NotFound, for servers that say so in plain text.
+        404 that means NotFound, for servers that say so in plain text; ANY_TEXT for a route that they may not have.
         """
         body = self.body(path, params, post=post, missing=missing)
         try:
@@ -169,8 +170,12 @@ class Http:
             reply = self._exchange(_Exchange(None), method, path, params=dict(params or {}), json=post)
         except _FAULTS as error:
             raise Unavailable(f"failed to read {path}: {_reason(error)}") from error
-        if missing is not None and reply.status == 404 and reply.body.strip() == missing.encode():
-            raise NotFound(missing)
+        if (
+            missing is not None
+            and reply.status == 404
+            and (missing == ANY_TEXT or reply.body.strip() == missing.encode())
+        ):
+            raise NotFound(f"status 404 for {path}" if missing == ANY_TEXT else missing)
         if reply.status != 200:
             raise read_fault(reply, path)
         return reply.body

@@ -1,4 +1,4 @@
-"""A mempool or esplora server: fee rates, addresses, transactions. Each method is exactly one HTTP request."""
+"""A mempool or esplora server: fee rates, addresses, transactions. Each method is one HTTP request, except `fees`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from markets.base import Fees, Refused, Unavailable, Unknown
-from markets.http import Http, Permit, segment
+from markets.base import Fees, NotFound, Refused, Unavailable, Unknown
+from markets.http import ANY_TEXT, Http, Permit, segment
 from markets.outpoint_facts import Confirmation, Spending
 from markets.utxos import Utxo
 from markets.wire import Unreadable, amount, flag, height, outpoint, rows, sats, table, txid, whole
@@ -19,17 +19,26 @@ _VERDICTS = frozenset({"-22", "-25", "-26"})
 _CODE = re.compile(r'(?:RPC error |code\\?": ?\\?"?)(-?\w+)')
 
 
+_RECOMMENDED, _ESTIMATES = "/api/v1/fees/recommended", "/api/fee-estimates"
+# The number of blocks for which esplora's estimate is read as each of mempool's rates.
+_BLOCKS = {"fastestFee": 1, "halfHourFee": 3, "hourFee": 6, "economyFee": 144, "minimumFee": 1008}
+
+
 class Mempool:
     """A client of the server; `base` is the origin before `/api/...`."""
 
     def __init__(self, base: str) -> None:
         self._http = Http(base, {})
+        self._is_esplora = False
 
     def fees(self, taken_ms: int) -> Fees:
-        """Returns the recommended fee rates, sat/vB. Raises Unavailable, RateLimited and Refused leaves."""
-        answer = self._http.read("/api/v1/fees/recommended")
+        """Returns the recommended fee rates, sat/vB. Raises Unavailable, RateLimited and Refused leaves.
+
+        esplora has estimates in their place. To find that out takes a second request, once.
+        """
+        answer, is_esplora = self._fee_rates()
         try:
-            rates = table(answer, "fees")
+            rates = _by_blocks(table(answer, "fee estimates")) if is_esplora else table(answer, "fees")
             fastest, half_hour, hour, economy, minimum = (
                 amount(rates.get(name), name)
                 for name in ("fastestFee", "halfHourFee", "hourFee", "economyFee", "minimumFee")
@@ -37,6 +46,22 @@ class Mempool:
         except Unreadable as error:
             raise Unavailable(f"failed to understand the fee rates: {error}") from error
         return Fees(fastest, half_hour, hour, economy, minimum, taken_ms)
+
+    def _fee_rates(self) -> tuple[Any, bool]:
+        """Returns the answer about fees, and whether it is esplora's; a server that was replaced is found out again."""
+        was_esplora, self._is_esplora = self._is_esplora, False
+        if not was_esplora:
+            try:
+                return self._http.read(_RECOMMENDED, missing=ANY_TEXT), False
+            except NotFound:
+                pass
+        try:
+            answer = self._http.read(_ESTIMATES, missing=ANY_TEXT)
+        except NotFound:
+            routes = f"neither mempool's {_RECOMMENDED} nor esplora's {_ESTIMATES}"
+            raise Unavailable(f"the server has {routes}: its address must be the one before /api") from None
+        self._is_esplora = True
+        return answer, True
 
     def balance(self, address: str) -> int:
         """Returns sats at `address`, confirmed and in the mempool. Raises as `fees`."""
@@ -137,6 +162,20 @@ class Mempool:
             return height(answer, "tip")
         except Unreadable as error:
             raise Unavailable(f"failed to understand the height of the tip: {error}") from error
+
+
+def _by_blocks(estimates: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns esplora's estimates under mempool's names.
+
+    A number of blocks without an estimate has that of the next smaller number, or else of the smallest.
+    """
+    there = sorted(int(blocks) for blocks in estimates if blocks.isascii() and blocks.isdigit() and len(blocks) < 5)
+    if not there:
+        raise Unreadable("the server has no estimates yet")
+    nearest = {
+        name: max((each for each in there if each <= wanted), default=there[0]) for name, wanted in _BLOCKS.items()
+    }
+    return {name: estimates.get(str(blocks)) for name, blocks in nearest.items()}
 
 
 def _coin(found: Mapping[str, Any]) -> Utxo:

@@ -191,7 +191,9 @@ def _gateway(settings: Settings) -> Iterator[Check]:
     yield ok("gateway", f"answers; the default marketplace is {status['market']}")
     for name, venue in venues.items():
         if venue["is_cut_off"]:
-            yield warn("gateway", f"{name} has not answered several times in a row", "see what is said of it below")
+            yield warn(
+                "gateway", f"{name} has given no usable answer several times in a row", "see what is said of it below"
+            )
         if venue["paused_s"] > 0:
             text = f"{name} limits our calls; the next one goes out in {venue['paused_s']:.0f} s"
             yield warn("gateway", text, "wait; if this repeats, another program uses the same key")

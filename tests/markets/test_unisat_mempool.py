@@ -184,6 +184,74 @@ def test_a_strange_fee_rate_is_no_answer(changed: Any) -> None:
         Mempool(MEMPOOL).fees(7)
 
 
+ESTIMATES = {"1": 87.882, "2": 80, "3": 60.5, "6": 20.25, "144": 3.1, "504": 1.027, "1008": 1.01}
+
+
+def _esplora(estimates: Any, status: int = 200) -> tuple[responses.BaseResponse, responses.BaseResponse]:
+    missing = responses.get(f"{MEMPOOL}/api/v1/fees/recommended", body="endpoint does not exist", status=404)
+    return missing, responses.get(f"{MEMPOOL}/api/fee-estimates", json=estimates, status=status)
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("estimates", "rates"),
+    [
+        (ESTIMATES, ("87.882", "60.5", "20.25", "3.1", "1.01")),
+        # Earlier versions begin with two blocks and have fewer numbers.
+        ({"2": 87.882, "5": 81.129, "10": 1.027, "504": 1.02}, ("87.882", "87.882", "81.129", "1.027", "1.02")),
+        ({"25": 2}, ("2", "2", "2", "2", "2")),
+    ],
+)
+def test_fee_rates_of_esplora_are_its_estimates(estimates: Any, rates: tuple[str, ...]) -> None:
+    missing, asked = _esplora(estimates)
+    mempool = Mempool(MEMPOOL)
+    for _ in range(3):
+        fees = mempool.fees(7)
+        assert (fees.fastest, fees.half_hour, fees.hour, fees.economy, fees.minimum) == tuple(map(Decimal, rates))
+        assert fees.taken_ms == 7
+    assert (missing.call_count, asked.call_count) == (1, 3), "the route that is not there is asked for once"
+
+
+@responses.activate
+@pytest.mark.parametrize("estimates", [{}, [], {"1": -1}, {"1": 0}, {"1": "many"}, {"fast": 3}, {"1": None}])
+def test_strange_estimates_are_no_answer(estimates: Any) -> None:
+    _esplora(estimates)
+    with pytest.raises(Unavailable, match="failed to understand the fee rates"):
+        Mempool(MEMPOOL).fees(7)
+
+
+@responses.activate
+def test_server_without_either_route_is_told_so() -> None:
+    missing, _ = _esplora({"error": "no such thing"}, 404)
+    mempool = Mempool(MEMPOOL)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match=r"neither mempool's .* nor esplora's .*before /api"):
+            mempool.fees(7)
+    assert missing.call_count == 2
+
+
+@responses.activate
+@pytest.mark.parametrize("status", [500, 502, 429])
+def test_mempool_in_trouble_is_not_taken_for_an_esplora(status: int) -> None:
+    responses.get(f"{MEMPOOL}/api/v1/fees/recommended", status=status)
+    estimates = responses.get(f"{MEMPOOL}/api/fee-estimates", json=ESTIMATES)
+    with pytest.raises(Unavailable):
+        Mempool(MEMPOOL).fees(7)
+    assert estimates.call_count == 0
+
+
+@responses.activate
+def test_mempool_in_the_place_of_an_esplora_is_found_out() -> None:
+    mempool = Mempool(MEMPOOL)
+    missing, estimates = _esplora(ESTIMATES)
+    mempool.fees(7)
+    responses.replace(responses.GET, missing.url, json=RATES)
+    responses.replace(responses.GET, estimates.url, status=404)
+    with pytest.raises(Unavailable):
+        mempool.fees(7)
+    assert mempool.fees(7).fastest == 5
+
+
 @responses.activate
 def test_a_balance_is_confirmed_and_unconfirmed_together() -> None:
     stats = {

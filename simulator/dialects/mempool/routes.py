@@ -1,4 +1,7 @@
-"""mempool.space's fees and addresses, of play money, under `/mempool`: from mempool/mempool (backend/src/api)."""
+"""mempool.space's fees and addresses, of play money, under `/mempool`: from mempool/mempool (backend/src/api).
+
+esplora's part of them is under `/esplora`, with estimates of fees: from Blockstream/esplora (API.md).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from simulator.world import World
 FEES = {"fastestFee": 12, "halfHourFee": 8, "hourFee": 5, "economyFee": 3, "minimumFee": 1}
 PRECISE = {"fastestFee": 12.5, "halfHourFee": 7.75, "hourFee": 4.5, "economyFee": 2.5, "minimumFee": 1.0}
 
+ESTIMATES = {"1": 12.5, "2": 12.5, "3": 7.75, "6": 4.5, "25": 3.01, "144": 2.5, "504": 1.027, "1008": 1.0}
+
 
 class RecommendedFees(MempoolHandler):
     """`GET /api/v1/fees/recommended`, sat/vB."""
@@ -22,6 +27,15 @@ class RecommendedFees(MempoolHandler):
 
     def answer(self) -> Any:
         return FEES
+
+
+class Estimates(MempoolHandler):
+    """`GET /api/fee-estimates`, esplora's: sat/vB with decimals by the number of blocks."""
+
+    operation: Operation = "fees"
+
+    def answer(self) -> Any:
+        return ESTIMATES
 
 
 class PreciseFees(MempoolHandler):
@@ -75,12 +89,20 @@ def _stats(sats: int) -> dict[str, int]:
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Returns path, handler and arguments of each route."""
+    """Returns path, handler and arguments of each route: of mempool, and under `/esplora` of what esplora has of it."""
+    of_mempool = [
+        ("/api/v1/fees/recommended", RecommendedFees, {"world": world}),
+        ("/api/v1/fees/precise", PreciseFees, {"world": world}),
+    ]
+    of_both = [
+        ("/api/fee-estimates", Estimates, {"world": world}),
+        ("/api/address/([^/]+)", AddressStats, {"world": world}),
+        ("/api/address/([^/]+)/utxo", Utxos, {"world": world}),
+    ]
+    chain = [*mempool_chain.routes(world), *broadcast.routes(world)]
     return [
-        ("/mempool/api/v1/fees/recommended", RecommendedFees, {"world": world}),
-        ("/mempool/api/v1/fees/precise", PreciseFees, {"world": world}),
-        ("/mempool/api/address/([^/]+)", AddressStats, {"world": world}),
-        ("/mempool/api/address/([^/]+)/utxo", Utxos, {"world": world}),
-        *mempool_chain.routes(world),
-        *broadcast.routes(world),
+        *((f"/mempool{path}", handler, given) for path, handler, given in (*of_mempool, *of_both)),
+        *((f"/esplora{path}", handler, given) for path, handler, given in of_both),
+        *chain,
+        *((path.replace("/mempool/", "/esplora/", 1), handler, given) for path, handler, given in chain),
     ]
