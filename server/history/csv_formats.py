@@ -105,14 +105,15 @@ def _cointracking(row: TradeRow) -> list[Cell]:
 
 
 def _koinly(row: TradeRow) -> list[Cell]:
-    """Returns cells with the fee beside the amounts."""
+    """Returns cells with the fee in columns of its own; each amount has a decimal point, and one of BTC 8 decimals."""
     fill = row.fill
-    goods: list[Cell] = [fill.quantity, row.asset]
-    money: list[Cell] = [_btc(fill.price_sats), "BTC"]
+    goods: list[Cell] = [_with_point(fill.quantity), row.asset]
+    money: list[Cell] = [f"{_btc(fill.price_sats):.8f}", "BTC"]
+    fee: list[Cell] = [None, None] if row.fee_sats is None else [f"{_btc(row.fee_sats):.8f}", "BTC"]
     return [
         _second(fill.place.filled_ms),
         *(money + goods if row.is_buy else goods + money),
-        *_fee(row),
+        *fee,
         None,
         None,
         None,
@@ -123,6 +124,11 @@ def _koinly(row: TradeRow) -> list[Cell]:
 
 def _fee(row: TradeRow) -> list[Cell]:
     return [None, None] if row.fee_sats is None else [_btc(row.fee_sats), "BTC"]
+
+
+def _with_point(quantity: Decimal) -> str:
+    digits = plain(quantity)
+    return digits if "." in digits else f"{digits}.0"
 
 
 def _btc(sats: int) -> Decimal:

@@ -157,8 +157,34 @@ async def test_the_columns_of_koinly_have_the_fees_beside_the_amounts(service: S
         *("Date", "Sent Amount", "Sent Currency", "Received Amount", "Received Currency", "Fee Amount", "Fee Currency"),
         *("Net Worth Amount", "Net Worth Currency", "Label", "Description", "TxHash"),
     ]
-    assert list(first.values())[:7] == ["2025-11-20 12:01:00", "0.00075", "BTC", "1", A, "0.000006", "BTC"]
-    assert list(sale.values())[1:7] == ["1", A, "0.00105", "BTC", "0.000021", "BTC"]
+    assert list(first.values())[:7] == ["2025-11-20 12:01:00", "0.00075000", "BTC", "1.0", A, "0.00000600", "BTC"]
+    assert list(sale.values())[1:7] == ["1.0", A, "0.00105000", "BTC", "0.00002100", "BTC"]
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("sats", "btc"),
+    [
+        (1, "0.00000001"),
+        (100, "0.00000100"),
+        (100_000_000, "1.00000000"),
+        (2_099_999_999_999_999, "20999999.99999999"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("quantity", "shown"),
+    [("1", "1.0"), ("1000000", "1000000.0"), ("1E+7", "10000000.0"), ("0.00000001", "0.00000001")],
+)
+async def test_each_amount_for_koinly_has_a_decimal_point_and_nothing_but_digits(
+    service: Service, sats: int, btc: str, quantity: str, shown: str
+) -> None:
+    bought(service.user_id, sats, slug="DO•G", quantity=quantity, network_fee_sats=sats)
+    bought(service.user_id, sats, slug="DO•G", quantity=quantity, minute=1)
+    row, unknown_fee = await table(service, "?format=koinly")
+    assert [row[name] for name in ("Sent Amount", "Sent Currency")] == [btc, "BTC"]
+    assert [row[name] for name in ("Received Amount", "Received Currency")] == [shown, "DOG"]
+    assert [row[name] for name in ("Fee Amount", "Fee Currency")] == [btc, "BTC"]
+    assert [unknown_fee[name] for name in ("Fee Amount", "Fee Currency")] == ["", ""]
 
 
 @pytest.mark.gen_test
