@@ -22,7 +22,7 @@ from cli.doctor import (
     program_check,
     settings_check,
 )
-from cli.doctor.check import Check, fail, ok, safely
+from cli.doctor.check import Check, ok, safely
 from cli.doctor.questions import About, default_about
 from cli.doctor.venue_check import VenueExaminer
 from core import logs, version

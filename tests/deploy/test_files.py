@@ -154,3 +154,9 @@ def _read_by_the_command(directory: Path) -> dict[str, str]:
         [DEPLOY / "bidkeeper-as-its-user", "plan", "list"], env=environment, capture_output=True, text=True, check=True
     )
     return dict(line.split("=", 1) for line in done.stdout.splitlines())
+
+
+def test_settings_of_a_windows_editor_are_read_by_the_command_as_by_systemd(tmp_path: Path) -> None:
+    (tmp_path / "environment").write_bytes(b'BIDKEEPER_PORT=9000\r\nBIDKEEPER_PUBLIC_NAME="my keeper"\r\n\r\n# all\r\n')
+    read = _read_by_the_command(tmp_path)
+    assert (read["BIDKEEPER_PORT"], read["BIDKEEPER_PUBLIC_NAME"]) == ("9000", "my keeper")
