@@ -142,7 +142,7 @@ def _become_nginx(settings: Settings, text: str) -> NoReturn:
     tls.client_context(settings.tls_dir)  # says what is wrong with the certificates
     directory = settings.relay_files
     _prepare(directory)
-    (directory / "relay.conf").write_text(text)
+    (directory / "relay.conf").write_bytes(os.fsencode(text))  # the path's own bytes, whatever the locale
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     os.execv(program, ["nginx", "-e", "stderr", "-p", str(directory), "-c", str(directory / "relay.conf")])

@@ -108,16 +108,24 @@ async def _converse(
         if not may_ask(writer):
             log.warning("refused a connection of another user or role at %s", where)
             return
-        while line := await reader.readline():
+        while line := await _line(reader):
             writer.write(json.dumps(await _answer(handle, line)).encode() + b"\n")
             await writer.drain()
-    except (OSError, ValueError, asyncio.CancelledError):
+    except (OSError, asyncio.CancelledError):
         # Cancelled means that this process is ending; re-raising would only fill the log (Python 3.11).
         log.debug("connection at %s ended early", where)
     finally:
         writer.close()
         with contextlib.suppress(OSError, asyncio.CancelledError):
             await writer.wait_closed()
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    """Returns the next line, b"" at the end; a line that is too long ends the connection, too."""
+    try:
+        return await reader.readline()
+    except ValueError:
+        return b""
 
 
 async def _answer(handle: Handle, line: bytes) -> dict[str, Any]:

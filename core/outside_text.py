@@ -6,10 +6,11 @@ The rest is refused in words that follow the file's or variable's name and never
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 
 MARK = "\ufeff"  # the byte order mark, which Windows editors write before UTF-8
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _QUOTES = "\"'`"
 
 

@@ -7,6 +7,7 @@ Workers never import this: ssl would be megabytes in each of them.
 
 from __future__ import annotations
 
+import codecs
 import socket
 import ssl
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from core.setting_values import HostPort
 TRADER, SIGNER = "trader", "signer"
 AUTHORITY, CERTIFICATE, KEY = "ca.pem", "cert.pem", "key.pem"
 HANDSHAKE_S = 10.0
+_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # A host that vanishes sends no word: after half a minute of silence it is asked whether it is still there.
 _KEEPALIVE = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 3, socket.TCP_USER_TIMEOUT: 30_000}
 
@@ -45,12 +47,21 @@ def _with_files(context: ssl.SSLContext, directory: Path | None) -> ssl.SSLConte
     try:
         if key.stat().st_mode & 0o077:
             raise BidkeeperError(f"{key} may be read by others than its owner: chmod 600 {key}")
+        for name in (AUTHORITY, CERTIFICATE, KEY):
+            _require_plain(directory / name)
         context.load_verify_locations(directory / AUTHORITY)
         context.load_cert_chain(directory / CERTIFICATE, key, password="")
     except OSError as error:
         why = error.strerror or str(error)
         raise BidkeeperError(f"the certificates in {directory} cannot be used: {error.filename or ''} {why}") from error
     return context
+
+
+def _require_plain(path: Path) -> None:
+    content = path.read_bytes()
+    if content.startswith(_MARKS) or b"\0" in content:
+        text = f"{path} is UTF-16 or begins with a byte order mark, which TLS cannot read"
+        raise BidkeeperError(f"{text}: save it as UTF-8 without one")
 
 
 def role_of(certificate: Mapping[str, Any] | None) -> str:

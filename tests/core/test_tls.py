@@ -152,6 +152,18 @@ def test_a_missing_or_broken_file_is_named(authority: Authority, file: str) -> N
         tls.server_context(directory)
 
 
+@pytest.mark.parametrize("file", ["ca.pem", "cert.pem", "key.pem"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_certificate_file_of_a_windows_editor_is_refused_by_its_name(
+    authority: Authority, file: str, encoding: str
+) -> None:
+    directory = authority.certificate("trader", f"{encoding}-{file}")
+    text = (directory / file).read_text()
+    (directory / file).write_bytes(text.encode(encoding))
+    with pytest.raises(BidkeeperError, match=f"{directory / file} is UTF-16 or begins with a byte order mark"):
+        tls.client_context(directory)
+
+
 def test_without_certificates_nothing_is_asked_or_answered() -> None:
     with pytest.raises(BidkeeperError, match="BIDKEEPER_TLS_DIR"):
         tls.server_context(None)
