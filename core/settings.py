@@ -307,7 +307,7 @@ def load(environment: Mapping[str, str] | None = None, *, secrets: Collection[st
         if option.name in texts:
             source, text = texts[option.name]
             try:
-                values[option.name] = text if text is HELD else option.read(text)
+                values[option.name] = text if text == HELD else option.read(text)
             except ValueError as error:
                 problems.append(f"{source} {error}")
     plans, plan_problems = read_plans(table.get("plans", {}))

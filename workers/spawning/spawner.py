@@ -12,6 +12,7 @@ import os
 import signal
 from typing import Protocol
 
+from core.setting_texts import HELD
 from core.settings import SECRETS, Settings
 from workers.context import Kind
 
@@ -75,7 +76,7 @@ def worker_environment(settings: Settings) -> dict[str, str]:
         variable = f"BIDKEEPER_{name.upper()}"
         environment.pop(f"{variable}_FILE", None)
         if getattr(settings, name):
-            environment[variable] = "held by the gateway"
+            environment[variable] = HELD
     return environment
 
 
