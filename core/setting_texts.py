@@ -14,12 +14,18 @@ HELD = "held by the gateway"
 Texts = dict[str, tuple[str, str]]  # by a setting's name: where it was set, and its text
 
 
+def table_file(environment: Mapping[str, str]) -> Path | None:
+    """Returns the TOML file that BIDKEEPER_CONFIG names, or bidkeeper.toml; None if it is not there."""
+    path = Path(_named_file("BIDKEEPER_CONFIG", environment) or "bidkeeper.toml")
+    return path if path.exists() else None
+
+
 def read_table(environment: Mapping[str, str], known: Collection[str], problems: list[str]) -> dict[str, Any]:
     """Reads the TOML file that BIDKEEPER_CONFIG names, or bidkeeper.toml if it is there; adds to `problems`."""
-    path = Path(environment.get("BIDKEEPER_CONFIG", "bidkeeper.toml"))
-    if not path.exists():
-        if "BIDKEEPER_CONFIG" in environment:
-            problems.append(f"BIDKEEPER_CONFIG names {path}, which is not there")
+    path = table_file(environment)
+    if path is None:
+        if named := _named_file("BIDKEEPER_CONFIG", environment):
+            problems.append(f"BIDKEEPER_CONFIG names {named}, which is not there")
         return {}
     try:
         table = tomllib.loads(read_text(path))
@@ -101,7 +107,16 @@ def _variable(name: str) -> str:
     return f"BIDKEEPER_{name.upper()}_FILE"
 
 
+def own_file(name: str, environment: Mapping[str, str], table: Mapping[str, Any]) -> str:
+    """Returns the file of its own that a setting's text is in, "" without one."""
+    return _named_file(_variable(name), environment) or str(table.get(f"{name}_file") or "")
+
+
+def _named_file(variable_name: str, environment: Mapping[str, str]) -> str:
+    return environment.get(variable_name, "").strip()
+
+
 def _file(name: str, what: str, environment: Mapping[str, str], table: Mapping[str, Any]) -> tuple[str, str]:
-    """Returns the file with the setting's text, "" without one, and the words for that text in a fault."""
-    file = environment.get(_variable(name), "").strip() or str(table.get(f"{name}_file") or "")
+    """Returns `own_file`, and the words for the text in it in a fault."""
+    file = own_file(name, environment, table)
     return file, f"the {what} in {file} ({_variable(name)})"

@@ -10,7 +10,7 @@ from typing import Any
 from cli.doctor.check import Check, fail, ok, warn
 from core.errors import SettingsError
 from core.layout import supervisor_problems
-from core.setting_texts import HELD, read_table
+from core.setting_texts import HELD, own_file, read_table, table_file
 from core.settings import IN_FILES, OPTIONS, SECRETS, Settings, load
 from wallet.signer.allowed import with_normal_addresses
 
@@ -63,8 +63,7 @@ def examine(settings: Settings, environment: Mapping[str, str]) -> Iterator[Chec
 
 def _file(environment: Mapping[str, str]) -> str:
     """Returns the name of the TOML file, empty when there is none."""
-    name = environment.get("BIDKEEPER_CONFIG", "bidkeeper.toml")
-    return name if Path(name).exists() else ""
+    return str(table_file(environment) or "")
 
 
 def _table(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -73,11 +72,8 @@ def _table(environment: Mapping[str, str]) -> dict[str, Any]:
 
 def _key_files(environment: Mapping[str, str]) -> dict[str, str]:
     """Returns the files of keys, and of the database's address, by the variable that names them or could."""
-    table, found = _table(environment), {}
-    for name in IN_FILES:
-        variable = f"BIDKEEPER_{name.upper()}_FILE"
-        found[variable] = str(environment.get(variable) or table.get(f"{name}_file") or "")
-    return found
+    table = _table(environment)
+    return {f"BIDKEEPER_{name.upper()}_FILE": own_file(name, environment, table) for name in IN_FILES}
 
 
 def _strangers(environment: Mapping[str, str]) -> Iterator[Check]:

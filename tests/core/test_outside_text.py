@@ -87,6 +87,15 @@ def test_settings_file_of_a_windows_editor_is_read(tmp_path: Path) -> None:
     file = tmp_path / "bidkeeper.toml"
     file.write_bytes(b'\xef\xbb\xbfport = 9000\r\nhost = "::1"\r\n')
     assert load({"BIDKEEPER_CONFIG": str(file)}).port == 9000
+    assert load({"BIDKEEPER_CONFIG": f"{file}\r"}).port == 9000
+
+
+def test_variable_that_names_a_file_may_end_in_a_carriage_return(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(KEY)
+    (tmp_path / "address").write_text("sqlite:////srv/keeper.db")
+    named = {"BIDKEEPER_SATFLOW_API_KEY_FILE": "key", "BIDKEEPER_DATABASE_URL_FILE": "address"}
+    settings = load({name: f"{tmp_path / file}\r" for name, file in named.items()})
+    assert (settings.satflow_api_key, settings.database_url) == (KEY, "sqlite:////srv/keeper.db")
 
 
 @pytest.mark.parametrize(
