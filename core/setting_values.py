@@ -146,7 +146,7 @@ def host(value: str) -> str:
     try:
         return str(ipaddress.ip_address(bare))
     except ValueError:
-        if re.fullmatch(r"[A-Za-z0-9._-]+", found):
+        if re.fullmatch(r"([A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?", found):
             return found
     raise ValueError(f"must be an IP address or a host's name, without a port, not {value!r}")
 

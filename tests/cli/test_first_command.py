@@ -82,6 +82,8 @@ def test_directory_that_is_too_long_for_supervisord_alone_is_refused_by_up(envir
         ),
         ({"HOST": "127.0.0.1:8888"}, "BIDKEEPER_HOST must be an IP address or a host's name, without a port"),
         ({"HOST": "http://127.0.0.1"}, "BIDKEEPER_HOST must be an IP address or a host's name"),
+        ({"HOST": "keeper..example"}, "BIDKEEPER_HOST must be an IP address or a host's name"),
+        ({"HOST": "x" * 64}, "BIDKEEPER_HOST must be an IP address or a host's name"),
         ({"HOST": "[127.0.0.1"}, "BIDKEEPER_HOST must be an IP address or a host's name"),
     ],
 )
