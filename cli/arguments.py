@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
-from wallet.address import AddressError, sign_in_address
+from core import pasted
+from core.errors import BidkeeperError
+from wallet.address import pasted_sign_in_address
 
 
 def address(text: str) -> str:
     """Reads the address that a user signs in with, for argparse."""
+    return _read(pasted_sign_in_address, text)
+
+
+def inscription(text: str) -> str:
+    """Reads an inscription's id, for argparse."""
+    return _read(pasted.inscription, text)
+
+
+def collection(text: str) -> str:
+    """Reads a collection's slug, for argparse."""
+    return _read(pasted.collection, text)
+
+
+def ticker(text: str) -> str:
+    """Reads a rune's ticker, for argparse."""
+    return _read(pasted.ticker, text)
+
+
+def _read(read: Callable[[str], str], text: str) -> str:
     try:
-        return sign_in_address(text)
-    except AddressError as error:
+        return read(text)
+    except BidkeeperError as error:
         raise argparse.ArgumentTypeError(str(error)) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from cli import arguments
 from cli.wallet import PATIENCE_S, receive_of
 from cli.wallet import add_arguments as add_address
 from core.errors import BidkeeperError
@@ -18,10 +19,12 @@ from wallet.signer_client import SignerClient
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds ADDRESS INSCRIPTION PRICE [--venue NAME] [--collection SLUG]."""
     add_address(verb, parser)
-    parser.add_argument("inscription", help="the id of an inscription in that user's vault")
+    parser.add_argument("inscription", type=arguments.inscription, help="the id of an inscription in that user's vault")
     parser.add_argument("price", type=_price, help="sats")
     parser.add_argument("--venue", choices=VENUES, metavar="NAME", help="where to list it, if not at the default venue")
-    parser.add_argument("--collection", metavar="SLUG", help="the inscription's collection, which ord.net asks for")
+    parser.add_argument(
+        "--collection", type=arguments.collection, metavar="SLUG", help="the inscription's collection, for ord.net"
+    )
 
 
 def _price(text: str) -> int:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from cli import learn_others, refused_drafts
+from cli import arguments, learn_others, refused_drafts
 from core.errors import BidkeeperError
 from core.settings import VENUES, Settings
 from markets.capabilities import Capabilities
@@ -35,11 +35,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds VENUE --listing ID [--price N] | --withdraw SATS [--user ADDRESS] | --delist ID."""
     parser.add_argument("venue", choices=VENUES, metavar="VENUE", help=", ".join(VENUES))
     drafted = parser.add_mutually_exclusive_group(required=True)
-    drafted.add_argument("--listing", metavar="ID", action="append", help="an inscription in a vault; can be repeated")
+    drafted.add_argument(
+        "--listing",
+        type=arguments.inscription,
+        metavar="ID",
+        action="append",
+        help="an inscription in a vault; can be repeated",
+    )
     drafted.add_argument("--withdraw", metavar="SATS", type=_sats, help="sats out of a bidding wallet")
-    drafted.add_argument("--delist", metavar="ID", help="an inscription that is listed there")
+    drafted.add_argument(
+        "--delist", type=arguments.inscription, metavar="ID", help="an inscription that is listed there"
+    )
     parser.add_argument(
-        "--user", metavar="ADDRESS", default="", help="with --withdraw: the user of the wallet, if there are several"
+        "--user",
+        type=arguments.address,
+        metavar="ADDRESS",
+        default="",
+        help="with --withdraw: the user of the wallet, if there are several",
     )
     parser.add_argument(
         "--price", type=_price, metavar="SATS", help="draft at this price, one tick above it, and at twice it"

@@ -7,20 +7,20 @@ import time
 from datetime import UTC, datetime
 
 from cli import entitlements
+from cli.arguments import address
 from cli.migrate import migrate
 from core.settings import Settings
 from core.subscription_plans import MOST_DAYS
 from models import base
 from models.profile import set_plan
 from models.users import DAY_MS, Subscription, User
-from wallet.address import AddressError, sign_in_address
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds set ADDRESS PLAN [--days N] | list."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="set|list")
     change = actions.add_parser("set", help="give a user a plan, from now on")
-    change.add_argument("address", help="the address that user signs in with")
+    change.add_argument("address", type=address, help="the address that user signs in with")
     change.add_argument("plan", help="a plan of the settings")
     change.add_argument(
         "--days", type=_days, metavar="N", help="for how long (default: the plan's duration); 0 ends it now"
@@ -48,11 +48,7 @@ def _set(settings: Settings, options: argparse.Namespace) -> int:
     if options.plan not in settings.plans:
         print(f"no such plan: {options.plan} (plans: {', '.join(sorted(settings.plans))})")
         return 1
-    try:
-        user = User.get_or_none(User.address == sign_in_address(options.address))
-    except AddressError as error:
-        print(f"{options.address}: {error}")
-        return 1
+    user = User.get_or_none(User.address == options.address)
     if user is None:
         print(f"{options.address} has not signed in yet")
         return 1

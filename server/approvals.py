@@ -6,14 +6,14 @@ The text that is signed says the change in full, so that the signature is good f
 from __future__ import annotations
 
 from models.own_ceilings import OwnCeilings, own_ceilings
-from server.auth import SignInCall, proven
+from server.auth import SignInCall, Unproven, proven
 from server.http.api_errors import invalid
 from server.http.base import SignedIn
 from server.schemas.approvals import ApprovalBody
 from server.schemas.auth import Consent
-from wallet.address import AddressError, sign_in_address
+from wallet.address import AddressError, pasted_sign_in_address
 
-_UNPROVEN = "approvalSignature: is not the sign-in address's for this change, or its approval is used or expired"
+_UNPROVEN = "approvalSignature: its challenge does not approve this change; ask for one that does and sign its text"
 
 
 class ApprovalHandler(SignedIn, SignInCall):
@@ -35,7 +35,7 @@ class ApprovalHandler(SignedIn, SignInCall):
 def ordinals_address(text: str) -> str:
     """Reads an address into its stored form. Raises ApiError (400)."""
     try:
-        return sign_in_address(text)
+        return pasted_sign_in_address(text)
     except AddressError as error:
         raise invalid([f"ordinalsAddress: {error}"]) from None
 
@@ -58,7 +58,10 @@ def consent_to(handler: SignedIn, words: str, given: Consent) -> str:
     if missing := [f"{name}: is required for this change" for name, value in proof.items() if value is None]:
         raise invalid(missing)
     user = handler.user
-    challenge = proven(given.approval_id or "", user.address, given.approval_signature or "", handler.now_ms)
-    if challenge is None or challenge.user_id != user.id or challenge.approves != words:
+    try:
+        challenge = proven(given.approval_id or "", user.address, given.approval_signature or "", handler.now_ms)
+    except Unproven as error:
+        raise invalid([error.detail("approvalSignature")]) from None
+    if challenge.user_id != user.id or challenge.approves != words:
         raise invalid([_UNPROVEN])
     return str(challenge.id)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import base64
 import secrets
 import uuid
+from typing import Literal
 
+from core import pasted
+from core.errors import BidkeeperError
 from models import sessions, users
-from models.sessions import Challenge
+from models.sessions import MAX_TRIES, Challenge
 from server.http import json_out
 from server.http.api_errors import ApiError, invalid, too_many
 from server.http.base import Handler, SignedIn
 from server.http.callers import client_of, hash_of
 from server.http.client_ip import budget_key
 from server.schemas.auth import ChallengeBody, VerifyBody
-from wallet.address import AddressError, sign_in_address
+from wallet.address import AddressError, pasted_sign_in_address
 from wallet.bip322 import verify_ownership
 from wallet.messages import compose_sign_in
 
@@ -22,6 +25,24 @@ _BAD_ADDRESS = "Invalid Bitcoin address format"
 _BAD_PROOF = "Invalid signature or expired challenge"
 _NO_SIGN_IN = "This challenge proves an ordinals address. To sign in, ask for one without a bearer token."
 _ECDSA_BYTES, _ECDSA_HEADERS = 65, range(27, 43)  # a recoverable signature (BIP-137)
+
+
+class Unproven(BidkeeperError):
+    """A refused proof. The message continues the name of its `part` and says what to do.
+
+    A challenge that is unknown, used, expired or worn out has one message, so that nobody learns which.
+    """
+
+    def __init__(self, part: Literal["challenge", "address", "signature"], words: str) -> None:
+        super().__init__(words)
+        self.part = part
+
+    def detail(self, field: str) -> str:
+        """Returns the fault as a detail of `field`, which holds the signature."""
+        return f"{field}: {self}" if self.part == "signature" else f"{field}: its {self.part} {self}"
+
+
+_NO_CHALLENGE = f"is unknown, used, expired or had {MAX_TRIES} wrong proofs; ask for a new one and sign its text"
 
 
 class SignInCall(Handler):
@@ -67,7 +88,7 @@ class ChallengeHandler(SignInCall):
     def post(self) -> None:
         text = self.body(ChallengeBody, _BAD_ADDRESS).address
         try:
-            address = sign_in_address(text)
+            address = pasted_sign_in_address(text)
         except AddressError as error:
             raise invalid([f"address: {error}"], _BAD_ADDRESS) from None
         self.offer(address, *self._purpose(address))
@@ -90,9 +111,10 @@ class VerifyHandler(SignInCall):
 
     def post(self) -> None:
         body = self.body(VerifyBody, "Missing or invalid fields")
-        challenge = proven(body.challenge_id, body.address, body.signature, self.now_ms)
-        if challenge is None:
-            raise ApiError(401, _BAD_PROOF, message=hint_of(body.signature))
+        try:
+            challenge = proven(body.challenge_id, body.address, body.signature, self.now_ms)
+        except Unproven as error:
+            raise _refused(error) from None
         if challenge.user is not None:
             raise ApiError(401, _BAD_PROOF, message=_NO_SIGN_IN)
         self.require_whitelisted(challenge.address)  # it may have been taken off the list since the challenge
@@ -100,7 +122,7 @@ class VerifyHandler(SignInCall):
         token = secrets.token_urlsafe(32)
         client = client_of(self.request.headers.get("User-Agent", ""))
         if not sessions.open_session(hash_of(token), user.id, self.now_ms, client, proof=challenge.id):
-            raise ApiError(401, _BAD_PROOF)
+            raise _refused(Unproven("challenge", _NO_CHALLENGE))
         subscription = users.subscription_of(user.id)
         self.answer(
             {
@@ -116,35 +138,51 @@ class VerifyHandler(SignInCall):
         )
 
 
-def proven(challenge_id: str, address: str, signature: str, now_ms: int) -> Challenge | None:
+def _refused(error: Unproven) -> ApiError:
+    return ApiError(401, _BAD_PROOF, message=f"The {error.part} {error}.")
+
+
+def proven(challenge_id: str, address: str, signature: str, now_ms: int) -> Challenge:
     """Returns the usable challenge of this id, if `signature` proves that `address` is the one it was made for.
 
-    Every failure counts as a bad try, whether the signature was well-formed or not; the caller marks it used.
+    Otherwise it raises Unproven. Every failure counts as a bad try, whether the signature was well-formed or not; the
+    caller marks the challenge used.
     """
-    if len(challenge_id) > 36:
-        return None
-    challenge = sessions.usable_challenge(challenge_id, now_ms)
+    challenge = sessions.usable_challenge(challenge_id, now_ms) if len(challenge_id) <= 36 else None
     if challenge is None:
-        return None
-    if _same_address(address, challenge.address) and verify_ownership(challenge.address, challenge.message, signature):
-        return challenge
-    sessions.count_bad_try(challenge.id)
-    return None
-
-
-def hint_of(signature: str) -> str | None:
-    """Returns advice for a proof of the older kind, which many wallets make unless told otherwise, else None."""
+        raise Unproven("challenge", _NO_CHALLENGE)
     try:
-        raw = base64.b64decode(signature, validate=True)
-    except ValueError:
-        return None
-    is_ecdsa = len(raw) == _ECDSA_BYTES and raw[0] in _ECDSA_HEADERS
-    return "This is not BIP-322; ask the wallet for bip322-simple." if is_ecdsa else None
+        _verify(challenge, address, signature)
+    except Unproven:
+        sessions.count_bad_try(challenge.id)
+        raise
+    return challenge
+
+
+def _verify(challenge: Challenge, address: str, signature: str) -> None:
+    if not _same_address(address, challenge.address):
+        raise Unproven("address", "is not the one that the challenge was made for; ask for a challenge for it")
+    try:
+        read = pasted.signature(signature)
+    except pasted.PasteError as error:
+        raise Unproven("signature", str(error)) from None
+    if not verify_ownership(challenge.address, challenge.message, read):
+        raise Unproven("signature", _fault_of(read))
+
+
+def _fault_of(signature: str) -> str:
+    """Returns the fault of a refused signature. Many wallets sign by ECDSA unless asked for BIP-322."""
+    raw = base64.b64decode(signature.removeprefix("smp"))
+    if len(raw) == _ECDSA_BYTES and raw[0] in _ECDSA_HEADERS:
+        return "is not BIP-322; ask the wallet for bip322-simple"
+    return (
+        "is not by this address over the challenge's text; sign that text, unchanged, with this address in the wallet"
+    )
 
 
 def _same_address(text: str, address: str) -> bool:
     try:
-        return sign_in_address(text) == address
+        return pasted_sign_in_address(text) == address
     except AddressError:
         return False
 

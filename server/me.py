@@ -10,7 +10,7 @@ from models.tasks import tasks
 from models.tasks.table import BIDDING
 from models.users import User
 from server.approvals import consent_to, ordinals_address, words_of_move
-from server.auth import hint_of, proven
+from server.auth import Unproven, proven
 from server.http import blocking, json_out
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
@@ -49,16 +49,18 @@ class MeHandler(SignedIn):
         except profile.StillTrading as error:
             raise ApiError(409, "The ordinals address is in use", message=f"{error}; stop first") from None
         except profile.ProofUsed:
-            raise invalid([_UNPROVEN]) from None
+            raise invalid([_USED]) from None
 
     def _proof(self, address: str, challenge_id: str | None, signature: str | None) -> str:
         given = {"challengeId": challenge_id, "signature": signature}
         if missing := [f"{name}: is required to prove the address" for name, value in given.items() if value is None]:
             raise invalid(missing)
-        challenge = proven(challenge_id or "", address, signature or "", self.now_ms)
-        if challenge is None or challenge.user_id != self.user.id:
-            hint = hint_of(signature or "")
-            raise invalid([f"{_UNPROVEN}: {hint}" if hint else _UNPROVEN])
+        try:
+            challenge = proven(challenge_id or "", address, signature or "", self.now_ms)
+        except Unproven as error:
+            raise invalid([error.detail("signature")]) from None
+        if challenge.user_id != self.user.id:
+            raise invalid([_FOREIGN])
         return str(challenge.id)
 
     async def _check_no_balance(self) -> None:
@@ -119,4 +121,5 @@ class MeHandler(SignedIn):
         }
 
 
-_UNPROVEN = "signature: does not prove the address, or its challenge is used or expired"
+_FOREIGN = "signature: its challenge was not asked for with your bearer token; ask for one of this address with it"
+_USED = "signature: its challenge was used meanwhile; ask for a new one and sign its text"

@@ -24,12 +24,13 @@ class PresetHandler(SignedIn):
             raise not_found()
         return found
 
-    def refuse_faults(self, config: dict[str, Any], where: str = "") -> None:
-        """Raises ApiError (400) for a config that no task could have."""
+    def checked(self, config: dict[str, Any], where: str = "") -> dict[str, Any]:
+        """Returns a config with its slug in plain form. Raises ApiError (400) for one that no task could have."""
         found, faults = judged(config, self.services.settings)
         if faults:
             raise invalid([f"{where}{fault}" for fault in faults])
         refuse_unknown_budget(self.user.id, found)
+        return config | {"slug": found.slug} if "slug" in config else config
 
     def stored(self, wanted: list[NewPreset], *, replaces: bool = False) -> list[Preset]:
         """Stores presets, all or none. Raises ApiError: 409, 403."""
@@ -51,8 +52,7 @@ class PresetsHandler(PresetHandler):
 
     def post(self) -> None:
         body = self.body(NewPreset)
-        self.refuse_faults(body.config)
-        (preset,) = self.stored([body])
+        (preset,) = self.stored([body.model_copy(update={"config": self.checked(body.config)})])
         self.set_header("Location", f"/api/presets/{preset.id}")
         self.answer(_as_json(preset), 201)
 
@@ -65,9 +65,7 @@ class OnePresetHandler(PresetHandler):
 
     def put(self, preset_id: str) -> None:
         preset, body = self.preset(preset_id), self.body(PresetChange)
-        if body.config is not None:
-            self.refuse_faults(body.config)
-        config = None if body.config is None else json_out.dumps(body.config)
+        config = None if body.config is None else json_out.dumps(self.checked(body.config))
         try:
             presets.change(preset, self.now_ms, name=body.name, config=config)
         except PresetExists as error:
@@ -97,9 +95,11 @@ class PresetImportHandler(PresetHandler):
         names = [preset.name for preset in body.presets]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise invalid([f"presets: {name} is there twice" for name in twice])
-        for place, preset in enumerate(body.presets):
-            self.refuse_faults(preset.config, f"presets: {place}.config ")
-        self.answer({"presets": [_as_json(preset) for preset in self.stored(body.presets, replaces=body.replace)]})
+        checked = [
+            preset.model_copy(update={"config": self.checked(preset.config, f"presets: {place}.config ")})
+            for place, preset in enumerate(body.presets)
+        ]
+        self.answer({"presets": [_as_json(preset) for preset in self.stored(checked, replaces=body.replace)]})
 
 
 def _taken(error: PresetExists) -> ApiError:

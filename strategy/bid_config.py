@@ -189,7 +189,11 @@ MAX_DECIMALS = 38  # ... which is at most 38 decimals of a token
 _COLLECTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TICKER = re.compile(r"[A-Za-z](?:\u2022?[A-Za-z])*")
 _BULLET = "\u2022"
+_SLUG_RULE = "must be letters, digits, dots, dashes and underscores, a letter or digit first, such as bitcoin-puppets"
 _TICKER_LETTERS = 28
+_TICKER_RULE = (
+    f"must be a ticker of 1 to {_TICKER_LETTERS} letters, bullets only between letters, such as UNCOMMON\u2022GOODS"
+)
 
 
 def canonical_slug(type: str, slug: str) -> str:
@@ -294,9 +298,9 @@ def _slug(config: BidConfig) -> Iterator[Problem]:
     elif config.type == "rune":
         letters = len(config.slug.replace(_BULLET, ""))
         if not _TICKER.fullmatch(config.slug) or letters > _TICKER_LETTERS:
-            yield Problem("slug", f"must be a ticker of 1 to {_TICKER_LETTERS} letters, bullets only between letters")
+            yield Problem("slug", _TICKER_RULE)
     elif not _COLLECTION.fullmatch(config.slug):
-        yield Problem("slug", "must be letters, digits, dots, dashes and underscores, a letter or digit first")
+        yield Problem("slug", _SLUG_RULE)
 
 
 def _between_fields(config: BidConfig, broken: set[str]) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from core import pasted
 from core.errors import BidkeeperError
 from wallet import base58, bech32
 
@@ -69,6 +70,14 @@ def sign_in_address(text: str) -> str:
     if address.kind not in SIGN_IN_KINDS:
         raise AddressError("this type of address cannot sign here; use one that starts with bc1q, bc1p or 3")
     return address.text
+
+
+def pasted_sign_in_address(text: str) -> str:
+    """Returns the normal form of a sign-in address as people paste it (`core.pasted`), else AddressError."""
+    try:
+        return sign_in_address(pasted.address(text))
+    except pasted.PasteError as error:
+        raise AddressError(f"not an address: it {error}") from None
 
 
 def p2wpkh(key_hash: bytes) -> str:

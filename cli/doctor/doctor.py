@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from cli.arguments import collection, ticker
 from cli.doctor import (
     data_check,
     database_check,
@@ -42,9 +43,14 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 def add_about(parser: argparse.ArgumentParser) -> None:
     """Adds [--collection SLUG] [--rune TICKER]."""
-    parser.add_argument("--collection", metavar="SLUG", help="ask the marketplaces about this collection")
     parser.add_argument(
-        "--rune", metavar="TICKER", help="ask the marketplaces about this rune, for example DOG•GO•TO•THE•MOON"
+        "--collection", type=collection, metavar="SLUG", help="ask the marketplaces about this collection"
+    )
+    parser.add_argument(
+        "--rune",
+        type=ticker,
+        metavar="TICKER",
+        help="ask the marketplaces about this rune, for example DOG•GO•TO•THE•MOON",
     )
 
 

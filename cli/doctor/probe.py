@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from cli.arguments import inscription
 from cli.doctor import doctor
 from cli.doctor.database_check import DatabaseState
 from cli.doctor.exchanges import Listener, masked, shown_headers
@@ -35,7 +36,11 @@ def add_arguments(probe: argparse.ArgumentParser) -> None:
     probe.add_argument("--save", type=Path, required=True, metavar="DIR", help="a new directory")
     doctor.add_about(probe)
     probe.add_argument(
-        "--inscription", default=FIRST_INSCRIPTION, metavar="ID", help="draft a listing of this one; nothing is signed"
+        "--inscription",
+        type=inscription,
+        default=FIRST_INSCRIPTION,
+        metavar="ID",
+        help="draft a listing of this one; nothing is signed",
     )
 
 

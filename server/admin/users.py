@@ -10,6 +10,7 @@ from server.http import json_out
 from server.http.api_errors import invalid, not_found
 from server.http.query import Query
 from server.schemas.admin import UserChange
+from wallet.address import pasted_sign_in_address
 
 DEFAULT_USERS, MOST_USERS = 100, 500
 
@@ -42,7 +43,7 @@ class UsersHandler(AdminHandler):
     def get(self) -> None:
         query = Query(self, "limit", "after", "address")
         most, after = query.whole("limit", MOST_USERS) or DEFAULT_USERS, query.from_0("after") or 0
-        address = query.text("address")
+        address = query.pasted("address", pasted_sign_in_address)
         query.refuse_faults()
         found = users_after(after, most, address)
         self.answer(

@@ -9,6 +9,7 @@ from server.http import json_out
 from server.http.api_errors import ApiError, not_found
 from server.http.query import Query
 from server.schemas.admin import WhitelistBody
+from wallet.address import AddressError, pasted_sign_in_address
 
 DEFAULT_ADDRESSES, MOST_ADDRESSES = 100, 500
 
@@ -45,7 +46,11 @@ class WhitelistHandler(AdminHandler):
 class OneAddressHandler(AdminHandler):
     """DELETE /api/admin/whitelist/:address"""
 
-    async def delete(self, address: str) -> None:
+    async def delete(self, named: str) -> None:
+        try:
+            address = pasted_sign_in_address(named)
+        except AddressError as error:
+            raise ApiError(404, "Not found", message=f"The address in the path: {error}.") from None
         row = whitelist.find(address)
         if row is None:
             raise not_found()

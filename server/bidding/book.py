@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal, localcontext
 from typing import Any, TypeVar
 
+from core import pasted
 from core.settings import VENUES
 from markets.base import AskBook, BidBook, NotFound, VenueError
 from markets.look import BidderWallet, kind_of
@@ -57,11 +58,12 @@ class BookHandler(MarketHandler):
     def _meant(self) -> tuple[BidConfig, str, int]:
         """Returns slug and trait as a config, the venue, and how many levels are wanted. Raises ApiError (400)."""
         query = Query(self, *_NAMES.values(), "venue", "depth")
-        given = {field: query.text(name) or "" for field, name in _NAMES.items()}
+        given = {field: query.text(name) or "" for field, name in _NAMES.items() if field != "slug"}
+        type_ = given["type"] = given["type"] or "ordinals"
+        given["slug"] = query.pasted("slug", lambda text: pasted.slug(type_, text)) or ""
         venue = query.choice("venue", VENUES)
         most = query.whole("depth", MOST_LEVELS) or DEFAULT_LEVELS
         query.refuse_faults()
-        given["type"] = given["type"] or "ordinals"
         if given["trait_type"] or given["trait_value"]:
             given["bid_type"] = "trait"
         config = BidConfig(**given)  # type: ignore[arg-type]

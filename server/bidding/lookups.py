@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal, localcontext
 
+from core import pasted
 from markets.base import Floor, Kind
 from server import task_venues
 from server.http.api_errors import invalid, not_found
@@ -17,10 +18,17 @@ _DEFAULT_DEPTH = 1_000_000
 _VWAP_DIGITS = 20
 
 
-def _faults(names: dict[str, str], **fields: str) -> list[str]:
-    """Returns the faults of these fields of a config as details, under the caller's names."""
-    found = problems(BidConfig(**{"slug": "", **fields}))  # type: ignore[arg-type]
-    return [f"{names[problem.field]}: {problem.text}" for problem in found if problem.field in names]
+def read_slug(name: str, type_: str, text: str) -> tuple[str, list[str]]:
+    """Returns the slug that was pasted into the field `name`, and the faults of type and slug as details."""
+    if not text:
+        return "", [f"{name}: is required"]
+    try:
+        slug = pasted.slug(type_, text)
+    except pasted.PasteError as error:
+        return "", [f"{name}: {error}"]
+    names = {"slug": name, "type": "type"}
+    found = problems(BidConfig(slug, type_))
+    return slug, [f"{names[problem.field]}: {problem.text}" for problem in found if problem.field in names]
 
 
 class MarketHandler(SignedIn):
@@ -39,13 +47,11 @@ class FloorHandler(MarketHandler):
 
     async def get(self) -> None:
         query = self.query("slug", "type", "venue")
-        slug, type_ = query.get("slug", ""), query.get("type", "ordinals")
-        details = _faults({"slug": "slug", "type": "type"}, slug=slug, type=type_)
+        type_ = query.get("type", "ordinals")
+        slug, details = read_slug("slug", type_, query.get("slug", ""))
         venue, unknown = task_venues.named(query, self.services.settings)
         if details := [*details, *unknown]:
-            raise invalid(
-                ["slug: is required" if detail == "slug: must not be empty" else detail for detail in details]
-            )
+            raise invalid(details)
         found = await self.floor_of(slug, "runes" if type_ == "rune" else "ordinals", venue)
         self.answer({"floorPrice": found.floor, "listedCount": found.listed_count})
 
@@ -55,8 +61,7 @@ class RuneMarketHandler(MarketHandler):
 
     async def get(self) -> None:
         query = self.query("ticker", "depth")
-        ticker = query.get("ticker", "")
-        details = _faults({"slug": "ticker"}, slug=ticker, type="rune") if ticker else ["ticker: is required"]
+        ticker, details = read_slug("ticker", "rune", query.get("ticker", ""))
         depth_sats = _depth(query.get("depth", str(_DEFAULT_DEPTH)))
         if depth_sats is None:
             details.append(f"depth: must be a whole number from 1 to {MAX_SATS}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from core import pasted
 from models.known_slugs import SOURCES, KnownSlug, known_slugs, last_floor
 from server.http import json_out
 from server.http.base import SignedIn
@@ -21,7 +22,7 @@ class SlugsHandler(SignedIn):
 
     def get(self) -> None:
         query = Query(self, "q", "type")
-        text, type_ = query.text("q") or "", query.choice("type", CHOICES["type"])
+        text, type_ = query.own_words("q") or "", query.choice("type", CHOICES["type"])
         query.refuse_faults()
         known = known_slugs(self.user.id, [self.user.address, self.user.ordinals_address])
         ranked = [(rank, each) for each in known if type_ in (None, each.type) and (rank := _rank(each, text))]
@@ -34,7 +35,8 @@ class SlugsHandler(SignedIn):
 def _rank(known: KnownSlug, text: str) -> tuple[int, int] | None:
     """Returns where a slug stands among those found, least first; None when the text is neither in it nor its name."""
     texts = [normal_slug(known.type, known.slug).casefold(), (known.name or "").casefold()]
-    wanted = [normal_slug(known.type, text).casefold(), text.strip().casefold()]
+    name = pasted.without_spacers(text) if known.type == "rune" else text
+    wanted = [name.casefold(), text.casefold()]
     places = [whole.find(part) for whole, part in zip(texts, wanted, strict=True)]
     if max(places) < 0:
         return None

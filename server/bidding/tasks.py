@@ -157,7 +157,7 @@ class BiddingTasksHandler(TaskMaker):
             self.send(self.services.task_lists.get(self.user.id, self._list, self.caller.mark))
             return
         query = Query(self, "tag")
-        tag = query.text("tag")
+        tag = query.own_words("tag")
         query.refuse_faults()
         self.send(self._list(tag))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from core import pasted
 from models.ledger import fills
 from models.ledger.fills import BUY, SIDES, Autolist, Fill, Wanted
 from server.http import json_out
 from server.http.api_errors import invalid
 from server.http.base import SignedIn
 from server.http.query import Query
+from strategy.bid_config import MAX_TEXT, is_ticker
 
 DEFAULT_FILLS, MOST_FILLS = 100, 500
 
@@ -19,7 +21,7 @@ class FillsHandler(SignedIn):
         query = Query(self, "taskId", "slug", "side", "from", "to", "limit", "before")
         wanted = Wanted(
             task_id=query.whole("taskId"),
-            slug=query.text("slug"),
+            slug=query.pasted("slug", _slug),
             side=query.choice("side", SIDES),
             from_ms=query.time_ms("from"),
             to_ms=query.time_ms("to"),
@@ -33,6 +35,14 @@ class FillsHandler(SignedIn):
         found = fills.newest(self.user.id, wanted, most + 1, place)
         shown = found[:most]
         self.answer({"fills": [_as_json(fill) for fill in shown], "next": shown[-1].id if len(found) > most else None})
+
+
+def _slug(text: str) -> str:
+    """Reads a slug as it is shown: a rune's is in upper case or has bullets. Raises PasteError."""
+    found = pasted.bare(text)
+    if not 1 <= len(found) <= MAX_TEXT:
+        raise pasted.PasteError(f"must have 1 to {MAX_TEXT} letters")
+    return pasted.slug("rune" if is_ticker(found) or not found.isascii() else "ordinals", found)
 
 
 def _as_json(fill: Fill) -> dict[str, object]:

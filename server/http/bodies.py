@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationErr
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from core import pasted
+from core.errors import BidkeeperError
 from server.http.json_in import shown
 from strategy.pricing import plain
 
@@ -103,6 +105,25 @@ def text(value: Any) -> str:
     return value
 
 
+def plain_text(value: Any) -> str:
+    """Reads text without the blanks around it and without control characters. Raises PydanticCustomError."""
+    return text(pasted.trimmed(value) if isinstance(value, str) else value)
+
+
+def as_pasted(read: Callable[[str], str]) -> Callable[[Any], str]:
+    """Makes a check that returns the plain form of a text by `read`, whose error says what is wrong with it."""
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str):
+            raise wrong("must be text")
+        try:
+            return read(value)
+        except BidkeeperError as error:
+            raise wrong(str(error)) from None
+
+    return check
+
+
 def flag(value: Any) -> bool:
     """Reads true or false and nothing else. Raises PydanticCustomError."""
     if not isinstance(value, bool):
@@ -137,6 +158,7 @@ Whole = Annotated[int, PlainValidator(whole, json_schema_input_type=int)]
 Number = Annotated[Decimal, PlainValidator(number, json_schema_input_type=float)]
 Sats = Annotated[int, PlainValidator(sats, json_schema_input_type=SATS)]
 Text = Annotated[str, PlainValidator(text, json_schema_input_type=str)]
+PlainText = Annotated[str, PlainValidator(plain_text, json_schema_input_type=str)]
 Flag = Annotated[bool, PlainValidator(flag, json_schema_input_type=bool)]
 
 
@@ -144,7 +166,7 @@ def some_text(most: int) -> PlainValidator:
     """Makes a validator of a text of 1 to `most` characters, read without the blanks around it."""
 
     def check(value: Any) -> str:
-        found = text(value).strip()
+        found = plain_text(value)
         if not 0 < len(found) <= most:
             raise wrong(f"must have 1 to {most} characters")
         return found

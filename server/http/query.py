@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
+from core import pasted
+from core.errors import BidkeeperError
 from server.http.api_errors import invalid
 from server.http.base import MAX_ID, SignedIn
 
@@ -75,6 +77,22 @@ class Query:
             self._faults.append(f"{name}: must not have control characters")
         else:
             return text
+        return None
+
+    def own_words(self, name: str) -> str | None:
+        """Reads a text of the caller's own without the blanks around it."""
+        if name in self._given:
+            self._given[name] = pasted.trimmed(self._given[name])
+        return self.text(name)
+
+    def pasted(self, name: str, read: Callable[[str], str]) -> str | None:
+        """Reads a text that `read` brings into its plain form, or raises BidkeeperError for."""
+        if name not in self._given:
+            return None
+        try:
+            return read(self._given[name])
+        except BidkeeperError as error:
+            self._faults.append(f"{name}: {error}")
         return None
 
     def time_ms(self, name: str) -> int | None:

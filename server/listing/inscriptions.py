@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+from core import pasted
 from markets.base import Item, VenueError, WalletItem
 from markets.wire import link
 from models import inscriptions
 from models.inscriptions import Told
 from server.http import blocking, json_out
-from server.http.api_errors import not_found
+from server.http.api_errors import ApiError
 from server.http.base import SignedIn
 from server.http.json_out import Raw
 from server.http.user_market import UserMarket
-from server.schemas.listing.config import is_inscription_id
 from server.task_venues import telling_wallets
 
 KEPT_MS = 300_000
@@ -81,9 +81,8 @@ def _item(item: WalletItem, address: str) -> dict[str, object]:
 class InscriptionHandler(Cached):
     """GET /api/autolist/item/:inscriptionId"""
 
-    async def get(self, inscription_id: str) -> None:
-        if not is_inscription_id(inscription_id):
-            raise not_found()
+    async def get(self, named: str) -> None:
+        inscription_id = inscription_in(named)
         kept = inscriptions.cached_inscription(inscription_id, self.newer_than_ms())
         if kept is not None:
             self.answer(Raw(kept))
@@ -92,6 +91,14 @@ class InscriptionHandler(Cached):
             self.answer(await look_up(self, self.look, inscription_id, self.max_age_s()))
         except VenueError as error:
             raise blocking.answer_to(error) from error
+
+
+def inscription_in(path: str) -> str:
+    """Returns the id of the inscription that a path names. Raises ApiError (404), whose message says what an id is."""
+    try:
+        return pasted.inscription(path)
+    except pasted.PasteError as error:
+        raise ApiError(404, "Not found", message=f"The inscription in the path {error}.") from None
 
 
 async def look_up(

@@ -12,11 +12,9 @@ from markets.base import TooManyLookups, VenueError
 from markets.pictures import NoPicture, Picture
 from models import inscriptions
 from server.http import blocking
-from server.http.api_errors import not_found
 from server.http.base import SignedIn
 from server.listing import placeholder
-from server.listing.inscriptions import look_up
-from server.schemas.listing.config import is_inscription_id
+from server.listing.inscriptions import inscription_in, look_up
 
 _MAX_AGE_S = 30.0
 # Seconds for which the browser alone may keep an answer.
@@ -33,9 +31,8 @@ class InscriptionPictureHandler(SignedIn):
 
     has_etag = True
 
-    async def get(self, inscription_id: str) -> None:
-        if not is_inscription_id(inscription_id):
-            raise not_found()
+    async def get(self, named: str) -> None:
+        inscription_id = inscription_in(named)
         way, user = self.services.pictures, self.user.id
         way.count(user)
         url = await self._url(inscription_id)

@@ -37,7 +37,7 @@ class AutolistTasksHandler(AutolistTaskHandler):
 
     async def get(self) -> None:
         query = Query(self, "tag")
-        tag = query.text("tag")
+        tag = query.own_words("tag")
         query.refuse_faults()
         found = tasks.of_user(self.user.id, LISTING)
         wanted = found if tag is None else [task for task in found if has_tag(task.tags, tag)]

@@ -29,7 +29,6 @@ from server.openapi import (
 )
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 from server.schemas.answers import Error
-from server.schemas.listing.config import INSCRIPTION
 
 Document = dict[str, Any]
 
@@ -78,7 +77,7 @@ _GROUPS: dict[str, tuple[str, dict[str, Any]]] = {
     "([0-9]+)": ("id", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
     "([1-9][0-9]*)": ("deliveryId", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
     "([A-Za-z0-9]+)": ("address", {"type": "string", "pattern": "^[A-Za-z0-9]+$"}),
-    "([^/]+)": ("inscriptionId", {"type": "string", "pattern": f"^{INSCRIPTION}$"}),
+    "([^/]+)": ("inscriptionId", {"type": "string"}),
 }
 _HEADERS = {
     "Location": "Path of what was created.",

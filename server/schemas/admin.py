@@ -7,20 +7,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator
 
-from server.http.bodies import SATS, Body, or_null, text, wrong
+from server.http.bodies import SATS, Body, as_pasted, or_null, text, wrong
 from server.http.query import NO_TIME, milliseconds
 from server.schemas.answers import Answer
 from server.schemas.preview import Count
-from wallet.address import AddressError, sign_in_address
+from wallet.address import pasted_sign_in_address
 
 _LATEST_MS = 253_402_300_799_000  # the year 9999
-
-
-def _address(value: Any) -> str:
-    try:
-        return sign_in_address(text(value).strip())
-    except AddressError as error:
-        raise wrong(f"is {error}" if str(error).startswith("a ") else str(error)) from None
 
 
 def _time(value: Any) -> int:
@@ -33,7 +26,7 @@ def _time(value: Any) -> int:
 class WhitelistBody(Body):
     """An address that may sign in from now on."""
 
-    address: Annotated[str, PlainValidator(_address, json_schema_input_type=Annotated[str, Field(max_length=90)])]
+    address: Annotated[str, PlainValidator(as_pasted(pasted_sign_in_address), json_schema_input_type=str)]
 
 
 class UserChange(Body):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator
 
-from server.http.bodies import Body, or_null, text, wrong
+from core import pasted
+from server.http.bodies import Body, as_pasted, or_null, plain_text, wrong
 from server.schemas.answers import Answer, Seconds
 
-_HEX_KEY = r"[0-9a-fA-F]{64}(?:[0-9a-fA-F]{2})?"
-_KEY = re.compile(_HEX_KEY)
-_KEY_TEXT = Annotated[str, Field(pattern=f"^{_HEX_KEY}$")]
 _SOME_TEXT = Annotated[str, Field(min_length=1)]
 _MAX_NAME = 100
 
@@ -25,15 +22,8 @@ def any_text(value: Any) -> str:
     return value
 
 
-def _public_key(value: Any) -> str:
-    """Checks a public key by its shape; it is not used: a key named by the caller proves nothing about the address."""
-    if not isinstance(value, str) or not _KEY.fullmatch(value):
-        raise wrong("must be 64 or 66 hex digits")
-    return value
-
-
 def _display_name(value: Any) -> str:
-    found = text(value).strip()
+    found = plain_text(value)
     if not 0 < len(found) <= _MAX_NAME:
         raise wrong(f"must have 1 to {_MAX_NAME} characters, or be null")
     return found
@@ -53,8 +43,11 @@ class VerifyBody(Body):
 
     challenge_id: AnyText
     address: AnyText
-    signature: AnyText
-    public_key: Annotated[str | None, or_null(_public_key, _KEY_TEXT)] = None
+    signature: Annotated[AnyText, Field(description="BIP-322 (simple), in base64 or hex.")]
+    # Only its shape is checked: a key that the caller names proves nothing about the address.
+    public_key: Annotated[
+        str | None, or_null(as_pasted(pasted.public_key), str), Field(description="64 or 66 hex digits.")
+    ] = None
 
 
 class PlayBody(Body):

@@ -11,22 +11,20 @@ from typing import Annotated, Any
 from pydantic import PlainValidator, create_model
 from pydantic.alias_generators import to_camel
 
+from core import pasted
 from models.ledger.limits import unknown_zone
 from server.http.bodies import Body, Flag, Number, Text, Whole, number, or_null, read, text, whole, wrong
 from server.http.json_out import Raw, dumps
 from server.schemas import bid_parts, on_fill
+from server.schemas.auth import AnyText
 from server.schemas.bid_parts import shown_part
 from server.schemas.tags import TAGS
-from strategy.bid_config import BidConfig, Problem, canonical_slug, load_bid_config, problems
+from strategy.bid_config import BidConfig, Problem, load_bid_config, problems
 
 _NAMES = [field.name for field in fields(BidConfig)]
 _CAMEL = {name: to_camel(name) for name in _NAMES}
 _SNAKE = {camel: name for name, camel in _CAMEL.items()}
 _PLACES = {camel: place for place, camel in enumerate(_CAMEL.values())}
-
-
-def _slug(value: Any) -> str:
-    return text(value).strip()
 
 
 def _fee_rate(value: Any) -> str | Decimal:
@@ -70,7 +68,7 @@ _OF = {field.name: _KINDS[str(field.type)] for field in fields(BidConfig)}
 # Each is judged by itself; the rules between them are in `strategy/bid_config.py`. The defaults only mark optional
 # fields: `BidConfig` has the real ones. The venue is the task's, not its config's, and so are the tags.
 _FIELDS: dict[str, Any] = {name: (kind.shape, kind.left_out) for name, kind in _OF.items()} | {
-    "slug": (Annotated[str, PlainValidator(_slug, json_schema_input_type=str)], ""),
+    "slug": (AnyText, ""),  # which `merged` reads, once the type is known
     "venue": (Text, ""),
     "tags": (TAGS, ()),
 }
@@ -87,6 +85,11 @@ def merged(given: dict[str, Any], stored: BidConfig | None) -> tuple[BidConfig, 
         broken.add("slug")
     changes |= {name: _OF[name].broken for name in broken}
     config = BidConfig(**changes) if stored is None else replace(stored, **changes)
+    try:
+        config = replace(config, slug=pasted.slug(config.type, config.slug))
+    except pasted.PasteError as error:
+        faults.append(("slug", str(error)))
+        broken.add("slug")
     if config.bid_levels is not None and "bid_count" not in changes and "bid_levels" not in broken:
         config = replace(config, bid_count=config.level_count)
     found = problems(config)
@@ -94,8 +97,6 @@ def merged(given: dict[str, Any], stored: BidConfig | None) -> tuple[BidConfig, 
         found += unknown_zone(config)
     faults += [(_CAMEL[p.field], p.text) for p in found if p.field not in broken]
     faults.sort(key=lambda fault: _PLACES.get(fault[0], len(_PLACES)))
-    if (slug := canonical_slug(config.type, config.slug)) != config.slug:
-        config = replace(config, slug=slug)
     return config, [f"{name}: {words}" for name, words in faults]
 
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field, PlainValidator
 from pydantic.alias_generators import to_camel
 
-from server.http.bodies import Body, Number, Text, Whole, text
+from core import pasted
+from server.http.bodies import Body, Number, Text, Whole, as_pasted
 from strategy.bid_parts import (
-    ADDRESS,
     CLOCK,
     MOST_AT_A_LEVEL,
     MOST_DROP_MINUTES,
@@ -118,13 +118,13 @@ def _tuple(given: list[Any] | None) -> tuple[Any, ...] | None:
     return None if given is None else tuple(given)
 
 
-def _address(value: Any) -> str:
-    """Reads an address; one in bech32 is written in lower case by everybody else."""
-    found = text(value).strip()
+def _address(text: str) -> str:
+    """Reads an address; the market shows one in bech32 in lower case. Raises PasteError."""
+    found = pasted.address(text)
     return found.lower() if found.lower().startswith(("bc1", "tb1", "bcrt1")) else found
 
 
-_ADDRESS = Annotated[str, PlainValidator(_address, json_schema_input_type=Annotated[str, Field(pattern=ADDRESS)])]
+_ADDRESS = Annotated[str, PlainValidator(as_pasted(_address), json_schema_input_type=str)]
 DROP = Annotated[Drop | None, AfterValidator(_drop)]
 HOURS = Annotated[Hours | None, AfterValidator(_hours)]
 BOUNDS = Annotated[list[Number] | None, AfterValidator(_tuple)]

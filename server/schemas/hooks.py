@@ -9,7 +9,7 @@ from pydantic import Field, PlainValidator
 
 from core.hook_urls import KINDS
 from models.events.table import LASTING
-from server.http.bodies import Body, Text, one_of, whole, wrong
+from server.http.bodies import Body, PlainText, one_of, whole, wrong
 from server.schemas.answers import Answer
 
 MOST_INTERVAL_S = 86_400
@@ -53,18 +53,18 @@ class NewHook(Body):
     """A receiver of events."""
 
     kind: Annotated[str, one_of(KINDS)] = "webhook"
-    url: Annotated[Text, Field(description=_URL)]
+    url: Annotated[PlainText, Field(description=_URL)]
     events: Events
-    secret: Annotated[Text, Field(description=_SECRET)] = ""
+    secret: Annotated[PlainText, Field(description=_SECRET)] = ""
     min_interval_seconds: Interval = 0
 
 
 class HookChange(Body):
     """Changes of a hook: what is given. Another kind is another hook."""
 
-    url: Annotated[Text, Field(description=_URL)] = ""
+    url: Annotated[PlainText, Field(description=_URL)] = ""
     events: Events = Field(default_factory=list)
-    secret: Annotated[Text, Field(description=_OTHER_SECRET)] = ""
+    secret: Annotated[PlainText, Field(description=_OTHER_SECRET)] = ""
     min_interval_seconds: Interval = 0
 
 

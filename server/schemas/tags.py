@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator
 
-from server.http.bodies import text, wrong
+from server.http.bodies import plain_text, wrong
 
 MOST_TAGS, LONGEST_TAG = 20, 40
 
@@ -17,7 +17,7 @@ def _tags(value: Any) -> tuple[str, ...]:
     """Reads a list of tags without blanks around them; one that is there twice counts once."""
     if not isinstance(value, list) or len(value) > MOST_TAGS:
         raise wrong(f"must be a list of at most {MOST_TAGS} texts")
-    found = [text(each).strip() for each in value]
+    found = [plain_text(each) for each in value]
     if not all(0 < len(each) <= LONGEST_TAG for each in found):
         raise wrong(f"each must have 1 to {LONGEST_TAG} characters")
     return tuple(dict.fromkeys(found))

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, PlainValidator
 from models.ledger.withdrawals import STATES
 from server.http.bodies import MAX_SATS, SATS, Body, Flag, number, one_of, read, text, whole_within, wrong
 from server.schemas.answers import Answer
-from server.schemas.listing.config import is_inscription_id
+from server.schemas.listing.config import INSCRIPTION_ID
 from wallet.withdrawal.request import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, SOURCES, VIRTUAL_KB
 
 State = Literal["reserved", "signed", "submitted", "unknown", "confirmed", "refused"]
@@ -34,12 +34,6 @@ def _fee_rate(value: Any) -> str | Decimal:
     if not _LEAST <= rate <= _MOST or not isinstance(exponent, int) or exponent < -3:
         raise wrong(_RATE)
     return rate
-
-
-def _inscription(value: Any) -> str:
-    if not is_inscription_id(text(value)):
-        raise wrong("is not an inscription's id")
-    return str(value)
 
 
 def _required(schema: dict[str, Any]) -> None:
@@ -72,8 +66,7 @@ class WithdrawalBody(Body):
         Field(description="Sats that arrive; left out: all, less the network's fee."),
     ] = None
     inscription_id: Annotated[
-        str,
-        PlainValidator(_inscription, json_schema_input_type=str),
+        INSCRIPTION_ID,
         Field(description="From the vault, or an escrow: this inscription, its fee paid by the payment address."),
     ] = ""
     fee_rate: Annotated[

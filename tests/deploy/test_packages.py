@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.needs import require
 from tests.distributions import ROOT, TOP_LEVEL, files
 from tests.e2e.installation import until
+from tests.needs import require
 from tests.ports import free_ports
 
 PROGRAM = [path for name in TOP_LEVEL for path in (ROOT / name).rglob("*.py")]

@@ -224,7 +224,7 @@ async def test_all_problems_are_told_at_once(service: Service) -> None:
 
     assert answer.status == 400
     assert answer.details == [
-        "slug: must be letters, digits, dots, dashes and underscores, a letter or digit first",
+        "slug: must be letters, digits, dots, dashes and underscores, a letter or digit first, such as bitcoin-puppets",
         "bidPercentLow: must not be above the high end",
         "bidCount: must be a whole number",
         "hardcapSats: is required in percent mode",

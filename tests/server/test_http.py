@@ -97,7 +97,6 @@ async def test_other_methods_are_405_and_name_those_there_are(service: Service) 
         "/api/tasks/1/../../healthz",
         "/api/autolist/9223372036854775808",
         "/api/autolist/item/",
-        "/api/autolist/item/%C3%28",
         "/%00",
         "/%",
         "/%zz",

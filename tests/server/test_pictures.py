@@ -229,7 +229,7 @@ async def test_more_at_once_than_may_wait_are_429(service: Service, monkeypatch:
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("text", ["x", "%00", "..%2f..", "A" * 64 + "i0", "7" * 64 + "i"])
+@pytest.mark.parametrize("text", ["x", "%00", "..%2f..", "G" * 64 + "i0", "7" * 64 + "i"])
 async def test_what_is_no_inscription_id_is_404(service: Service, text: str) -> None:
     answer = await service.ask("GET", f"/api/autolist/item/{text}/image")
     assert (answer.status, answer.headers["Content-Type"]) == (404, "application/json")

@@ -15,6 +15,10 @@ from tests.vectors import load
 from tests.wallet import proofs
 from wallet.signer.signing import sign_message
 
+# Honest proofs in other spellings, which people paste and the verifier alone refuses (tests/wallet/test_bip322.py):
+# with a line end (twice), in the alphabet of URLs, in hex.
+SPELLINGS = ("v191", "v345", "v346", "v348")
+
 
 async def verdict(service: Service, address: str, message: str, signature: str) -> str:
     challenge_id = str(uuid.uuid4())
@@ -36,13 +40,15 @@ async def verdict(service: Service, address: str, message: str, signature: str) 
 async def test_published_vectors_get_the_verdict_of_the_policy(service: Service) -> None:
     vectors = load("bip322")["vectors"]
     assert len(vectors) > 200
+    expected = {vector["id"]: vector["policy_core"] for vector in vectors} | dict.fromkeys(SPELLINGS, "accept")
+    assert len(expected) == len(vectors)
     # A challenge is only ever made for a normal address: the vectors' others cannot be in the table. Nor has a text of
     # ours a NUL, in whose place PostgreSQL keeps another character.
     wrong = [
         vector["id"]
         for vector in vectors
         if not (postgresql.is_wanted() and "\0" in vector["message"])
-        and await verdict(service, vector["address"], vector["message"], vector["signature"]) != vector["policy_core"]
+        and await verdict(service, vector["address"], vector["message"], vector["signature"]) != expected[vector["id"]]
     ]
     assert wrong == []
 
@@ -75,9 +81,9 @@ def own_vectors() -> list[tuple[str, str, str, str, str]]:
         ("trailing byte", owner, message, text(raw + b"\x00"), "reject"),
         ("second p2tr item", owner_tap, message, text(b"\x02" + tap_raw[1:] + b"\x01\x50"), "reject"),
         ("p2tr 65 bytes with 0", owner_tap, message, text(b"\x01\x41" + tap_raw[2:] + b"\x00"), "reject"),
-        ("unpadded", owner, message, wpkh.rstrip("="), "reject"),
-        ("blank inside", owner, message, wpkh[:9] + " " + wpkh[9:], "reject"),
-        ("hex", owner, message, raw.hex(), "reject"),
+        ("unpadded", owner, message, wpkh.rstrip("="), "accept"),
+        ("blank inside", owner, message, wpkh[:9] + " " + wpkh[9:], "accept"),
+        ("hex", owner, message, raw.hex(), "accept"),
         ("lone surrogate", owner, message, "AA\ud800", "reject"),
         ("nul", owner, message, wpkh + "\x00", "reject"),
     ]

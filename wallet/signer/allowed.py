@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from core.errors import SettingsError
 from core.settings import Settings
-from wallet.address import AddressError, sign_in_address
+from wallet.address import AddressError, pasted_sign_in_address
 
 
 def with_normal_addresses(settings: Settings) -> Settings:
@@ -23,7 +23,7 @@ def _normal(setting: str, texts: frozenset[str], problems: list[str]) -> frozens
     found = set()
     for text in sorted(texts):
         try:
-            found.add(sign_in_address(text))
+            found.add(pasted_sign_in_address(text))
         except AddressError as error:
             problems.append(f"{setting}: {text[:100]}: {error}")
     return frozenset(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field, PlainValidator
 from pydantic.alias_generators import to_camel
 
+from core import pasted
 from server.http.bodies import (
     SATS,
     Body,
@@ -19,11 +19,11 @@ from server.http.bodies import (
     Number,
     Sats,
     Text,
+    as_pasted,
     one_of,
     or_null,
     read,
     sats,
-    text,
     whole,
     wrong,
 )
@@ -34,40 +34,31 @@ from strategy.bid_config import Problem
 from strategy.listing.listing_config import CHOICES, ListingConfig, load_listing_config, problems
 
 _MAX_COLLECTION = 200
-INSCRIPTION = r"[0-9a-f]{64}i(?:0|[1-9][0-9]{0,9})"
-_INSCRIPTION = re.compile(INSCRIPTION)
 
 _NAMES = [field.name for field in fields(ListingConfig)]
 _CAMEL = {name: to_camel(name) for name in _NAMES}
 
 
-def _inscription_id(value: Any) -> str:
-    found = text(value)
-    if not _INSCRIPTION.fullmatch(found):
-        raise wrong("must be 64 lower-case hex digits, the letter i and a number")
-    return found
+def _collection(text: str) -> str:
+    """Reads a collection's id, whose case counts at some marketplaces. Raises PasteError."""
+    return pasted.collection(text) if "/" in text else pasted.bare(text)
 
 
 def _collection_id(value: Any) -> str:
-    found = text(value).strip()
+    found = as_pasted(_collection)(value)
     if not 0 < len(found) <= _MAX_COLLECTION or "," in found:
         raise wrong(f"must have 1 to {_MAX_COLLECTION} characters and no comma")
     return found
 
 
-_INSCRIPTION_TEXT = Annotated[str, Field(pattern=f"^{INSCRIPTION}$")]
+INSCRIPTION_ID = Annotated[str, PlainValidator(as_pasted(pasted.inscription), json_schema_input_type=str)]
 _SOME_TEXT = Annotated[str, Field(min_length=1)]
-
-
-def is_inscription_id(value: str) -> bool:
-    """Tells whether `value` has the shape of an inscription's id."""
-    return bool(_INSCRIPTION.fullmatch(value))
 
 
 class ListingFields(Body):
     """The fields of a create or update as far as each can be judged by itself; `ListingConfig` has the defaults."""
 
-    inscription_id: Annotated[str, PlainValidator(_inscription_id, json_schema_input_type=_INSCRIPTION_TEXT)] = ""
+    inscription_id: INSCRIPTION_ID = ""
     collection_id: Annotated[str | None, or_null(_collection_id, _SOME_TEXT)] = None
     price_mode: Annotated[str, one_of(CHOICES["price_mode"])] = ""
     price_percent: Number = Decimal(0)

@@ -20,7 +20,7 @@ VENUE = (
 )
 TAGS = "Your own words for the task; they are no part of its config, and a change of them restarts nothing."
 _LISTING_TEXTS = {
-    "inscription_id": "The inscription to list; it cannot be changed later.",
+    "inscription_id": "The inscription to list, by its id or an explorer's address of it; it cannot be changed later.",
     "collection_id": "Its collection; taken from an earlier look at the inscription when left out.",
     "price_mode": "How the price is found.",
     "price_percent": "Price as a multiple of the reference price (1.05 is 5 % above it).",

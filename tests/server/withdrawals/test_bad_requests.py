@@ -23,7 +23,7 @@ BAD: list[tuple[Any, list[str]]] = [
     ({"from": "payment", "address": OTHER}, ["address: unknown field"]),
     ({"from": "payment", "to": OTHER, "destination": OTHER}, ["to: unknown field", "destination: unknown field"]),
     ({"from": "payment", "inscriptionId": INSCRIPTION}, ["inscriptionId: is for the vault and an escrow only"]),
-    ({"from": "vault", "inscriptionId": "x"}, ["inscriptionId: is not an inscription's id"]),
+    ({"from": "vault", "inscriptionId": "x"}, ["inscriptionId: is no inscription's id"]),
     (
         {"from": "vault", "inscriptionId": INSCRIPTION, "amountSats": 5},
         ["amountSats: is not for an inscription, which goes with all that its output holds"],

@@ -1,0 +1,177 @@
+"""Texts that people paste: one function for each kind, which returns its plain form or says what to paste instead.
+
+A text is taken when it has one meaning. Blanks around it and characters without width are dropped first, because
+browsers and chats copy them along. Checksums, signatures and names are verified elsewhere, on the plain form.
+
+Raises PasteError throughout. Its message continues the field's name, says what to do and repeats no input.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from urllib.parse import unquote
+
+from core.errors import BidkeeperError
+
+LONGEST = 2_000
+INSCRIPTION = r"[0-9a-f]{64}i(?:0|[1-9][0-9]{0,9})"
+TICKER_EXAMPLE = "UNCOMMON\u2022GOODS"
+
+_BLANKS = " \t\r\n\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_NO_WIDTH = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
+_RUN = re.compile(f"[{_BLANKS}]+")
+_DROPPED = dict.fromkeys(map(ord, _NO_WIDTH))
+_PAGE = re.compile(r"(?:https?://)?[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]+)?/([^?#]*)(?:[?#].*)?", re.I | re.ASCII)
+_INSCRIPTION = re.compile(INSCRIPTION, re.I | re.ASCII)
+_IN_PAGE = re.compile(rf"(?<![0-9a-z]){INSCRIPTION}(?![0-9a-z])", re.I | re.ASCII)
+_SPACER = re.compile(" ?[\u2022\u00b7.] ?")
+_BULLET = "\u2022"
+_HEX = re.compile("(?:[0-9a-fA-F]{2})+")
+_BASE64 = re.compile("[A-Za-z0-9+/]+={0,2}")
+_SCHEME = "bitcoin:"
+_SIMPLE, _OTHER_PROOFS = "smp", ("ful", "pof")  # prefixes of BIP-322
+
+
+class PasteError(BidkeeperError):
+    """A text with no meaning, or with more than one, where it was pasted."""
+
+
+def trimmed(text: str) -> str:
+    """Returns words of somebody's own, such as a name, without blanks and characters without width around them."""
+    return text.strip(_BLANKS + _NO_WIDTH)
+
+
+def bare(text: str) -> str:
+    """Returns `text` without what is copied along: blanks around it become none, those inside it one space each."""
+    if len(text) > LONGEST:
+        raise PasteError(f"is longer than {LONGEST} characters")
+    found = _RUN.sub(" ", text.translate(_DROPPED)).strip(" ")
+    if not found.isprintable():
+        raise PasteError("has a control or invisible character: copy it again without formatting, or type it")
+    return found
+
+
+def slug(type: str, text: str) -> str:
+    """Returns the ticker of a task of type `rune`, and the collection's slug of any other."""
+    return ticker(text) if type == "rune" else collection(text)
+
+
+def collection(text: str) -> str:
+    """Returns a collection's slug in lower case, also from the address of a page that ends in /collection/SLUG."""
+    found = _from_page(bare(text), "collection", "paste the collection's slug, such as bitcoin-puppets")
+    return found.lower() if found.isascii() else found  # otherwise a letter beyond ASCII could become one of ASCII
+
+
+def ticker(text: str) -> str:
+    """Returns a rune's ticker in upper case with bullets, also from the address of a page that ends in /rune/NAME.
+
+    A dot, a middle dot and a blank count as bullets. A symbol after the name is dropped unless it may be a letter.
+    """
+    example = f"paste the rune's ticker, such as {TICKER_EXAMPLE}"
+    found = _SPACER.sub(_BULLET, _without_symbol(_from_page(bare(text), "rune", example)))
+    if re.fullmatch("[0-9]+:[0-9]+", found):
+        raise PasteError(f"is a rune's id: {example}")
+    if found[-2:-1] == " ":
+        raise PasteError("ends in a blank and one character, a symbol or a word: put a bullet there, or leave it out")
+    found = found.replace(" ", _BULLET)
+    return found.upper() if found.replace(_BULLET, "").isascii() else found
+
+
+def without_spacers(text: str) -> str:
+    """Returns a part of a ticker without its spacers, for a search while it is typed."""
+    return _SPACER.sub("", text).replace(" ", "")
+
+
+def _without_symbol(text: str) -> str:
+    """Drops a last word of symbols outside ASCII, such as a rune's emoji. An ASCII one may stand for something else."""
+    from unicodedata import category  # here, because workers load this module for addresses alone
+
+    name, blank, last = text.rpartition(" ")
+    is_symbol = not last.isascii() and category(last[0])[0] == "S" and all(category(each)[0] in "SM" for each in last)
+    return name if blank and is_symbol else text
+
+
+def _from_page(text: str, noun: str, what_to_do: str) -> str:
+    """Returns the part of a web address behind /`noun`/, if it is the last one; any other text as it is."""
+    if "/" not in text:
+        return text
+    page = _PAGE.fullmatch(text)
+    parts = [unquote(part) for part in page[1].rstrip("/").split("/")] if page else []
+    if len(parts) < 2 or parts[-2].lower() != noun or not parts[-1] or "/" in parts[-1]:
+        raise PasteError(f"is an address that does not end in /{noun}/ and a name: {what_to_do}")
+    return bare(parts[-1])
+
+
+def inscription(text: str) -> str:
+    """Returns an inscription's id, also from an explorer's or marketplace's address with one id in it."""
+    found = bare(text)
+    what = "an inscription's id has 64 hex digits, the letter i and an index, such as 6fb976ab...2799i0"
+    if _PAGE.fullmatch(found):
+        ids = {each.lower() for each in _IN_PAGE.findall(found)}
+        if len(ids) != 1:
+            raise PasteError(f"is an address with {'several ids' if ids else 'no id'} in it: {what}")
+        return ids.pop()
+    if _INSCRIPTION.fullmatch(found):
+        return found.lower()
+    if re.fullmatch("#?-?[0-9][0-9,]{0,20}", found):
+        raise PasteError(f"is an inscription's number, and its id is needed: {what}")
+    if re.fullmatch("[0-9a-fA-F]{64}", found):
+        raise PasteError(f"is a transaction's id: add i and the inscription's index, mostly i0; {what}")
+    raise PasteError(f"is no inscription's id: {what}")
+
+
+def address(text: str) -> str:
+    """Returns the Bitcoin address in `text`, also from a `bitcoin:` URI (BIP-21), unverified.
+
+    Amount, label and unknown parameters of a URI ask for a payment and are no part of the address. One that BIP-21
+    marks as required (`req-`) makes the URI invalid for a reader that does not know it.
+    """
+    found = bare(text)
+    if not found.lower().startswith(_SCHEME):
+        return found
+    body, _, query = found[len(_SCHEME) :].partition("?")
+    names = [unquote(each.partition("=")[0]).lower() for each in query.split("&")]
+    if any(name.startswith("req-") for name in names):
+        raise PasteError("is a payment request with a condition (req-): paste the address alone")
+    if not body or not {"bc", "tb"}.isdisjoint(names):  # BIP-321 has addresses among the parameters
+        raise PasteError("is a payment request with addresses in its parameters: paste one address alone")
+    return body
+
+
+def signature(text: str) -> str:
+    """Returns a signature in padded base64 of the standard alphabet, with the prefix `smp` if it has that.
+
+    Taken are base64 with or without padding, in either alphabet, and hex, with blanks anywhere. The bits stay as they
+    are, so that the verifier refuses whatever it refuses bare. Hex digits alone are hex: base64 of a BIP-322 proof or
+    of a recoverable signature always has another letter among its first two.
+    """
+    found = bare(text).replace(" ", "")
+    if found.startswith(_OTHER_PROOFS):
+        raise PasteError("is not of BIP-322's simple kind; ask the wallet for bip322-simple")
+    prefix = _SIMPLE if found.startswith(_SIMPLE) else ""
+    body = found.removeprefix(_SIMPLE)
+    if digits := _hex_digits(body):
+        return prefix + base64.b64encode(bytes.fromhex(digits)).decode()
+    body = body.replace("-", "+").replace("_", "/")
+    if not _BASE64.fullmatch(body):
+        raise PasteError("is neither base64 nor hex: copy it again from the wallet")
+    if "=" not in body:
+        body += "=" * (-len(body) % 4)
+    if len(body) % 4 or body.endswith("==="):
+        raise PasteError("is cut off or has letters too many: copy it again from the wallet")
+    return prefix + body
+
+
+def public_key(text: str) -> str:
+    """Returns a public key of 32 or 33 bytes as lower-case hex."""
+    digits = _hex_digits(bare(text).replace(" ", ""))
+    if len(digits) not in (64, 66):
+        raise PasteError("must be 64 or 66 hex digits")
+    return digits.lower()
+
+
+def _hex_digits(text: str) -> str:
+    """Returns the digits of hex with or without 0x; "" for another text."""
+    digits = text[2:] if text[:2] in ("0x", "0X") else text
+    return digits if _HEX.fullmatch(digits) else ""
