@@ -84,6 +84,13 @@ def test_what_the_plan_shows_is_placed(service: Installation, visitor: Visitor, 
     assert page.evaluate("Object.keys(sessionStorage).filter((key) => key.startsWith('draft'))") == []
 
 
+def test_a_pasted_address_of_a_page_becomes_the_slug(service: Installation, visitor: Visitor, person: Person) -> None:
+    slug, page = collection(service, 1_000_000), opened(visitor, person, "#/new")
+    field(page, "slug").fill(f"https://market.example/collection/{slug.upper()}?a=b")
+    expect(field(page, "slug")).to_have_value(slug)
+    expect(field(page, "hardcapSats")).to_have_value("1,000,000")
+
+
 def test_a_field_left_alone_is_as_the_server_fills_it_in(
     service: Installation, visitor: Visitor, person: Person
 ) -> None:

@@ -41,7 +41,7 @@ function Editor({ id, task, query }) {
   const draft = useDraft(`draft ${me.value.address} ${id ?? "new"}`, base, { ...base, ...asked(query) }, of);
   const { values, set } = draft;
   const known = task && base;
-  const market = useMarket(values);
+  const market = useMarket(values, set);
   const body = values.slug.trim() ? { ...bodyOf(values, known), ...(id === null ? {} : { taskId: id }) } : null;
   // A name that is being typed is looked up first: its letters are not planned for one by one.
   const isKnown = task?.slug === values.slug || market.floor !== null || (market.refusal !== null && market.refusal.status !== 404);

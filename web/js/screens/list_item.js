@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { html } from "../html.js";
 import { items, itemOf, readItems } from "../items.js";
 import { useLoad } from "../load.js";
+import { inscriptionIn } from "../pasted.js";
 import { listings, quietly, readListings, readVenues, readWallet, venues, wallet } from "../store.js";
 import { t } from "../texts.js";
 import "../texts/list_item.js";
@@ -12,7 +13,8 @@ import { Grid } from "./list/grid.js";
 import { Offer } from "./list/offer.js";
 
 export default function ListItem({ query }) {
-  const { inscription = "", collection = "" } = query;
+  const { collection = "" } = query;
+  const inscription = inscriptionIn(query.inscription || "") || query.inscription || "";
   const load = useLoad((abort) => Promise.all([items.peek() || readItems({ abort }), wallet.peek() || readWallet(), listings.peek() || readListings()]));
   useEffect(() => void (venues.peek() || quietly(readVenues())), []);
   const isKnown = items.value && wallet.value && listings.value;

@@ -34,7 +34,9 @@ function troubleOf(failure, { name, address, expiresAt }) {
   if (status === 0) return told("unreachable");
   if (status === 400 && !expiresAt) return { ...told("address"), address };
   if (status === 401 && Date.now() + clockAheadMs.value >= 1000 * expiresAt) return { ...told("expired"), isCalm: true };
-  if (status === 401) return failure.body.message ? told("ecdsa") : told("mismatch", { name });
+  const why = String(failure.body?.message || "");
+  if (status === 401 && why.startsWith("The challenge")) return { ...told("expired"), isCalm: true };
+  if (status === 401) return why.includes("not BIP-322") ? told("ecdsa") : told("mismatch", { name });
   if (status === 403) return { ...told("unlisted"), address };
   if (status === 429) return { title: t("signin.often"), isCalm: true, retryAfterS: failure.retryAfterS || 1 };
   return { title: t("signin.refused"), what: wordsOf(failure) };

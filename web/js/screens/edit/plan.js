@@ -74,14 +74,17 @@ export function usePlan(body, values) {
   return { ...state, ask };
 }
 
-/** What is known of a name's market: {floor, listed, book, refusal}; read when the name is, not with every change. */
-export function useMarket(values) {
+/**
+ * What is known of a name's market: {floor, listed, book, refusal}; read when the name is, not with every change. A pasted
+ * name, such as an address of its page, gets its plain form by `set` once the server has read it.
+ */
+export function useMarket(values, set) {
   const { slug, type, venue, bidType } = values;
   const trait = bidType === "trait" && values.traitType && values.traitValue ? [values.traitType, values.traitValue] : [];
   const [found, setFound] = useState({ of: "", floor: null, listed: null, book: null, refusal: null });
   const of = slug.trim() ? [type, slug.trim(), venue, ...trait].join(" ") : "";
   useEffect(() => {
-    if (!of) return undefined;
+    if (!of || found.of === of) return undefined;
     const abort = new AbortController();
     const timer = setTimeout(async () => {
       const asked = { slug: slug.trim(), type, venue };
@@ -89,7 +92,9 @@ export function useMarket(values) {
         const market = await get(withQuery("/tasks/floor", asked), { abort: abort.signal });
         setFound({ of, floor: market.floorPrice, listed: market.listedCount, book: null, refusal: null });
         const book = await get(withQuery("/market/book", { ...asked, traitType: trait[0], traitValue: trait[1] }), { abort: abort.signal });
-        setFound((old) => (old.of === of ? { ...old, book } : old));
+        if (abort.signal.aborted) return;
+        setFound((old) => (old.of === of ? { ...old, of: [type, book.slug, venue, ...trait].join(" "), book } : old));
+        if (book.slug !== slug) set({ slug: book.slug });
       } catch (refusal) {
         if (!abort.signal.aborted) setFound((old) => (old.of === of ? old : { of, floor: null, listed: null, book: null, refusal }));
       }

@@ -4,6 +4,7 @@ import { amount, short } from "../../format.js";
 import { items, nameOf, readItems, readPicture } from "../../items.js";
 import { useAct } from "../../load.js";
 import { setQuery } from "../../router.js";
+import { inscriptionIn } from "../../pasted.js";
 import { listings, wallet } from "../../store.js";
 import { t } from "../../texts.js";
 import { Copyable } from "../../parts/copy.js";
@@ -16,12 +17,12 @@ const fits = (item, words) => !words || plain([item.name, item.id, item.collecti
 
 export function Grid({ query }) {
   const { vault, ordinalsAddress } = wallet.value;
-  const words = plain(query.q || "");
+  const words = inscriptionIn(query.q || "") || plain(query.q || "");
   const shown = items.value.filter((item) => fits(item, words));
   const inVault = shown.filter((item) => item.address === vault);
   const elsewhere = shown.filter((item) => item.address !== vault);
   return html`<div class="list-choice" role="search"><label class="field"><span>${t("list.find")}</span><input type="search" autocomplete="off" spellcheck="false" value=${query.q || ""}
-        onInput=${(event) => setQuery({ q: event.target.value })} /></label><${Again} /></div>
+        onInput=${(event) => setQuery({ q: inscriptionIn(event.target.value) || event.target.value })} /></label><${Again} /></div>
     <section class="panel" aria-labelledby="vault-title"><header class="panel-head"><h2 id="vault-title">${t("list.vault")}<span class="count">${inVault.length}</span></h2></header>
       ${inVault.length ? html`<ul class="list-grid">${inVault.map((item) => html`<${Card} key=${item.id} item=${item} isHere />`)}</ul>`
         : words ? html`<${Empty} action=${html`<button class="button" onClick=${() => setQuery({ q: "" })}>${t("list.nothing.do")}</button>`}>${t("list.nothing")}</${Empty}>`
