@@ -50,7 +50,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--user",
         type=arguments.address,
         metavar="ADDRESS",
-        default="",
         help="with --withdraw: the user of the wallet, if there are several",
     )
     parser.add_argument(
@@ -101,7 +100,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     if not options.listing:
         with MarketClient(settings.gateway_socket, PATIENCE_S) as market:
             if options.withdraw:
-                is_signed = learn_others.withdrawal(market, signer, can, options.user, options.withdraw)
+                is_signed = learn_others.withdrawal(market, signer, can, options.user or "", options.withdraw)
             else:
                 is_signed = learn_others.delist(market, signer, can, options.delist)
         return 0 if is_signed else 1

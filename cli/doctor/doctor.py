@@ -50,7 +50,7 @@ def add_about(parser: argparse.ArgumentParser) -> None:
         "--rune",
         type=ticker,
         metavar="TICKER",
-        help="ask the marketplaces about this rune, for example DOG•GO•TO•THE•MOON",
+        help="ask the marketplaces about this rune, like DOG•GO•TO•THE•MOON",
     )
 
 
