@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from tornado import web
 from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
+from tornado.testing import bind_unused_port
 
 from simulator.app import make_app
 from simulator.world import World
@@ -30,7 +32,12 @@ def app(world: World) -> web.Application:
 
 
 @pytest.fixture
-def desk(http_server: HTTPServer, http_port: int, world: World, clock: Clock) -> Iterator[Desk]:
-    made = Desk(http_port, world, clock)
+def desk(io_loop: IOLoop, app: web.Application, world: World, clock: Clock) -> Iterator[Desk]:
+    server = HTTPServer(app)
+    listener, port = bind_unused_port()
+    server.add_socket(listener)
+    made = Desk(port, world, clock)
     yield made
     made.kept_open.close()
+    server.stop()
+    io_loop.run_sync(server.close_all_connections)
