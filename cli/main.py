@@ -59,7 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a letter that the terminal cannot show must not end the program
             stream.reconfigure(errors="backslashreplace")
-    parser = argparse.ArgumentParser(prog="bidkeeper", description="Keeps bids and listings alive.")
+    parser = argparse.ArgumentParser(
+        prog="bidkeeper", description="Keeps bids and listings of Ordinals and Runes alive."
+    )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and its commit, and end")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     given = sys.argv[1:] if arguments is None else arguments

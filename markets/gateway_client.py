@@ -96,7 +96,7 @@ class GatewayClient:
         except NotSent as error:
             raise Unavailable(f"failed to ask the gateway: {error}") from error
         except NoAnswer as error:
-            raise lost(f"failed to hear from the gateway: {error}") from error
+            raise lost(f"no answer from the gateway: {error}") from error
         try:
             answer = json.loads(body)
             if "ok" in answer:

@@ -121,7 +121,7 @@ class Demo:
         except BidkeeperError as error:
             if self._trouble != str(error):
                 self._trouble = str(error)
-                _say(f"asked again each second: {error}")
+                _say(f"retrying every second: {error}")
         if now - self._figures_told > _FIGURES_EVERY_S:
             self._figures_told = now
             self.tell_figures()

@@ -50,7 +50,7 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         "facts": (settings.facts_socket, _facts),
     }.items():
         if settings.tls_dir and path.parent != settings.relay_files and _is_missing(path):
-            yield warn(name, "does not run on this host", "start it, unless another host is to have it")
+            yield warn(name, "does not run on this host", "start it, unless another host runs it")
         else:
             yield from _asked(name, settings, lambda look=look: look(settings))  # type: ignore[misc]
     # They may be on another machine: their leases tell.
@@ -134,14 +134,14 @@ def _port(at: HostPort, variable: str, own: dict[int, str]) -> Check:
     if why is None:
         return ok(name, "free")
     if any(port_holders.holds(pid, at.port) for pid in own):
-        return ok(name, "ours")
+        return ok(name, "used by this Bidkeeper")
     try:
         status, body = _get(at, "/healthz")
         if status == 200 and json.loads(body).get("status") == "ok":
-            return ok(name, "a Bidkeeper answers there; whether it is this one cannot be seen by this user")
+            return ok(name, "a Bidkeeper answers; this user cannot see whether it is this one")
     except (OSError, http.client.HTTPException, ValueError, AttributeError):
         pass  # it is another user's
-    remedy = "set BIDKEEPER_HOST" if why.startswith("BIDKEEPER_HOST") else f"end that one, or set {variable}"
+    remedy = "set BIDKEEPER_HOST" if why.startswith("BIDKEEPER_HOST") else f"stop that program, or set {variable}"
     return fail(name, why, remedy)
 
 
@@ -155,7 +155,7 @@ def _asked(name: str, settings: Settings, look: Callable[[], Iterator[Check]]) -
         else:
             reason = str(error).removeprefix(f"{name}: ") or type(error).__name__
         log = "" if settings.signer_dir else f" in {settings.log_dir}"
-        yield fail(name, f"does not answer: {reason}", f"its log{log} has the reason; supervisord starts it again")
+        yield fail(name, f"does not answer: {reason}", f"see its log{log}; supervisord restarts it")
     except (ValueError, LookupError, TypeError) as error:
         text = f"its answer is not understood: {type(error).__name__}: {error}"
         yield fail(name, text, "restart the service, so that every program is of this version")
@@ -191,9 +191,7 @@ def _gateway(settings: Settings) -> Iterator[Check]:
     yield ok("gateway", f"answers; the default marketplace is {status['market']}")
     for name, venue in venues.items():
         if venue["is_cut_off"]:
-            yield warn(
-                "gateway", f"{name} has given no usable answer several times in a row", "see what is said of it below"
-            )
+            yield warn("gateway", f"{name} has given no usable answer several times in a row", "see its lines below")
         if venue["paused_s"] > 0:
             text = f"{name} limits our calls; the next one goes out in {venue['paused_s']:.0f} s"
             yield warn("gateway", text, "wait; if this repeats, another program uses the same key")

@@ -180,7 +180,7 @@ def test_a_port_that_another_program_has(examine: Examine, environment: dict[str
     with socket.create_server(("127.0.0.1", port)):
         check = examine("programs")[f"port {port}"]
     assert check.status == "FAIL"
-    assert check.remedy == "end that one, or set BIDKEEPER_PORT"
+    assert check.remedy == "stop that program, or set BIDKEEPER_PORT"
 
 
 def test_settings_that_have_no_effect_or_should_not_be_there(examine: Examine, environment: dict[str, str]) -> None:

@@ -67,7 +67,7 @@ def test_a_healthy_service(healthy: Installation) -> None:
     programs = {"signer", "gateway", "facts", "manager", "hooks", "simulator", "server", f"port {healthy.port}"}
     venues = {"satflow floors", "satflow listings", "satflow bids", "unisat rune listings", "mempool fees", "ord index"}
     assert programs | venues | {"database", "audit log", "quota", "rune unit"} <= set(checks)
-    assert checks[f"port {healthy.port}"]["text"] == "ours"
+    assert checks[f"port {healthy.port}"]["text"] == "used by this Bidkeeper"
 
 
 def test_it_reads_and_writes_nothing_at_the_venue(healthy: Installation) -> None:
