@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from core.public_urls import LONGEST, PRINTABLE, public_url_problem
+from core.public_address import LONGEST, PRINTABLE, public_url_problem
 from core.setting_values import Network
 
 WEBHOOK, NTFY, TELEGRAM, DISCORD, MAIL = KINDS = ("webhook", "ntfy", "telegram", "discord", "mail")

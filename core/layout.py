@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from core import setting_values as read
 from core.local import socket_path_problem
 from core.outside_text import variable
+from core.process import PYTHON
 from core.setting_values import HostPort, Option
 
 _LONGEST_PID = 1 << 22  # the kernel's highest
@@ -159,7 +159,7 @@ def supervisor_problems(layout: Layout) -> list[str]:
     # It binds its socket under a name that ends in its pid, and renames it.
     socket = layout.run_dir / f"supervisor.sock.{_LONGEST_PID}"
     problems = [f"BIDKEEPER_DATA_DIR: {too_long}" for too_long in [socket_path_problem(socket)] if too_long]
-    for what, path in {"BIDKEEPER_DATA_DIR": str(layout.data_dir), "this program's path": sys.executable}.items():
+    for what, path in {"BIDKEEPER_DATA_DIR": str(layout.data_dir), "this program's path": PYTHON[0]}.items():
         if "%" in path:
             problems.append(
                 f"{what} has a % in it, which supervisord takes for a variable: use another path than {path}"

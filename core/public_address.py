@@ -1,13 +1,17 @@
-"""The addresses of the public internet, as opposed to those of this machine and of networks around it."""
+"""The public internet's IP addresses, and the web addresses that users and strangers may have us ask."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 from core.setting_values import Network
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+LONGEST = 1_000
+PRINTABLE = re.compile(r"[!-~]+")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -37,3 +41,28 @@ def may_be_reached(address: Address, networks: Sequence[Network]) -> bool:
 def is_within(address: Address, networks: Sequence[Network]) -> bool:
     """Tells whether `address` is in one of `networks`."""
     return any(address in network for network in networks)
+
+
+def public_url_problem(url: str, networks: Sequence[Network]) -> str | None:
+    """Says why `url` is none that we ask, or None. In `networks` it may be private, and plain http.
+
+    Names are judged once more by the addresses to which they lead (`core/public_connection.py`).
+    """
+    if len(url) > LONGEST:
+        return f"must have at most {LONGEST} letters"
+    if not PRINTABLE.fullmatch(url):
+        return "must have no blanks, and other letters as %XX"
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return "is no address"
+    if parts.scheme != "https" and not (parts.scheme == "http" and networks):
+        return "must begin with https://"
+    if not host or parts.username is not None or parts.password is not None or parts.fragment:
+        return "must name a host, without a user name or a fragment"
+    try:
+        address = read(host)
+    except ValueError:
+        return None
+    return None if may_be_reached(address, networks) else "must not be an address of a private network"

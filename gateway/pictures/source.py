@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from http.client import HTTPException
 from urllib.parse import quote, urlsplit
 
+from core.public_address import public_url_problem
 from core.public_connection import Connection
-from core.public_urls import public_url_problem
 from core.setting_values import Network
 from gateway.pictures.kinds import instead_of, media_of
 from markets.pictures import MEDIA, MOST_BYTES, NoPicture, Picture

@@ -153,7 +153,7 @@ _OWN_FILES = {
     "cli/doctor/machine_check.py",
     "cli/doctor/port_holders.py",
     "core/hook_receivers.py",
-    "deploy/runtime_lock.py",
+    "core/version.py",
     "gateway/quota/quota_file.py",
     "models/database/servers.py",
     "models/leases/leases.py",

@@ -14,6 +14,7 @@ import pytest
 from cli.main import main
 from core import version
 from core.version import COMMIT_FILE, VERSION, Version, commit_of
+from tests.needs import need_root
 
 ROOT = Path(version.__file__).parents[1]
 PACKAGES = tuple(path.parent.name for path in ROOT.glob("*/__init__.py") if path.parent.name not in ("tests", "bench"))
@@ -85,8 +86,8 @@ def test_git_of_the_environment_is_not_asked(tmp_path: Path, monkeypatch: pytest
     assert commit_of(package) == expected
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root installs from another user's checkout")
 def test_root_names_the_commit_of_another_users_checkout(tmp_path: Path) -> None:
+    need_root("give a file to another user")
     package = small(tmp_path)
     expected = commit(tmp_path)
     for path in (tmp_path, *tmp_path.rglob("*")):
@@ -155,22 +156,3 @@ def test_every_build_carries_the_commit_and_leaves_the_checkout_alone(source: Pa
             file.extractall(unpacked)
         said = run(unpacked, sys.executable, "-m", "cli.main", "--version", PYTHONPATH=str(unpacked), PATH="/nowhere")
         assert said == f"bidkeeper {VERSION} ({expected})"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.getuid() != 0, reason="install.sh runs as root only")
-def test_an_installed_service_carries_the_commit(source: Path, tmp_path: Path) -> None:
-    expected = commit(source)
-    # In the place of a Python it makes an environment of itself, installs nothing, and answers what install.sh asks.
-    python = tmp_path / "python"
-    python.write_text(
-        "#!/bin/sh\n"
-        f'case "$*" in *core.version*) exec {sys.executable} "$@" ;;\n'
-        '"-m venv "*) for to; do :; done; mkdir -p "$to/bin"; cp "$0" "$to/bin/python" ;; esac\n'
-    )
-    python.chmod(0o755)
-    root = tmp_path / "root"
-    run(source, "deploy/install.sh", "program", PYTHON=str(python), BIDKEEPER_INSTALL_ROOT=str(root))
-    installed = root / "opt" / "bidkeeper" / "program"
-    assert commit_of(installed / "core") == expected
-    assert not (source / "core" / COMMIT_FILE).exists()

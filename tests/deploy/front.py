@@ -20,6 +20,7 @@ from tests.needs import need, path
 from tests.ports import free_ports
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+_GUIDE = DEPLOY.parent / "docs" / "operations.md"
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
@@ -27,6 +28,21 @@ def nginx() -> str:
     """Returns the path of nginx; skips the test without it."""
     need("nginx")
     return path("nginx")
+
+
+def for_this_nginx(text: str) -> str:
+    """Returns a shipped configuration for this nginx; an old one needs a line of docs/operations.md."""
+    said = subprocess.run([nginx(), "-v"], capture_output=True, text=True, check=True).stderr
+    found = re.search(r"nginx/(\d+)\.(\d+)\.(\d+)", said)
+    assert found, said
+    return text if tuple(map(int, found.groups())) >= (1, 25, 1) else by_the_guide(text, "an old nginx")
+
+
+def by_the_guide(text: str, guide: str) -> str:
+    """Returns a configuration after the line of docs/operations.md for `guide`."""
+    older, newer = re.findall(r"^sed -i ('.*http2.*') /etc/nginx/nginx.conf$", _GUIDE.read_text(), re.M)
+    line = {"an old nginx": older, "Debian 13": newer}[guide]
+    return subprocess.run(f"sed {line}", shell=True, input=text, capture_output=True, text=True, check=True).stdout
 
 
 def put(text: str, **places: str) -> str:

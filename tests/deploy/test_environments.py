@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from core.version import commit_of
 from tests.deploy.front import DEPLOY, put
 
 ROOT = DEPLOY.parent
@@ -20,6 +21,7 @@ PYTHON = r"""#!/bin/sh
 case "$1 $2" in
     "-c "*_base_executable*) echo BASE ;;
     "-c "*python_version*) echo "VERSION x86_64" ;;
+    "-B -m") [ "$3" != core.version ] || echo 0123abcd ;;
     "-m venv")
         mkdir -p "$3/bin" "$3/lib/pythonVERSION/site-packages/bidkeeper-0.dist-info"
         echo cli >"$3/lib/pythonVERSION/site-packages/bidkeeper-0.dist-info/top_level.txt"
@@ -213,6 +215,12 @@ def test_an_install_that_fails_leaves_what_was_installed(machine: Machine, befor
     machine.pip_fails(False)
     assert machine.install().returncode == 0
     assert runs(machine) == "up by 3.13.5"
+
+
+def test_an_installed_program_knows_the_commit_of_its_checkout(machine: Machine) -> None:
+    whole_checkout(machine)
+    assert machine.install().returncode == 0
+    assert commit_of(machine.opt / "program" / "core") == "0123abcd"
 
 
 @pytest.mark.parametrize("older", [False, True])

@@ -23,11 +23,12 @@ from pathlib import Path
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from cli.doctor.port_holders import can_bind
+from cli.listeners import problem
 from core import public_connection as connection
 from core.hook_receivers import NoReceiver, Receiver, Receivers
 from core.hook_urls import KINDS, MAIL, new_secret, secret_problem, shown, url_problem
 from core.public_address import is_public, read
+from core.setting_values import HostPort
 from hooks import sender
 from hooks.messages import Post, post_of, signature
 from hooks.sender import Mailer, Outcome, Sender
@@ -101,7 +102,7 @@ def test_the_receiver_of_the_documents_takes_a_webhook_once(receivers: Receivers
     code = code.replace("whsec_...", secret).replace("9000", str(port))
     program = subprocess.Popen([sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, text=True)
     try:
-        until(lambda: not can_bind("127.0.0.1", port), "the receiver listens")
+        until(lambda: problem(HostPort("127.0.0.1", port), "") is not None, "the receiver listens")
         name, other = (receivers.keep(Receiver(f"http://127.0.0.1:{port}/", each)) for each in (secret, new_secret()))
         send = Sender(receivers, LOOPBACK, None).send
         assert [send("webhook", name, BODY, "msg_1").status for _ in range(2)] == [204, 204]
