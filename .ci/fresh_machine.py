@@ -21,7 +21,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,17 +83,18 @@ class Machine:
             elif here.exists():
                 shutil.copy(here, there)
 
-    def start(
+    @contextmanager
+    def started(
         self, words: str, *, is_root: bool = False, has_network: bool = True, variables: Mapping[str, str] = {}
-    ) -> subprocess.Popen[bytes]:
-        """Starts a shell command there, in the user's home."""
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """Starts a shell command there, in the user's home; it ends with the block."""
         self.say(words)
         given = {name: value for name, value in os.environ.items() if VARIABLES.fullmatch(name)} | dict(variables)
         there = {"ROOT": str(self.root), "USER_THERE": "root", "HOME_THERE": "/root"}
         if not is_root:
             there |= {"USER_THERE": "trader:trader", "HOME_THERE": "/home/trader"}
         apart = ["--pid", "--mount", "--fork", "--kill-child", f"--mount-proc={self.root}/proc"]
-        return subprocess.Popen(
+        command = subprocess.Popen(
             ["unshare", *apart, *([] if has_network else ["--net"]), "sh", "-c", ENTER, "sh"]
             + [f"{name}={value}" for name, value in given.items()]
             + ["bash", "-ec", f"cd; {words}"],
@@ -100,10 +102,17 @@ class Machine:
             stdin=subprocess.DEVNULL,
             process_group=0,
         )
+        try:
+            yield command
+        finally:
+            command.kill()
+            command.wait()
 
     def run(self, words: str, **how: Any) -> None:
         """Runs a shell command there to its end. Raises SystemExit when it fails."""
-        if code := self.start(words, **how).wait():
+        with self.started(words, **how) as command:
+            code = command.wait()
+        if code:
             sys.exit(f"{self.suite}: {words}: ended with {code}")
 
     def install(self, words: str) -> None:
@@ -119,14 +128,14 @@ class Machine:
         log = self.root / "home/trader/run.log"
         # The last line names the processes that are left: this shell, and ls itself.
         words = f"set +e; trap : INT; ({words}) >run.log 2>&1; echo left: $(ls -d /proc/[0-9]*) >>run.log"
-        with self.start(words, variables=ports) as demo:
+        with self.started(words, variables=ports) as demo:
             while len(acting := tasks_that_acted(log, port)) < TASKS:
                 if demo.poll() is not None or time.monotonic() - self._began > PATIENCE_S:
-                    demo.kill()
                     sys.exit(f"{self.suite}: make run: of its tasks acted {acting}\n{log.read_text()}")
                 time.sleep(0.2)
             self.say(f"tasks have acted: {', '.join(acting)}")
             os.killpg(demo.pid, signal.SIGINT)
+            demo.wait(PATIENCE_S)
         print(text := log.read_text())
         if not re.search(r"^left: /proc/1 /proc/\d+$", text, re.M):
             sys.exit(f"{self.suite}: make run: Ctrl-C left processes")
@@ -169,26 +178,33 @@ def tasks_that_acted(log: Path, port: int) -> list[str]:
     return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("suite", help="a release of Debian: bookworm, trixie or sid")
-    parser.add_argument("--target", default="test-fast", help="what is made in place of the README's `make test`")
-    parser.add_argument("--port", type=int, default=18888, help="the demo's")
-    options = parser.parse_args()
-    if os.geteuid() != 0 or not shutil.which("mmdebstrap"):
-        print(f"{options.suite}: not tried: it needs root and mmdebstrap")
-        return 1 if os.environ.get("CI") else 0
-    commands = readme_commands()
-    machine = Machine(options.suite)
+def try_it(suite: str, commands: Mapping[str, str], target: str, port: int) -> None:
+    """Tries the README's commands on one machine. Raises SystemExit when one fails."""
+    machine = Machine(suite)
     machine.make()
     machine.install(commands["packages-run"])
-    machine.try_demo(commands["run"], options.port)
+    machine.try_demo(commands["run"], port)
     machine.install(commands["packages-test"])
     # Packages come from the network; the tests do without.
     machine.run("cd bidkeeper; make tools")
-    test = re.sub(r"\bmake test\b", f"make {options.target}", commands["test"])
+    test = re.sub(r"\bmake test\b", f"make {target}", commands["test"])
     machine.run(f"cd bidkeeper; {test}", has_network=False)
     machine.say("passed")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("suites", nargs="+", metavar="RELEASE", help="a release of Debian: bookworm, trixie or sid")
+    parser.add_argument("--target", default="test-fast", help="what is made in place of the README's `make test`")
+    parser.add_argument("--port", type=int, default=14888, help="the demo's")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
+    if os.geteuid() != 0 or not shutil.which("mmdebstrap"):
+        print(f"{', '.join(options.suites)}: not tried: it needs root and mmdebstrap")
+        return 1 if os.environ.get("CI") else 0
+    commands = readme_commands()
+    for suite in options.suites:
+        try_it(suite, commands, options.target, options.port)
     return 0
 
 
