@@ -92,7 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _failed(options: argparse.Namespace, problems: list[str], code: int) -> int:
     """Says why the verb failed: a person on stderr, and in a program's log that is JSON in its form."""
-    is_program = VERBS[options.verb][1].startswith("one program")
+    is_program = VERBS[options.verb][0] in ("cli.programs", "cli.relay")
     for problem in problems:
         if is_program and logs.writes_json():
             log.error("%s", problem)

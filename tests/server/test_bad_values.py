@@ -129,7 +129,7 @@ BAD: dict[str, list[str]] = {
     ],
 }
 LISTING_BAD: dict[str, list[str]] = {
-    "inscriptionId": [*NO_TEXT, '""', '"' + "A" * 64 + 'i0"', '"' + "a" * 63 + 'i0"', '"' + "a" * 64 + 'i"'],
+    "inscriptionId": [*NO_TEXT, '""', '"' + "g" * 64 + 'i0"', '"' + "a" * 63 + 'i0"', '"' + "a" * 64 + 'i"'],
     "collectionId": [*NO_TEXT[1:], '""'],
     "priceMode": NO_CHOICE,
     "pricePercent": [*NO_NUMBER, "null", "0", "-1", "1001", "1e999", "1e-19"],
