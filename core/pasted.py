@@ -21,6 +21,7 @@ TICKER_EXAMPLE = "UNCOMMON\u2022GOODS"
 _BLANKS = " \t\r\n\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _NO_WIDTH = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 _RUN = re.compile(f"[{_BLANKS}]+")
+_RUN_IN_A_LINE = re.compile(f"[{_BLANKS.replace(chr(10), '').replace(chr(13), '')}]+")
 _DROPPED = dict.fromkeys(map(ord, _NO_WIDTH))
 _PAGE = re.compile(r"(?:https?://)?[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]+)?/([^?#]*)(?:[?#].*)?", re.I | re.ASCII)
 _INSCRIPTION = re.compile(INSCRIPTION, re.I | re.ASCII)
@@ -43,10 +44,10 @@ def trimmed(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """Returns `text` without what is copied along: blanks around it become none, those inside it one space each."""
+    """Returns `text` without what is copied along: blanks around it become none, those in its line one space each."""
     if len(text) > LONGEST:
         raise PasteError(f"is longer than {LONGEST} characters")
-    found = _RUN.sub(" ", text.translate(_DROPPED)).strip(" ")
+    found = _RUN_IN_A_LINE.sub(" ", text.translate(_DROPPED).strip(_BLANKS))
     if not found.isprintable():
         raise PasteError("has a control or invisible character: copy it again without formatting, or type it")
     return found
@@ -146,7 +147,7 @@ def signature(text: str) -> str:
     are, so that the verifier refuses whatever it refuses bare. Hex digits alone are hex: base64 of a BIP-322 proof or
     of a recoverable signature always has another letter among its first two.
     """
-    found = bare(text).replace(" ", "")
+    found = bare(_joined(text))
     if found.startswith(_OTHER_PROOFS):
         raise PasteError("is not of BIP-322's simple kind; ask the wallet for bip322-simple")
     prefix = _SIMPLE if found.startswith(_SIMPLE) else ""
@@ -165,10 +166,15 @@ def signature(text: str) -> str:
 
 def public_key(text: str) -> str:
     """Returns a public key of 32 or 33 bytes as lower-case hex."""
-    digits = _hex_digits(bare(text).replace(" ", ""))
+    digits = _hex_digits(bare(_joined(text)))
     if len(digits) not in (64, 66):
         raise PasteError("must be 64 or 66 hex digits")
     return digits.lower()
+
+
+def _joined(text: str) -> str:
+    """Returns a text that wallets break into lines and groups without the blanks in it."""
+    return _RUN.sub("", text)
 
 
 def _hex_digits(text: str) -> str:

@@ -137,7 +137,7 @@ def test_a_warmed_up_zygote_has_not_imported_the_version() -> None:
 
 @pytest.mark.slow
 def test_every_build_carries_the_commit_and_leaves_the_checkout_alone(source: Path, tmp_path: Path) -> None:
-    (source / ".gitignore").write_text("*.egg-info/\nbuild/\n")
+    (source / ".gitignore").write_text("*.egg-info/\n__pycache__/\nbuild/\n")
     expected = commit(source)
     builds = "import sys; from setuptools.build_meta import build_{0} as build; print(build(sys.argv[1]))"
 
