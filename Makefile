@@ -45,7 +45,7 @@ test-ray: tools .venv-ray/.ok ## has a real Ray cluster keep managers running
 	.venv-ray/bin/python -m tests.postgresql -s $(if $(ARGS),$(ARGS),tests/engines)
 
 .venv-ray/.ok:
-	$(VENV) .venv-ray requirements.lock requirements-test.lock requirements-postgresql.lock \
+	$(VENV) .venv-ray .venv-machines requirements.lock requirements-test.lock requirements-postgresql.lock \
 		requirements-ray.lock requirements-manifests.lock
 
 # On a disk, where each commit waits for it; the other tests' databases lie in memory. With pictures of every screen.
@@ -117,4 +117,4 @@ lock: ## renews the locks from the ranges in setup.py (needs uv)
 	$(UV) --extra bench -o requirements-bench.lock
 
 clean: ## removes the environments and what tools have cached
-	rm -rf .venv .venv-bench .venv-postgresql .venv-ray build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-bench .venv-postgresql .venv-ray .venv-machines build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -190,6 +190,7 @@ def try_it(suite: str, commands: Mapping[str, str], target: str, port: int) -> N
     test = re.sub(r"\bmake test\b", f"make {target}", commands["test"])
     machine.run(f"cd bidkeeper; {test}", has_network=False)
     machine.say("passed")
+    shutil.rmtree(machine.root)
 
 
 def main() -> int:
@@ -198,6 +199,7 @@ def main() -> int:
     parser.add_argument("--target", default="test-fast", help="what is made in place of the README's `make test`")
     parser.add_argument("--port", type=int, default=14888, help="the demo's")
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would make
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     if os.geteuid() != 0 or not shutil.which("mmdebstrap"):
         print(f"{', '.join(options.suites)}: not tried: it needs root and mmdebstrap")

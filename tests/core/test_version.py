@@ -148,7 +148,7 @@ def test_every_build_carries_the_commit_and_leaves_the_checkout_alone(source: Pa
     wheel, archive = build("wheel", source), build("sdist", source)
     assert run(source, "git", "status", "--porcelain") == "" and not (source / "core" / COMMIT_FILE).exists()
     assert VERSION in wheel.name and VERSION in archive.name
-    shutil.unpack_archive(archive, tmp_path, filter="data")
+    run(tmp_path, "tar", "-xf", archive)  # Python 3.11.2 and 3.14 differ in how they want it said
     of_archive = build("wheel", tmp_path / f"bidkeeper-{VERSION}")
     for each in (wheel, of_archive):
         unpacked = tmp_path / f"unpacked-{each.parent.name}"
