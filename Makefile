@@ -45,7 +45,7 @@ test-ray: tools .venv-ray/.ok ## has a real Ray cluster keep managers running
 	.venv-ray/bin/python -m tests.postgresql -s $(if $(ARGS),$(ARGS),tests/engines)
 
 .venv-ray/.ok:
-	$(VENV) .venv-ray .venv-machines requirements.lock requirements-test.lock requirements-postgresql.lock \
+	$(VENV) .venv-ray requirements.lock requirements-test.lock requirements-postgresql.lock \
 		requirements-ray.lock requirements-manifests.lock
 
 # On a disk, where each commit waits for it; the other tests' databases lie in memory. With pictures of every screen.

@@ -14,6 +14,7 @@ def problem(at: HostPort, variable: str) -> str | None:
         found = socket.getaddrinfo(*at, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
         return f"BIDKEEPER_HOST: {at.host} is not a host that this machine knows: {error.strerror}"
+    absent = 0
     for family, kind, protocol, _, address in found:
         try:
             with socket.socket(family, kind, protocol) as probe:
@@ -22,7 +23,7 @@ def problem(at: HostPort, variable: str) -> str | None:
                     probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 probe.bind(address)
         except OSError as error:
-            if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
-                return f"BIDKEEPER_HOST: {at.host} is not an address of this machine"
-            return f"{variable}: {at} cannot be used: {error.strerror}"
-    return None
+            if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                return f"{variable}: {at} cannot be used: {error.strerror}"
+            absent += 1  # such as ::1 of localhost where IPv6 is off: the server listens at the others
+    return f"BIDKEEPER_HOST: {at.host} is not an address of this machine" if absent == len(found) else None

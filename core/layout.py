@@ -148,7 +148,7 @@ def layout_problems(layout: Layout) -> list[str]:
             problems.append(f"BIDKEEPER_{name.upper()}, or the directory that it is in, {error}")
     far = [name for name in _BETWEEN_HOSTS if getattr(layout, name)]
     if far and layout.tls_dir is None:
-        problems.append(f"BIDKEEPER_TLS_DIR is needed with BIDKEEPER_{far[0].upper()}: nothing goes between hosts bare")
+        problems.append(f"BIDKEEPER_TLS_DIR is needed with BIDKEEPER_{far[0].upper()}: links between hosts need TLS")
     if layout.manager_listen and layout.manager_listen.is_every_address:
         problems.append("BIDKEEPER_MANAGER_LISTEN must name this host as the others reach it, not every address")
     return problems

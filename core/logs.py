@@ -82,6 +82,8 @@ class _JsonFormatter(_MaskingFormatter):
         told |= {"logger": record.name, "message": mask(_without_forgery(record))}
         if record.exc_info:
             told["exception"] = mask(self.formatException(record.exc_info))
+        if record.stack_info:
+            told["stack"] = mask(self.formatStack(record.stack_info))
         return json.dumps(told)
 
 
@@ -97,10 +99,11 @@ def _without_forgery(record: logging.LogRecord) -> str:
 
 def _task_of(record: logging.LogRecord) -> int | None:
     """Returns the task that the message names, taken from its arguments and not from its words, which may be input."""
-    found = _NAMED_TASK.search(record.msg) if isinstance(record.args, tuple) and isinstance(record.msg, str) else None
-    if found is None:
+    if not isinstance(record.msg, str) or not isinstance(record.args, tuple):
         return None
-    value = record.args[record.msg[: found.start()].replace("%%", "").count("%")]  # type: ignore[index]
+    found = _NAMED_TASK.search(record.msg)
+    place = record.msg[: found.start()].replace("%%", "").count("%") if found else len(record.args)
+    value = record.args[place] if place < len(record.args) else None
     return value if isinstance(value, int) else None
 
 
@@ -114,7 +117,10 @@ def as_text(line: str) -> str:
         return line
     program = f"{_OF_TASK}{told.get('task')}" if told.get("program") == _WORKER else told.get("program")
     text = f"{told['time']} {told.get('level')} {program} {told.get('logger')}: {told.get('message')}"
-    return f"{text}\n{told['exception']}" if "exception" in told else text
+    for added in ("exception", "stack"):
+        if added in told:
+            text += ("" if text.endswith("\n") else "\n") + str(told[added])
+    return text
 
 
 def set_up(program: str, level: str = "INFO", form: str = "text") -> None:

@@ -58,9 +58,14 @@ def slug(type: str, text: str) -> str:
     return ticker(text) if type == "rune" else collection(text)
 
 
+def collection_id(text: str) -> str:
+    """Returns a collection's id, also from a page's address; it keeps its case, which counts at some marketplaces."""
+    return _from_page(bare(text), "collection", "paste the collection's slug, such as bitcoin-puppets")
+
+
 def collection(text: str) -> str:
     """Returns a collection's slug in lower case, also from the address of a page that ends in /collection/SLUG."""
-    found = _from_page(bare(text), "collection", "paste the collection's slug, such as bitcoin-puppets")
+    found = collection_id(text)
     return found.lower() if found.isascii() else found  # otherwise a letter beyond ASCII could become one of ASCII
 
 
@@ -74,7 +79,7 @@ def ticker(text: str) -> str:
     if re.fullmatch("[0-9]+:[0-9]+", found):
         raise PasteError(f"is a rune's id: {example}")
     if found[-2:-1] == " ":
-        raise PasteError("ends in a blank and one character, a symbol or a word: put a bullet there, or leave it out")
+        raise PasteError("ends in a single character after a blank: put a bullet in its place, or remove the character")
     found = found.replace(" ", _BULLET)
     return found.upper() if found.replace(_BULLET, "").isascii() else found
 

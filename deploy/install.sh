@@ -49,8 +49,8 @@ directories() {
 }
 
 # Program and environment of a version are in a directory of their own, since an environment cannot be moved, and one
-# rename puts both in the place of the former ones. A step that fails before it leaves the installation as it was. Running
-# programs stay with the version that they began with until the service is restarted; it is kept until the next install.
+# rename puts both in the place of the former ones. A step that fails before it leaves the installation as it was. Restart
+# the service afterwards: until then a running program uses its own version, which is kept, and one that ends gets the new one.
 program() {
   local extra locks=(requirements.lock) source part former
   # Not by asking its Python, which a newer Debian may have taken away.
@@ -82,7 +82,9 @@ program() {
     ln -s "current/$part" "$opt/$part"
   done
   for part in "$opt"/versions/*; do
-    case "versions/${part##*/}" in "$version" | "$former") ;; *) rm -rf "$part" ;; esac
+    case "versions/${part##*/}" in "$version" | "$former") continue ;; esac
+    # A running program has libraries mapped from its version, and starts workers from there.
+    grep -qsF "$(realpath "$part")/" /proc/[0-9]*/maps || rm -rf "$part"
   done
 }
 

@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 from gateway.limits import call_log
-from gateway.limits.breaker import Breaker
+from gateway.limits.breaker import PROBE_S, Breaker
 from gateway.limits.call_budget import CallBudget, Priority
 from gateway.limits.errand import current
 from gateway.limits.lookup_budget import LookupBudget
@@ -89,8 +89,7 @@ class Venue:
             self.quota.permit(priority, errand.user)
         # A bid whose fate would be unknown is no probe.
         if (wait := self.breaker.wait_s(may_probe=priority is not Priority.PLACE)) is not None:
-            why = f" (the last time: {self.breaker.last_failure})" if self.breaker.last_failure else ""
-            text = f"{self.name} has given no usable answer several times in a row{why}"
+            text = f"{self.name} has given no usable answer several times in a row"
             raise Unavailable(f"{text}; it is asked again in {wait:.0f} s; nothing was sent")
         until = time.monotonic() + wait_s
         self._charge(1)  # before it waits, so that those who wait are counted, too
@@ -210,4 +209,8 @@ class Venue:
         if isinstance(error, RateLimited | Refused):
             self.breaker.answered()
         elif isinstance(error, Unavailable | Unknown) and not isinstance(error, Abandoned):
-            self.breaker.failed(error.message)
+            was_open = self.breaker.is_open
+            self.breaker.failed()
+            if self.breaker.is_open and not was_open:
+                # For the operator alone: the failed call may have been about another user's address.
+                log.warning("%s is now asked once in %g s only; the last fault: %s", self.name, PROBE_S, error.message)

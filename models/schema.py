@@ -42,11 +42,12 @@ def migrate(by: Callable[[], Version] | None = None) -> list[str]:
     The database records the version that `by` returns; without `by` it records none. Raises OtherVersion for a database
     that this version must not touch; then nothing was changed.
     """
+    writer = by() if by is not None and pending() else None  # it may ask git: not while others wait for the database
     with database.obj.migrating():
         refuse_foreign()
         applied = list(_runner().up())
-        if applied and by is not None:
-            _record(applied, by())
+        if applied and writer is not None:
+            _record(applied, writer)
         return applied
 
 

@@ -161,7 +161,7 @@ def proven(challenge_id: str, address: str, signature: str, now_ms: int) -> Chal
 
 def _verify(challenge: Challenge, address: str, signature: str) -> None:
     if not _same_address(address, challenge.address):
-        raise Unproven("address", "is not the one that the challenge was made for; ask for a challenge for it")
+        raise Unproven("address", "is not the one of the challenge; request a new challenge for this address")
     try:
         read = pasted.signature(signature)
     except pasted.PasteError as error:

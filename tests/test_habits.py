@@ -45,7 +45,11 @@ def test_each_job_is_bounded_and_may_only_read_except_the_one_that_drafts() -> N
     assert (ci["permissions"], release["permissions"]) == ({"contents": "read"}, {})
     assert all("permissions" not in job for job in ci["jobs"].values())
     granted = {name: job["permissions"] for name, job in release["jobs"].items()}
-    assert granted == {"build": {"contents": "read"}, "draft": {"contents": "write"}}
+    assert granted == {
+        "build": {"contents": "read"},
+        "check": {"contents": "read"},
+        "draft": {"contents": "write"},
+    }
     # It runs nothing that was checked out or installed.
     assert not re.search("checkout|pip|make|python", str(release["jobs"]["draft"]["steps"]))
 

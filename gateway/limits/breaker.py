@@ -19,7 +19,6 @@ class Breaker:
         self._failures = 0
         self._first_at = 0.0
         self._probe_at: float | None = None  # None = closed
-        self.last_failure = ""
 
     @property
     def is_open(self) -> bool:
@@ -43,9 +42,8 @@ class Breaker:
         self._failures = 0
         self._probe_at = None
 
-    def failed(self, why: str = "") -> None:
+    def failed(self) -> None:
         """Notes a call without an answer, or with one that could not be used."""
-        self.last_failure = why
         now = self._clock()
         if not self._failures:
             self._first_at = now

@@ -82,7 +82,7 @@ class Wanted:
     """The fills that are asked for: of all of them without a value, from `from_ms` to before `to_ms`."""
 
     task_id: int | None = None
-    slug: str | None = None
+    slugs: tuple[str, ...] = ()  # any of these
     side: str | None = None
     from_ms: int | None = None
     to_ms: int | None = None
@@ -168,8 +168,8 @@ def _of_side(
     query = rows.select(*table.columns).where(rows.user_id == user_id, table.is_fill)
     if wanted.task_id is not None:
         query = query.where(rows.task_id == wanted.task_id)
-    if wanted.slug is not None:
-        query = query.where(rows.slug == wanted.slug)
+    if wanted.slugs:
+        query = query.where(rows.slug << wanted.slugs)
     if wanted.from_ms is not None:
         query = query.where(filled_ms >= wanted.from_ms)
     if wanted.to_ms is not None:

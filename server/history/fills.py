@@ -21,7 +21,7 @@ class FillsHandler(SignedIn):
         query = Query(self, "taskId", "slug", "side", "from", "to", "limit", "before")
         wanted = Wanted(
             task_id=query.whole("taskId"),
-            slug=query.pasted("slug", _slug),
+            slugs=query.pasted("slug", _slugs) or (),
             side=query.choice("side", SIDES),
             from_ms=query.time_ms("from"),
             to_ms=query.time_ms("to"),
@@ -37,12 +37,12 @@ class FillsHandler(SignedIn):
         self.answer({"fills": [_as_json(fill) for fill in shown], "next": shown[-1].id if len(found) > most else None})
 
 
-def _slug(text: str) -> str:
-    """Reads a slug as it is shown: a rune's is in upper case or has bullets. Raises PasteError."""
+def _slugs(text: str) -> tuple[str, str]:
+    """Reads a slug: as it is written, which a listing's may be, and in the plain form of a bid's. Raises PasteError."""
     found = pasted.bare(text)
     if not 1 <= len(found) <= MAX_TEXT:
         raise pasted.PasteError(f"must have 1 to {MAX_TEXT} letters")
-    return pasted.slug("rune" if is_ticker(found) or not found.isascii() else "ordinals", found)
+    return found, pasted.slug("rune" if is_ticker(found) or not found.isascii() else "ordinals", found)
 
 
 def _as_json(fill: Fill) -> dict[str, object]:

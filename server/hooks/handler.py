@@ -35,14 +35,14 @@ class HookHandler(SignedIn):
             raise not_found()
         return found
 
-    def check(self, kind: str, url: str, secret: str) -> None:
-        """Raises ApiError (400) unless this is an address and a secret for a hook of this kind."""
+    def check(self, kind: str, url: str, secret: str | None) -> None:
+        """Raises ApiError (400) unless this is an address, and a secret if one is given, for a hook of this kind."""
         settings, details = self.services.settings, []
         if kind == MAIL and settings.smtp_url is None:
             details.append("kind: mail is not set up here")
         if problem := url_problem(kind, url, settings.hook_networks):
             details.append(f"url: {problem}")
-        if problem := secret_problem(kind, secret):
+        if secret is not None and (problem := secret_problem(kind, secret)):
             details.append(f"secret: {problem}")
         if details:
             raise invalid(details)
@@ -120,7 +120,7 @@ class OneHookHandler(HookHandler):
             known = Receiver("")  # so both must be given
         url = body.url if "url" in body.model_fields_set else known.url
         secret = body.secret if "secret" in body.model_fields_set else known.secret
-        self.check(hook.kind, url, secret)
+        self.check(hook.kind, url, body.secret if "secret" in body.model_fields_set else None)
         is_kept = "secret" not in body.model_fields_set and bool(secret)
         if is_kept and would_tell_secret(hook.kind, known.url, url):
             raise invalid(["secret: is required with another address"])  # whoever has the session may not have it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from core import pasted
 from core.errors import BidkeeperError
@@ -13,6 +14,8 @@ from server.http.base import MAX_ID, SignedIn
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_TEXT = 200
 NO_TIME = "must be a time such as 2026-11-20T12:00:00Z, or a day such as 2026-11-20"
+
+Read = TypeVar("Read")
 
 
 class Query:
@@ -85,7 +88,7 @@ class Query:
             self._given[name] = pasted.trimmed(self._given[name])
         return self.text(name)
 
-    def pasted(self, name: str, read: Callable[[str], str]) -> str | None:
+    def pasted(self, name: str, read: Callable[[str], Read]) -> Read | None:
         """Reads a text that `read` brings into its plain form, or raises BidkeeperError for."""
         if name not in self._given:
             return None

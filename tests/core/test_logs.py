@@ -168,3 +168,12 @@ def test_errors_that_nobody_catches_and_warnings_are_in_the_log(form: str) -> No
     assert "beware" in warned["message"] and {warned["program"], last["program"]} == {"server"}
     for each in (of_thread, last):
         assert each["level"] == "CRITICAL" and each["exception"].endswith("ValueError: token [masked]")
+
+
+@pytest.mark.parametrize("words", ["literal task %d", "100 %% of task %s", "bad task %s thing"])
+def test_words_of_a_task_without_its_argument_are_still_a_line_of_json(words: str) -> None:
+    record = logging.makeLogRecord({"msg": words, "name": "x", "levelname": "WARNING", "stack_info": "Stack: here"})
+    formatter = FORMATTERS["json"]()
+    formatter.program = "server"
+    told = json.loads(formatter.format(record))
+    assert (told["message"], told["stack"]) == (words, "Stack: here") and "task" not in told

@@ -68,9 +68,9 @@ def test_a_ticker_has_the_letters_that_were_pasted_and_no_others(text: str) -> N
     ("text", "words"),
     [
         ("840000:3", "rune's id"),
-        ("FOO\u2022BAR X", "blank and one character"),
-        ("DOG $", "blank and one character"),
-        ("FOO \u72ac", "blank and one character"),
+        ("FOO\u2022BAR X", "single character after a blank"),
+        ("DOG $", "single character after a blank"),
+        ("FOO \u72ac", "single character after a blank"),
         ("https://ordinals.com/sat/5", "does not end in /rune/"),
         ("https://ordinals.com/rune/", "does not end in /rune/"),
     ],

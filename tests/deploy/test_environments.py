@@ -5,6 +5,7 @@ Python and pip are stand-ins here, so that no package is downloaded; tests/deplo
 
 from __future__ import annotations
 
+import mmap
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -251,6 +252,20 @@ def test_the_version_before_is_kept_and_no_other(machine: Machine) -> None:
     assert kept == [sorted([*new, "program.old", "venv.old"]), new, new]
     versions = sorted(path.name.partition("-")[0] for path in (machine.opt / "versions").iterdir())
     assert versions == ["3.11.4", "3.11.5"]
+
+
+def test_a_version_that_still_runs_is_kept_however_often_one_is_installed(machine: Machine) -> None:
+    whole_checkout(machine)
+    assert machine.install().returncode == 0
+    running = (machine.opt / "current").resolve()
+    library = running / "venv" / "library"
+    library.write_bytes(b"code")
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ):
+        for _ in range(2):
+            assert machine.install().returncode == 0
+        assert library.exists()
+    assert machine.install().returncode == 0
+    assert not running.exists()
 
 
 def whole_checkout(machine: Machine) -> None:

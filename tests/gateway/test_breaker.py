@@ -85,8 +85,9 @@ def test_a_dead_venue_hears_no_more_and_a_revived_one_does(bench: Bench, monkeyp
     for _ in range(FAILURES):
         with pytest.raises(Unavailable):
             client.own_bids("bc1qpayment", 0)
-    with pytest.raises(Unavailable, match=r"no usable answer several times in a row .the last time: .*status 500"):
+    with pytest.raises(Unavailable, match="no usable answer several times in a row; it is asked") as told:
         client.own_bids("bc1qpayment", 0)
+    assert "bc1qpayment" not in told.value.message  # every user gets this text
     with pytest.raises(Unavailable, match="nothing was sent"):
         client.place(ORDER, task=1, token=1, deadline_ms=soon())
     assert len(bench.venue.calls) == FAILURES

@@ -113,6 +113,9 @@ async def test_fills_are_chosen_by_task_slug_side_and_time(service: Service) -> 
     buys, sale = [f"buy-{first.id}", f"buy-{second.id}"], f"sell-{third.id}"
     assert await chosen("taskId=5") == [sale, buys[0]]
     assert await chosen(f"slug={quote('DOG•GO')}") == [buys[1]]
+    capital = sold(service.user_id, 1_000, minute=2, slug="NodeMonkes")
+    assert await chosen("slug=NodeMonkes") == [f"sell-{capital.id}"]
+    capital.delete_instance()
     assert await chosen("side=sell") == [sale]
     assert await chosen("from=2025-11-20T12:02:00Z&to=2025-11-20T12:03:00Z") == [buys[1]]
     assert await chosen("from=2025-11-20T13:02:00%2B01:00") == [sale, buys[1]]

@@ -154,6 +154,18 @@ async def test_a_user_has_ten_and_the_eleventh_leaves_no_file(service: Service) 
 
 
 @pytest.mark.gen_test
+async def test_a_secret_from_before_its_rule_is_kept_when_the_address_changes(service: Service) -> None:
+    path = (await service.ask("POST", "/api/hooks", NEW)).headers["Location"]
+    receivers = Receivers(service.settings.hooks_dir)
+    hook = Hook.get()
+    hook.receiver = receivers.keep(Receiver(NEW["url"], "whsec_my-old-secret"))
+    hook.save()
+    answer = await service.ask("PUT", path, {"url": NEW["url"] + "/other"})
+    assert answer.status == 200, answer.text
+    assert receivers.read(Hook.get().receiver).secret == "whsec_my-old-secret"
+
+
+@pytest.mark.gen_test
 async def test_deliveries_are_shown_and_sent_again_by_their_owner(service: Service) -> None:
     path = (await service.ask("POST", "/api/hooks", NEW)).headers["Location"]
     other = (await service.ask("POST", "/api/hooks", NEW)).headers["Location"]

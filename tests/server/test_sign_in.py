@@ -28,7 +28,7 @@ NO_CHALLENGE = REFUSED | {
     "message": "The challenge is unknown, used, expired or had 5 wrong proofs; ask for a new one and sign its text."
 }
 OTHER_ADDRESS = REFUSED | {
-    "message": "The address is not the one that the challenge was made for; ask for a challenge for it."
+    "message": "The address is not the one of the challenge; request a new challenge for this address."
 }
 VALID = "bc1q9vza2e8x573nczrlzms0wvx3gsqjx7vavgkx0l"
 

@@ -39,13 +39,8 @@ _NAMES = [field.name for field in fields(ListingConfig)]
 _CAMEL = {name: to_camel(name) for name in _NAMES}
 
 
-def _collection(text: str) -> str:
-    """Reads a collection's id, whose case counts at some marketplaces. Raises PasteError."""
-    return pasted.collection(text) if "/" in text else pasted.bare(text)
-
-
 def _collection_id(value: Any) -> str:
-    found = as_pasted(_collection)(value)
+    found = as_pasted(pasted.collection_id)(value)
     if not 0 < len(found) <= _MAX_COLLECTION or "," in found:
         raise wrong(f"must have 1 to {_MAX_COLLECTION} characters and no comma")
     return found
