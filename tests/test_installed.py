@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib.metadata import Distribution, distributions
+from pathlib import Path
 
 from tests.distributions import ROOT, TOP_LEVEL
 
@@ -27,13 +28,15 @@ def test_no_other_distribution_owns_a_name_of_ours() -> None:
     assert intruders(found) == []
 
 
-def test_one_that_does_would_be_seen() -> None:
-    class Intruder(Distribution):
-        def read_text(self, filename: str) -> str | None:
-            texts = {"METADATA": "Name: python-hcl2\n", "RECORD": "hcl2/__init__.py,,\ncli/__init__.py,,\ncore.py,,\n"}
-            return texts.get(filename)
-
-        def locate_file(self, path: object) -> object:  # type: ignore[override]
-            raise NotImplementedError
-
-    assert intruders([Intruder()]) == ["python-hcl2 owns cli", "python-hcl2 owns core"]
+def test_one_that_does_would_be_seen(tmp_path: Path) -> None:
+    texts = {
+        "hcl2/__init__.py": "",
+        "cli/__init__.py": "",
+        "core.py": "",
+        "python_hcl2-8.dist-info/METADATA": "Name: python-hcl2\n",
+        "python_hcl2-8.dist-info/RECORD": "hcl2/__init__.py,,\ncli/__init__.py,,\ncore.py,,\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert intruders(distributions(path=[str(tmp_path)])) == ["python-hcl2 owns cli", "python-hcl2 owns core"]
