@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -23,7 +24,7 @@ from core.process import end_with_parent
 from tests.side_by_side import VARIABLE, WIDTH
 
 _NAME, _END = 200, 360  # letters, each of up to seven bytes
-_THREAD_S = 20.0
+_THREAD_S = 60.0
 
 
 class Queue:
@@ -147,9 +148,11 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
     """Fails a run whose test left a thread: Python would wait for that thread without end."""
-    for thread in threading.enumerate():
-        if thread is not threading.main_thread() and not thread.daemon:
-            thread.join(_THREAD_S)
-            if thread.is_alive():
-                print(f"a test left a thread running: {thread.name}", flush=True)
-                os._exit(pytest.ExitCode.TESTS_FAILED)
+    threading.Thread(target=_give_up, daemon=True).start()  # Python's own end, if it comes, comes first
+
+
+def _give_up() -> None:
+    time.sleep(_THREAD_S)
+    left = [each.name for each in threading.enumerate() if not each.daemon and each is not threading.main_thread()]
+    print(f"a test left a thread running: {', '.join(left)}", flush=True)
+    os._exit(pytest.ExitCode.TESTS_FAILED)

@@ -188,9 +188,13 @@ def test_a_process_that_ends_before_its_tests_is_a_failure(here: Path) -> None:
 def test_a_thread_that_a_test_left_ends_the_run_as_a_failure(here: Path) -> None:
     deed = "threading.Thread(target=threading.Event().wait, name='endless').start()"
     write(here, "test_bad", f"import threading\ndef test_bad(): {deed}")
-    write(here, "conftest", "from tests import queued\nqueued._THREAD_S = 0.1")
+    write(here, "conftest", "from tests import queued\nqueued._THREAD_S = 1")
     status, output = run(1, here)
     assert status == 1 and "1 passed in " in output and "a test left a thread running: endless" in output, output
+    deed = "pool.submit(int)\ndef test_good(): pass"  # an executor's threads wait for work until Python ends them
+    write(here, "test_bad", f"from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor()\n{deed}")
+    status, output = run(1, here)
+    assert status == 0, output
 
 
 @pytest.mark.slow
