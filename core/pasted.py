@@ -39,12 +39,12 @@ class PasteError(BidkeeperError):
 
 
 def trimmed(text: str) -> str:
-    """Returns words of somebody's own, such as a name, without blanks and characters without width around them."""
+    """Returns a free text, such as a name, without blanks and zero-width characters around it."""
     return text.strip(_BLANKS + _NO_WIDTH)
 
 
 def bare(text: str) -> str:
-    """Returns `text` without what is copied along: blanks around it become none, those in its line one space each."""
+    """Returns `text` without blanks around it and zero-width characters in it; a run of blanks inside is one space."""
     if len(text) > LONGEST:
         raise PasteError(f"is longer than {LONGEST} characters")
     found = _RUN_IN_A_LINE.sub(" ", text.translate(_DROPPED).strip(_BLANKS))

@@ -47,7 +47,7 @@ def test_what_is_stored_is_read_again(tmp_path: Path) -> None:
         (lambda path: path.write_text('{"forms": []}'), "it holds no forms"),
         (lambda path: path.write_bytes(b"\xff"), "decode"),
         (lambda path: path.write_text('{"forms": [], "hmac": "\u00e9"}'), "it was changed, or is of other keys"),
-        (lambda path: path.write_text("[" * 100_000), "recursion"),
+        (lambda path: path.write_text("[" * 100_000), "while decoding a JSON array"),
         (lambda path: shutil.copy(path.with_name("older.json"), path), "it is not the one that was stored last"),
         (lambda path: shutil.copy(path.with_name("others.json"), path), "it was changed, or is of other keys"),
     ],
