@@ -45,7 +45,8 @@ class Ceilings:
     whose listings in escrow are signed.
 
     The rates lie well above a venue's own limit (5 requests a second). Challenges have rates of their own, for each
-    task and for all: cancelling must not wait for others' bids. `loosened` bounds changes of control states towards
+    task and for all: cancelling must not wait for others' bids. `brakes` are challenges that need no grant, in a minute
+    for all users and for one. `loosened` bounds changes of control states towards
     `run`; tightening is bounded by nothing. `token_jump` is how far a task's token may rise in one step.
     """
 
@@ -60,6 +61,8 @@ class Ceilings:
     host: Rate = Rate(3_000, 36_000)
     challenges_a_minute: int = 240
     challenges: Rate = Rate(3_000, 36_000)
+    brakes_of_user: int = 60
+    brakes: int = 1_200
     loosened: Rate = Rate(600, 12_000)
     token_jump: int = TOKEN_JUMP
     users: int = 10_000

@@ -206,6 +206,12 @@ def velocity_challenges(a_minute: int, signed: int | None) -> None:
         raise PolicyRefused("velocity", f"{signed} challenges in a minute for the task")
 
 
+def velocity_brakes(whose: str, a_minute: int, signed: int | None) -> None:
+    """Refuses one more challenge without a grant; `signed` is the last minute's number for this user or all."""
+    if signed is None or signed >= a_minute:
+        raise PolicyRefused("velocity", f"{signed} challenges without a grant in a minute for {whose}")
+
+
 def hourly_user(most_outstanding: int) -> int:
     """Returns the most sats of a user's bids in an hour. `outstanding_user` already refuses at 0 outstanding."""
     return HOURLY_FACTOR * most_outstanding

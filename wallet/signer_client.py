@@ -206,6 +206,13 @@ class SignerClient:
         """Signs a venue's challenge, which cancelling needs; returns base64. Only a grant to list takes the vault."""
         return self._ask(_signature, "sign_challenge", **_right(task, token, secret), challenge=challenge, key=key)
 
+    def sign_brake(self, user_address: str, venue: str, challenge: str) -> str:
+        """Signs a venue's challenge with the user's payment key, without a grant; returns base64.
+
+        For the manager, which cancels the bids of a halt itself. Only a user who has keys already gets a signature.
+        """
+        return self._ask(_signature, "sign_brake", user=user_address, venue=venue, challenge=challenge)
+
     def sign_sign_in(self, task: int, token: int, secret: str, text: str, key: SigningKey) -> str:
         """Signs the text by which a user signs in at the grant's venue; returns base64. The right to cancel will do."""
         return self._ask(_signature, "sign_sign_in", **_right(task, token, secret), text=text, key=key)

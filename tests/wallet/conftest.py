@@ -77,13 +77,17 @@ def tag_of(call: Any, *arguments: Any, **named: Any) -> str:
 
 @dataclass
 class Bench:
-    """One signer that can be closed and opened again as a restart would; `now_ms` is its clock, `terms` are granted."""
+    """One signer that can be closed and opened again as a restart would; `now_ms` is its clock, `terms` are granted.
+
+    No change of the time moves `steady_ms`.
+    """
 
     terms: ClassVar[Grant] = GRANT
 
     directory: Path
     ceilings: Ceilings = field(default_factory=Ceilings)
     now_ms: int = START_MS
+    steady_ms: int = 0
     has_halt_file: bool = False
     signer: Signer = field(init=False)
     ledger: Ledger = field(init=False)
@@ -103,6 +107,7 @@ class Bench:
             self.keys,
             ceilings=self.ceilings,
             clock=lambda: self.now_ms,
+            steady_ms=lambda: self.steady_ms,
             has_halt_file=lambda: self.has_halt_file,
             learnt=LearntForms(self.learnt_path, self.keys.learnt_key(), last_digest(self.audit_path)),
         )
@@ -163,6 +168,9 @@ class Bench:
     def sign_challenge(self, secret: str, challenge: str = "challenge 1f2e", *, token: int = 5, **more: Any) -> str:
         arguments = {"task": 17, "token": token, "secret": secret, "challenge": challenge} | more
         return str(self.ask("sign_challenge", **arguments)["signature"])
+
+    def sign_brake(self, user: str, challenge: str = "challenge 1f2e", *, venue: str = "simulator") -> str:
+        return str(self.ask("sign_brake", user=user, venue=venue, challenge=challenge)["signature"])
 
 
 @pytest.fixture

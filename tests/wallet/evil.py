@@ -17,6 +17,7 @@ from wallet.ceilings import Ceilings
 from wallet.protocol import MAX_SATS, Grant
 
 HOUR_MS = 3_600_000
+MINUTE_MS = 60_000
 _QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 SIGN_IN = (
@@ -44,6 +45,7 @@ class Judge:
     bids: dict[str, Out] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)
     challenges: int = 0
+    brakes: list[tuple[int, str]] = field(default_factory=list)  # by a clock that is never set back
     listings: int = 0
     delivered: set[bool] = field(default_factory=set)  # of signed bids: whether to the vault
 
@@ -83,14 +85,9 @@ class Judge:
         assert len(late) <= most.host.an_hour
 
     def challenge(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
-        """Checks a challenge: lines that no reader could take for a bid or for a sign-in text."""
+        """Checks a challenge under a grant: its text, its key and that the grant allows to cancel."""
         text, grant = request["challenge"], self.grants[request["task"], request["token"]]
-        one_line = text.replace("\r\n", "").replace("\n", "")
-        assert 0 < len(text) <= 512 and all(32 <= ord(letter) < 127 for letter in one_line)
-        fields = [is_number(field) for field in text.split(":")]
-        assert (True, True, True) not in zip(fields, fields[1:], fields[2:], strict=False), "price, quantity, expiry"
-        squeezed = re.sub(r"[^a-z0-9]", "", text.lower())
-        assert not {name for name in ("bidkeeper", "signintoordnet", "signintoordinalswallet") if name in squeezed}
+        assert is_harmless(text)
         assert "cancel" in grant.operations
         keys = fixed_keys(USER).secrets_of(grant.user).public
         if request.get("key", "payment") == "vault":
@@ -99,6 +96,16 @@ class Judge:
         else:
             assert is_signed_by(keys.payment, text, answer["signature"])
         self.challenges += 1
+
+    def brake(self, request: dict[str, Any], answer: dict[str, Any], now_ms: int) -> None:
+        """Checks a challenge without a grant: its text, the payment key, and how many there were in a minute."""
+        text, user = request["challenge"], request["user"].lower()
+        assert is_harmless(text)
+        assert is_signed_by(fixed_keys(USER).secrets_of(user).public.payment, text, answer["signature"])
+        self.brakes.append((now_ms, user))
+        late = [braked for made_ms, braked in self.brakes if made_ms > now_ms - MINUTE_MS]
+        assert len(late) <= self.ceilings.brakes
+        assert late.count(user) <= self.ceilings.brakes_of_user
 
     def listing(self, request: dict[str, Any], answer: dict[str, Any], case: Case | None = None) -> None:
         """`case` is what the drafts were made from; an honest one unless it is given."""
@@ -118,6 +125,19 @@ class Judge:
         first = self.answers.setdefault(asked["intent"], answer)
         assert first == answer, "one intent, two answers"
         self.listings += 1
+
+
+def is_harmless(text: str) -> bool:
+    """Tells whether no reader could take these lines for a bid or for a sign-in text."""
+    one_line = text.replace("\r\n", "").replace("\n", "")
+    fields = [is_number(field) for field in text.split(":")]
+    squeezed = re.sub(r"[^a-z0-9]", "", text.lower())
+    return (
+        0 < len(text) <= 512
+        and all(32 <= ord(letter) < 127 for letter in one_line)
+        and (True, True, True) not in zip(fields, fields[1:], fields[2:], strict=False)  # price, quantity, expiry
+        and not any(name in squeezed for name in ("bidkeeper", "signintoordnet", "signintoordinalswallet"))
+    )
 
 
 def is_number(text: str) -> bool:

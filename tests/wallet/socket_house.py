@@ -34,6 +34,7 @@ class House:
         self.facts_socket = directory / "facts.sock"
         self.audit_path = directory / "audit.jsonl"
         self.now_ms = START_MS
+        self.steady_ms = 0
         self.client = SignerClient(self.socket, timeout_s=_PATIENCE_S)
         self._ceilings = ceilings
         self._ready = threading.Event()
@@ -62,7 +63,8 @@ class House:
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
         with closing(AuditLog(self.audit_path)) as audit, closing(Ledger(self.directory / "signer.db")) as ledger:
-            signer = Signer(ledger, audit, fixed_keys(USER), ceilings=self._ceilings, clock=lambda: self.now_ms)
+            clocks = {"clock": lambda: self.now_ms, "steady_ms": lambda: self.steady_ms}
+            signer = Signer(ledger, audit, fixed_keys(USER), ceilings=self._ceilings, **clocks)
             answer = signer.answering(partial(ask_facts, self.facts_socket, timeout_s=_PATIENCE_S))
             server = await local_server.serve(self.socket, answer)
             self._ready.set()

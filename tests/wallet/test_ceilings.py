@@ -9,7 +9,7 @@ import pytest
 
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
-from tests.wallet.conftest import GRANT, OTHER_USER, START_MS, Bench, intent, tag_of
+from tests.wallet.conftest import GRANT, OTHER_USER, START_MS, USER, Bench, intent, tag_of
 from wallet.ceilings import Ceilings, Rate, ceilings_of
 from wallet.keystore.keys import UserSecrets, derive_user
 from wallet.psbt.transaction import TxOutput
@@ -63,6 +63,8 @@ def test_what_holds_without_any_setting() -> None:
         host=Rate(a_minute=3_000, an_hour=36_000),
         challenges_a_minute=240,
         challenges=Rate(a_minute=3_000, an_hour=36_000),
+        brakes_of_user=60,
+        brakes=1_200,
         loosened=Rate(a_minute=600, an_hour=12_000),
         token_jump=1_000_000,
         users=10_000,
@@ -284,3 +286,27 @@ def test_challenges_are_counted_for_each_task_and_not_among_bids(bench: Bench) -
     bench.now_ms += MINUTE_MS
     assert bench.sign_challenge(secret)
     assert bench.ledger.signed.challenges(17, bench.now_ms) == 1
+
+
+def test_brakes_are_counted_for_each_user_and_all_and_not_among_challenges(bench: Bench) -> None:
+    secret = opened(bench, brakes_of_user=2, brakes=3, challenges_a_minute=2)
+    bench.grant(task=18, user=OTHER_USER)
+    for _ in range(2):
+        assert bench.sign_challenge(secret) and bench.sign_brake(USER)
+    assert tag_of(bench.sign_brake, USER) == "velocity"
+    assert bench.sign_brake(OTHER_USER)
+    assert tag_of(bench.sign_brake, OTHER_USER) == "velocity"
+    bench.steady_ms += MINUTE_MS - 1
+    assert tag_of(bench.sign_brake, USER) == "velocity"
+    bench.steady_ms += 1
+    assert bench.sign_brake(USER)
+
+
+def test_a_changed_clock_neither_frees_nor_holds_up_a_brake(bench: Bench) -> None:
+    opened(bench, brakes_of_user=1)
+    bench.now_ms += 100 * HOUR_MS
+    assert bench.sign_brake(USER)
+    bench.now_ms -= 200 * HOUR_MS
+    assert tag_of(bench.sign_brake, USER) == "velocity"
+    bench.steady_ms += MINUTE_MS
+    assert bench.sign_brake(USER)

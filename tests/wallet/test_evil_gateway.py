@@ -96,6 +96,10 @@ class House:
         self.judge.granted(LIST_GRANT)
 
     def challenge(self, rng: random.Random) -> str:
+        if rng.random() < 0.3:  # the manager's, for a halt
+            self.desk.steady_ms += 2_000
+            brake = {"user": USER, "venue": GRANT.venue, "challenge": hostile_text(rng)}
+            return self.asked("sign_brake", brake)
         task, secret = rng.choice([*self.bidders.items(), (TASK, self.desk.secret)])
         request = {"task": task, "token": 5, "secret": secret, "challenge": hostile_text(rng)}
         if task == TASK:
@@ -130,6 +134,8 @@ class House:
             self.judge.bid(request, answer, self.desk.now_ms)
         elif op == "sign_challenge":
             self.judge.challenge(request, answer)
+        elif op == "sign_brake":
+            self.judge.brake(request, answer, self.desk.steady_ms)
         elif len(request["listing"]["secure"]) == 0:
             self.judge.listing(request, answer)
         return f"signed {op}"

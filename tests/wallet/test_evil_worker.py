@@ -46,6 +46,8 @@ CEILINGS = Ceilings(
     user=Rate(90, 1_500),
     host=Rate(120, 2_000),
     challenges_a_minute=60,
+    brakes_of_user=5,
+    brakes=8,
     secure_listings=SECURE_AT_PLAY,
 )
 FAR_MS = LIST_GRANT.expires_ms
@@ -95,9 +97,10 @@ class EvilWorker:
     def act(self, number: int) -> None:
         rng = self.rng
         self.house.now_ms += rng.choice((0, 0, 1, 100, 5_000, 40_000, 400_000, -1_000, -30_000))
+        self.house.steady_ms += rng.choice((0, 1, 100, 1_000, 5_000))
         request = rng.choices(
-            [self._bid, self._challenge, self._listing, self._again, self._junk, self._wider],
-            weights=[50, 12, 12, 12, 12, 2],
+            [self._bid, self._challenge, self._brake, self._listing, self._again, self._junk, self._wider],
+            weights=[50, 12, 12, 12, 12, 12, 2],
         )[0](number)
         if rng.random() < 0.06:
             request = self._spoilt(request)
@@ -117,6 +120,8 @@ class EvilWorker:
             self.judge.bid(request, answer, self.house.now_ms)
         elif op == "sign_challenge":
             self.judge.challenge(request, answer)
+        elif op == "sign_brake":
+            self.judge.brake(request, answer, self.house.steady_ms)
         elif op == "sign_listing":
             self.judge.listing(request, answer)
         else:
@@ -160,6 +165,20 @@ class EvilWorker:
         if signed and self.rng.random() < 0.2:
             request["challenge"] = self.rng.choice(signed[-50:]).get("message", "")
         return request | self.rng.choice([{}, {"key": "vault"}, {"key": "payment"}, {"key": "seed"}])
+
+    def _brake(self, number: int) -> dict[str, Any]:
+        """Returns a challenge without a grant, which bids are tried as, too."""
+        rng = self.rng
+        text, signed = hostile_text(rng), list(self.judge.answers.values())
+        if signed and rng.random() < 0.2:
+            text = rng.choice(signed[-50:]).get("message", "")
+        user = rng.choice([USER, USER, USER.upper(), OTHER_USER, p2tr_address(STRANGER)])
+        return {
+            "op": "sign_brake",
+            "user": user,
+            "venue": rng.choice(["simulator"] * 9 + ["satflow"]),
+            "challenge": text,
+        }
 
     def _listing(self, number: int) -> dict[str, Any]:
         rng = self.rng
@@ -252,6 +271,7 @@ def test_requests_of_an_evil_worker(tmp_path: Path) -> None:
         print(f"seed {SEED}: {dict(tags.most_common())}")
         assert len(judge.bids) > REQUESTS // 20
         assert judge.challenges > REQUESTS // 100 and judge.listings > 0
+        assert len(judge.brakes) > REQUESTS // 100
         assert judge.delivered == {True, False}
         tried = {
             "outstanding-task",
@@ -262,6 +282,8 @@ def test_requests_of_an_evil_worker(tmp_path: Path) -> None:
             "expiry-max",
             "grant-live",
             "op-allowed",
+            "market",
+            "dest-allow",
         }
         assert tried | {"msg-template", "intent-conflict", "bad-request", "default-deny", "psbt-strict"} <= tags.keys()
-        assert verify_chain(opened.audit_path) >= len(judge.bids) + judge.challenges
+        assert verify_chain(opened.audit_path) >= len(judge.bids) + judge.challenges + len(judge.brakes)

@@ -182,6 +182,13 @@ def test_velocity_challenges() -> None:
             policy.velocity_challenges(3, signed)
 
 
+def test_velocity_brakes() -> None:
+    policy.velocity_brakes("the user", 3, 2)
+    for signed in (3, 4, None):
+        with pytest.raises(PolicyRefused, match="velocity"):
+            policy.velocity_brakes("the user", 3, signed)
+
+
 def test_token_jump() -> None:
     policy.token_jump(0, 1_000_000, Ceilings())
     policy.token_jump(5, 3, Ceilings())

@@ -119,6 +119,12 @@ PLANTED: dict[str, tuple[str, Callable[..., Any], Callable[[], None]]] = {
         missing_is_fine("velocity_challenges"),
         tests.test_velocity_challenges,
     ),
+    "a brake too many": (
+        "velocity_brakes",
+        lax("velocity_brakes", lambda whose, most, signed: (whose, most + 1, signed)),
+        tests.test_velocity_brakes,
+    ),
+    "unknown brakes": ("velocity_brakes", missing_is_fine("velocity_brakes"), tests.test_velocity_brakes),
     "a user too many": (
         "users_max",
         lax("users_max", lambda ceiling, users: (ceiling + 1, users)),

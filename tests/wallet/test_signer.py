@@ -42,6 +42,25 @@ def test_a_signed_challenge_verifies_for_the_users_payment_address(bench: Bench)
     assert verify_ownership(bench.ask("addresses", user=USER)["payment"], "satflow 5f2e", signature)
 
 
+def test_a_brake_signs_as_a_challenge_does_and_needs_no_grant(bench: Bench) -> None:
+    keys = bench.ask("addresses", user=USER)
+    for state in ("run", "halt"):
+        bench.control(state)
+        assert verify_ownership(keys["payment"], "satflow 5f2e", bench.sign_brake(USER.upper(), "satflow 5f2e"))
+    assert bench.sign_brake(USER) == bench.sign_challenge(bench.grant())
+
+
+def test_a_brake_for_a_stranger_makes_no_keys(bench: Bench) -> None:
+    bench.ask("addresses", user=USER)
+    assert tag_of(bench.sign_brake, OTHER_USER) == "dest-allow"
+    assert bench.keys.users == (USER,)
+
+
+def test_a_brake_keeps_play_and_real_money_apart(bench: Bench) -> None:
+    bench.ask("addresses", user=USER)
+    assert tag_of(bench.sign_brake, USER, venue="satflow") == "market"
+
+
 def test_addresses_are_the_same_however_the_user_is_written(bench: Bench) -> None:
     assert bench.ask("addresses", user=USER.upper()) == bench.ask("addresses", user=USER)
     assert bench.ask("addresses", user=OTHER_USER) != bench.ask("addresses", user=USER)
@@ -285,6 +304,7 @@ def test_was_signed_says_yes_after_a_restart(bench: Bench) -> None:
 @pytest.mark.parametrize("challenge", ["a\tb", "a:b:c:1:2:3", "Sign in to Bidkeeper at x", "Sign in to ord.net", "é"])
 def test_a_challenge_that_could_be_more_is_refused(challenge: str, bench: Bench) -> None:
     assert tag_of(bench.sign_challenge, bench.grant(), challenge) == "msg-template"
+    assert tag_of(bench.sign_brake, USER, challenge) == "msg-template"
     assert verify_chain(bench.audit_path) == 0
 
 
@@ -292,17 +312,21 @@ def test_a_bids_text_is_not_signed_as_a_challenge(bench: Bench) -> None:
     secret = bench.grant()
     message = bench.sign_bid(secret)["message"]
     assert tag_of(bench.sign_challenge, secret, message) == "msg-template"
+    assert tag_of(bench.sign_brake, USER, message) == "msg-template"
 
 
 def test_the_audit_log_tells_what_was_signed_and_no_secret(bench: Bench) -> None:
     secret = bench.grant()
     signed = bench.sign_bid(secret)
     challenge = bench.sign_challenge(secret)
-    assert verify_chain(bench.audit_path) == 2
+    bench.sign_brake(USER)
+    assert verify_chain(bench.audit_path) == 3
     written = bench.audit_path.read_text()
-    bid, line = (json.loads(text) for text in written.splitlines())
+    bid, line, brake = (json.loads(text) for text in written.splitlines())
     assert (bid["operation"], bid["intent"], bid["price"], bid["user"]) == ("bid", BID.intent, 40_000, USER)
     assert (line["operation"], line["task"], line["time_ms"]) == ("challenge", 17, START_MS)
+    assert (brake["operation"], brake["user"], brake["venue"]) == ("brake", USER, "simulator")
+    assert brake["message_sha256"] == line["message_sha256"]
     seed = json.loads(bench.keystore_path.read_text())["seed"]
     for hidden in (secret, signed["signature"], challenge, seed):
         assert hidden not in written
@@ -349,6 +373,7 @@ def test_a_locked_signer_signs_nothing_but_takes_rights_away(bench: Bench) -> No
     for request in (
         {"op": "sign_bid", "task": 17, "token": 5, "secret": secret, "bid": asdict(BID)},
         {"op": "sign_challenge", "task": 17, "token": 5, "secret": secret, "challenge": "x"},
+        {"op": "sign_brake", "user": USER, "venue": "simulator", "challenge": "x"},
         {"op": "addresses", "user": USER},
         {"op": "grant", "grant": terms},
     ):

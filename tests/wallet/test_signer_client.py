@@ -62,6 +62,8 @@ def test_a_listings_answer_waits_for_the_facts_too(answered: Any) -> None:
     answered({"signature": "s"})
     assert CLIENT.sign_challenge(1, 2, "s", "c") == "s"
     assert (asked[1]["timeout"], asked[1]["key"]) == (2.0, "payment")
+    assert CLIENT.sign_brake("user", "venue", "c") == "s"
+    assert asked[2] == {"op": "sign_brake", "user": "user", "venue": "venue", "challenge": "c", "timeout": 2.0}
 
 
 @pytest.mark.parametrize("price", ["1", 1.0, True, []])
@@ -87,6 +89,7 @@ def test_only_a_rules_no_is_a_no(error: Exception, kind: type[SignerError], answ
         lambda: CLIENT.sign_bid(1, 1, "s", BID),
         lambda: CLIENT.sign_listing(1, 1, "s", LISTING),
         lambda: CLIENT.sign_challenge(1, 1, "s", "c", key="vault"),
+        lambda: CLIENT.sign_brake("user", "venue", "c"),
     ):
         with pytest.raises(SignerError) as raised:
             call()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -58,10 +59,14 @@ Facts = Mapping[str, OutpointFacts]
 _OnFacts = tuple[Callable[[Answer], tuple[str, ...]], Callable[[Answer, Facts], Answer]]
 
 
+def _steady_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
 class Signer:
     """The signer's requests, without a socket. `keystore` None means locked, for the reason given.
 
-    `clock` gives Unix milliseconds.
+    `clock` gives Unix milliseconds, `steady_ms` milliseconds that no change of the time moves.
     """
 
     def __init__(
@@ -72,6 +77,7 @@ class Signer:
         *,
         ceilings: Ceilings,
         clock: Callable[[], int],
+        steady_ms: Callable[[], int] = _steady_ms,
         rng_bytes: Callable[[int], bytes] = os.urandom,
         locked_reason: str = "",
         has_halt_file: Callable[[], bool] = lambda: False,
@@ -90,7 +96,8 @@ class Signer:
             learnt=learnt,
             refused=refused,
         )
-        grants, challenges, rooms = Grants(authority, rng_bytes), ChallengeSigner(authority), Rooms(authority)
+        grants, rooms = Grants(authority, rng_bytes), Rooms(authority)
+        challenges = ChallengeSigner(authority, steady_ms)
         listings, offers, withdrawals = ListingSigner(authority), OfferSigner(authority), WithdrawalSigner(authority)
         judge = ListingJudge(authority)
         learner, delists = Learner(authority, judge), DelistSigner(authority)
@@ -117,6 +124,7 @@ class Signer:
             "rooms_under": rooms.rooms_under,
             "sign_bid": BidSigner(authority).sign_bid,
             "sign_challenge": challenges.sign_challenge,
+            "sign_brake": challenges.sign_brake,
             "sign_sign_in": challenges.sign_sign_in,
             "sign_delist": delists.sign_delist,
             "judge_delist": delists.judge_delist,
