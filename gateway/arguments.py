@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_args
 
 from gateway.limits.errand import Errand, Purpose
 from gateway.writes import Fencing
@@ -19,6 +19,7 @@ MOST_SLUG = 200  # characters of one slug
 MOST_SLUGS = 100
 MOST_IDS = 100
 LONGEST_TRAIT = 200  # characters of a trait's type, and of its value
+LONGEST_HOLD_S = 60
 _OLDEST_S = 86_400.0
 _WORD = re.compile(r"[A-Za-z0-9]{1,128}", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9_\-:.]{1,128}", re.ASCII)
@@ -127,6 +128,20 @@ def tokens(value: Any) -> list[tuple[int, int]]:
     return [(whole({"task": task}, "task"), whole({"token": token}, "token")) for task, token in value]
 
 
+def tasks(value: Any) -> list[int]:
+    """Reads a list of tasks."""
+    if not isinstance(value, list):
+        raise bad("tasks is not a list")
+    return [whole({"task": task}, "task") for task in value]
+
+
+def hold_s(value: Any) -> int:
+    """Reads for how many seconds a brake holds tasks."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LONGEST_HOLD_S:
+        raise bad(f"hold_s is not a number of seconds from 0 to {LONGEST_HOLD_S}")
+    return value
+
+
 def fencing(request: Mapping[str, Any]) -> Fencing:
     """Reads task, token and deadline of a write, and the rung if it has one."""
     rung = whole(request, "rung") if "rung" in request else 0
@@ -134,19 +149,10 @@ def fencing(request: Mapping[str, Any]) -> Fencing:
 
 
 def errand(request: Mapping[str, Any]) -> Errand:
-    """Reads whose request it is and what for: a task's, unless a person looks or acts."""
-    purpose: Purpose
-    match request.get("by_hand"):
-        case None:
-            purpose = "task"
-        case "look":
-            purpose = "look"
-        case "act":
-            purpose = "act"
-        case "withdraw":
-            purpose = "withdraw"
-        case _:
-            raise bad("by_hand is neither look, act nor withdraw")
+    """Reads whose request it is and what for: a task's work, unless it says otherwise."""
+    purpose: Purpose = request.get("purpose", "task")
+    if purpose not in get_args(Purpose):
+        raise bad(f"purpose is none of {', '.join(get_args(Purpose))}")
     return Errand(whole(request, "user") if "user" in request else None, purpose)
 
 

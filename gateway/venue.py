@@ -79,7 +79,9 @@ class Venue:
         has none), Unavailable when the breaker is open or the turn did not come.
         """
         errand = current()
-        if errand.purpose == "look":
+        if errand.purpose == "brake":
+            priority = Priority.BRAKE
+        elif errand.purpose == "look":
             priority = Priority.LOOKUP
         elif errand.purpose == "withdraw":  # what must be known of coins must not wait for a month that runs short
             priority = min(priority, Priority.OWN_BIDS)
@@ -87,8 +89,9 @@ class Venue:
             self.lookups.permit(errand)
         if self.quota is not None:
             self.quota.permit(priority, errand.user)
-        # A bid whose fate would be unknown is no probe.
-        if (wait := self.breaker.wait_s(may_probe=priority is not Priority.PLACE)) is not None:
+        # A bid whose fate would be unknown is no probe. A brake tries each time: it is for the moment when much fails.
+        is_brake = priority is Priority.BRAKE
+        if not is_brake and (wait := self.breaker.wait_s(may_probe=priority is not Priority.PLACE)) is not None:
             text = f"{self.name} has given no usable answer several times in a row"
             raise Unavailable(f"{text}; it is asked again in {wait:.0f} s; nothing was sent")
         until = time.monotonic() + wait_s

@@ -120,6 +120,7 @@ class Verbs(FactsVerbs):
             "venues": self._venues_there,
             "fence": self._fence,
             "fence_all": self._fence_all,
+            "hold": self._hold,
             **others,
         }
 
@@ -263,6 +264,10 @@ class Verbs(FactsVerbs):
         least = await asyncio.gather(*(self._fences.raise_to(task, token) for task, token in tokens))
         higher = [(task, seen) for (task, token), seen in zip(tokens, least, strict=True) if seen > token]
         return json.dumps(higher)
+
+    async def _hold(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        await self._fences.hold(frozenset(read.tasks(args.get("tasks"))), read.hold_s(args.get("hold_s")))
+        return "null"
 
     async def _status(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         status = json.loads(await super()._status(request, args, asker))

@@ -15,7 +15,7 @@ from gateway.limits.windows import Toll
 from gateway.reads.market_reads import MarketReads
 from gateway.venue import Abandoned, Venue
 from markets.adapter import Adapter
-from markets.base import BidOrder, Refused, Unknown
+from markets.base import BidOrder, Unknown
 from markets.http import Permit
 from markets.listings import ListingOrder
 
@@ -160,8 +160,10 @@ class Writes:
     ) -> Value:
         deadline_ms = min(fencing.deadline_ms, self._now_ms() + LONGEST_WAIT_MS)
 
+        is_place = priority is Priority.PLACE
+
         def permit() -> None:
-            self._fences.permit(fencing.task, fencing.token)
+            self._fences.permit(fencing.task, fencing.token, is_place=is_place)
             if self._now_ms() >= deadline_ms:
                 raise Abandoned("its deadline passed; nothing was sent")
             if asker.is_gone():
@@ -169,7 +171,7 @@ class Writes:
 
         work = asyncio.current_task()
         assert work is not None
-        with self._fences.enter(fencing.task, fencing.token, work.cancel) as ticket:
+        with self._fences.enter(fencing.task, fencing.token, work.cancel, is_place=is_place) as ticket:
             permit()
             toll = Toll("write", wallet)
             await self._turn(priority, toll, ticket, asker, (deadline_ms - self._now_ms()) / 1000)
@@ -182,8 +184,8 @@ class Writes:
         try:
             await self._venue.turn(priority, wait_s, toll)
         except asyncio.CancelledError:
-            if ticket.stale:
-                raise Refused("stale_token", "a newer worker has taken over; nothing was sent") from None
+            if ticket.refusal is not None:
+                raise ticket.refusal from None
             raise
         # No await between the turn and these two: a fence or a leaving client finds it either queued or sending.
         ticket.sending = True

@@ -30,7 +30,7 @@ class Scarcity:
 AMPLE = Scarcity()
 MOST_SKEW_S = 30.0  # how far apart our clock and a marketplace's may be; beyond, no bid is placed there
 _OF_RUNES = frozenset({"rune", "rune_asks"})
-ByHand = Literal["look", "act", "withdraw"]
+Purpose = Literal["look", "act", "withdraw", "brake"]
 
 
 class KnowsScarcity(Protocol):
@@ -55,13 +55,13 @@ class GatewayClient:
     good answer; `rune_scarcity` is of the source of runes' asks, whose key has a quota of its own.
 
     `venue` is the marketplace's name; None = the installation's default. `user` is the number of the user whose calls
-    these are, if any; `by_hand` says that a person wants to look at something, or acts, and that no task asks.
+    these are, if any; `purpose` is None for a task's work, else the reason of a person's or of a brake.
     """
 
     scarcity = AMPLE
     rune_scarcity = AMPLE
     user: int | None = None
-    by_hand: ByHand | None = None
+    purpose: Purpose | None = None
     skew_s = 0.0  # how far our clock is ahead by the marketplace's last answers, if too far to bid by
 
     def __init__(self, socket_path: Path, timeout_s: float = 30.0, venue: str | None = None) -> None:
@@ -86,7 +86,7 @@ class GatewayClient:
 
     def _ask(self, request: dict[str, Any], unpack: Callable[[Any], Value], *, write: bool) -> Value:
         lost: type[VenueError] = Unknown if write else Unavailable
-        whose = {"venue": self.venue, "user": self.user, "by_hand": self.by_hand}
+        whose = {"venue": self.venue, "user": self.user, "purpose": self.purpose}
         named = {name: value for name, value in whose.items() if value is not None}
         asked = json.dumps({**named, **request}).encode()
         if len(asked) > MAX_REQUEST:

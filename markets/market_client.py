@@ -6,7 +6,7 @@ Imports no TLS, no HTTP library and no event loop, so that it costs a worker nex
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from markets import codec, pictures
@@ -25,7 +25,7 @@ from markets.base import (
     WalletItem,
 )
 from markets.capabilities import VenueFacts
-from markets.gateway_client import ByHand, GatewayClient
+from markets.gateway_client import GatewayClient, Purpose
 from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListings
 from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInTexts
 from markets.outpoint_facts import OutpointFacts, Whereabouts
@@ -52,10 +52,10 @@ class MarketClient(GatewayClient):
         other.venue = venue
         return other
 
-    def by(self, user: int, by_hand: ByHand) -> MarketClient:
+    def by(self, user: int, purpose: Purpose) -> MarketClient:
         """Returns a client for what a user does by hand, over the same connection."""
         other = copy.copy(self)
-        other.user, other.by_hand = user, by_hand
+        other.user, other.purpose = user, purpose
         return other
 
     def profile(self, kind: Kind = "ordinals") -> VenueProfile:
@@ -267,6 +267,13 @@ class MarketClient(GatewayClient):
         """Does `fence` for many tasks at once, given by task; returns the least tokens that are above theirs."""
         args = {"tokens": [[task, token] for task, token in tokens.items()]}
         return self._ask({"verb": "fence_all", "args": args}, _tokens, write=False)
+
+    def hold(self, tasks: Collection[int], hold_s: int) -> None:
+        """Refuses bids and listings of `tasks` for so many seconds (0: no more), and lets cancels through.
+
+        Returns when none of them is on the wire.
+        """
+        self._ask({"verb": "hold", "args": {"tasks": list(tasks), "hold_s": hold_s}}, _nothing, write=False)
 
     def status(self) -> dict[str, Any]:
         """Returns each venue's calls by outcome, budget left and pauses."""

@@ -18,6 +18,7 @@ Clock = Callable[[], float]
 class Priority(IntEnum):
     """The order in which waiting requests are sent; equal ones in the order they came."""
 
+    BRAKE = -1  # takes bids off the market
     CANCEL = 0
     OWN_BIDS = 1
     PLACE = 2
@@ -25,8 +26,17 @@ class Priority(IntEnum):
     LOOKUP = 4  # what a person wants to see
 
 
-# Slots kept free for more urgent calls, so that a venue that hangs on reads still gets a cancel.
-_SPARE = {Priority.CANCEL: 0, Priority.OWN_BIDS: 0, Priority.PLACE: 1, Priority.REST: 2, Priority.LOOKUP: 2}
+# Slots kept free for more urgent calls, so that a venue that hangs on reads still gets a cancel. A brake has slots of
+# its own beside them all: calls that hang hold the others for as long as the venue likes.
+BRAKE_SLOTS = 2
+_SPARE = {
+    Priority.BRAKE: -BRAKE_SLOTS,
+    Priority.CANCEL: 0,
+    Priority.OWN_BIDS: 0,
+    Priority.PLACE: 1,
+    Priority.REST: 2,
+    Priority.LOOKUP: 2,
+}
 # Fifths of a second that add up to one token miss it by a rounding error; such a bucket counts as full.
 _ONE = 1 - 1e-6
 _FIRST_BACK_OFF_S, _LONGEST_BACK_OFF_S = 2.5, 30.0

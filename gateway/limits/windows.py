@@ -18,7 +18,7 @@ WINDOW_S = 61.0
 Use = Literal["read", "write"]
 # A part of each limit is kept for urgent calls: a quarter for cancels and for reads of own bids. Looks leave half of it
 # to the tasks.
-_URGENT = frozenset({Priority.CANCEL, Priority.OWN_BIDS})
+_URGENT = frozenset({Priority.BRAKE, Priority.CANCEL, Priority.OWN_BIDS})
 _SPARE, _SPARE_OF_LOOKS = 4, 2
 
 

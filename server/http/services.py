@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
-from markets.gateway_client import ByHand
+from markets.gateway_client import Purpose
 from markets.market_client import MarketClient
 from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
@@ -50,9 +50,9 @@ class Services:
     replays: Replays = field(default_factory=Replays)
     ways_out: set[tuple[int, str, str]] = field(default_factory=set)
 
-    def market_for(self, user: int, by_hand: ByHand) -> UserMarket:
+    def market_for(self, user: int, purpose: Purpose) -> UserMarket:
         """Returns the way to the marketplaces for what a user does by hand."""
-        return UserMarket(self.market, self.seats, user, by_hand)
+        return UserMarket(self.market, self.seats, user, purpose)
 
     def plan(self, key: str) -> SubscriptionPlan:
         """Returns the plan of this key; one that is not offered any more allows nothing."""

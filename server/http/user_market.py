@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from markets.base import TooManyLookups
-from markets.gateway_client import ByHand
+from markets.gateway_client import Purpose
 from markets.market_client import MarketClient
 from server.http.blocking import Pool
 
@@ -30,18 +30,18 @@ class Seats:
     """
 
     def __init__(self, *, waiting: int = WAITING, looks: int = LOOKS_AT_ONCE, patience_s: float = PATIENCE_S) -> None:
-        self._rows: dict[tuple[int, ByHand], _Row] = {}
+        self._rows: dict[tuple[int, Purpose], _Row] = {}
         self._waiting = waiting
         self._looks = asyncio.Semaphore(looks)
         self._patience_s = patience_s
 
-    async def ask(self, user: int, by_hand: ByHand, question: Callable[[], Awaitable[Value]]) -> Value:
+    async def ask(self, user: int, purpose: Purpose, question: Callable[[], Awaitable[Value]]) -> Value:
         """Asks when it is its turn. Raises TooManyLookups when too many wait already, or it waits too long."""
-        row = self._rows.setdefault((user, by_hand), _Row())
+        row = self._rows.setdefault((user, purpose), _Row())
         if row.there >= AT_ONCE + self._waiting:
             raise _too_many()
         row.there += 1
-        asked = asyncio.ensure_future(self._seated((user, by_hand), row, question))
+        asked = asyncio.ensure_future(self._seated((user, purpose), row, question))
         asked.add_done_callback(_look_at)
         # A client that gives up leaves the thread busy, so its place stays taken until that has its answer.
         return await asyncio.shield(asked)
@@ -49,7 +49,7 @@ class Seats:
     def __len__(self) -> int:
         return len(self._rows)
 
-    async def _seated(self, whose: tuple[int, ByHand], row: _Row, question: Callable[[], Awaitable[Value]]) -> Value:
+    async def _seated(self, whose: tuple[int, Purpose], row: _Row, question: Callable[[], Awaitable[Value]]) -> Value:
         try:
             async with AsyncExitStack() as held:
                 try:
@@ -69,16 +69,16 @@ class Seats:
 class UserMarket:
     """Asks the gateway for one user who looks at something, or acts."""
 
-    def __init__(self, pool: Pool[MarketClient], seats: Seats, user: int, by_hand: ByHand) -> None:
+    def __init__(self, pool: Pool[MarketClient], seats: Seats, user: int, purpose: Purpose) -> None:
         self._pool = pool
         self._seats = seats
         self._user = user
-        self._by_hand = by_hand
+        self._purpose = purpose
 
     async def __call__(self, question: Callable[[MarketClient], Value]) -> Value:
         """Asks `question` in a thread when it is its turn. Raises VenueError."""
         return await self._seats.ask(
-            self._user, self._by_hand, lambda: self._pool(lambda market: question(market.by(self._user, self._by_hand)))
+            self._user, self._purpose, lambda: self._pool(lambda market: question(market.by(self._user, self._purpose)))
         )
 
 

@@ -49,7 +49,7 @@ async def spent(service: Service, asked: Awaitable[Any]) -> None:
 class Full(Seats):
     """Places at the marketplaces that are all taken."""
 
-    async def ask(self, user: int, by_hand: Any, question: Any) -> Any:
+    async def ask(self, user: int, purpose: Any, question: Any) -> Any:
         raise TooManyLookups(2.0, "all taken")
 
 

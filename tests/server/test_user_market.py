@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from markets.base import BidBook, OwnBids, TooManyLookups
-from markets.gateway_client import ByHand
+from markets.gateway_client import Purpose
 from server.app import _THREADS
 from server.http.user_market import AT_ONCE, LOOKS_AT_ONCE, WAITING, Seats
 from tests.server.conftest import Service
@@ -82,14 +82,14 @@ async def test_a_place_is_taken_until_the_thread_has_its_answer() -> None:
 
 
 async def test_what_users_look_at_leaves_threads_to_what_they_do() -> None:
-    seats, answered, begun = Seats(), asyncio.Event(), list[ByHand]()
+    seats, answered, begun = Seats(), asyncio.Event(), list[Purpose]()
 
-    def ask(user: int, by_hand: ByHand) -> asyncio.Future[None]:
+    def ask(user: int, purpose: Purpose) -> asyncio.Future[None]:
         async def question() -> None:
-            begun.append(by_hand)
+            begun.append(purpose)
             await answered.wait()
 
-        return asyncio.ensure_future(seats.ask(user, by_hand, question))
+        return asyncio.ensure_future(seats.ask(user, purpose, question))
 
     asked = [ask(user, "look") for user in range(1, 6) for _ in range(AT_ONCE)]
     await asyncio.sleep(0.01)
@@ -109,7 +109,7 @@ async def test_each_question_says_whose_it_is_and_what_for(service: Service) -> 
     await service.ask("POST", "/api/wallet/withdraw", {"from": "payment", "dryRun": True})
     await service.ask("POST", "/api/wallet/withdraw", {"from": "payment"})
 
-    told = [(each["verb"], each["user"], each["by_hand"]) for each in service.gateway.asked]
+    told = [(each["verb"], each["user"], each["purpose"]) for each in service.gateway.asked]
     assert told[0] == ("floors", service.user_id, "look")
     assert {each for each in told if each[0] == "coins"} == {
         ("coins", service.user_id, "look"),

@@ -7,6 +7,7 @@ from strategy.fates import PlaceResult
 # By the code of its refusal.
 GATEWAY_REFUSALS = {
     "stale_token": PlaceResult.NOT_ALLOWED,
+    "held": PlaceResult.NOT_ALLOWED,
     "quota": PlaceResult.QUOTA,
     "clock_skew": PlaceResult.CLOCK_SKEW,
 }

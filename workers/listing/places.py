@@ -171,7 +171,7 @@ class ListingPlacer:
             context.market.list_item(order, task=context.task_id, token=context.token, deadline_ms=deadline_ms)
         except Refused as error:
             self._faults.add_write(Step.LIST, failed_to, error, price_sats=order.ask.price)
-            return ListingResult.NOT_ALLOWED if error.code == "stale_token" else ListingResult.REFUSED
+            return ListingResult.NOT_ALLOWED if error.code in ("stale_token", "held") else ListingResult.REFUSED
         except Unavailable as error:
             self._faults.add(Step.LIST, failed_to, error, price_sats=order.ask.price)
             return ListingResult.NOT_SENT

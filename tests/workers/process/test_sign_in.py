@@ -201,4 +201,4 @@ def test_a_worker_says_whose_its_calls_are(tmp_path: Path) -> None:
     worker = Worker("bidder", 7, 1, NotImplemented, NotImplemented)
     outline = Outline("bidding", "simulator", "cats", 42, 7)
     context = worker._context(Settings(data_dir=tmp_path), outline, "secret", NotImplemented)
-    assert (context.market.user, context.market.by_hand, context.market.at("x").user) == (42, None, 42)
+    assert (context.market.user, context.market.purpose, context.market.at("x").user) == (42, None, 42)
