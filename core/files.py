@@ -1,9 +1,24 @@
-"""Durability of names in the file system."""
+"""Files on a disk that may be full: durable names, facts that are overwritten in place, and room kept for later.
+
+A brake must work without a free byte, so what it writes has its room from the start.
+"""
 
 from __future__ import annotations
 
+import errno
+import json
 import os
+import struct
+import threading
+import zlib
+from dataclasses import dataclass
 from pathlib import Path
+
+# Below this much free room on the disk of a program's directory nothing new is placed or signed.
+FLOOR_BYTES = 64 << 20
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_WORDS_OF_FULL = ("disk is full", "No space left on device")  # SQLite's and PostgreSQL's
 
 
 def sync_directory(directory: Path) -> None:
@@ -13,3 +28,157 @@ def sync_directory(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def is_short(directory: Path) -> bool:
+    """Tells whether the disk of `directory` has less free room than FLOOR_BYTES. Raises OSError."""
+    found = os.statvfs(directory)
+    return found.f_bavail * found.f_frsize < FLOOR_BYTES
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Tells whether an error, or one that it came of, is the lack of room on a disk."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return True
+        if any(words in str(error) for words in _WORDS_OF_FULL):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Brake:
+    """A control state that is in force: `scope` and `subject` say for whom, `since_ms` (Unix) from when on."""
+
+    scope: str
+    subject: str
+    state: str
+    since_ms: int
+
+
+class BrakeFile:
+    """Brakes that could not be stored elsewhere, in a file whose room is taken when it is made.
+
+    Each brake has a place of two halves with a checksum each. A change overwrites the older half and returns when it is
+    on disk, so that a crash in the middle leaves the brake as it was. One process at a time; its threads may share it.
+    """
+
+    PLACES = 4_096
+    _HALF = 512  # no more than a disk writes at once
+    _HEAD = struct.Struct(">QHI")  # the write's number in its place, length of the text, checksum
+
+    def __init__(self, path: Path) -> None:
+        """Reads the file, or makes it. Where there is no room to make it, each `put` tries again."""
+        self._path = path
+        self._lock = threading.Lock()
+        self._file = -1
+        self._at: dict[tuple[str, str], int] = {}
+        self._held: dict[int, Brake] = {}
+        self._writes: dict[int, int] = {}  # by place: the number of its last write
+        try:
+            self._open()
+        except OSError as error:
+            if not is_full(error):
+                raise
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def all(self) -> list[Brake]:
+        """Returns every brake, in the order in which they began."""
+        with self._lock:
+            return sorted(self._held.values(), key=lambda brake: (brake.since_ms, brake.scope, brake.subject))
+
+    def get(self, scope: str, subject: str) -> Brake | None:
+        with self._lock:
+            at = self._at.get((scope, subject))
+            return None if at is None else self._held[at]
+
+    def put(self, scope: str, subject: str, state: str, since_ms: int) -> None:
+        """Stores a brake in place of the subject's former one. Raises OSError when there is no place for it."""
+        brake = Brake(scope, subject, state, since_ms)
+        with self._lock:
+            self._open()
+            at = self._at.get((scope, subject))
+            if at is None:
+                at = self._free_place(scope)
+            self._write(at, json.dumps([scope, subject, state, since_ms]).encode())
+            self._at[scope, subject] = at
+            self._held[at] = brake
+
+    def remove(self, scope: str, subject: str) -> None:
+        """Removes a brake, if it is there. Raises OSError."""
+        with self._lock:
+            at = self._at.get((scope, subject))
+            if at is not None:
+                self._write(at, b"")
+                del self._at[scope, subject], self._held[at]
+
+    def _free_place(self, scope: str) -> int:
+        """Returns a free place. The first is kept for the whole installation's brake, which so always has one."""
+        places = range(1) if scope == "global" else range(1, self.PLACES)
+        for at in places:
+            if at not in self._held:
+                return at
+        raise OSError(errno.ENOSPC, f"all {self.PLACES} places are taken", os.fspath(self._path))
+
+    def _open(self) -> None:
+        if self._file >= 0:
+            return
+        if not self._path.exists():
+            _make_full(self._path, self.PLACES * 2 * self._HALF)
+        self._file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        everything = os.pread(self._file, self.PLACES * 2 * self._HALF, 0)
+        for at in range(self.PLACES):
+            self._read(at, everything[2 * at * self._HALF : 2 * (at + 1) * self._HALF])
+
+    def _read(self, at: int, place: bytes) -> None:
+        number, text = max(self._half(place[: self._HALF]), self._half(place[self._HALF :]))
+        self._writes[at] = number
+        if text:
+            brake = Brake(*json.loads(text))
+            self._at[brake.scope, brake.subject] = at
+            self._held[at] = brake
+
+    def _half(self, half: bytes) -> tuple[int, bytes]:
+        """Returns number and text of a half; 0 and nothing when it was never written, or not to its end."""
+        if len(half) < self._HEAD.size:
+            return 0, b""
+        number, length, checksum = self._HEAD.unpack_from(half)
+        text = half[self._HEAD.size :][:length]
+        return (number, text) if checksum == _checksum(number, text) else (0, b"")
+
+    def _write(self, at: int, text: bytes) -> None:
+        if len(text) > self._HALF - self._HEAD.size:
+            raise ValueError(f"a brake of {len(text)} bytes has no room in its place")
+        number = self._writes[at] + 1
+        written = self._HEAD.pack(number, len(text), _checksum(number, text)) + text
+        os.pwrite(self._file, written, (2 * at + number % 2) * self._HALF)
+        os.fsync(self._file)
+        self._writes[at] = number
+
+
+def _checksum(number: int, text: bytes) -> int:
+    return zlib.crc32(number.to_bytes(8, "big") + text)
+
+
+def _make_full(path: Path, size: int) -> None:
+    """Makes a file of zeros, whole or not at all: every block of it is on the disk. Raises OSError."""
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            zeros = memoryview(bytes(size))
+            while zeros:
+                zeros = zeros[os.write(handle, zeros) :]
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        fresh.rename(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)

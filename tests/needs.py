@@ -95,7 +95,7 @@ def missing(*names: str) -> str:
 def need(*names: str) -> None:
     """Skips the test where one of these is missing; fails it in CI, except for want of a drill's program."""
     require(missing(*(name for name in names if name in NEEDS)))
-    _skip(missing(*(name for name in names if name in DRILLS)))
+    skip(missing(*(name for name in names if name in DRILLS)))
 
 
 def require(reason: str) -> None:
@@ -104,15 +104,16 @@ def require(reason: str) -> None:
 
     if reason and is_ci():
         pytest.fail(f"CI needs everything; {reason}")
-    _skip(reason)
+    skip(reason)
 
 
 def need_root(purpose: str) -> None:
     """Skips the test where its user is not root, who alone can do this."""
-    _skip(f"only root can {purpose}" if os.geteuid() != 0 else "")
+    skip(f"only root can {purpose}" if os.geteuid() != 0 else "")
 
 
-def _skip(reason: str) -> None:
+def skip(reason: str) -> None:
+    """Skips the test for this reason, unless it is ""."""
     import pytest
 
     if reason:

@@ -1,0 +1,158 @@
+"""Brakes in a file that has its room already: a torn write leaves the former one, and a full disk stores them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core import files
+from core.files import Brake, BrakeFile
+from tests.disks import fill, small_disk
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "brakes"
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with small_disk(tmp_path_factory.mktemp("disk"), 8 << 20) as mounted:
+        yield mounted
+
+
+def test_a_stored_brake_is_there_after_a_restart(path: Path) -> None:
+    with closing(BrakeFile(path)) as brakes:
+        brakes.put("user", "bc1q", "halt", 2)
+        brakes.put("task", "17", "reduce", 1)
+        brakes.put("task", "17", "halt", 3)
+        brakes.put("global", "", "reduce", 4)
+        brakes.remove("global", "")
+        brakes.remove("global", "never there")
+    size = path.stat().st_size
+    with closing(BrakeFile(path)) as brakes:
+        assert brakes.all() == [Brake("user", "bc1q", "halt", 2), Brake("task", "17", "halt", 3)]
+        assert brakes.get("task", "17") == Brake("task", "17", "halt", 3)
+        assert brakes.get("task", "18") is None
+    assert path.stat().st_size == size and path.stat().st_blocks * 512 >= size
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_write_torn_at_any_byte_leaves_the_former_brake(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = os.pwrite
+    for torn_at in range(60):
+        path.unlink(missing_ok=True)
+        with closing(BrakeFile(path)) as brakes:
+            brakes.put("task", "17", "reduce", 1)
+            brakes.put("task", "17", "halt", 2)
+            with monkeypatch.context() as crashing:
+                crashing.setattr(os, "pwrite", lambda file, text, at, to=torn_at: whole(file, text[:to], at))
+                brakes.put("task", "17", "reduce", 3)
+        with closing(BrakeFile(path)) as brakes:
+            found = brakes.all()
+            assert found in ([Brake("task", "17", "halt", 2)], [Brake("task", "17", "reduce", 3)])
+            assert found[0].state == "halt" or torn_at >= 40  # the last byte, "]", was there before
+            brakes.put("task", "17", "reduce", 4)
+        with closing(BrakeFile(path)) as brakes:
+            assert brakes.all() == [Brake("task", "17", "reduce", 4)]
+
+
+def test_a_removal_that_is_torn_leaves_the_brake(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(BrakeFile(path)) as brakes:
+        brakes.put("task", "17", "halt", 1)
+        with monkeypatch.context() as crashing:
+            crashing.setattr(os, "pwrite", lambda file, text, at: 0)
+            brakes.remove("task", "17")
+    with closing(BrakeFile(path)) as brakes:
+        assert brakes.all() == [Brake("task", "17", "halt", 1)]
+
+
+def test_the_installations_brake_has_a_place_when_all_others_are_taken(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BrakeFile, "PLACES", 4)
+    with closing(BrakeFile(path)) as brakes:
+        for task in range(3):
+            brakes.put("task", str(task), "halt", task)
+        with pytest.raises(OSError, match="places are taken") as refused:
+            brakes.put("task", "3", "halt", 3)
+        assert files.is_full(refused.value)
+        brakes.put("global", "", "halt", 4)
+        brakes.remove("task", "1")
+        brakes.put("task", "3", "halt", 5)
+        assert [brake.subject for brake in brakes.all()] == ["0", "2", "", "3"]
+
+
+def test_the_longest_subject_has_room(path: Path) -> None:
+    with closing(BrakeFile(path)) as brakes:
+        brakes.put("user", "x" * 256, "reduce", 1 << 53)
+        with pytest.raises(ValueError, match="no room"):
+            brakes.put("user", "x" * 500, "reduce", 1)
+        assert len(brakes.all()) == 1
+
+
+def test_on_a_full_disk_brakes_are_stored_and_removed(disk: Path) -> None:
+    with closing(BrakeFile(disk / "brakes")) as brakes:
+        filler = fill(disk)
+        for task in range(1, 200):
+            brakes.put("task", str(task), "halt", task)
+        brakes.remove("task", "1")
+    with closing(BrakeFile(disk / "brakes")) as brakes:
+        assert len(brakes.all()) == 198
+    filler.unlink()
+
+
+def test_a_file_that_had_no_room_is_made_once_there_is_some(disk: Path) -> None:
+    filler = fill(disk)
+    path = disk / "late"
+    with closing(BrakeFile(path)) as brakes:
+        assert brakes.all() == []
+        with pytest.raises(OSError, match="No space left"):
+            brakes.put("global", "", "halt", 1)
+        assert [each.name for each in disk.iterdir() if "late" in each.name] == []
+        filler.unlink()
+        brakes.put("global", "", "halt", 1)
+    with closing(BrakeFile(path)) as brakes:
+        assert brakes.all() == [Brake("global", "", "halt", 1)]
+
+
+def test_a_disk_is_short_below_the_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = os.statvfs(tmp_path)
+    monkeypatch.setattr(files, "FLOOR_BYTES", 1)
+    assert not files.is_short(tmp_path)
+    monkeypatch.setattr(files, "FLOOR_BYTES", free.f_blocks * free.f_frsize + 1)
+    assert files.is_short(tmp_path)
+
+
+def _raised(*errors: Exception) -> BaseException:
+    """Returns the last error, raised from the one before it."""
+    found: Any = None
+    for error in errors:
+        try:
+            raise error from found
+        except Exception as raised:
+            found = raised
+    assert isinstance(found, Exception)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("errors", "full"),
+    [
+        ((OSError(errno.ENOSPC, "no"),), True),
+        ((OSError(errno.EDQUOT, "no"),), True),
+        ((OSError(errno.EIO, "no"),), False),
+        ((sqlite3.OperationalError("database or disk is full"),), True),
+        ((sqlite3.OperationalError("database is locked"),), False),
+        ((OSError(errno.ENOSPC, "no"), RuntimeError("the line was not written")), True),
+    ],
+)
+def test_a_full_disk_is_known_by_its_errors(errors: tuple[Exception, ...], full: bool) -> None:
+    assert files.is_full(_raised(*errors)) is full

@@ -1,0 +1,39 @@
+"""Small disks of a test's own, which it can fill to the last byte."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests import needs
+
+
+@contextmanager
+def small_disk(at: Path, size: int) -> Iterator[Path]:
+    """Mounts a file system in memory of so many bytes at the directory. Skips the test where it may not."""
+    needs.need_root("mount a small disk")
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(at)], capture_output=True)
+    needs.skip("" if mounted.returncode == 0 else f"this machine lets nobody mount: {mounted.stderr.decode()}")
+    try:
+        yield at
+    finally:
+        subprocess.run(["umount", "--lazy", str(at)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Fills the disk to its last byte; returns the file that has it all."""
+    filler = disk / "filler"
+    handle = os.open(filler, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        for size in (1 << 20, 4096, 1):
+            try:
+                while True:
+                    os.write(handle, bytes(size))
+            except OSError:
+                continue
+    finally:
+        os.close(handle)
+    return filler
