@@ -6,6 +6,8 @@ import os
 import select
 import signal
 
+WAKE = signal.SIGUSR1  # asks a worker to begin its next cycle now
+
 
 def start_time(pid: int) -> int | None:
     """Returns when the process started, in clock ticks since boot (field 22 of /proc/PID/stat); None without one."""

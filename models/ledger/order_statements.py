@@ -137,7 +137,7 @@ MOVE = Prepared(
             Order.sold_sats: given("sold_sats"),
             Order.sold_quantity: given("sold_quantity"),
         }
-    ).where(_IS_THIS, Order.state == given("former_state"))
+    ).where(_IS_THIS, Order.state.in_([given("former_state"), given("also")]))
 )
 FILLED_OF_TASK = Prepared(lambda: Order.select(*_TOTALS).where(_OF_TASK, _IS_KIND, IS_FILLED))
 FILLED_SINCE = Prepared(

@@ -25,6 +25,7 @@ from models.ledger import budget_room, to_list
 from models.ledger import order_statements as statements
 from models.ledger.order_statements import Facts
 from models.ledger.order_table import (
+    CANCELLING,
     CLOSE_REASONS,
     CLOSED,
     FILLED,
@@ -253,6 +254,7 @@ def task_exposure(task_id: int, *, dry_run: bool = False) -> int:
 def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, venue_id: str | None = None) -> None:
     """Moves the order from its believed state to `state`, on disk when this returns.
 
+    A live order whose cancel another process has sent meanwhile is cancelled or closed from there.
     `reason` (one of CLOSE_REASONS) goes with `closed`, `venue_id` with `live`. Raises IllegalOrderMove; then nothing
     was written. `order` is brought up to date.
     """
@@ -304,6 +306,7 @@ def _move(
         moved = statements.MOVE.run(
             id=order.id,
             former_state=order.state,
+            also=CANCELLING if order.state == LIVE and state in (CANCELLING, CLOSED) else order.state,
             state=state,
             close_reason=reason,
             venue_id=venue_id,

@@ -33,6 +33,11 @@ class BiddingAssignment:
     control: Effective
 
     @property
+    def limits(self) -> tuple[object, ...]:
+        """All that may have become stricter: a cycle does not wait for its time when this has changed."""
+        return self.control, self.config, self.plan, self.refusal
+
+    @property
     def restraint(self) -> Reason | None:
         """The restraint by control and plan: None allows everything, reduce cancels only, halt nothing live."""
         if self.control.state == controls.HALT:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from core.local_time import next_change_ms
 from markets.base import VenueError
 from markets.look import Looker, kind_of
-from models.controls import Effective
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, LIVE
 from strategy.bid_config import BidConfig
@@ -37,7 +36,7 @@ FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
 SHORTEST_PAUSE_S = 1.0
 AT_ONCE_S = 0.05
 LOOK_AGAIN_S = APART_MS / 1000 + 1
-LONGEST_REST_S = 30.0  # between cycles; a longer loop wakes up meanwhile to look for control
+LONGEST_REST_S = 30.0  # between cycles; a longer loop wakes up meanwhile to look for stricter limits
 
 
 class Bidder:
@@ -67,7 +66,7 @@ class Bidder:
         self._keys: UserKeys | None = None
         self._profiles: dict[str, VenueProfile] = {}
         self._due = 0.0  # on the monotonic clock
-        self._control: Effective | None = None  # in the last cycle
+        self._limits: object = None  # in the last cycle
         self._was_late = False
 
     def cycle(self) -> float | None:
@@ -81,9 +80,10 @@ class Bidder:
         assignment = read_bidding_assignment(self._context)
         if assignment is None:
             return None
-        if began < self._due and assignment.control == self._control:
+        limits = assignment.limits
+        if began < self._due and limits == self._limits:
             return min(self._due - began, LONGEST_REST_S)
-        self._control = assignment.control
+        self._limits = limits
         faults, is_late = Faults(), False
         keys = self._keys = self._keys or read_user_keys(self._context, assignment.user.address, faults)
         profile = self._known_profile(assignment.config, faults)

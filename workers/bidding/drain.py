@@ -9,10 +9,10 @@ from markets.base import OwnBids
 from models import controls
 from models.entitlements import Entitlements
 from models.ledger import orders
+from models.ledger.closing import stays
 from models.ledger.order_table import CANCELLING, LIVE, Order
 from models.tasks import tasks
 from models.tasks.table import Task
-from strategy import bid_config
 from strategy.fault_codes import FaultCode, Step
 from strategy.ranking import highest_first
 from wallet.signer_client import SignerError
@@ -117,10 +117,7 @@ class BiddingDrain:
             return True
         if controls.effective(task.user_id, task.id).state == controls.HALT:
             return True
-        try:
-            return bid_config.load_bid_config(task.config).cancel_on_stop
-        except ValueError:
-            return True
+        return not stays(task)
 
     def _is_refused(self, task: Task) -> bool:
         context = self._context

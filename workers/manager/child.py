@@ -10,11 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from workers.context import Kind
+from workers.kernel import WAKE
 from workers.spawning.spawner import Handle
 
 log = logging.getLogger(__name__)
 
 _ASK_AGAIN_S = 0.005
+_LEAST_WAKE_S = 1.0
 
 
 class Child:
@@ -51,6 +53,8 @@ class Child:
         self._on_news = on_news
         self._ended = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        self._wake: asyncio.TimerHandle | None = None
+        self._woken_at = -_LEAST_WAKE_S
         self._loop.add_reader(handle.status_fd, self._read_status)
         self._loop.add_reader(handle.pidfd, self._on_pidfd)
 
@@ -61,6 +65,17 @@ class Child:
     def signal(self, number: signal.Signals) -> None:
         if not self.has_ended:
             self._handle.signal(number)
+
+    def wake(self) -> None:
+        """Has it begin its next cycle at once instead of at the end of its rest, but no more than once a second."""
+        if self._wake is None:
+            rest_s = max(0.0, self._woken_at + _LEAST_WAKE_S - self._loop.time())
+            self._wake = self._loop.call_later(rest_s, self._wake_now)
+
+    def _wake_now(self) -> None:
+        self._wake, self._woken_at = None, self._loop.time()
+        if self.has_lock:  # before, it has not looked at anything yet, and the signal would end it
+            self.signal(WAKE)
 
     async def end(self, term_s: float, kill_s: float) -> bool:
         """Ends it by SIGTERM, after `term_s` by SIGKILL; returns whether it has ended, at most `kill_s` later."""

@@ -92,8 +92,8 @@ class Keeper:
             row = tasks.with_owner(self.task_id)
             if row is not None and not leaves_orders(row):
                 await self._drained(drain_s)
-        observed = RUNNING if self._runs_worker() else STOPPED
-        return {"observed": observed, "open_orders": still_open.count_open(self.task_id)}
+        observed, left = RUNNING if self._runs_worker() else STOPPED, still_open.count_open(self.task_id)
+        return {"observed": observed, "open_orders": left}
 
     def look(self) -> None:
         """Makes the kernel agree with the row, soon and in the background."""
@@ -165,10 +165,7 @@ class Keeper:
                 self._surroundings.places.leave(self.task_id)
 
     async def _steps(self, *, asked: bool) -> bool:
-        """Takes the steps of `_agree`.
-
-        A waiting client (`asked`) is not kept waiting for the start of a drain worker.
-        """
+        """Takes the steps of `_agree`. A waiting client (`asked`) does not wait for the start of a drain worker."""
         for _ in range(_MOST_STEPS):
             if self.child is not None and self.child.has_ended:
                 dead, self.child = self.child, None
@@ -188,6 +185,9 @@ class Keeper:
                 self._restarts.wait_no_more()
                 if not asked and self.child is None:
                     await self._withdraw()
+                return True
+            if step is NextStep.START_DRAIN and (rest_s := self._surroundings.brakes.drain_rest_s(self.task_id)):
+                self._look_at(time.monotonic() + rest_s)
                 return True
             if not await self._take(step, row, asked):
                 return False
@@ -365,6 +365,7 @@ class Keeper:
             if "stopping" in MOVES[row.observed]:
                 tasks.observe(row.id, "stopping", self._now_ms)
             await self._surroundings.rights.take_back(row.id, child.token)
+            self._surroundings.brakes.soon()
             await self._end(child, self._surroundings.timing.term_s)
         except OperationalError as error:
             # A worker that hangs in a transaction keeps others from writing, so its end comes first.
@@ -416,5 +417,4 @@ class Keeper:
     def _look_at(self, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        delay = max(0.0, when - time.monotonic())
-        self._timer = asyncio.get_running_loop().call_later(delay, self.look)
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, when - time.monotonic()), self.look)

@@ -5,10 +5,14 @@
     {"op": "log", "task": 17, "lines": 200}      {"lines": ["...", ...]}
     {"op": "status"}                             {"observed": {"running": 3, ...}, "workers": 3}
     {"op": "entitlements"}                       {"stopped": 2}
+    {"op": "heed", "scope": "user", "subject": 7, "state": "halt", "at_ms": 1790000000000}    {}
     {"op": "stood", "lease": "slot 1"}           {"version": "...", "stood_s": 2.5}; {} of one that it does not know
 
 `log` gives the end of a task's log, for a server of another machine; `stood` tells a manager of another machine for how
 long a lease has been as it is, if it still is.
+
+`heed` follows a control state, or with null as state another limit of the scope's tasks that became stricter: it
+answers at once, and what must go is taken off the market (workers/manager/brakes.py).
 
 `entitlements` follows a change of a plan or the whitelist: it answers when the tasks that are no longer allowed have
 lost their right to place, and their workers. The manager finds out by itself, too, within some seconds.
@@ -36,7 +40,7 @@ import random
 import resource
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from peewee import OperationalError
@@ -57,6 +61,7 @@ from models.tasks.table import RUNNING
 from workers import task_lock
 from workers.manager.absences import Absences
 from workers.manager.background import Background
+from workers.manager.brakes import Brakes
 from workers.manager.fill_lister import FillLister
 from workers.manager.keeper import Keeper
 from workers.manager.places import WorkerPlaces
@@ -127,11 +132,13 @@ class Manager:
         self._keepers: dict[int, Keeper] = {}
         self._stopping = False
         self._asked_before: dict[int, NextStep] | None = None
+        self._brakes = Brakes(settings, slot, self._background, now_ms, self._wake, look_s=timing.sweep_s)
         self._fills = FillLister(settings, timing.fill_look_s, now_ms, slot)
         self._surroundings = Surroundings(
             settings=settings,
             spawner=spawner,
             rights=Rights(settings, timing.signer_s, timing.fence_s),
+            brakes=self._brakes,
             starts=StartQueue(2 * (os.cpu_count() or 1)),
             places=WorkerPlaces(settings.max_workers),
             absences=Absences(),
@@ -164,6 +171,7 @@ class Manager:
 
     async def start(self) -> None:
         """Ends a dead manager's leftovers, starts wanted tasks, and answers from now on."""
+        self._background.run(self._brakes.run())
         self._surroundings.spawner.open()
         _free_locks(self._settings, self._slot)
         tasks.forget_workers(self._slot)
@@ -185,6 +193,7 @@ class Manager:
         for keeper in self._keepers.values():
             keeper.close()
         await self._background.cancel()
+        self._brakes.close()
         children = [keeper.child for keeper in self._keepers.values() if keeper.child is not None]
         ended = await asyncio.gather(*(child.end(_END_TERM_S, _END_KILL_S) for child in children))
         try:
@@ -216,6 +225,9 @@ class Manager:
                 raise PeerRefused(ME, "unreadable", f"settle takes a task and drain_s from 0 to {_LONGEST_DRAIN_S:.0f}")
             self._refuse_others(task_id)
             return await self._keeper(task_id).settle(drain_s)
+        if op == "heed":
+            self._brakes.heed(*(request.get(name) for name in ("scope", "subject", "state", "at_ms")))
+            return {}
         if op == "entitlements":
             stopped = await self._full_sweep()
             await asyncio.gather(*(self._keeper(task_id).settle(0) for task_id in stopped))
@@ -235,6 +247,13 @@ class Manager:
         found = tasks.outline(task_id) if self._slot.of > 1 else None
         if found is not None and slot_of(found.user_id, self._slot.of) != self._slot.number:
             raise PeerRefused(ME, "unknown_task", f"task {task_id} is not of {self._slot}")
+
+    def _wake(self, task_ids: Collection[int]) -> None:
+        """Has these tasks' workers look at once at what has changed."""
+        for task_id in task_ids:
+            keeper = self._keepers.get(task_id)
+            if keeper is not None and keeper.child is not None:
+                keeper.child.wake()
 
     def _keeper(self, task_id: int) -> Keeper:
         if self._stopping:

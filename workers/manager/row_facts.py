@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from models.ledger.closing import stays
 from models.tasks import tasks
 from models.tasks.table import BIDDING, LISTING, Task
 from strategy.bid_config import load_bid_config
@@ -29,11 +30,6 @@ def place_key(row: Task) -> str:
 
 def leaves_orders(row: Task) -> bool:
     """Tells whether a stop by its user leaves the task's orders at the venue: a listing, or bids until they expire."""
-    if row.deleted_ms is not None:
-        return False
     if row.kind == LISTING:
-        return True
-    try:
-        return not load_bid_config(row.config).cancel_on_stop
-    except ValueError:
-        return False
+        return row.deleted_ms is None
+    return stays(row)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from core.settings import Settings
 from workers.manager.absences import Absences
 from workers.manager.background import Background
+from workers.manager.brakes import Brakes
 from workers.manager.places import WorkerPlaces
 from workers.manager.rights import Rights
 from workers.manager.start_queue import StartQueue
@@ -39,6 +40,7 @@ class Surroundings:
     settings: Settings
     spawner: Spawner
     rights: Rights
+    brakes: Brakes
     starts: StartQueue
     places: WorkerPlaces
     absences: Absences

@@ -1,6 +1,8 @@
 """A worker's stop, heard wherever it is, without a thread of its own.
 
 Asked:  SIGTERM raises StopAsked at any instruction; between cycles it ends the wait.
+Woken:  SIGUSR1 ends the wait between cycles, so that the next one begins; one that comes during a cycle ends the next
+        wait.
 Orphan: the kernel sends SIGTERM when the manager's thread that started us ends (PDEATHSIG), and SIGIO when the other
         end of stdin, which the manager holds open, is closed. Either alone is enough: PDEATHSIG is per thread and lost
         at some exec calls, and the pipe stays open if a stray process inherits its end. Between cycles the wait looks
@@ -18,6 +20,7 @@ import time
 from types import FrameType
 
 from core.process import end_with_parent
+from workers.kernel import WAKE
 
 _STDIN = 0
 _LONGEST_LINE = 4096
@@ -33,12 +36,14 @@ class LifeLine:
     def __init__(self, parent: int) -> None:
         """Connects signals and stdin. Ends the process (SystemExit) when `parent`, a pid, is no longer our parent."""
         self._stop_asked = False
+        self._wake_asked = False
         self._woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         # Written to by the C handler: a signal just before select() would otherwise be noticed only after it.
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._on_term)
         signal.signal(signal.SIGINT, self._on_term)
         signal.signal(signal.SIGIO, self._on_io)
+        signal.signal(WAKE, self._on_wake)
         self._parent = parent
         end_with_parent(parent)
         # The end of stdin comes as SIGIO. An end before this is seen by read_line.
@@ -69,12 +74,13 @@ class LifeLine:
         return line
 
     def pause(self, seconds: float) -> None:
-        """Waits. Raises StopAsked as soon as we must end."""
+        """Waits, until it is woken at the latest. Raises StopAsked as soon as we must end."""
         deadline = time.monotonic() + seconds
         while True:
             self.check()
             left = deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 or self._wake_asked:
+                self._wake_asked = False
                 return
             readable, _, _ = select.select([_STDIN, self._woken], [], [], left)
             if self._woken in readable:
@@ -92,6 +98,9 @@ class LifeLine:
         if not self._stop_asked:
             self._stop_asked = True
             raise StopAsked
+
+    def _on_wake(self, number: int, frame: FrameType | None) -> None:
+        self._wake_asked = True
 
     def _on_io(self, number: int, frame: FrameType | None) -> None:
         poll = select.poll()

@@ -1,0 +1,160 @@
+"""The bids that must leave the market, and how many of them are still open."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from peewee import fn
+
+from models import controls, locks
+from models.base import transaction
+from models.controls import GLOBAL, HALT, TASK, USER, Control
+from models.leases.slot import Slot
+from models.ledger.order_table import CANCELLING, CLOSED, IS_OPEN, IS_REAL, LIVE, Order
+from models.ledger.tidings import tell_order
+from models.tasks.table import BIDDING, RUNNING, STOPPED, Task
+from models.users import User
+from strategy.bid_config import load_bid_config
+
+CANCELLABLE = (LIVE, CANCELLING)
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """Bids that must leave the market: `open` are there by the last read, of the `unknown` ones nobody knows yet.
+
+    A bid is open until a read that began after its cancel does not show it. `since_ms` is when they were to go.
+    """
+
+    open: int
+    unknown: int
+    since_ms: int
+
+
+class Owed(NamedTuple):
+    """A bid that must go, its task's token of now, and the sign-in address of its owner."""
+
+    order: Order
+    token: int
+    address: str
+
+
+def concerned(scope: str, subject: int, slot: Slot) -> list[int]:
+    """Returns the slot's tasks (ids) that are wanted to run and that a control state of this scope is about."""
+    about = {GLOBAL: Task.id > 0, USER: Task.user == subject, TASK: Task.id == subject}[scope]
+    wanted: Any = Task.select(Task.id).where(Task.desired == RUNNING, slot.has(Task.user), about)
+    return [task_id for (task_id,) in wanted.tuples()]
+
+
+def stays(task: Task) -> bool:
+    """Tells whether its owner lets the bids of this bidding task stand until they expire, though it is stopped."""
+    if task.deleted_ms is not None:
+        return False
+    try:
+        return not load_bid_config(task.config).cancel_on_stop
+    except ValueError:
+        return False
+
+
+def owed(slot: Slot, told: Iterable[tuple[str, int]] = ()) -> list[Owed]:
+    """Returns the bids of the slot's users that must go and can be cancelled, highest price first.
+
+    Those of deleted and of stopped tasks, and of halted ones: by the rows of controls, or by the scopes and subjects of
+    `told`, which could not be stored.
+    """
+    is_halted = _is_halted(told)
+    owes = Order.select(Order.task_id).where(IS_OPEN, IS_REAL)
+    wanted: Any = Task.select(Task, User, is_halted.alias("is_halted")).join(User)
+    goes = is_halted | (Task.desired == STOPPED) | Task.deleted_ms.is_null(False)
+    found = wanted.where(Task.kind == BIDDING, slot.has(Task.user), Task.id.in_(owes), goes)
+    tasks = {task.id: task for task in found if task.is_halted or not stays(task)}
+    if not tasks:
+        return []
+    rows = Order.select().where(Order.task_id.in_(list(tasks)), IS_OPEN, IS_REAL, Order.state.in_(CANCELLABLE))
+    can_go = rows.where(Order.venue_id.is_null(False)).order_by(Order.price_sats.desc(), Order.id)
+    return [Owed(order, tasks[order.task_id].token, tasks[order.task_id].user.address) for order in can_go]
+
+
+def _is_halted(told: Iterable[tuple[str, int]]) -> Any:
+    """Makes the expression that is true of tasks that are halted."""
+    is_about = (
+        (Control.scope == GLOBAL)
+        | ((Control.scope == USER) & (Control.subject_id == Task.user))
+        | ((Control.scope == TASK) & (Control.subject_id == Task.id))
+    )
+    is_halted: Any = fn.EXISTS(Control.select(Control.scope).where(Control.state == HALT, is_about))
+    for scope, subject in told:
+        is_halted |= {GLOBAL: Task.id > 0, USER: Task.user == subject, TASK: Task.id == subject}[scope]
+    return is_halted
+
+
+def begin_cancels(found: Collection[Order], now_ms: int) -> None:
+    """Notes in one commit, on disk when this returns, that the cancels of these live orders are about to be sent.
+
+    One that is not live any more stays as it is. The orders are brought up to date.
+    """
+    ids = [order.id for order in found if order.state == LIVE]
+    if not ids:
+        return
+    changes: dict[Any, Any] = {Order.state: CANCELLING, Order.misses: 0, Order.updated_ms: now_ms}
+    with transaction(durable=True, alone=False):
+        Order.update(changes).where(Order.id.in_(ids), Order.state == LIVE).execute()
+    for order in found:
+        if order.state == LIVE:
+            order.state, order.misses, order.updated_ms = CANCELLING, 0, now_ms
+
+
+def finish_cancels(found: Collection[Order], now_ms: int) -> None:
+    """Closes in one commit, as cancelled, those of these orders whose cancels are under way."""
+    if not found:
+        return
+    with transaction(durable=True, alone=False):
+        locks.events()
+        for order in found:
+            changes: dict[Any, Any] = {Order.state: CLOSED, Order.close_reason: "cancelled", Order.misses: 0}
+            changes |= {Order.updated_ms: now_ms, Order.closed_ms: now_ms}
+            if Order.update(changes).where(Order.id == order.id, Order.state == CANCELLING).execute():
+                tell_order(order, now_ms, CLOSED, "cancelled", {})
+
+
+def closing(user_id: int, *, is_refused: bool = False) -> dict[int, Closing]:
+    """Returns the user's tasks, deleted ones among them, whose bids must go and are not all gone.
+
+    `is_refused`: the user may run no tasks, so that no stopped task's bids stay.
+    """
+    counts: Any = Order.select(Order.task_id, Order.state, fn.COUNT(Order.id), fn.MIN(Order.updated_ms))
+    found: dict[int, list[tuple[str, int, int]]] = {}
+    rows = counts.where(Order.user_id == user_id, IS_OPEN, IS_REAL).group_by(Order.task_id, Order.state)
+    for task_id, *counted in rows.tuples():
+        found.setdefault(task_id, []).append(tuple(counted))
+    if not found:
+        return {}
+    rows = Task.select().where(Task.id.in_(list(found)))
+    since = {task.id: _since_ms(task, found[task.id], is_refused=is_refused) for task in rows}
+    return {
+        task_id: Closing(
+            open=sum(count for state, count, _ in found[task_id] if state in CANCELLABLE),
+            unknown=sum(count for state, count, _ in found[task_id] if state not in CANCELLABLE),
+            since_ms=since_ms,
+        )
+        for task_id, since_ms in since.items()
+        if since_ms is not None
+    }
+
+
+def _since_ms(task: Task, counted: list[tuple[str, int, int]], *, is_refused: bool) -> int | None:
+    """Returns since when the task's bids must go; None when they may stand.
+
+    Of a stop no time is kept: then it is when the first cancel that is still under way was sent.
+    """
+    halted = controls.halted_ms(task.user_id, task.id)
+    if halted is not None:
+        return halted
+    if task.desired != STOPPED and task.deleted_ms is None:
+        return None
+    if not is_refused and stays(task):
+        return None
+    sent = [first_ms for state, _, first_ms in counted if state == CANCELLING]
+    return task.deleted_ms or min(sent, default=None) or max(first_ms for _, _, first_ms in counted)
