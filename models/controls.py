@@ -68,16 +68,6 @@ def effective(user_id: int, task_id: int) -> Effective:
     return max(found, key=_strictness, default=Effective(RUN, GLOBAL))
 
 
-def halted_ms(user_id: int, task_id: int) -> int | None:
-    """Returns since when this task of this user is halted, by the widest scope that says so; None when it is not."""
-    about = ((GLOBAL, EVERYBODY), (USER, user_id), (TASK, task_id))
-    for scope, subject in about:
-        found = Control.get_or_none(Control.scope == scope, Control.subject_id == subject, Control.state == HALT)
-        if found is not None:
-            return int(found.set_ms)
-    return None
-
-
 def _strictness(found: Effective) -> tuple[int, int]:
     return STATES.index(found.state), -SCOPES.index(found.scope)
 

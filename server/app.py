@@ -24,7 +24,7 @@ from models import almanac, base, inscriptions, schema, sessions
 from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
 from models.events import keeping
-from server.control import REMIND_S, remind_signer
+from server.control import REMIND_S, STORE_S, remind_signer, store_again
 from server.events.handler import STREAM
 from server.http.base import UnknownRoute, log_request
 from server.http.blocking import Pool
@@ -46,6 +46,7 @@ from wallet.signer_client import SignerClient
 log = logging.getLogger(__name__)
 
 _THREADS = 16
+_BRAKE_THREADS = 4
 _SIGNER_S = 5.0
 _LOOSENED_A_MINUTE = 30  # by one user: the signer bounds those of all users together, so that nobody uses them up
 _SENT_BY_HAND_A_MINUTE = 20  # deliveries that one user tries or repeats
@@ -89,6 +90,7 @@ def make_app(
         manager=ManagerClient(settings, wait_s=manager_wait_s),
         market=Pool(lambda: MarketClient(settings.gateway_socket), _THREADS, "market", MarketClient.close),
         signer=Pool(lambda: SignerClient(settings.signer_socket, _SIGNER_S), _THREADS, "signer"),
+        brakes=Pool(lambda: SignerClient(settings.signer_socket, _SIGNER_S), _BRAKE_THREADS, "brake"),
         budget=CallLimit(settings.sign_in_per_minute, time.monotonic),
         loosened=CallLimit(_LOOSENED_A_MINUTE, time.monotonic),
         locks=TaskLocks(),
@@ -161,6 +163,7 @@ async def _serve(app: Application, sockets: list[socket.socket]) -> None:
         asyncio.create_task(_every(_PURGE_S, _purge)),
         asyncio.create_task(_every(_CALENDAR_S, _look_at_the_calendar)),
         asyncio.create_task(_every(REMIND_S, lambda: remind_signer(services))),
+        asyncio.create_task(_every(STORE_S, lambda: store_again(services))),
         asyncio.create_task(_every(RESUME_S, lambda: look_after_all(services))),
     )
     await stop.wait()

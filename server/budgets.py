@@ -8,6 +8,7 @@ from models import budgets
 from models.budgets import MAX_BUDGETS, Budget, BudgetInUse, TooManyBudgets
 from models.ledger.budget_room import left, use_of
 from models.tasks.tasks import naming_budgets
+from server.control import heed_limits
 from server.http import json_out
 from server.http.api_errors import ApiError, invalid, not_found
 from server.http.base import SignedIn
@@ -37,7 +38,7 @@ class OneBudgetHandler(SignedIn):
     def get(self, budget_id: str) -> None:
         self._answer(self.path_id(budget_id))
 
-    def put(self, budget_id: str) -> None:
+    async def put(self, budget_id: str) -> None:
         own = self._own(self.path_id(budget_id))
         changes = self.body(BudgetChange).model_dump(exclude_unset=True)
         if not changes:
@@ -45,6 +46,7 @@ class OneBudgetHandler(SignedIn):
         # Nothing is cancelled where a limit falls below what stands: the ledger refuses every new order beyond it.
         if not budgets.change(self.user.id, own.id, **changes):
             raise not_found()
+        await heed_limits(self.services, self.user.id, self.now_ms)
         self._answer(own.id)
 
     def delete(self, budget_id: str) -> None:

@@ -1,20 +1,25 @@
 """Control of bids and listings: for all, for the caller, for one of their tasks. The strictest state holds.
 
-Workers obey the row from their next cycle on. The signer has states of its own and signs no bid that one of them
-forbids, whatever a worker believes. To tighten, the row is written first: that works while the signer is away, which is
-told when it is back. To loosen, the signer is told first and the row is written last: after any failure in between the
-stricter state is left.
+Three keep each state: the row, which workers obey; the signer, which signs no bid that it forbids, whatever a worker
+believes; the manager, which takes bids off the market and wakes the workers. To tighten, all three are told at once, so
+that none waits for another: where the row cannot be written the state is in force all the same, and written later. To
+loosen, the signer is told first and the row is written last: after any failure in between the stricter state is left.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable
-from typing import NamedTuple, cast
+from collections.abc import Awaitable, Iterable
+from typing import NamedTuple, NoReturn, cast
 
+from peewee import PeeweeException
+
+from core.errors import PeerError
 from models import controls
 from models.controls import EVERYBODY, GLOBAL, REDUCE, RUN, SCOPES, STATES, TASK, USER, Control
+from models.ledger.closing import total
 from models.tasks import tasks
 from models.tasks.table import BIDDING, LISTING, Task
 from models.users import User
@@ -22,11 +27,13 @@ from server.http import json_out
 from server.http.api_errors import ApiError, invalid, not_found, too_many
 from server.http.base import MAX_ID, SignedIn
 from server.http.services import Services
+from server.http.shown import closing_as_json
 from server.schemas.control import TASK_SCOPES, read_change
 from wallet.protocol import Scope, State
 from wallet.signer_client import SignerError
 
 REMIND_S = 30.0
+STORE_S = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +44,15 @@ class Subject(NamedTuple):
     scope: Scope
     row_id: int
     signer_name: str
+
+
+class Wanted(NamedTuple):
+    """A state that somebody (the user's id) wants for a subject since `at_ms`."""
+
+    subject: Subject
+    state: State
+    by_user: int
+    at_ms: int
 
 
 class Said(NamedTuple):
@@ -84,13 +100,32 @@ class ControlHandler(SignedIn):
         return Subject("user", self.user.id, self.user.address) if scope == USER else _ALL
 
     async def _tighten(self, subject: Subject, state: State) -> bool:
-        controls.put(subject.scope, subject.row_id, state, self.user.id, self.now_ms)
+        """Tightens a state; tells whether the signer was told. Raises ApiError (503) when the row is still missing."""
+        wanted = Wanted(subject, state, self.user.id, self.now_ms)
+        told = asyncio.gather(
+            _told("signer", _tell(self.services, subject, state)), _told("manager", _heeded(self.services, wanted))
+        )
+        await asyncio.sleep(0)  # both are asked in threads from here on, while this one waits for the disk
         try:
-            await follow(self.services, subject)
-        except SignerError as error:
-            log.warning("failed to tell the signer of %s on %s: %s", state, subject.scope, error)
-            return False
-        return True
+            _store(wanted)
+        except PeeweeException as error:
+            log.error("%s on %s is not stored yet: %s", state, subject.scope, error)
+            self.services.unstored[subject] = wanted
+            await self._answer_unstored(*await told)
+        is_signer_told, _ = await told
+        if is_signer_told:
+            # Another request may have told it another state meanwhile.
+            is_signer_told = await _told("signer", follow(self.services, subject))
+        return is_signer_told
+
+    async def _answer_unstored(self, is_signer_told: bool, is_manager_told: bool) -> NoReturn:
+        if is_signer_told or is_manager_told:
+            means = "Nothing new is signed" if is_signer_told else "The signer could not be told"
+            means += ", and open bids are being cancelled." if is_manager_told else "; the manager could not be told."
+            raise ApiError(503, "In force, not yet stored", message=f"{means} It is stored when there is room.")
+        raise ApiError(
+            503, "Not in force", message="Neither database nor signer nor manager took it; it is tried again."
+        )
 
     async def _loosen(self, subject: Subject, state: State, former: str) -> bool:
         """Loosens a state. Raises ApiError: 409 when it was changed meanwhile, 429 after too many by this user, 503
@@ -101,7 +136,10 @@ class ControlHandler(SignedIn):
         await self.ask_signer(lambda signer: signer.set_control(subject.scope, subject.signer_name, state))
         is_mine = state_of(subject) == former and self.is_signed_in()
         if is_mine:
-            controls.put(subject.scope, subject.row_id, state, self.user.id, self.now_ms)
+            wanted = Wanted(subject, state, self.user.id, self.now_ms)
+            self.services.unstored.pop(subject, None)
+            _store(wanted)
+            await _told("manager", _heeded(self.services, wanted))
         # Another request may have told it the former state meanwhile. A failure leaves it as strict as that.
         with contextlib.suppress(SignerError):
             await follow(self.services, subject)
@@ -114,6 +152,7 @@ class ControlHandler(SignedIn):
         said = await _asked(self.services)
         rows = {(row.scope, row.subject_id): row for row in controls.all_of(self.user.id)}
         me = self._subject(USER, None)
+        going = self.going()
         general = [*_holding(_ALL, rows, said), *_holding(me, rows, said)]
         if said is not None and said.has_halt_file:
             general.append((REDUCE, GLOBAL))
@@ -121,7 +160,8 @@ class ControlHandler(SignedIn):
         def shown(task: Task) -> dict[str, object]:
             subject = _of_task(task.id)
             effective = _strictest([*general, *_holding(subject, rows, said)])
-            return {"taskId": task.id, **_entry(subject, rows, said), "effective": effective}
+            still = closing_as_json(going.get(task.id))
+            return {"taskId": task.id, **_entry(subject, rows, said), "effective": effective, "closing": still}
 
         return {
             "global": _entry(_ALL, rows, said),
@@ -130,6 +170,7 @@ class ControlHandler(SignedIn):
             "autolist": [shown(task) for task in tasks.of_user(self.user.id, LISTING) if self.may_name(task.id)],
             "effective": _strictest(general),
             "haltFile": None if said is None else said.has_halt_file,
+            "closing": closing_as_json(total(going.values())),
         }
 
 
@@ -156,7 +197,39 @@ async def follow(services: Services, subject: Subject) -> None:
 
 
 async def _tell(services: Services, subject: Subject, state: State) -> None:
-    await services.signer(lambda signer: signer.set_control(subject.scope, subject.signer_name, state))
+    await services.brakes(lambda signer: signer.set_control(subject.scope, subject.signer_name, state))
+
+
+def _store(wanted: Wanted) -> None:
+    controls.put(wanted.subject.scope, wanted.subject.row_id, wanted.state, wanted.by_user, wanted.at_ms)
+
+
+async def _heeded(services: Services, wanted: Wanted) -> None:
+    subject = wanted.subject
+    await services.manager.heed(subject.scope, subject.row_id, wanted.by_user, wanted.state, wanted.at_ms)
+
+
+async def _told(whom: str, telling: Awaitable[None]) -> bool:
+    """Waits for a peer to be told of a state; tells whether it was."""
+    try:
+        await telling
+    except (SignerError, PeerError) as error:
+        log.warning("failed to tell the %s of a control state: %s", whom, error)
+        return False
+    return True
+
+
+async def heed_limits(services: Services, user_id: int, at_ms: int) -> None:
+    """Has the workers of a user look at once at limits that may have become stricter."""
+    await _told("manager", services.manager.heed(USER, user_id, user_id, None, at_ms))
+
+
+async def store_again(services: Services) -> None:
+    """Writes the rows of states that could not be stored when they were set."""
+    for wanted in list(services.unstored.values()):
+        _store(wanted)
+        services.unstored.pop(wanted.subject, None)
+        log.info("%s on %s is stored by now", wanted.state, wanted.subject.scope)
 
 
 async def remind_signer(services: Services) -> None:

@@ -6,6 +6,7 @@ from models import profile
 from models.own_ceilings import own_ceilings
 from models.users import User, subscription_of
 from server.approvals import consent_to, words_of_ceilings
+from server.control import heed_limits
 from server.http.api_errors import invalid
 from server.http.base import SignedIn
 from server.schemas.approvals import CeilingsBody
@@ -17,7 +18,7 @@ class OwnCeilingsHandler(SignedIn):
     def get(self) -> None:
         self._answer(self.user)
 
-    def put(self) -> None:
+    async def put(self) -> None:
         body, former = self.body(CeilingsBody), own_ceilings(self.user)
         wanted = body.changed(former)
         if wanted is None:
@@ -29,6 +30,7 @@ class OwnCeilingsHandler(SignedIn):
             profile.set_own_ceilings(self.user.id, wanted, consents, self.now_ms)
         except (profile.ConsentMissing, profile.ProofUsed):  # by another request at this moment
             raise invalid(["approvalId: is used, or the ceilings were changed at the same time"]) from None
+        await heed_limits(self.services, self.user.id, self.now_ms)
         self._answer(User.get_by_id(self.user.id))
 
     def _answer(self, user: User) -> None:

@@ -125,36 +125,41 @@ def closing(user_id: int, *, is_refused: bool = False) -> dict[int, Closing]:
     `is_refused`: the user may run no tasks, so that no stopped task's bids stay.
     """
     counts: Any = Order.select(Order.task_id, Order.state, fn.COUNT(Order.id), fn.MIN(Order.updated_ms))
+    goes = _is_halted(()) | (Task.desired == STOPPED) | Task.deleted_ms.is_null(False)
+    of_user = counts.join(Task, on=(Task.id == Order.task_id)).where(Order.user_id == user_id, IS_OPEN, IS_REAL, goes)
     found: dict[int, list[tuple[str, int, int]]] = {}
-    rows = counts.where(Order.user_id == user_id, IS_OPEN, IS_REAL).group_by(Order.task_id, Order.state)
-    for task_id, *counted in rows.tuples():
-        found.setdefault(task_id, []).append(tuple(counted))
+    for task_id, state, count, first_ms in of_user.group_by(Order.task_id, Order.state).tuples():
+        found.setdefault(task_id, []).append((state, count, first_ms))
     if not found:
         return {}
-    rows = Task.select().where(Task.id.in_(list(found)))
-    since = {task.id: _since_ms(task, found[task.id], is_refused=is_refused) for task in rows}
-    return {
-        task_id: Closing(
-            open=sum(count for state, count, _ in found[task_id] if state in CANCELLABLE),
-            unknown=sum(count for state, count, _ in found[task_id] if state not in CANCELLABLE),
-            since_ms=since_ms,
-        )
-        for task_id, since_ms in since.items()
-        if since_ms is not None
-    }
+    halted = _halts(user_id)
+    closings = {}
+    for task in Task.select().where(Task.id.in_(list(found))):
+        counted = found[task.id]
+        since_ms = halted.get(None) or halted.get(task.id) or task.deleted_ms
+        if since_ms is None and stays(task) and not is_refused:
+            continue
+        if since_ms is None:  # of a stop no time is kept: it is when its first cancel that is under way was sent
+            since_ms = min(first_ms for _, _, first_ms in counted)
+        can_go = sum(count for state, count, _ in counted if state in CANCELLABLE)
+        closings[task.id] = Closing(can_go, sum(count for _, count, _ in counted) - can_go, since_ms)
+    return closings
 
 
-def _since_ms(task: Task, counted: list[tuple[str, int, int]], *, is_refused: bool) -> int | None:
-    """Returns since when the task's bids must go; None when they may stand.
+def _halts(user_id: int) -> dict[int | None, int]:
+    """Returns since when all of the user's tasks are halted (None), and since when single ones are, by their ids."""
+    found: dict[int | None, int] = {}
+    for row in controls.all_of(user_id):
+        if row.state == HALT:
+            subject = row.subject_id if row.scope == TASK else None
+            found[subject] = min(row.set_ms, found.get(subject, row.set_ms))
+    return found
 
-    Of a stop no time is kept: then it is when the first cancel that is still under way was sent.
-    """
-    halted = controls.halted_ms(task.user_id, task.id)
-    if halted is not None:
-        return halted
-    if task.desired != STOPPED and task.deleted_ms is None:
+
+def total(found: Collection[Closing]) -> Closing | None:
+    """Adds up; None without any."""
+    if not found:
         return None
-    if not is_refused and stays(task):
-        return None
-    sent = [first_ms for state, _, first_ms in counted if state == CANCELLING]
-    return task.deleted_ms or min(sent, default=None) or max(first_ms for _, _, first_ms in counted)
+    return Closing(
+        sum(each.open for each in found), sum(each.unknown for each in found), min(each.since_ms for each in found)
+    )

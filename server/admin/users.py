@@ -6,6 +6,7 @@ from models import profile
 from models.user_list import ListedUser, listed_user, users_after, users_of_plans
 from models.users import DAY_MS
 from server.admin.access import AdminHandler
+from server.control import heed_limits
 from server.http import json_out
 from server.http.api_errors import invalid, not_found
 from server.http.query import Query
@@ -74,6 +75,7 @@ class OneUserHandler(AdminHandler):
         profile.set_plan(number, plan, ends_ms, self.now_ms)
         self.record(f"gave user {number} ({user.address}) the plan {plan} until {json_out.iso(ends_ms)}")
         stopped = await self.enforce()
+        await heed_limits(self.services, number, self.now_ms)
         found = listed_user(number)
         if found is None:
             raise not_found()

@@ -8,6 +8,7 @@ from typing import Any
 from models import budgets, users
 from models.ledger import fills, orders
 from models.ledger.budget_room import change_bidding_task
+from models.ledger.closing import Closing
 from models.ledger.fills import FillTotal
 from models.tasks import tasks
 from models.tasks.table import BIDDING, Task
@@ -21,6 +22,7 @@ from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
 from server.http.json_out import Raw, text
 from server.http.query import Query
+from server.http.shown import closing_as_json
 from server.http.tagged import Tagged
 from server.schemas import bid_config
 from server.schemas.tags import has_tag, stored_tags
@@ -30,11 +32,17 @@ from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, nor
 
 
 def bidding_task_as_json(
-    task: Task | ListedTask, config: BidConfig | None = None, filled: FillTotal | None = None, **more: object
+    task: Task | ListedTask,
+    config: BidConfig | None = None,
+    filled: FillTotal | None = None,
+    *,
+    going: Closing | None,
+    **more: object,
 ) -> Raw:
     """Returns the task as callers see it, with `more` fields of an operation's answer after its own.
 
-    `config` and `filled` are the task's own, if they are at hand and need not be read again.
+    `config` and `filled` are the task's own, if they are at hand and need not be read again. `going` counts its bids
+    that must go.
     """
     total = filled or fills.total_of_task(task.id)
     shown = bid_config.rendered(task.config) if config is None else bid_config.shown(config)
@@ -50,6 +58,7 @@ def bidding_task_as_json(
         f', "lastErrorParams": {task.last_error_params or "null"}'
         f', "tags": {task.tags}'
         f', "fills": {{"count": {total.count}, "spentSats": {total.sats}, "last": {_time(total.last_ms)}}}'
+        + (f', "closing": {json_out.dumps(closing_as_json(going))}')
         + "".join(f', "{name}": {json_out.dumps(value)}' for name, value in more.items())
         + "}"
     )
@@ -104,7 +113,8 @@ class BiddingTaskHandler(TaskHandler):
 
     def shown(self, task_id: str, **more: object) -> Raw:
         """Returns the caller's own task as it is now, in the caller's form. Raises ApiError (404)."""
-        return bidding_task_as_json(self.task(task_id), None, None, **more)
+        task = self.task(task_id)
+        return bidding_task_as_json(task, None, None, going=self.going().get(task.id), **more)
 
     def refuse_unsupported(self, config: BidConfig) -> None:
         """Raises ApiError (400) for a config that cannot be run yet."""
@@ -144,7 +154,7 @@ class TaskMaker(SignedIn):
             message = f"The plan {plan.name} allows {error.max_tasks} bidding tasks."
             raise ApiError(403, "Plan task limit reached", message=message) from None
         self.set_header("Location", f"/api/tasks/{task.id}")
-        self.answer(bidding_task_as_json(task, config), 201)
+        self.answer(bidding_task_as_json(task, config, going=None), 201)
 
 
 class BiddingTasksHandler(TaskMaker):
@@ -166,7 +176,10 @@ class BiddingTasksHandler(TaskMaker):
         listed = bidding_task_list(self.user.id)
         if tag is not None:
             listed = [task for task in listed if has_tag(task.tags, tag)]
-        shown = [bidding_task_as_json(task, None, filled.get(task.id, none)) for task in listed]
+        going = self.going()
+        shown = [
+            bidding_task_as_json(task, None, filled.get(task.id, none), going=going.get(task.id)) for task in listed
+        ]
         return Tagged(json_out.encoded(shown))
 
     def post(self) -> Awaitable[None] | None:
@@ -212,7 +225,8 @@ class TaskChanger(BiddingTaskHandler):
                 is_done = await self._carried_out(task, config)
             tasks.set_tags(task, stored_tags(given, task.tags))
         task = self.task(task_id)
-        return bidding_task_as_json(task, config if task.config == columns(config)["config"] else None)
+        is_its = task.config == columns(config)["config"]
+        return bidding_task_as_json(task, config if is_its else None, going=self.going().get(task.id))
 
     async def _carried_out(self, task: Task, config: BidConfig) -> bool:
         """Writes the config and restarts a running worker with it; returns whether it still was the task's to change.
@@ -264,7 +278,7 @@ class TaskChanger(BiddingTaskHandler):
         """Stops and deletes the task and returns the answer. Raises ApiError: 404, 503."""
         async with self.services.locks.of(self.task(task_id).id):
             open_bids = await self.delete_task(self.task(task_id))
-        return {"success": True, "openBids": open_bids}
+        return {"success": True, "openBids": open_bids, "closing": closing_as_json(self.going().get(int(task_id)))}
 
 
 class OneBiddingTaskHandler(TaskChanger):

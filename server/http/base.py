@@ -13,6 +13,7 @@ from tornado.web import HTTPError, RequestHandler
 
 from markets.base import VenueError
 from markets.market_client import MarketClient
+from models.ledger.closing import Closing, closing
 from models.users import User
 from server.http import blocking, callers, json_out
 from server.http.api_errors import ApiError, invalid, not_found, unauthorized
@@ -214,6 +215,10 @@ class SignedIn(Handler):
         """Tells whether the caller's token is good for this task, be it theirs or not."""
         token = self.caller.api_token
         return token is None or token.task_id in (None, task_id)
+
+    def going(self) -> dict[int, Closing]:
+        """Returns the caller's tasks whose bids must go and are not all gone, deleted ones among them."""
+        return closing(self.user.id, is_refused=self.services.entitlements.refusal(self.user, self.now_ms) is not None)
 
     def path_id(self, text: str) -> int:
         """Reads an id in a path. Raises ApiError (404) for one that no row can have."""

@@ -12,6 +12,7 @@ from core import local
 from core.errors import PeerError, PeerRefused, PeerUnavailable
 from core.settings import Settings
 from core.task_files import end_of_log, log_path
+from models.controls import GLOBAL
 from models.leases.manager_places import Place, address_at, place_for, places
 from server.http.api_errors import ApiError, too_many
 
@@ -22,6 +23,7 @@ _SETTLE_S = 60.0
 _PING_S = 2.0
 _RETRY_S = 0.1
 _THREADS = 32
+_BRAKE_THREADS = 4
 _PLACE_S = 60  # until somebody's task may have stopped
 
 
@@ -44,6 +46,7 @@ class ManagerClient:
         self._wait_s = wait_s
         self._drain_s = drain_s
         self._executor = ThreadPoolExecutor(_THREADS, "manager")
+        self._brakes = ThreadPoolExecutor(_BRAKE_THREADS, "brake")  # which stops that wait for their bids cannot fill
         self._is_closed = False
 
     async def state(self, timeout_s: float = _PING_S) -> str:
@@ -85,6 +88,15 @@ class ManagerClient:
         except (KeyError, TypeError, ValueError):
             raise PeerUnavailable("manager", "gave an answer that is not understood") from None
 
+    async def heed(self, scope: str, subject: int, user_id: int, state: str | None, at_ms: int) -> None:
+        """Has a control state followed at once, or with None another limit of this scope that became stricter.
+
+        The user's manager is told, or all of them where it is about everybody. Raises PeerError.
+        """
+        request = {"op": "heed", "scope": scope, "subject": subject, "state": state, "at_ms": at_ms}
+        found = places(self._settings) if scope == GLOBAL else [place_for(self._settings, user_id)]
+        await asyncio.gather(*(self._ask_at(each, request, _PING_S, self._brakes) for each in found))
+
     async def log(self, user_id: int, task_id: int, most: int) -> list[str]:
         """Returns the end of the log of the user's task: at most so many lines. Raises OSError and PeerError."""
         place = place_for(self._settings, user_id)
@@ -112,7 +124,11 @@ class ManagerClient:
         return await asyncio.gather(*(self._ask_at(each, request, timeout_s) for each in found))
 
     async def _ask_at(
-        self, place: Place | PeerUnavailable, request: dict[str, Any], timeout_s: float
+        self,
+        place: Place | PeerUnavailable,
+        request: dict[str, Any],
+        timeout_s: float,
+        threads: ThreadPoolExecutor | None = None,
     ) -> dict[str, Any]:
         def ask() -> dict[str, Any]:
             return local.ask(address_at(self._settings, place), "manager", request, timeout=timeout_s)
@@ -120,7 +136,7 @@ class ManagerClient:
         if self._is_closed:
             raise _stopping()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
+            return await asyncio.get_running_loop().run_in_executor(threads or self._executor, ask)
         except asyncio.CancelledError:
             if self._is_closed:  # the question still had to wait for its turn
                 raise _stopping() from None
@@ -130,6 +146,7 @@ class ManagerClient:
         """Takes no more questions and does not wait for those in progress."""
         self._is_closed = True
         self._executor.shutdown(wait=False, cancel_futures=True)
+        self._brakes.shutdown(wait=False, cancel_futures=True)
 
 
 def answer_to(error: PeerError) -> ApiError:

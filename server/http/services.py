@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakValueDictionary
 
 from core.settings import Settings
@@ -28,7 +29,9 @@ from wallet.signer_client import SignerClient
 class Services:
     """Settings, the users' rights by them, and peers.
 
-    `ways_out` has the users (id, ordinals address) and venues whose bidding wallets were found to open.
+    `brakes` are threads of the signer's that nothing else uses. `unstored` has the control states (server/control.py)
+    that are in force without a row. `ways_out` has the users (id, ordinals address) and venues whose bidding wallets
+    were found to open.
     """
 
     settings: Settings
@@ -37,6 +40,7 @@ class Services:
     manager: ManagerClient
     market: Pool[MarketClient]
     signer: Pool[SignerClient]
+    brakes: Pool[SignerClient]
     budget: CallLimit
     loosened: CallLimit
     locks: TaskLocks
@@ -48,6 +52,7 @@ class Services:
     feed: Feed
     sent_by_hand: CallLimit
     replays: Replays = field(default_factory=Replays)
+    unstored: dict[object, Any] = field(default_factory=dict)
     ways_out: set[tuple[int, str, str]] = field(default_factory=set)
 
     def market_for(self, user: int, purpose: Purpose) -> UserMarket:
@@ -64,6 +69,7 @@ class Services:
         self.market.close()
         self.pictures.close()
         self.signer.close()
+        self.brakes.close()
         self.manager.close()
 
 

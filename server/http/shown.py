@@ -1,9 +1,10 @@
-"""An event as callers are shown it: as JSON, and as a frame of a stream."""
+"""Events and counts as callers are shown them."""
 
 from __future__ import annotations
 
 from core import event_words
 from models.events.reading import Told
+from models.ledger.closing import Closing
 from server.http import json_out
 
 
@@ -22,3 +23,10 @@ def as_json(told: Told) -> dict[str, object]:
 def frame(told: Told) -> bytes:
     """Returns the event as a frame of a stream, whose one line of data is its JSON."""
     return f"id: {told.id}\nevent: {told.event}\ndata: {json_out.dumps(as_json(told))}\n\n".encode()
+
+
+def closing_as_json(found: Closing | None) -> dict[str, object] | None:
+    """Returns how many bids that must go are still there; None when none is."""
+    if found is None:
+        return None
+    return {"open": found.open, "unknown": found.unknown, "since": json_out.iso(found.since_ms)}

@@ -19,8 +19,8 @@ OPERATIONS = {
         id="setControl",
         tag=_TAG,
         summary="Stop placing bids, cancel all of them, or go on",
-        text=f"{control.STATE_TEXT} It holds from the next cycle of every worker on, at most 30 s later, and survives "
-        "restarts. A stricter state is stored even while the signer is away.",
+        text=f"{control.STATE_TEXT} It holds at once and survives restarts: open bids that must go are cancelled "
+        "together, and `closing` counts those that are still there. A stricter state waits for nothing.",
         body=control.ControlChange,
         success=one(control.ControlsChanged, "It is stored."),
         errors={
@@ -29,7 +29,8 @@ OPERATIONS = {
             404: "There is no such task, or it is somebody else's.",
             409: "It was changed at the same time; nothing was loosened.",
             429: "Too many states were loosened within a minute; `Retry-After` says when to come back.",
-            503: "The signer cannot be told, so nothing was loosened.",
+            503: "The signer cannot be told, so nothing was loosened. Or a stricter state is in force, and not yet "
+            "stored.",
         },
     ),
 }

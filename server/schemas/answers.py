@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,6 +26,17 @@ class Answer(BaseModel):
 
     # Built when they are described: a server answers without them, and starts sooner.
     model_config = ConfigDict(alias_generator=to_camel, json_schema_extra=_no_defaults, defer_build=True)
+
+
+class Closing(Answer):
+    """Bids that must go and are not all gone yet."""
+
+    open: Annotated[int, Field(ge=0, description="Still there, as far as a read after their cancel does not deny it.")]
+    unknown: Annotated[int, Field(ge=0, description="Whose fate nobody knows yet: they were on the way to the market.")]
+    since: Annotated[datetime, Field(description="When they were to go.")]
+
+
+Going = Annotated[Closing | None, Field(description="Its bids that must go by a brake; null when none is left.")]
 
 
 class Error(Answer):

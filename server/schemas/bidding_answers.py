@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from server.schemas.answers import Answer, Kind, Price, Seconds, Success, Tags, Venue
+from server.schemas.answers import Answer, Going, Kind, Price, Seconds, Success, Tags, Venue
 from server.schemas.codes import CycleBid, CycleRung, ErrorCode, ErrorParams, Fault, ListingFate, ReasonCode
 from server.schemas.task_bodies import BiddingConfig
 
@@ -43,6 +43,7 @@ class BiddingTask(Answer):
     venue: Venue
     tags: Tags
     fills: TaskFills
+    closing: Going
 
 
 class StoppedBiddingTask(BiddingTask):
@@ -55,6 +56,7 @@ class DeletedBiddingTask(Success):
     """The task is gone."""
 
     open_bids: Annotated[int, Field(ge=0, description="Orders that are not closed yet; they are drained.")]
+    closing: Going
 
 
 class Trait(Answer):

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from models.controls import GLOBAL, SCOPES, STATES, TASK, USER
 from server.http.bodies import Body, one_of, or_null, read, whole
-from server.schemas.answers import Answer
+from server.schemas.answers import Answer, Closing, Going
 
 State = Literal["run", "reduce", "halt"]
 AUTOLIST = "autolist"
@@ -53,7 +53,7 @@ def read_change(given: dict[str, Any]) -> tuple[ControlChange, list[str]]:
 class ScopeState(Answer):
     """The state of one scope: the one set here, and the signer's."""
 
-    state: Annotated[State, Field(description="What workers obey from their next cycle on.")]
+    state: Annotated[State, Field(description="What workers obey.")]
     signer_state: Annotated[State | None, Field(description="What the signer has; null when it cannot be asked.")]
     set_at: Annotated[datetime | None, Field(description="Since when; null when it was never set.")]
 
@@ -70,6 +70,7 @@ class TaskState(ScopeState):
 
     task_id: int
     effective: EffectiveState
+    closing: Going
 
 
 class Controls(Answer):
@@ -85,6 +86,9 @@ class Controls(Answer):
     effective: Annotated[EffectiveState, Field(description="What holds for the caller's tasks in general.")]
     halt_file: Annotated[
         bool | None, Field(description="Whether the operator's halt file is there: no bid is signed. Null: not known.")
+    ]
+    closing: Annotated[
+        Closing | None, Field(description="All of the caller's bids that must go; null when none is left.")
     ]
 
 

@@ -44,6 +44,7 @@ _WAKE_S = 3.0  # the longest wait for the cancels before the workers are woken
 _SIGNER_S, _GATEWAY_S = 5.0, 30.0
 _FIRST_REST_S, _LONGEST_REST_S = 0.5, 10.0
 _OWING_S = 0.5  # between two looks while bids must go
+_HEARD_MS = 60_000
 _TRUST_S = 5.0  # for how long cancels under way keep a drain from being started
 _ME = "manager"
 
@@ -87,6 +88,7 @@ class Brakes:
         self._told = BrakeFile(settings.data_dir / (f"brakes-{slot.number}" if slot.of > 1 else "brakes"))
         self._due = asyncio.Event()
         self._going: dict[Wallet, _Going] = {}
+        self._heard: dict[tuple[str, int, str], int] = {}  # control states that were followed, with their times
         self._rests: dict[Wallet, tuple[float, float]] = {}  # the last rest, and its end on the monotonic clock
 
     async def run(self) -> None:
@@ -119,6 +121,7 @@ class Brakes:
             raise PeerRefused(_ME, "unreadable", f"there is no state {state!r}")
         where, whose, said = str(scope), int(subject), None if state is None else str(state)
         if said is not None:
+            self._heard[where, whose, said] = at_ms
             self._remember(where, whose, said, at_ms)
         self._background.run(self._heeded(where, whose, said))
 
@@ -152,6 +155,17 @@ class Brakes:
             elif brake.state == HALT:
                 found.append((brake.scope, int(brake.subject)))
         return found
+
+    def _listen(self) -> None:
+        """Follows the states of the last minute that nobody has told of: the way here may be cut, or another program
+        has written the row.
+        """
+        minute_ago_ms = self._clock_ms() - _HEARD_MS
+        for row in Control.select().where(Control.set_ms > minute_ago_ms):
+            if self._heard.get((row.scope, row.subject_id, row.state), 0) < row.set_ms:
+                self._heard[row.scope, row.subject_id, row.state] = row.set_ms
+                self._background.run(self._heeded(row.scope, row.subject_id, row.state))
+        self._heard = {heard: at_ms for heard, at_ms in self._heard.items() if at_ms > minute_ago_ms}
 
     async def _heeded(self, scope: str, subject: int, state: str | None) -> None:
         tasks = concerned(scope, subject, self._slot)
@@ -189,6 +203,7 @@ class Brakes:
 
     def _look(self) -> bool:
         """Starts the cancels that are due; tells whether any bid must go."""
+        self._listen()
         found: dict[Wallet, list[Owed]] = {}
         for bid in owed(self._slot, self._halted()):
             found.setdefault(Wallet(bid.order.venue, bid.order.wallet), []).append(bid)
