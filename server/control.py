@@ -115,7 +115,7 @@ class ControlHandler(SignedIn):
         is_signer_told, _ = await told
         if is_signer_told:
             # Another request may have told it another state meanwhile.
-            is_signer_told = await _told("signer", follow(self.services, subject))
+            is_signer_told = await _told("signer", follow(self.services, subject, state))
         return is_signer_told
 
     async def _answer_unstored(self, is_signer_told: bool, is_manager_told: bool) -> NoReturn:
@@ -188,9 +188,11 @@ def state_of(subject: Subject) -> State:
     return "run" if row is None else cast(State, row.state)
 
 
-async def follow(services: Services, subject: Subject) -> None:
-    """Tells the signer the row's state, until the row still says the same afterwards. Raises SignerError."""
-    told = None
+async def follow(services: Services, subject: Subject, told: State | None = None) -> None:
+    """Tells the signer the row's state, until the row still says the same afterwards; `told` is what it was told last.
+
+    Raises SignerError.
+    """
     while told != (state := state_of(subject)):
         await _tell(services, subject, state)
         told = state

@@ -40,7 +40,7 @@ async def test_each_task_gets_the_answer_of_its_own_operation(service: Service) 
     assert [(each["status"], each["body"]["openBids"]) for each in ended] == [(200, 0), (200, 0)]
     gone = await act(service, action="delete", ids=[*ours, theirs.json["id"]])
     assert [each["status"] for each in gone] == [200, 200, 404]
-    assert gone[0]["body"] == {"success": True, "openBids": 0}
+    assert gone[0]["body"] == {"success": True, "openBids": 0, "closing": None}
     assert (await service.api("GET", "/api/tasks", token=service.other_token)).json[0]["slug"] == "c"
 
 

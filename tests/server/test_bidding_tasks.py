@@ -71,7 +71,7 @@ async def test_create_answers_the_stopped_task_with_every_field(service: Service
     assert answer.status == 201
     assert answer.headers["Location"] == f"/api/tasks/{answer.json['id']}"
     documented = ["id", "slug", "type", "isRunning", "config", "lastCycle", "lastError", "createdAt"]
-    assert list(answer.json) == [*documented, "venue", "lastErrorCode", "lastErrorParams", "tags", "fills"]
+    assert list(answer.json) == [*documented, "venue", "lastErrorCode", "lastErrorParams", "tags", "fills", "closing"]
     task = answer.json | {
         "config": {k: float(v) if "Percent" in k or "Gap" in k else v for k, v in answer.json["config"].items()}
     }
@@ -278,7 +278,7 @@ async def test_deleting_a_stopped_task_needs_no_manager(service: Service) -> Non
 
     answer = await service.ask("DELETE", f"/api/tasks/{task_id}")
 
-    assert (answer.status, answer.json) == (200, {"success": True, "openBids": 0})
+    assert (answer.status, answer.json) == (200, {"success": True, "openBids": 0, "closing": None})
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).status == 404
     assert Task.select().count() == 0
 

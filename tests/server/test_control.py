@@ -41,10 +41,11 @@ async def test_nothing_set_is_run_everywhere(service: Service) -> None:
     assert answer.json == {
         "global": run,
         "user": run,
-        "tasks": [{"taskId": task_id, **run, "effective": everywhere}],
+        "tasks": [{"taskId": task_id, **run, "effective": everywhere, "closing": None}],
         "autolist": [],
         "effective": everywhere,
         "haltFile": False,
+        "closing": None,
     }
 
 

@@ -83,14 +83,16 @@ class Bidder:
         limits = assignment.limits
         if began < self._due and limits == self._limits:
             return min(self._due - began, LONGEST_REST_S)
-        self._limits = limits
+        is_braked, self._limits = self._limits not in (None, limits), limits
         faults, is_late = Faults(), False
         keys = self._keys = self._keys or read_user_keys(self._context, assignment.user.address, faults)
         profile = self._known_profile(assignment.config, faults)
         if keys is None or profile is None:
             report.record_nothing_done(self._context, Memory.loads(assignment.task.memory), faults)
         else:
-            outcome = BiddingCycle(CycleInputs(self._context, assignment, keys, profile, self._state, faults)).run()
+            outcome = BiddingCycle(
+                CycleInputs(self._context, assignment, keys, profile, self._state, faults, is_braked)
+            ).run()
             report.record(self._context, outcome, faults, self._month.words(assignment))
             is_late = outcome.done.is_late
         if faults.rejected:

@@ -48,7 +48,7 @@ class BiddingCycle:
         decision = self._decided(found)
         if decision.wants_anything and self._settler.is_reused:
             # The last cycle's bids are good enough to see that all is well, and for nothing else.
-            found = self._settler.read(self._config.loop_s / 2)
+            found = self._settler.read(self._inputs.max_age_s)
             decision = self._decided(found)
         self._context.crash("after_plan")
         done = self._carried_out(decision, found or Found())
@@ -60,7 +60,7 @@ class BiddingCycle:
 
     def _decided(self, found: Found | None) -> Decision:
         memory = Memory.loads(self._inputs.assignment.task.memory)
-        return self._decider.decide(found, self._settler.sales, self._config.loop_s / 2, memory, by_floor=True)
+        return self._decider.decide(found, self._settler.sales, self._inputs.max_age_s, memory, by_floor=True)
 
     def _carried_out(self, decision: Decision, found: Found) -> Done:
         """Cancels the doomed orders and the strays of `found`, places, then cancels replaced bids, in the given order.

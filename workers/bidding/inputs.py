@@ -16,6 +16,8 @@ from workers.bidding.journal import Journal
 from workers.context import Context
 from workers.faults import Faults
 
+FRESH_S = 1.0  # old enough for tasks on one market to share what they read at the same brake
+
 
 @dataclass(slots=True)
 class BidderState:
@@ -42,7 +44,10 @@ class BidderState:
 
 @dataclass(frozen=True, slots=True)
 class CycleInputs:
-    """One cycle's inputs: assignment, keys, the market's rules for bids. `faults` collects failures."""
+    """One cycle's inputs: assignment, keys, the market's rules for bids. `faults` collects failures.
+
+    `is_braked`: a limit has changed since the last cycle, so that this one goes by the market of this moment.
+    """
 
     context: Context
     assignment: BiddingAssignment
@@ -50,6 +55,12 @@ class CycleInputs:
     profile: VenueProfile
     state: BidderState
     faults: Faults
+    is_braked: bool = False
+
+    @property
+    def max_age_s(self) -> float:
+        """The greatest age of what the cycle reads, in seconds."""
+        return FRESH_S if self.is_braked else self.config.loop_s / 2
 
     @property
     def config(self) -> BidConfig:

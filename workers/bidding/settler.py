@@ -53,8 +53,8 @@ class Settler:
         if not self._state.has_read or needs_fresh_read(own, context.clock_ms()):
             return self.read(0.0)
         loop_s = self._config.loop_s
-        if not self._state.is_quiet:
-            return self.read(loop_s / 2)
+        if self._inputs.is_braked or not self._state.is_quiet:
+            return self.read(self._inputs.max_age_s)
         # The read of the cycle before is enough. A fill is then seen a cycle later, which does no harm: a bid that was
         # filled unseen counts in full, against maxFills, spendCapSats and every limit, until a read closes it. Before
         # anything is placed or cancelled our bids are read anew, so the pause after a fill holds, too.
