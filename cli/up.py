@@ -46,6 +46,7 @@ class Installation:
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
         self.settings = settings
         self._environment = environment
+        self._lock_path = settings.run_dir / "up.lock"
         self._stop_asked = False
         self._slots = 1
 
@@ -65,6 +66,7 @@ class Installation:
                 print(f"ready {self.settings.server_at().url}", flush=True)
             while not self._stop_asked and supervisord.poll() is None:
                 when_ready()
+                self._keep_lock()
                 time.sleep(0.2)
             if not self._stop_asked:
                 return self._ended_by_itself(supervisord)
@@ -87,7 +89,7 @@ class Installation:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Held by this process until it dies, and by supervisord after it: two installations in one directory would be
         # two managers of the same tasks.
-        lock = hold_lock(settings.run_dir / "up.lock")
+        lock = hold_lock(self._lock_path)
         if lock is None:
             raise BidkeeperError(f"{settings.data_dir} is in use by another `bidkeeper up`")
         self._lock = lock
@@ -97,6 +99,12 @@ class Installation:
             _require_free(settings.simulator_at, "BIDKEEPER_SIMULATOR_PORT")
         migrate(settings)
         self._slots = leases.slots_at(settings.database_url)
+
+    def _keep_lock(self) -> None:
+        """Takes the lock anew where its file was removed, so that a second installation is still refused."""
+        with contextlib.suppress(OSError):  # the directory may be missing, or the disk full: tries again
+            if self.settings.run_dir.exists() and not self._lock_path.exists():
+                hold_lock(self._lock_path)
 
     def _start(self) -> subprocess.Popen[bytes]:
         settings = self.settings

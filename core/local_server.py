@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import socket
+import stat
 import struct
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -19,20 +20,30 @@ from typing import Any
 from core import tls
 from core.errors import BidkeeperError, PeerRefused
 from core.local import MAX_LINE, socket_path_problem
+from core.process import hold_lock
 from core.setting_values import HostPort
 
 log = logging.getLogger(__name__)
 
 ROOT = 0
+LOOK_S = 2.0  # between two checks that a socket's file is there
+_LAST_S = 0.1  # in which connections that were made before the file was removed are accepted
 
+# Serves a listening socket; returns the call that stops it.
+Accept = Callable[[socket.socket], Awaitable[Callable[[], object]]]
 Handle = Callable[[dict[str, Any]], "dict[str, Any] | Awaitable[dict[str, Any]]"]
 
 
 def peer_uid(connection: socket.socket) -> int:
     """Returns the user id of the process that connected (SO_PEERCRED), which need not be the one that writes."""
+    return _peer(connection)[1]
+
+
+def _peer(connection: socket.socket) -> tuple[int, int]:
+    """Returns process id and user id of the other end."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    _, uid, _ = struct.unpack("3i", credentials)
-    return int(uid)
+    pid, uid, _ = struct.unpack("3i", credentials)
+    return int(pid), int(uid)
 
 
 def bind(path: Path, allowed_uids: frozenset[int]) -> socket.socket:
@@ -46,17 +57,153 @@ def bind(path: Path, allowed_uids: frozenset[int]) -> socket.socket:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    previous = os.umask(0o177 if allowed_uids <= {os.getuid(), ROOT} else 0o117)
     try:
         listener.bind(os.fspath(path))
-    finally:
-        os.umask(previous)
-    listener.listen(512)
+        # Not by the umask, which all threads share. The kernel refuses connections until the socket listens.
+        path.chmod(0o600 if allowed_uids <= {os.getuid(), ROOT} else 0o660)
+        listener.listen(512)
+    except OSError:
+        listener.close()
+        raise
     listener.setblocking(False)
     return listener
 
 
-async def serve(path: Path, handle: Handle, *, allowed_uids: frozenset[int] | None = None) -> asyncio.Server:
+class Door:
+    """A listening Unix socket whose file is made anew when it is removed or replaced; connections go on meanwhile.
+
+    A path at which another live process listens stays that process's: two programs would take it from each other. A
+    lock beside it (`gateway.lock` for `gateway.sock`), which this process holds, is taken anew as well.
+    """
+
+    def __init__(self, path: Path, allowed_uids: frozenset[int], accept: Accept, look_s: float = LOOK_S) -> None:
+        """`accept` serves a listening socket and returns the call that stops it. `look_s` is between two checks."""
+        self._path = path
+        self._lock = path.with_suffix(".lock")
+        self._allowed_uids = allowed_uids
+        self._accept = accept
+        self._look_s = look_s
+        self._trouble = ""
+        self._timer: asyncio.TimerHandle | None = None
+        self._mending: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Binds the socket in place of a dead process's, and checks it from now on. Raises as `bind`."""
+        self._stop = await self._accept(self._bound())
+        # A directory that is removed is made again like this one.
+        self._directory = self._path.parent.stat()
+        self._own_lock = _identity(self._lock)
+        self._look_later()
+
+    def close(self) -> None:
+        """Accepts no more connections, and removes the file unless it is another process's."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._mending is not None:
+            self._mending.cancel()
+        if self._is_ours():
+            self._path.unlink(missing_ok=True)
+        self._stop()
+
+    def _bound(self) -> socket.socket:
+        listener = bind(self._path, self._allowed_uids)
+        self._own = _identity(self._path)
+        return listener
+
+    def _is_ours(self) -> bool:
+        # While we hold a file, the file system gives its inode's number to no other one.
+        return self._own is not None and _identity(self._path) == self._own
+
+    def _look_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._look_s, self._look)
+
+    def _lacks_lock(self) -> bool:
+        return self._own_lock is not None and _identity(self._lock) != self._own_lock
+
+    def _look(self) -> None:
+        if self._is_ours() and not self._lacks_lock():
+            self._trouble = ""
+            self._look_later()
+        else:
+            self._mending = asyncio.get_running_loop().create_task(self._mend())
+
+    async def _mend(self) -> None:
+        try:
+            _make_again(self._path.parent, self._directory)
+            if self._lacks_lock():
+                if hold_lock(self._lock) is None:
+                    raise BidkeeperError(f"another process holds {self._lock}: end one of the two")
+                self._own_lock = _identity(self._lock)
+            holder = None if self._is_ours() else _listener_at(self._path)
+            if holder == os.getpid():  # ours all the same: some file systems number their files anew
+                self._own = _identity(self._path)
+            elif holder is not None:
+                raise BidkeeperError(f"another process listens there (pid {holder or 'unknown'}): end one of the two")
+            elif not self._is_ours():
+                await self._bind_again()
+        except (OSError, BidkeeperError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            self._complain(f"the socket {self._path} was removed or replaced, and cannot be made again: {reason}")
+        self._look_later()
+
+    async def _bind_again(self) -> None:
+        former, self._stop = self._stop, await self._accept(self._bound())
+        self._trouble = ""
+        log.warning("the socket %s was removed or replaced: listens at a new one", self._path)
+        try:
+            await asyncio.sleep(_LAST_S)
+        finally:
+            former()
+
+    def _complain(self, text: str) -> None:
+        if text != self._trouble:
+            log.error("%s", text)
+        self._trouble = text
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Returns device and inode of the file at `path`, None where there is none or it cannot be seen."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _listener_at(path: Path) -> int | None:
+    """Returns the pid of the process that listens at `path` (0: not known), None when no process does.
+
+    Raises OSError when that cannot be found out.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(os.fspath(path))
+        except BlockingIOError:  # alive, with a full queue
+            return 0
+        except (FileNotFoundError, ConnectionRefusedError):  # also a file that is not a socket
+            return None
+        return _peer(probe)[0]
+
+
+def _make_again(directory: Path, former: os.stat_result) -> None:
+    """Makes a directory that was removed like its `former` self. Raises OSError.
+
+    Its parent is not made: a file system may have been unmounted there.
+    """
+    try:
+        directory.mkdir(mode=0o700)
+    except FileExistsError:
+        return
+    try:
+        os.chown(directory, former.st_uid, former.st_gid)
+    except PermissionError:
+        log.error("%s is made again, closed to its former group %d: chgrp and chmod it", directory, former.st_gid)
+    else:
+        directory.chmod(stat.S_IMODE(former.st_mode))
+
+
+async def serve(path: Path, handle: Handle, *, allowed_uids: frozenset[int] | None = None) -> Door:
     """Answers each line at `path` by `handle`, its result wrapped as {"ok": ...}.
 
     `handle` may be a coroutine function; requests of one connection are answered in order. PeerRefused becomes
@@ -69,8 +216,13 @@ async def serve(path: Path, handle: Handle, *, allowed_uids: frozenset[int] | No
         peer = writer.get_extra_info("socket")
         return peer_uid(peer._sock if hasattr(peer, "_sock") else peer) in allowed
 
-    connected = partial(_converse, handle, path.name, may_ask)
-    return await asyncio.start_unix_server(connected, sock=bind(path, allowed), limit=MAX_LINE)
+    async def accept(listener: socket.socket) -> Callable[[], object]:
+        connected = partial(_converse, handle, path.name, may_ask)
+        return (await asyncio.start_unix_server(connected, sock=listener, limit=MAX_LINE)).close
+
+    door = Door(path, allowed, accept)
+    await door.open()
+    return door
 
 
 async def serve_far(

@@ -24,7 +24,7 @@ from tornado.web import Application, RequestHandler
 
 from core import tls
 from core.errors import BidkeeperError
-from core.local_server import bind
+from core.local_server import Door
 from core.setting_values import HostPort, is_loopback
 from core.settings import Settings
 from gateway import arguments as read
@@ -160,15 +160,21 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     program = make()
-    servers = [program.listen(bind(path, program.admission.uids))]
-    servers += program.listen_far(far) if far else []
+
+    async def accept(listener: socket.socket) -> Callable[[], object]:
+        return program.listen(listener).stop
+
+    door = Door(path, program.admission.uids, accept)
+    await door.open()
+    far_servers = program.listen_far(far) if far else []
     log.info("listening at %s%s", path, f" and, for other hosts, at {far}" if far else "")
     ready()
     while not stop.is_set():
         alive()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), _ALIVE_S)
-    for server in servers:
+    door.close()
+    for server in far_servers:
         server.stop()
     await program.stop()
     log.info("stopped")

@@ -8,6 +8,7 @@ locks on two files of one name.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import time
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from signal import SIGKILL
 
 from core.errors import BidkeeperError
 from workers.kernel import open_process, send, start_time, wait_for_end
+
+log = logging.getLogger(__name__)
 
 WAIT_S = 5.0
 _RETRY_S = 0.02
@@ -29,12 +32,20 @@ class LockHeld(BidkeeperError):
 class TaskLock:
     """A lock that this process holds. It ends with the process; nothing else gives it back."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, path: Path) -> None:
         self._fd = fd
+        self._path = path
 
     def touch(self) -> None:
-        """Tells the manager that we are alive; one that is silent for long is killed."""
+        """Tells the manager that we are alive; one that is silent for long is killed.
+
+        A file that was removed proves nothing, so its successor is locked, too. Raises LockHeld when another has it.
+        """
         os.utime(self._fd)
+        if not os.fstat(self._fd).st_nlink:
+            log.warning("%s was removed: locks a new one", self._path)
+            former, self._fd = self._fd, _named(_locked(self._path, 0.0))
+            os.close(former)
 
 
 def lock_path(run_dir: Path, task_id: int) -> Path:
@@ -48,10 +59,14 @@ def lock_paths(run_dir: Path) -> Iterator[Path]:
 
 def take(path: Path, wait_s: float = WAIT_S) -> TaskLock:
     """Takes the lock for good, killing its holder if need be. Raises LockHeld after `wait_s`."""
-    fd = _locked(path, wait_s)
+    return TaskLock(_named(_locked(path, wait_s)), path)
+
+
+def _named(fd: int) -> int:
+    """Writes this process into its lock file; returns the file's descriptor."""
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"{os.getpid()} {start_time(os.getpid())}\n".encode(), 0)
-    return TaskLock(fd)
+    return fd
 
 
 def free(path: Path, wait_s: float = WAIT_S) -> None:

@@ -265,7 +265,6 @@ async def _serve(states: SignerStates, socket_path: Path, allowed_uids: frozense
     of_operators = await local_server.serve(operators_path, states.handle_operator, allowed_uids=operators)
     log.info("answering at %s", socket_path)
     await stop.wait()
-    for each, path in ((server, socket_path), (of_operators, operators_path)):
-        each.close()
-        path.unlink(missing_ok=True)
+    server.close()
+    of_operators.close()
     log.info("ended")

@@ -47,7 +47,7 @@ from peewee import OperationalError
 
 from core import tls
 from core.errors import BidkeeperError, PeerRefused
-from core.local_server import serve, serve_far
+from core.local_server import Door, serve, serve_far
 from core.process import hold_lock
 from core.settings import Settings
 from core.task_files import end_of_log, log_path
@@ -177,7 +177,7 @@ class Manager:
         tasks.forget_workers(self._slot)
         await self._full_sweep()
         await self._sweep()
-        self._servers = [await serve(self._socket, self.answer)]
+        self._servers: list[Door | asyncio.Server] = [await serve(self._socket, self.answer)]
         if (at := self._settings.manager_at(self._slot.number)) and self._context:
             self._servers.append(await serve_far(at, self.answer, context=self._context))
         self._background.run(self._every(self._timing.sweep_s, self._sweep))
@@ -189,7 +189,6 @@ class Manager:
         self._stopping = True
         for server in self._servers:
             server.close()
-        self._socket.unlink(missing_ok=True)
         for keeper in self._keepers.values():
             keeper.close()
         await self._background.cancel()

@@ -101,6 +101,9 @@ class Worker:
             return self._give_up(exits.EXIT_BAD_CONFIG, error)
         except BadCredentials as error:
             return self._give_up(exits.EXIT_BAD_CREDENTIALS, error)
+        except task_lock.LockHeld as held:
+            log.error("%s", held)
+            return exits.EXIT_SUPERSEDED
 
     def _cycles(self, job: Job, context: Context, lock: TaskLock) -> int:
         """Runs the cycles and returns the exit code."""

@@ -125,3 +125,22 @@ def test_an_ended_process_is_not_opened() -> None:
     process.wait()
     assert started is not None
     assert open_process(process.pid, started) is None
+
+
+def test_a_lock_whose_file_was_removed_is_taken_anew(path: Path) -> None:
+    lock = task_lock.take(path)
+    path.unlink()
+    lock.touch()
+    assert path.read_text().split()[0] == str(os.getpid())
+    with pytest.raises(task_lock.LockHeld):
+        task_lock.free(path, wait_s=0)
+
+
+def test_a_lock_that_a_successor_has_taken_over_is_not_taken_back(path: Path) -> None:
+    lock = task_lock.take(path)
+    path.unlink()
+    successor = Other(path, "named")
+    with pytest.raises(task_lock.LockHeld):
+        lock.touch()
+    assert successor.process.poll() is None
+    successor.end()
