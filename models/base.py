@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from peewee import SQL, BigAutoField, DatabaseProxy, Model, Node, NodeList, OperationalError, fn
+from peewee import SQL, BigAutoField, DatabaseProxy, Model, Node, NodeList, OperationalError, PeeweeException, fn
 
 from models.database.errors import DatabaseAway
 from models.database.kinds import is_postgresql, opened, place
@@ -117,6 +117,19 @@ def write_if_free(query: Any) -> None:
             query.execute()
     except OperationalError as error:
         log.info("a note is left to the next call: %s", error)
+
+
+def write_fault() -> str:
+    """Commits a write that changes nothing; returns why it failed, "" if it did not.
+
+    It never waits: "" as well while another process is writing.
+    """
+    try:
+        with database.obj.without_waiting():
+            database.execute_sql(database.obj.same_write)
+    except PeeweeException as error:
+        return "" if database.obj.busy_words in str(error) else str(error)
+    return ""
 
 
 class _Truth(Node):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import errno
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -11,14 +15,21 @@ from peewee import PeeweeException
 
 from core import local, version
 from core.errors import BidkeeperError
+from core.settings import Settings
 from markets.market_client import MarketClient
-from models import schema
+from models import base, schema
 from models.leases import leases
 from server.http.base import Handler
 from server.http.client_ip import is_local
 from server.http.services import Services
+from wallet.signer_client import SignerClient
 
 PATIENCE_S = 2.0
+LEAST_FREE_BYTES = 64 << 20
+WRITE_EVERY_S = 10.0
+DISK_FULL = "disk full"
+_WRITTEN = "readyz"  # the file in the data directory
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class HealthHandler(Handler):
@@ -35,7 +46,9 @@ class ReadyHandler(Handler):
         own = _version()
         missing = {name: reason for name, reason in (await missing_peers(self)).items() if reason}
         if missing:
-            answer: dict[str, object] = {"error": "Not ready", "missing": sorted(missing), **own}
+            is_full = any(reason.startswith(DISK_FULL) for reason in missing.values())
+            error = DISK_FULL.capitalize() if is_full else "Not ready"
+            answer: dict[str, object] = {"error": error, "missing": sorted(missing), **own}
             if is_local(str(self.request.remote_ip), self.request.headers):  # reasons name hosts and users
                 answer["details"] = [f"{name}: {reason}" for name, reason in missing.items()]
             self.answer(answer, 503)
@@ -51,20 +64,24 @@ def _version() -> dict[str, object]:
 async def missing_peers(handler: Handler) -> dict[str, str]:
     """Returns each peer with the reason why it is not ready, empty for one that is. Callers share one look."""
     shared = handler.application.settings
+    if "writes" not in shared:
+        shared["writes"] = Writes(handler.services.settings)
     if "look" not in shared or shared["look"].done():
-        shared["look"] = asyncio.ensure_future(_looked(handler.services))
+        shared["look"] = asyncio.ensure_future(_looked(handler.services, shared["writes"]))
     found: dict[str, str] = await asyncio.shield(shared["look"])
     return found
 
 
-async def _looked(services: Services) -> dict[str, str]:
+async def _looked(services: Services, writes: Writes) -> dict[str, str]:
+    """Asks each program over a new connection: a kept one works even when the program's socket has been removed."""
     looks: dict[str, Awaitable[str]] = {
-        "database": _database(),
+        "database": _database(writes),
+        "disk": asyncio.to_thread(writes.to_disk),
         "manager": _manager(services),
-        "gateway": _gateway(services),
+        "gateway": _status(services.settings.gateway_socket),
         "facts": _facts(services),
         "hooks": _hooks(services),
-        "signer": _signer(services),
+        "signer": _signer(services.settings.signer_socket),
     }
     if services.settings.market == "simulator":
         looks["simulator"] = _simulator(services.settings.simulator_url)
@@ -78,15 +95,12 @@ async def _in_time(look: Awaitable[str]) -> str:
         return await asyncio.wait_for(look, PATIENCE_S)
     except TimeoutError:
         return f"no answer within {PATIENCE_S:g} s"
-    except (BidkeeperError, OSError) as error:
+    except (BidkeeperError, OSError, PeeweeException) as error:
         return str(error) or type(error).__name__
 
 
-async def _database() -> str:
-    try:
-        return "not migrated" if schema.pending() else ""
-    except PeeweeException as error:
-        return str(error)
+async def _database(writes: Writes) -> str:
+    return "not migrated" if schema.pending() else writes.to_database()
 
 
 async def _manager(services: Services) -> str:
@@ -94,25 +108,25 @@ async def _manager(services: Services) -> str:
     return "" if state == "ready" else state
 
 
-async def _gateway(services: Services) -> str:
-    await services.market(lambda market: market.status())
-    return ""
-
-
 async def _facts(services: Services) -> str:
     if services.settings.facts_hosts:
         # The relay listens in any case, and a host of the servers' role is answered.
-        await asyncio.to_thread(_facts_status, services.settings.facts_socket)
-        return ""
+        return await _status(services.settings.facts_socket)
     # It answers the signer only: from here only its listening can be seen.
     _, writer = await asyncio.open_unix_connection(services.settings.facts_socket)
     writer.close()
     return ""
 
 
-def _facts_status(socket: Path) -> None:
-    with MarketClient(socket, PATIENCE_S) as facts:
-        facts.status()
+async def _status(socket: Path) -> str:
+    """Asks gateway or facts for its status."""
+
+    def ask() -> None:
+        with MarketClient(socket, PATIENCE_S) as program:
+            program.status()
+
+    await asyncio.to_thread(ask)
+    return ""
 
 
 async def _hooks(services: Services) -> str:
@@ -123,8 +137,8 @@ async def _hooks(services: Services) -> str:
     return ""
 
 
-async def _signer(services: Services) -> str:
-    status = await services.signer(lambda signer: signer.status())
+async def _signer(socket: Path) -> str:
+    status = await asyncio.to_thread(SignerClient(socket, PATIENCE_S).status)
     return "" if status.state == "ready" else f"{status.state}: {status.reason}"
 
 
@@ -138,3 +152,73 @@ async def _simulator(url: str) -> str:
     finally:
         writer.close()
     return "" if line.startswith(b"HTTP/1.") else "does not speak HTTP"
+
+
+class Writes:
+    """Checks that the installation's directories and the database take a write.
+
+    Free space is read each time. A write is made at most every WRITE_EVERY_S, because some monitors ask each second;
+    after a fault each time, so that its end is seen.
+    """
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._file = settings.data_dir / _WRITTEN
+        self._directories = [settings.data_dir]
+        self._directories += [] if settings.signer_host else [settings.signer_files]
+        self._directories += [] if settings.gateway_hosts else [settings.quota_file.parent]
+        self._to_disk_due = self._to_database_due = clock()
+        self._in_progress = threading.Lock()
+
+    def to_disk(self) -> str:
+        """Returns the fault in words; empty without one. Raises OSError."""
+        if not self._in_progress.acquire(blocking=False):
+            return "a write has not ended yet"
+        try:
+            for directory in dict.fromkeys(self._directories):
+                free, found = _free_bytes(directory)
+                if free < LEAST_FREE_BYTES:
+                    return f"{DISK_FULL}: {free >> 20} MiB are free at {found}, {LEAST_FREE_BYTES >> 20} are needed"
+            if self._clock() >= self._to_disk_due:
+                _overwrite(self._file)
+                self._to_disk_due = self._clock() + WRITE_EVERY_S
+            return ""
+        except OSError as error:
+            if error.errno in _FULL:
+                return f"{DISK_FULL}: {error.filename or self._file}"
+            raise
+        finally:
+            self._in_progress.release()
+
+    def to_database(self) -> str:
+        """Returns the fault in words; empty without one, and while another process is writing. Raises peewee's errors.
+
+        It never waits, because it holds up the server's one loop.
+        """
+        if self._clock() < self._to_database_due:
+            return ""
+        if fault := base.write_fault():
+            return f"{DISK_FULL}: {fault}" if "full" in fault or "No space left" in fault else fault
+        self._to_database_due = self._clock() + WRITE_EVERY_S
+        return ""
+
+
+def _free_bytes(directory: Path) -> tuple[int, Path]:
+    """Returns the free bytes at a directory, or at the nearest one above that is there and may be seen."""
+    try:
+        found = os.statvfs(directory)
+    except (FileNotFoundError, PermissionError):
+        if directory == directory.parent:
+            raise
+        return _free_bytes(directory.parent)
+    return found.f_bavail * found.f_frsize, directory
+
+
+def _overwrite(path: Path) -> None:
+    """Writes a few bytes over those that are there, down to the disk. Raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.pwrite(descriptor, f"{time.time_ns():020d}\n".encode(), 0)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

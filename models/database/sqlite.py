@@ -30,6 +30,9 @@ class Sqlite(SqliteDatabase):
     truths = ("0", "1")
     mark_column = "NULL"
     larger = "MAX"
+    # A write that changes nothing; of a row with the same values nothing is written.
+    same_write = "PRAGMA user_version = 0"
+    busy_words = "locked"
     joined = "group_concat(COALESCE({value}, 'null'))"
 
     @classmethod

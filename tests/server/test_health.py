@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
+import threading
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from peewee import OperationalError
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.web import Application, RequestHandler
 
 from core import version
 from core.local_server import serve
-from models import base
+from models import base, schema
 from models.leases import leases
 from server import health
+from server.http import manager_client
 from tests import postgresql
+from tests.databases import kept_from_writing
 from tests.ports import free_ports
 from tests.server.conftest import Service, with_settings
 
@@ -128,9 +136,136 @@ async def test_not_ready_names_who_is_missing(
 
 @pytest.mark.gen_test
 @with_settings(market="satflow")
+async def test_a_gateway_whose_socket_was_removed_is_missing(service: Service) -> None:
+    """The server keeps connections to the gateway, which work without the file."""
+    before = await service.ask("GET", "/api/wallet")
+    assert (await service.api("GET", "/readyz")).status == 200
+    service.gateway.path.unlink()
+    kept = await service.ask("GET", "/api/wallet")
+    answer = await service.api("GET", "/readyz")
+
+    assert (before.status, kept.status) == (200, 200)
+    assert (answer.status, answer.json["missing"]) == (503, ["gateway"])
+    assert answer.details == ["gateway: failed to ask the gateway: No such file or directory"]
+
+
+@pytest.mark.gen_test
+@with_settings(market="satflow")
+async def test_a_disk_with_little_room_is_full(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.statvfs
+
+    def statvfs(path: Path) -> Any:
+        found = real(path)
+        if path != service.settings.signer_files:
+            return found
+        return os.statvfs_result((*found[:4], (health.LEAST_FREE_BYTES - 1) // found.f_frsize, *found[5:]))
+
+    service.settings.signer_files.mkdir()
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    full = await service.api("GET", "/readyz")
+    remote = await service.api("GET", "/readyz", headers={"X-Forwarded-For": "198.51.100.1"})
+    monkeypatch.undo()
+    mended = await service.api("GET", "/readyz")
+
+    assert (full.status, full.json["error"], full.json["missing"]) == (503, "Disk full", ["disk"])
+    assert full.details == [f"disk: disk full: 63 MiB are free at {service.settings.signer_files}, 64 are needed"]
+    assert (remote.json["error"], remote.details) == ("Disk full", [])
+    assert mended.status == 200
+
+
+@pytest.mark.gen_test
+@with_settings(market="satflow")
+async def test_a_write_that_fails_is_a_reason_and_is_tried_until_it_succeeds(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def unwritable(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    found = []
+    for write in (no_room, unwritable, os.pwrite):
+        monkeypatch.setattr(os, "pwrite", write)
+        answer = await service.api("GET", "/readyz")
+        found.append((answer.status, answer.json.get("error"), answer.json.get("missing")))
+    assert found == [(503, "Disk full", ["disk"]), (503, "Not ready", ["disk"]), (200, None, None)]
+
+
+@pytest.mark.gen_test
+@with_settings(market="satflow")
+async def test_a_database_that_takes_no_write_is_missing(service: Service) -> None:
+    if base.database.obj.name != "SQLite":
+        pytest.skip("another word makes PostgreSQL read-only")
+    base.database.execute_sql("PRAGMA query_only = 1")
+    answer = await service.api("GET", "/readyz")
+    base.database.execute_sql("PRAGMA query_only = 0")
+
+    assert (answer.status, answer.json["missing"]) == (503, ["database"])
+    assert answer.details == ["database: attempt to write a readonly database"]
+    assert (await service.api("GET", "/readyz")).status == 200
+
+
+@pytest.mark.gen_test
+@with_settings(market="satflow")
+async def test_another_process_that_is_writing_is_no_fault(service: Service, database: str) -> None:
+    with kept_from_writing(database):
+        assert (await service.api("GET", "/readyz")).status == 200
+
+
+@pytest.mark.gen_test
+@with_settings(market="satflow")
+async def test_readiness_writes_once_in_ten_seconds(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, synced, committed = [0.0], [], []
+    writes = health.Writes(service.settings, lambda: now[0])
+    service.app.settings["writes"] = writes
+    real = base.write_fault
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr(base, "write_fault", lambda: committed.append(1) or real())
+    for now[0] in (0.0, 1.0, 9.9, 10.0, 11.0, 20.0):
+        assert (await service.api("GET", "/readyz")).status == 200
+
+    assert (len(synced), len(committed)) == (3, 3)
+    file = service.settings.data_dir / "readyz"
+    assert (file.stat().st_size, file.stat().st_mode & 0o777) == (21, 0o600)
+
+
+@pytest.mark.gen_test
+@with_settings(market="satflow")
+async def test_a_write_that_hangs_holds_one_thread(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end = threading.Event()
+    begun = []
+    monkeypatch.setattr(health, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(os, "fsync", lambda _: begun.append(1) or may_end.wait(60))
+    found = [(await service.api("GET", "/readyz")).details for _ in range(3)]
+    may_end.set()
+
+    late, waiting = ["disk: no answer within 0.2 s"], ["disk: a write has not ended yet"]
+    assert ([each for each in found if each[0].startswith("disk")], len(begun)) == ([late, waiting, waiting], 1)
+
+
+@pytest.mark.gen_test
+@with_settings(market="satflow")
+@pytest.mark.parametrize(
+    ("part", "look"), [("manager", "places"), ("hooks", "kept_elsewhere"), ("database", "pending")]
+)
+async def test_a_database_that_is_away_is_the_reason_of_each_part_that_needs_it(
+    part: str, look: str, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise OperationalError("the connection was closed")
+
+    module = {"places": manager_client, "kept_elsewhere": leases, "pending": schema}[look]
+    monkeypatch.setattr(module, look, away)
+    answer = await service.api("GET", "/readyz")
+    assert (answer.status, answer.details) == (503, [f"{part}: the connection was closed"])
+
+
+@pytest.mark.gen_test
+@with_settings(market="satflow")
 @pytest.mark.slow
 async def test_who_does_not_answer_in_time_is_missing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def never() -> str:
+    async def never(_: object) -> str:
         await asyncio.Event().wait()
         return ""
 
