@@ -39,8 +39,12 @@ def peer_uid(connection: socket.socket) -> int:
     return _peer(connection)[1]
 
 
+def peer_pid(connection: socket.socket) -> int:
+    """Returns the id of the process at the other end; 0 where it is out of our sight."""
+    return _peer(connection)[0]
+
+
 def _peer(connection: socket.socket) -> tuple[int, int]:
-    """Returns process id and user id of the other end."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     pid, uid, _ = struct.unpack("3i", credentials)
     return int(pid), int(uid)
@@ -70,10 +74,10 @@ def bind(path: Path, allowed_uids: frozenset[int]) -> socket.socket:
 
 
 class Door:
-    """A listening Unix socket whose file is made anew when it is removed or replaced; connections go on meanwhile.
+    """A listening Unix socket whose file is made anew when it is removed or replaced. Open connections stay open.
 
     A path at which another live process listens stays that process's: two programs would take it from each other. A
-    lock beside it (`gateway.lock` for `gateway.sock`), which this process holds, is taken anew as well.
+    lock that this process holds next to it (`gateway.lock` for `gateway.sock`) is taken anew as well.
     """
 
     def __init__(self, path: Path, allowed_uids: frozenset[int], accept: Accept, look_s: float = LOOK_S) -> None:
@@ -162,7 +166,7 @@ class Door:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Returns device and inode of the file at `path`, None where there is none or it cannot be seen."""
+    """Returns device and inode of the file at `path`, None without one or where it cannot be seen."""
     try:
         found = path.lstat()
     except OSError:
@@ -183,7 +187,7 @@ def _listener_at(path: Path) -> int | None:
             return 0
         except (FileNotFoundError, ConnectionRefusedError):  # also a file that is not a socket
             return None
-        return _peer(probe)[0]
+        return peer_pid(probe)
 
 
 def _make_again(directory: Path, former: os.stat_result) -> None:

@@ -20,6 +20,7 @@ from cli.doctor.month_check import quota_variable
 from cli.doctor.settings_check import is_held
 from core.errors import BidkeeperError
 from core.local import ask
+from core.local_server import peer_pid
 from core.setting_values import HostPort
 from core.settings import SECRETS, Settings
 from gateway.app import quotas
@@ -52,13 +53,13 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         if settings.tls_dir and path.parent != settings.relay_files and _is_missing(path):
             yield warn(name, "does not run on this host", "start it, unless another host runs it")
         else:
-            yield from _asked(name, settings, lambda look=look: look(settings))  # type: ignore[misc]
+            yield from _asked(name, settings, lambda look=look: look(settings), path)  # type: ignore[misc]
     # They may be on another machine: their leases tell.
     may_be_elsewhere = is_postgresql(settings.database_url) or settings.tls_dir is not None
     if not may_be_elsewhere or list(settings.run_dir.glob("manager*.sock")):
-        yield from _asked("manager", settings, lambda: _managers(settings))
+        yield from _asked("manager", settings, lambda: _managers(settings), settings.manager_socket)
     if not may_be_elsewhere or settings.hooks_socket.exists():
-        yield from _asked("hooks", settings, lambda: _hooks(settings))
+        yield from _asked("hooks", settings, lambda: _hooks(settings), settings.hooks_socket)
     if settings.market == "simulator":
         yield from _asked("simulator", settings, lambda: _simulator(settings))
     for at in servers:
@@ -145,20 +146,50 @@ def _port(at: HostPort, variable: str, own: dict[int, str]) -> Check:
     return fail(name, why, remedy)
 
 
-def _asked(name: str, settings: Settings, look: Callable[[], Iterator[Check]]) -> Iterator[Check]:
-    """Yields the checks of `look`, or one that there was no answer."""
+def _asked(
+    name: str, settings: Settings, look: Callable[[], Iterator[Check]], path: Path | None = None
+) -> Iterator[Check]:
+    """Yields the checks of `look`, or one that there was no answer. `path` is the program's socket, if it has one."""
     try:
         yield from look()
     except (BidkeeperError, OSError, http.client.HTTPException) as error:
-        if isinstance(error, TimeoutError):
-            reason = f"no answer within {PATIENCE_S:g} s"
-        else:
-            reason = str(error).removeprefix(f"{name}: ") or type(error).__name__
-        log = "" if settings.signer_dir else f" in {settings.log_dir}"
-        yield fail(name, f"does not answer: {reason}", f"see its log{log}; supervisord restarts it")
+        reason = str(error).removeprefix(f"{name}: ") or type(error).__name__
+        yield _silent(name, settings, error, reason, path)
     except (ValueError, LookupError, TypeError) as error:
         text = f"its answer is not understood: {type(error).__name__}: {error}"
         yield fail(name, text, "restart the service, so that every program is of this version")
+
+
+def _silent(name: str, settings: Settings, error: Exception, reason: str, path: Path | None) -> Check:
+    """Makes the check of a program that gave no answer; the remedy depends on its socket."""
+    log = "" if settings.signer_dir else f" in {settings.log_dir}"
+    whose = "the relay's" if path is not None and path.parent == settings.relay_files else "its"
+    cause = error.__cause__.__cause__ or error.__cause__ if error.__cause__ else error
+    if isinstance(cause, TimeoutError):
+        end = f"kill {pid}" if path is not None and (pid := _listener(path)) else "its process"
+        remedy = f"supervisord does not restart a program that hangs: if it stays silent, end it ({end})"
+        return fail(name, f"does not answer: no answer within {PATIENCE_S:g} s", remedy)
+    if isinstance(cause, PermissionError):
+        return fail(name, f"does not answer: {reason}", "run the doctor as the user of the installation, or as root")
+    if path is None or (path.is_socket() and _listens(path)):
+        return fail(name, f"does not answer: {reason}", f"see {whose} log{log}; supervisord restarts it once it ends")
+    what = "is missing" if _is_missing(path) else "is a dead process's"
+    remedy = (
+        "run the doctor again in a moment: a running program makes its socket again, and supervisord restarts one that"
+        f" has ended; if it stays so, see {whose} log{log}"
+    )
+    return fail(name, f"does not answer: its socket {path} {what}", remedy)
+
+
+def _listener(path: Path) -> int:
+    """Returns the pid of the process that listens at a socket; 0 where that is not known."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(PATIENCE_S)
+        try:
+            probe.connect(str(path))
+            return peer_pid(probe)
+        except OSError:
+            return 0
 
 
 def _signer(settings: Settings) -> Iterator[Check]:

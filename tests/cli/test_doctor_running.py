@@ -87,10 +87,33 @@ def test_a_gateway_that_hangs(healthy: Installation) -> None:
         os.kill(gateway, signal.SIGCONT)
     assert code == 1
     failed = [line for line in lines if line.startswith("FAIL")]
-    assert failed[0].startswith("FAIL gateway: does not answer:")
+    assert failed[0].startswith("FAIL gateway: does not answer: no answer within 5 s -> ")
+    assert (
+        f"supervisord does not restart a program that hangs: if it stays silent, end it (kill {gateway})" in failed[0]
+    )
     assert "gateway" in failed[1]
     assert failed[1].startswith("FAIL server:")
     assert len(failed) == 2
+
+
+def test_a_gateway_whose_socket_is_missing(healthy: Installation) -> None:
+    """The gateway is stopped, because it would make the socket again; the file is put back."""
+    [gateway] = healthy.processes("cli.main gateway")
+    path = healthy.data_dir / "run" / "gateway.sock"
+    os.kill(gateway, signal.SIGSTOP)
+    try:
+        path.rename(path.with_suffix(".kept"))
+        _, lines = doctor(healthy.environment, "--only", "programs")
+        path.touch()
+        _, dead = doctor(healthy.environment, "--only", "programs")
+        path.with_suffix(".kept").rename(path)
+    finally:
+        os.kill(gateway, signal.SIGCONT)
+    for found, what in ((lines, "is missing"), (dead, "is a dead process's")):
+        [failed] = [line for line in found if line.startswith("FAIL gateway")]
+        said, _, remedy = failed.partition(" -> ")
+        assert said == f"FAIL gateway: does not answer: its socket {path} {what}"
+        assert remedy.startswith("run the doctor again in a moment: a running program makes its socket again,")
 
 
 def test_a_key_that_is_not_accepted(healthy: Installation) -> None:

@@ -121,7 +121,7 @@ def test_a_socket_that_is_removed_or_replaced_is_bound_again_with_its_mode(
     assert not path.exists(), "an ordered end leaves no file"
 
 
-def test_a_connection_goes_on_when_the_file_is_removed(path: Path) -> None:
+def test_a_connection_stays_open_when_the_file_is_removed(path: Path) -> None:
     async def work() -> None:
         reader, writer = await asyncio.open_unix_connection(path)
         for _ in range(2):
@@ -181,7 +181,7 @@ def test_an_ordered_end_leaves_the_socket_of_a_successor(
         connection.connect(str(path))
 
 
-def test_a_lock_beside_the_socket_is_taken_again(path: Path) -> None:
+def test_a_lock_next_to_the_socket_is_taken_again(path: Path) -> None:
     async def work() -> None:
         shutil.rmtree(path.parent)
         await answers_again(path)
