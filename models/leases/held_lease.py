@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, NoReturn
 
 from peewee import InterfaceError, OperationalError, ProgrammingError
@@ -49,8 +48,8 @@ class NotTheOne(BidkeeperError):
 class HeldLease:
     """A lease until `release`. `taken` says how it was found; without that it is one that needs no keeping.
 
-    `is_anothers`: another home had it before, and nobody has called `forget_former` since. In `directory` it tells the
-    programs that are started there later which leases it has seen.
+    `is_anothers`: another home had it before, and nobody has called `forget_former` since. In the `holder`'s directory
+    it notes which leases it has seen, for the programs that are started there later.
     """
 
     def __init__(
@@ -59,9 +58,11 @@ class HeldLease:
         name: str = "",
         seconds: int = 0,
         taken: Taken | None = None,
-        directory: Path | None = None,
+        holder: Holder | None = None,
     ) -> None:
         self.taken = taken
+        self._holder = holder
+        directory = None if holder is None else holder.directory
         self._sightings = None if directory is None else Sightings(directory, name)
         self.is_anothers = taken is not None and bool(taken.former_home)
         self._forgets_former = False
@@ -88,8 +89,17 @@ class HeldLease:
         return self
 
     def alive(self) -> None:
-        """Says that the program works: the lease of one that hangs is not renewed, so that another one can have it."""
+        """Says that the program works: the lease of one that hangs is not renewed, so that another one can have it.
+
+        Ends the program in order where its directory was removed and made again: the lease names the former one, and
+        servers would look for the program on another machine. Its supervisor starts it again.
+        """
         self._alive_at = now_s()
+        holder = self._holder
+        if holder is not None and holder.directory and leases.home_of(holder.directory) not in ("", holder.home):
+            log.error("%s was removed and made again: ends, so as to be started again", holder.directory)
+            self._holder = None
+            os.kill(os.getpid(), signal.SIGTERM)
 
     def release(self) -> None:
         """Gives the lease back, if there is one."""
@@ -227,7 +237,7 @@ def claim(
             timer.disarm()
         if isinstance(found, Taken):
             database.close()
-            return HeldLease(url, name, seconds, found, holder.directory).keep(since_s, silent_s)
+            return HeldLease(url, name, seconds, found, holder).keep(since_s, silent_s)
         if not watch.version:
             log.info("%s: on %s; this one stands by", name, found.machine)
             watch.hear(hear(others))

@@ -129,9 +129,13 @@ def home_of(run_dir: Path) -> str:
     """Returns what tells this directory from all others on all machines, for as long as its machine runs.
 
     Programs there keep one another out by locks, so what its former program held is its next one's at once. One that
-    was made anew, with new locks, is another home, though the file system gives it the former one's number.
+    was made anew, with new locks, is another home, though the file system gives it the former one's number. "" where
+    there is no directory: its programs make it again.
     """
-    found = run_dir.stat()
+    try:
+        found = run_dir.stat()
+    except FileNotFoundError:
+        return ""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return f"{boot}:{found.st_dev}:{found.st_ino}:{_mark(run_dir)}"
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 import time
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -10,9 +14,9 @@ import pytest
 from models import base
 from models.database.postgresql import _GATE, Postgresql
 from models.leases import leases
-from models.leases.held_lease import NotTheOne
+from models.leases.held_lease import HeldLease, NotTheOne
 from models.leases.lease_watch import Seen, Watch
-from models.leases.leases import LeaseLost
+from models.leases.leases import LeaseLost, Taken
 from models.leases.slot import EVERYBODY
 from models.tasks import tasks
 from tests import postgresql
@@ -54,6 +58,23 @@ def test_a_lease_is_anothers_once_its_time_is_over_and_its_own_homes_at_once(dat
 
 
 @postgresql.only
+def test_a_holder_ends_when_its_directory_was_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its former directory's lease, servers would look for it on another machine."""
+    run = tmp_path / "run"
+    run.mkdir()
+    lease = HeldLease("postgresql://", "slot 0", 9, Taken(1, ""), leases.holder_in(run))
+    sent: list[tuple[int, signal.Signals]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
+    lease.alive()
+    shutil.rmtree(run)
+    lease.alive()
+    assert (sent, leases.home_of(run)) == ([], "")
+    run.mkdir()
+    lease.alive()
+    lease.alive()
+    assert sent == [(os.getpid(), signal.SIGTERM)]
+
+
 def test_every_renewal_is_another_version_though_the_databases_clock_stands_still(database: str) -> None:
     mine = taken(HERE)
     assert mine is not None
