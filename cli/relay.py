@@ -10,7 +10,10 @@ import argparse
 import os
 import resource
 import shutil
+import signal
 import stat
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -22,6 +25,8 @@ from core.setting_values import HostPort
 from core.settings import Settings
 
 _CONNECTIONS = 8192  # a question takes two, and each of a thousand workers keeps one to the gateway
+_LOOK_S = 2.0  # between two checks that the sockets' files are there
+_OPENED_S = 10.0  # until nginx has made them
 _FAILURES_OF_ONE_AWAY = 3  # connections: a host that is only busy may let a single one wait too long
 # Where packages put the module; without any of them nginx has it built in.
 MODULES = [Path(f"/usr/{lib}/nginx/modules/ngx_stream_module.so") for lib in ("lib", "lib64")]
@@ -141,17 +146,48 @@ def _become_nginx(settings: Settings, text: str) -> NoReturn:
         raise BidkeeperError("nginx is not installed (Debian: nginx-light libnginx-mod-stream)")
     tls.client_context(settings.tls_dir)  # says what is wrong with the certificates
     directory = settings.relay_files
-    _prepare(directory)
+    held = _prepare(directory)
     (directory / "relay.conf").write_bytes(os.fsencode(text))  # the path's own bytes, whatever the locale
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    asked = {"gateway": settings.gateway_hosts, "facts": settings.facts_hosts, "signer": settings.signer_host}
+    if sockets := [directory / f"{program}.sock" for program, hosts in asked.items() if hosts]:
+        _watch(sockets, held)
     os.execv(program, ["nginx", "-e", "stderr", "-p", str(directory), "-c", str(directory / "relay.conf")])
 
 
-def _prepare(directory: Path) -> None:
+def _watch(sockets: list[Path], held: int) -> None:
+    """Starts a child that ends this process, nginx by then, once one of the sockets' files is removed or replaced.
+
+    nginx cannot make a socket again, so the supervisor has to start it anew. The child ends with its parent.
+    """
+    parent = os.getpid()
+    if os.fork():
+        return
+    try:
+        end_with_parent(parent, signal.SIGKILL)
+        os.close(held)  # the lock is nginx's alone
+        deadline = time.monotonic() + _OPENED_S
+        while None in (made := _inodes(sockets)) and time.monotonic() < deadline:
+            time.sleep(_LOOK_S / 10)
+        while None not in made and _inodes(sockets) == made:
+            time.sleep(_LOOK_S)
+        print("a socket of the relay was removed or replaced: ends, so as to be started again", file=sys.stderr)
+        sys.stderr.flush()
+        os.kill(parent, signal.SIGTERM)
+    finally:
+        os._exit(0)
+
+
+def _inodes(paths: list[Path]) -> list[int | None]:
+    return [path.lstat().st_ino if path.exists() else None for path in paths]
+
+
+def _prepare(directory: Path) -> int:
     """Makes the directory, closed to strangers, and takes away a dead relay's sockets, over which nginx would stumble.
 
-    nginx makes its sockets open to everybody, so the directory alone says who may ask.
+    Returns the descriptor of the relay's lock. nginx makes its sockets open to everybody, so the directory alone says
+    who may ask.
     """
     if not directory.exists():
         directory.mkdir(parents=True)
@@ -164,3 +200,4 @@ def _prepare(directory: Path) -> None:
     os.set_inheritable(held, True)  # nginx holds it from now on
     for socket in directory.glob("*.sock"):
         socket.unlink()
+    return held

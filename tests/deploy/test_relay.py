@@ -115,8 +115,9 @@ class Two:
         return False
 
     def nginx_worker(self, host: Host) -> int:
-        (child,) = _children(host.processes["relay"].pid)
-        return child
+        children = _children(host.processes["relay"].pid)
+        [worker] = [child for child in children if b"worker process" in Path(f"/proc/{child}/cmdline").read_bytes()]
+        return worker
 
     def end(self) -> None:
         for host in (self.trader, self.signer):
@@ -139,6 +140,17 @@ def two(authority: Authority) -> Iterator[Two]:
             yield made
         finally:
             made.end()
+
+
+def test_a_relay_whose_socket_was_removed_ends_to_be_started_again(two: Two) -> None:
+    relay = two.trader.processes["relay"]
+    children = _children(relay.pid)
+    two.socket.unlink()
+    assert relay.wait(60) == 0
+    assert "a socket of the relay was removed or replaced" in two.trader.said("relay")
+    until(lambda: not any(Path(f"/proc/{child}").exists() for child in children), "the end of its children")
+    two.trader.start("relay")
+    until(two.answers, "the stand-in answers through a new relay")
 
 
 def test_only_a_traders_certificate_leads_to_the_signer(two: Two, authority: Authority, tmp_path: Path) -> None:
