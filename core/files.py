@@ -65,11 +65,11 @@ class BrakeFile:
     """
 
     PLACES = 4_096
-    _HALF = 512  # no more than a disk writes at once
+    _HALF = 512  # a disk writes as much in one step
     _HEAD = struct.Struct(">QHI")  # the write's number in its place, length of the text, checksum
 
     def __init__(self, path: Path) -> None:
-        """Reads the file, or makes it. Where there is no room to make it, each `put` tries again."""
+        """Reads the file, or makes it. Without the room to make it, each `put` tries again."""
         self._path = path
         self._lock = threading.Lock()
         self._file = -1
@@ -98,7 +98,7 @@ class BrakeFile:
             return None if at is None else self._held[at]
 
     def put(self, scope: str, subject: str, state: str, since_ms: int) -> None:
-        """Stores a brake in place of the subject's former one. Raises OSError when there is no place for it."""
+        """Stores a brake in place of the subject's former one. Raises OSError when it has no place."""
         brake = Brake(scope, subject, state, since_ms)
         with self._lock:
             self._open()

@@ -13,10 +13,10 @@ from tests import needs
 
 @contextmanager
 def small_disk(at: Path, size: int) -> Iterator[Path]:
-    """Mounts a file system in memory of so many bytes at the directory. Skips the test where it may not."""
+    """Mounts a file system of `size` bytes, in memory, at the directory. Skips the test where it may not."""
     needs.need_root("mount a small disk")
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(at)], capture_output=True)
-    needs.skip("" if mounted.returncode == 0 else f"this machine lets nobody mount: {mounted.stderr.decode()}")
+    needs.skip("" if mounted.returncode == 0 else f"mounting is not allowed here: {mounted.stderr.decode()}")
     try:
         yield at
     finally:
