@@ -5,8 +5,11 @@ A brake must work without a free byte, so what it writes has its room from the s
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import errno
 import json
+import logging
 import os
 import struct
 import threading
@@ -17,6 +20,13 @@ from pathlib import Path
 # Below this much free room on the disk of a program's directory nothing new is placed or signed.
 FLOOR_BYTES = 64 << 20
 
+# Freed for what must be written when the disk is full.
+RESERVE_BYTES = 16 << 20
+RESERVE = "reserve"
+
+log = logging.getLogger(__name__)
+
+_KEEP_SIZE = 1  # of fallocate: the file's size stays as it is
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _WORDS_OF_FULL = ("disk is full", "No space left on device")  # SQLite's and PostgreSQL's
 
@@ -32,8 +42,48 @@ def sync_directory(directory: Path) -> None:
 
 def is_short(directory: Path) -> bool:
     """Tells whether the disk of `directory` has less free room than FLOOR_BYTES. Raises OSError."""
+    return _free_bytes(directory) < FLOOR_BYTES
+
+
+def make_reserve(directory: Path) -> None:
+    """Makes the reserve of `directory` unless it is there, or the disk would be short with it. Failures are logged."""
+    path = directory / RESERVE
+    try:
+        if path.exists() or _free_bytes(directory) < FLOOR_BYTES + RESERVE_BYTES:
+            return
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(handle, 0, RESERVE_BYTES)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        log.warning("failed to keep %d bytes in reserve in %s: %s", RESERVE_BYTES, directory, error.strerror)
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def free_reserve(directory: Path) -> bool:
+    """Removes the reserve of `directory`, whose disk is full; tells whether it was there."""
+    try:
+        (directory / RESERVE).unlink()
+    except OSError:
+        return False
+    log.error("the disk of %s is full: its reserve of %d bytes is freed", directory, RESERVE_BYTES)
+    return True
+
+
+def keep_room(file: int, size: int) -> None:
+    """Takes `size` bytes of the disk past the end of an open file, for what will be appended. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    start = ctypes.c_int64(os.fstat(file).st_size)
+    if libc.fallocate64(file, _KEEP_SIZE, start, ctypes.c_int64(size)) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _free_bytes(directory: Path) -> int:
     found = os.statvfs(directory)
-    return found.f_bavail * found.f_frsize < FLOOR_BYTES
+    return found.f_bavail * found.f_frsize
 
 
 def is_full(error: BaseException | None) -> bool:

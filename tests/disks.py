@@ -23,17 +23,22 @@ def small_disk(at: Path, size: int) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(at)], check=True)
 
 
-def fill(disk: Path) -> Path:
-    """Fills the disk to its last byte; returns the file that has it all."""
+def fill(disk: Path, leave: int = 0) -> Path:
+    """Fills the disk until no more than `leave` bytes are free; returns the file that has it all."""
     filler = disk / "filler"
     handle = os.open(filler, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         for size in (1 << 20, 4096, 1):
             try:
-                while True:
+                while _free_bytes(handle) >= leave + size or not leave:
                     os.write(handle, bytes(size))
             except OSError:
                 continue
     finally:
         os.close(handle)
     return filler
+
+
+def _free_bytes(handle: int) -> int:
+    found = os.fstatvfs(handle)
+    return found.f_bavail * found.f_frsize

@@ -44,10 +44,11 @@ class Ceilings:
     escrow of a bid at a venue; at others no such bid is signed. `escrow_terms` are those of the venues
     whose listings in escrow are signed.
 
-    The rates lie well above a venue's own limit (5 requests a second). Challenges have rates of their own, for each
-    task and for all: cancelling must not wait for others' bids. `brakes` are challenges that need no grant, in a minute
-    for all users and for one. `loosened` bounds changes of control states towards
-    `run`; tightening is bounded by nothing. `token_jump` is how far a task's token may rise in one step.
+    The rates lie well above a venue's own limit (5 requests a second). Challenges and ends of listings have rates of
+    their own, for each task and for all, and sign-ins have others: cancelling waits for neither bids nor sign-ins.
+    `brakes` are challenges that need no grant, in a minute for all users and for one. `loosened` bounds changes of
+    control states towards `run`; tightening is bounded by nothing. `token_jump` is how far a task's token may rise in
+    one step.
     """
 
     outstanding_user: int = 0
@@ -61,6 +62,8 @@ class Ceilings:
     host: Rate = Rate(3_000, 36_000)
     challenges_a_minute: int = 240
     challenges: Rate = Rate(3_000, 36_000)
+    sign_ins_a_minute: int = 60
+    sign_ins: Rate = Rate(3_000, 36_000)
     brakes_of_user: int = 60
     brakes: int = 1_200
     loosened: Rate = Rate(600, 12_000)

@@ -12,12 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from core.errors import BidkeeperError
+from core.files import FLOOR_BYTES
 from core.settings import PLAY_MARKET, PLAY_VENUES
 from wallet.ceilings import HOURLY_FACTOR, Ceilings, Rate
 from wallet.messages import MessageError, check_challenge, check_quantity, check_sign_in, check_slug, compose_bid
 from wallet.protocol import BidMessage, Grant, OfferToSign, Operation, Scope, SigningKey, State, UserKeys
 
 PLAY_VENUE = PLAY_MARKET
+DISK_FULL = "disk-full"
 _SAID_BY = {"global": "the installation", "user": "the user", "task": "the task"}
 
 
@@ -200,16 +202,21 @@ def users_max(ceiling: int, users: int) -> None:
         raise PolicyRefused("users-max", f"{users} users have new keys or signatures that count; no more are given any")
 
 
-def velocity_challenges(a_minute: int, signed: int | None) -> None:
-    """Refuses one more challenge; `signed` is the task's number of the last minute."""
+def velocity_minute(whose: str, a_minute: int, signed: int | None, what: str) -> None:
+    """Refuses one more signature of this kind (`what`); `signed` is the last minute's number for this task, user or
+    all.
+    """
     if signed is None or signed >= a_minute:
-        raise PolicyRefused("velocity", f"{signed} challenges in a minute for the task")
+        raise PolicyRefused("velocity", f"{signed} {what} in a minute for {whose}")
 
 
-def velocity_brakes(whose: str, a_minute: int, signed: int | None) -> None:
-    """Refuses one more challenge without a grant; `signed` is the last minute's number for this user or all."""
-    if signed is None or signed >= a_minute:
-        raise PolicyRefused("velocity", f"{signed} challenges without a grant in a minute for {whose}")
+def disk_room(is_short: bool | None) -> None:
+    """Refuses what places or spends while the signer's disk is short of room: only what makes safer has its room."""
+    if is_short is None:
+        raise PolicyRefused(DISK_FULL, "it is not known how much room the signer's disk has")
+    if is_short:
+        least = FLOOR_BYTES >> 20
+        raise PolicyRefused(DISK_FULL, f"the disk of the signer's directory has less than {least} MiB free: make room")
 
 
 def hourly_user(most_outstanding: int) -> int:

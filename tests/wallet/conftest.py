@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Self
@@ -13,6 +14,7 @@ from typing import Any, ClassVar, Self
 import pytest
 from hypothesis import settings
 
+from core import files
 from core.errors import PeerRefused
 from tests.wallet.proofs import OWNER, STRANGER, p2tr_address, p2wpkh_address
 from wallet.ceilings import Ceilings
@@ -89,6 +91,7 @@ class Bench:
     now_ms: int = START_MS
     steady_ms: int = 0
     has_halt_file: bool = False
+    is_short: Callable[[], bool] = lambda: False
     signer: Signer = field(init=False)
     ledger: Ledger = field(init=False)
     audit: AuditLog = field(init=False)
@@ -98,7 +101,7 @@ class Bench:
         self.open()
 
     def open(self) -> None:
-        self.audit = AuditLog(self.audit_path)
+        self.audit = AuditLog(self.audit_path, partial(files.free_reserve, self.directory))
         self.ledger = Ledger(self.ledger_path)
         self.keys = self.keystore()
         self.signer = Signer(
@@ -108,6 +111,8 @@ class Bench:
             ceilings=self.ceilings,
             clock=lambda: self.now_ms,
             steady_ms=lambda: self.steady_ms,
+            is_short=lambda: self.is_short(),
+            free_reserve=partial(files.free_reserve, self.directory),
             has_halt_file=lambda: self.has_halt_file,
             learnt=LearntForms(self.learnt_path, self.keys.learnt_key(), last_digest(self.audit_path)),
         )
@@ -135,6 +140,10 @@ class Bench:
     def restart(self) -> None:
         self.close()
         self.open()
+
+    def pass_time(self, passed_ms: int) -> None:
+        self.now_ms += passed_ms
+        self.steady_ms += passed_ms
 
     @property
     def audit_path(self) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wallet.signer.audit import FIRST, AuditError, AuditLog, verify_chain
+from wallet.signer.audit import FIRST, ROOM_BYTES, AuditError, AuditLog, verify_chain
 
 
 @pytest.fixture
@@ -116,3 +116,42 @@ def test_lines_of_two_threads_follow_each_other(path: Path) -> None:
         thread.join()
     audit.close()
     assert verify_chain(path) == 205
+
+
+def test_room_for_the_next_lines_is_taken_ahead_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    audit = AuditLog(path)
+    for number in range(5):
+        assert path.stat().st_blocks * 512 - path.stat().st_size >= ROOM_BYTES
+        audit.append(number, {"operation": "bid", "much": "x" * (ROOM_BYTES // 2)})
+    audit.append(6, {"operation": "bid"})
+    taken = path.stat().st_blocks * 512
+    audit.close()
+    AuditLog(path).close()
+    assert path.stat().st_blocks * 512 == taken, "a restart takes no more"
+    assert verify_chain(path) == 6
+
+
+def test_a_line_without_room_frees_the_reserve_and_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    freed: list[bool] = []
+    really = os.fsync
+
+    def fsync(handle: int) -> None:
+        if not freed:
+            raise OSError(28, "No space left on device")
+        really(handle)
+
+    audit = AuditLog(path, lambda: not freed and not freed.append(True))
+    monkeypatch.setattr(os, "fsync", fsync)
+    audit.append(2000, {"operation": "challenge"})
+    audit.close()
+    assert (len(freed), verify_chain(path)) == (1, 6)
+
+
+def test_lines_are_found_by_operation_and_time(path: Path) -> None:
+    audit = AuditLog(path)
+    audit.append(1003, {"operation": "challenge", "task": 7, "user": '"operation":"bid"'})
+    found = list(audit.entries(frozenset({"bid"}), 1002))
+    assert [entry["price"] for entry in found] == [3, 4]
+    assert [entry["task"] for entry in audit.entries(frozenset({"challenge", "brake"}), 0)] == [7]
+    audit.close()

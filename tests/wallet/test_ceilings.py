@@ -63,6 +63,8 @@ def test_what_holds_without_any_setting() -> None:
         host=Rate(a_minute=3_000, an_hour=36_000),
         challenges_a_minute=240,
         challenges=Rate(a_minute=3_000, an_hour=36_000),
+        sign_ins_a_minute=60,
+        sign_ins=Rate(a_minute=3_000, an_hour=36_000),
         brakes_of_user=60,
         brakes=1_200,
         loosened=Rate(a_minute=600, an_hour=12_000),
@@ -237,9 +239,9 @@ def test_challenges_of_all_tasks_together_are_bounded(bench: Bench, rate: Rate, 
     assert tag_of(bench.sign_challenge, secrets[23], task=23) == "velocity"
     assert bench.audit_path.read_bytes() == written
     bench.restart()
-    bench.now_ms += wait_ms - 1
+    bench.pass_time(wait_ms - 1)
     assert tag_of(bench.sign_challenge, secrets[23], task=23) == "velocity"
-    bench.now_ms += 1
+    bench.pass_time(1)
     assert bench.sign_challenge(secrets[23], task=23)
 
 
@@ -276,16 +278,43 @@ def test_challenges_are_counted_for_each_task_and_not_among_bids(bench: Bench) -
     bench.sign_bid(secret)
     for _ in range(2):
         assert bench.sign_challenge(secret)
-    bench.now_ms -= 10 * MINUTE_MS
-    assert tag_of(bench.sign_challenge, secret) == "velocity"
-    bench.now_ms += 10 * MINUTE_MS
+    for moved_ms in (-10 * MINUTE_MS, 20 * MINUTE_MS, -10 * MINUTE_MS):
+        bench.now_ms += moved_ms
+        assert tag_of(bench.sign_challenge, secret) == "velocity"
     bench.restart()
     assert tag_of(bench.sign_challenge, secret) == "velocity"
     other = bench.grant(task=18)
     assert bench.sign_challenge(other, task=18)
-    bench.now_ms += MINUTE_MS
+    bench.pass_time(MINUTE_MS)
     assert bench.sign_challenge(secret)
-    assert bench.ledger.signed.challenges(17, bench.now_ms) == 1
+
+
+def test_a_clock_that_was_far_ahead_holds_up_no_cancel(bench: Bench) -> None:
+    secret = opened(bench, challenges_a_minute=1)
+    bench.now_ms += 10 * HOUR_MS
+    assert bench.sign_challenge(secret)
+    bench.now_ms -= 10 * HOUR_MS
+    bench.pass_time(MINUTE_MS)
+    assert bench.sign_challenge(secret)
+    bench.restart()
+    bench.pass_time(MINUTE_MS)
+    assert bench.sign_challenge(secret)
+
+
+def test_sign_ins_use_up_no_room_of_cancels(bench: Bench) -> None:
+    opened(bench, sign_ins_a_minute=2, challenges_a_minute=1)
+    secret = bench.grant(token=6, venue="simulator-ordnet")
+    text = "Sign in to ord.net at 2026-05-08T18:00:00Z (nonce: 1)"
+    asked = {"task": 17, "token": 6, "secret": secret, "text": text, "key": "payment"}
+    for _ in range(2):
+        assert bench.ask("sign_sign_in", **asked)
+    assert tag_of(bench.ask, "sign_sign_in", **asked) == "velocity"
+    assert bench.sign_challenge(secret, token=6)
+    assert tag_of(bench.sign_challenge, secret, token=6) == "velocity"
+    bench.restart()
+    assert tag_of(bench.ask, "sign_sign_in", **asked) == "velocity"
+    bench.pass_time(MINUTE_MS)
+    assert bench.ask("sign_sign_in", **asked)
 
 
 def test_brakes_are_counted_for_each_user_and_all_and_not_among_challenges(bench: Bench) -> None:
@@ -296,9 +325,10 @@ def test_brakes_are_counted_for_each_user_and_all_and_not_among_challenges(bench
     assert tag_of(bench.sign_brake, USER) == "velocity"
     assert bench.sign_brake(OTHER_USER)
     assert tag_of(bench.sign_brake, OTHER_USER) == "velocity"
-    bench.steady_ms += MINUTE_MS - 1
+    bench.restart()
+    bench.pass_time(MINUTE_MS - 1)
     assert tag_of(bench.sign_brake, USER) == "velocity"
-    bench.steady_ms += 1
+    bench.pass_time(1)
     assert bench.sign_brake(USER)
 
 

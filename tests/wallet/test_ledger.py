@@ -155,16 +155,6 @@ def test_highest_and_lowest_listing_of_an_output(ledger: Ledger) -> None:
     assert ledger.signed.lowest_listing("ef" * 32 + ":0") is None
 
 
-def test_challenges_are_counted_for_a_minute_and_then_forgotten(ledger: Ledger) -> None:
-    for task, age in ((1, MINUTE_MS), (1, MINUTE_MS - 1), (1, -MINUTE_MS), (2, 0)):
-        ledger.signed.put_challenge(task, START_MS - age)
-    assert ledger.signed.challenges(1, START_MS) == 2
-    assert ledger.signed.challenges(2, START_MS) == 1
-    assert ledger.signed.challenges(1, START_MS - HOUR_MS) == 3, "later ones than now count"
-    ledger.signed.put_challenge(3, START_MS + HOUR_MS)
-    assert ledger.signed.challenges(1, START_MS - HOUR_MS) == 1, "what is an hour old is gone"
-
-
 def test_controls_keep_what_restricts(ledger: Ledger) -> None:
     for state in ("halt", "reduce"):
         ledger.put_control(ControlState("task", "17", state))  # type: ignore[arg-type]
@@ -214,7 +204,7 @@ def test_a_file_from_before_listings_opens(tmp_path: Path) -> None:
     former = Ledger(tmp_path / "old.db")
     former.put_grant(GRANT, "hash")
     former._database.execute("UPDATE grants SET terms = json_remove(terms, '$.inscription_id', '$.min_price_sats')")
-    former._database.executescript("DROP TABLE listings; DROP TABLE challenges; DROP INDEX signatures_created;")
+    former._database.executescript("DROP TABLE listings; DROP INDEX signatures_created;")
     former.close()
     opened = Ledger(tmp_path / "old.db")
     held = opened.grant_of(17)

@@ -175,18 +175,18 @@ def test_velocity_sats() -> None:
             policy.velocity_sats("the user", most, signed, 40_000)
 
 
-def test_velocity_challenges() -> None:
-    policy.velocity_challenges(3, 2)
+def test_velocity_minute() -> None:
+    policy.velocity_minute("the task", 3, 2, "challenges")
     for signed in (3, 4, None):
         with pytest.raises(PolicyRefused, match="velocity"):
-            policy.velocity_challenges(3, signed)
+            policy.velocity_minute("the task", 3, signed, "challenges")
 
 
-def test_velocity_brakes() -> None:
-    policy.velocity_brakes("the user", 3, 2)
-    for signed in (3, 4, None):
-        with pytest.raises(PolicyRefused, match="velocity"):
-            policy.velocity_brakes("the user", 3, signed)
+def test_disk_room() -> None:
+    policy.disk_room(False)
+    for is_short in (True, None):
+        with pytest.raises(PolicyRefused, match="disk-full"):
+            policy.disk_room(is_short)
 
 
 def test_token_jump() -> None:

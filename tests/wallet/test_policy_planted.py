@@ -110,21 +110,12 @@ PLANTED: dict[str, tuple[str, Callable[..., Any], Callable[[], None]]] = {
     ),
     "unknown sats": ("velocity_sats", missing_is_fine("velocity_sats"), tests.test_velocity_sats),
     "a challenge too many": (
-        "velocity_challenges",
-        lax("velocity_challenges", lambda most, signed: (most + 1, signed)),
-        tests.test_velocity_challenges,
+        "velocity_minute",
+        lax("velocity_minute", lambda whose, most, signed, what: (whose, most + 1, signed, what)),
+        tests.test_velocity_minute,
     ),
-    "unknown challenges": (
-        "velocity_challenges",
-        missing_is_fine("velocity_challenges"),
-        tests.test_velocity_challenges,
-    ),
-    "a brake too many": (
-        "velocity_brakes",
-        lax("velocity_brakes", lambda whose, most, signed: (whose, most + 1, signed)),
-        tests.test_velocity_brakes,
-    ),
-    "unknown brakes": ("velocity_brakes", missing_is_fine("velocity_brakes"), tests.test_velocity_brakes),
+    "unknown challenges": ("velocity_minute", missing_is_fine("velocity_minute"), tests.test_velocity_minute),
+    "unknown room": ("disk_room", missing_is_fine("disk_room"), tests.test_disk_room),
     "a user too many": (
         "users_max",
         lax("users_max", lambda ceiling, users: (ceiling + 1, users)),

@@ -4,6 +4,9 @@ A line names the user and the signed terms, with the SHA-256 of the message; no 
 lines are about control states, learnt forms, the addresses of users' keys (wallet/signer/key_lines.py), and signatures
 that were undone: nobody got them, since they could not be stored. Each line has the SHA-256 of the line before it, so
 that changing or taking out one breaks every later one.
+
+Room for the next lines is taken on the disk beforehand, past the log's end, so that cancels and brakes have their lines
+when the disk is full.
 """
 
 from __future__ import annotations
@@ -15,16 +18,19 @@ import json
 import logging
 import os
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from core.errors import BidkeeperError
-from core.files import sync_directory
+from core.files import is_full, keep_room, sync_directory
 
 log = logging.getLogger(__name__)
 
 FIRST = "0" * 64
 UNDONE = "undone"
+# At least as much is taken past the end of the log, for about 9,000 lines of cancels, and at most twice as much.
+ROOM_BYTES = 4 << 20
 _BLOCK = 1 << 16
 
 
@@ -35,8 +41,14 @@ class AuditError(BidkeeperError):
 class AuditLog:
     """The log, open for appending. Its lock keeps a second signer off the whole directory."""
 
-    def __init__(self, path: Path) -> None:
-        """Opens the log. Raises AuditError when another process holds it or its last line cannot be read."""
+    def __init__(self, path: Path, free_reserve: Callable[[], bool] = lambda: False) -> None:
+        """Opens the log. Raises AuditError when another process holds it or its last line cannot be read.
+
+        `free_reserve` makes room on a full disk, and tells whether it has.
+        """
+        self._path = path
+        self._free_reserve = free_reserve
+        self._room_to = 0  # the end of the room that is taken
         existed = path.exists()
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -54,6 +66,8 @@ class AuditLog:
             raise
         if not existed:
             sync_directory(path.parent)
+        if problem := self.keep_room():
+            log.warning("too little room is kept for the lines of cancels on a full disk: %s", problem)
 
     @property
     def number(self) -> int:
@@ -62,6 +76,29 @@ class AuditLog:
 
     def close(self) -> None:
         os.close(self._file)
+
+    def keep_room(self) -> str:
+        """Takes room for the next lines, in steps, so that a start asks for no more than is taken already.
+
+        Returns "", or why it could not.
+        """
+        end = os.fstat(self._file).st_size
+        room_to = (end // ROOM_BYTES + 2) * ROOM_BYTES
+        if self._room_to < room_to:
+            try:
+                keep_room(self._file, room_to - end)
+            except OSError as error:
+                return str(error.strerror)
+            self._room_to = room_to
+        return ""
+
+    def entries(self, operations: frozenset[str], after_ms: int) -> Iterator[dict[str, Any]]:
+        """Yields the log's lines of these operations that are later than `after_ms`, in their order."""
+        named = [f'"operation":"{operation}"'.encode() for operation in operations]
+        with self._path.open("rb") as lines:
+            for line in lines:
+                if any(name in line for name in named) and (entry := json.loads(line))["time_ms"] > after_ms:
+                    yield entry
 
     def append(self, time_ms: int, entry: dict[str, Any]) -> None:
         """Writes one line and returns when it is on disk. Raises OSError; then nothing may be signed."""
@@ -88,16 +125,26 @@ class AuditLog:
 
     def _write(self, time_ms: int, entry: dict[str, Any]) -> None:
         line = _line({"number": self._number + 1, "time_ms": time_ms, **entry, "previous": self._head})
+        try:
+            self._put(line)
+        except OSError as error:
+            if not (is_full(error) and self._free_reserve()):
+                raise
+            self._put(line)
+        self.keep_room()
+        self._number += 1
+        self._head = hashlib.sha256(line).hexdigest()
+
+    def _put(self, line: bytes) -> None:
         size = os.fstat(self._file).st_size
         try:
-            if os.write(self._file, line) != len(line):
-                raise OSError("the audit line was written only in part")
+            while line:
+                line = line[os.write(self._file, line) :]
             os.fsync(self._file)
         except OSError:
             os.ftruncate(self._file, size)
+            self._room_to = size  # the file's room ends with it
             raise
-        self._number += 1
-        self._head = hashlib.sha256(line).hexdigest()
 
     def _drop_torn_line(self, path: Path) -> None:
         """Cuts off a line that a crash left unfinished: its signature was never handed out."""

@@ -5,31 +5,43 @@ It also holds what all kinds of signing share: the signer's file, its audit log,
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import takewhile
+from typing import Any, Literal
 
 from core.errors import PeerRefused
 from strategy.plan_inputs import SignedRoom
 from wallet import policy, protocol
-from wallet.ceilings import Ceilings
+from wallet.ceilings import Ceilings, Rate
 from wallet.keystore.keys import Keystore, UserSecrets
 from wallet.learnt.refused import RefusedDrafts
 from wallet.learnt.store import LearntForms
-from wallet.policy import HeldGrant, PolicyRefused
+from wallet.policy import HeldGrant, PolicyRefused, RecentSignatures
 from wallet.protocol import Grant, Operation, Scope
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
+from wallet.signer.signed import HOUR_MS, MINUTE_MS
 
 PEER = "signer"
 LOCKED = "locked"
 
 Answer = dict[str, Any]
+CancelKind = Literal["challenges", "sign-ins", "brakes"]
+
+_KINDS: dict[str, CancelKind] = {
+    "challenge": "challenges",
+    "delist": "challenges",
+    "sign-in": "sign-ins",
+    "brake": "brakes",
+}  # by the operation's name in the audit log
 
 
 class Authority:
     """The gate before every signature. `keystore` None means locked, for the reason given; `clock` gives Unix
     milliseconds. `learnt` are the confirmed forms of drafts; None: there is no place to keep any.
-    `refused` keeps refused drafts.
+    `refused` keeps refused drafts. `is_short`: the disk has no room for more bids. `steady_ms` is a clock in
+    milliseconds that no change of the time moves.
     """
 
     def __init__(
@@ -44,6 +56,8 @@ class Authority:
         has_halt_file: Callable[[], bool],
         learnt: LearntForms | None = None,
         refused: RefusedDrafts | None = None,
+        steady_ms: Callable[[], int],
+        is_short: Callable[[], bool],
     ) -> None:
         self.ledger = ledger
         self.audit = ledger.audit = audit
@@ -54,6 +68,10 @@ class Authority:
         self.has_halt_file = has_halt_file
         self.learnt = learnt
         self.refused = refused
+        self.is_short = is_short
+        # A signer without keys signs nothing, so it need not read the whole log.
+        logged = audit.entries(frozenset(_KINDS), clock() - HOUR_MS) if keystore is not None else ()
+        self.recent = SignaturesToCancel(logged, clock(), steady_ms)
 
     def unlocked(self) -> Keystore:
         """Returns the keys. Raises PeerRefused with the code `locked`."""
@@ -113,11 +131,31 @@ class Authority:
             policy.velocity_sats("the user", hourly, late["user"], bid_sats)
             policy.velocity_sats("the installation", most.sats_hour_host, late["host"], bid_sats)
 
-    def challenge_rates(self, task: int, now_ms: int) -> None:
-        """Refuses a challenge, sign-in or delisting that exceeds the rates of its task or of the installation."""
-        signed, most = self.ledger.signed, self.ceilings
-        policy.velocity_challenges(most.challenges_a_minute, signed.challenges(task, now_ms))
-        policy.velocity_count("the installation", most.challenges, signed.challenges_of_all(now_ms), "challenges")
+    def may_cancel(self, task: int) -> None:
+        """Refuses a challenge or the end of a listing that exceeds the rates of its task or of the installation."""
+        self._within("challenges", task, self.ceilings.challenges_a_minute, self.ceilings.challenges)
+
+    def may_sign_in(self, task: int) -> None:
+        """Refuses a sign-in that exceeds the rates of its task or of the installation."""
+        self._within("sign-ins", task, self.ceilings.sign_ins_a_minute, self.ceilings.sign_ins)
+
+    def may_brake(self, user: str) -> None:
+        """Refuses a challenge without a grant that exceeds the rates of its user or of the installation."""
+        made, most = self.recent, self.ceilings
+        policy.velocity_minute("the user", most.brakes_of_user, made.of("brakes", user), "brakes")
+        policy.velocity_minute("the installation", most.brakes, made.of_all("brakes").in_a_minute, "brakes")
+
+    def _within(self, kind: CancelKind, task: int, a_minute: int, rate: Rate) -> None:
+        policy.velocity_minute("the task", a_minute, self.recent.of(kind, task), kind)
+        policy.velocity_count("the installation", rate, self.recent.of_all(kind), kind)
+
+    def require_room(self) -> None:
+        """Refuses what needs room on a disk that is short of it."""
+        try:
+            is_short = self.is_short()
+        except OSError:
+            is_short = None
+        policy.disk_room(is_short)
 
     def may_loosen(self, now_ms: int) -> None:
         """Refuses one more change of a control state to a looser one beyond the installation's rate."""
@@ -136,3 +174,38 @@ class Authority:
             raise PolicyRefused("control-state", "the halt file is there: no bid or listing is signed")
         about: tuple[tuple[Scope, str], ...] = ("global", ""), ("user", grant.user), ("task", str(grant.task))
         policy.control_state([(scope, self.ledger.control_of(scope, subject)) for scope, subject in about])
+        self.require_room()
+
+
+class SignaturesToCancel:
+    """The signatures of the last hour that cancelling needs: challenges and ends of listings, sign-ins, brakes.
+
+    Counted in memory, so that none waits for room on the disk, and at start from lines of the audit log (`logged`).
+    Time goes by `steady_ms`: no change of the clock refuses a cancel, or allows one more.
+    """
+
+    def __init__(self, logged: Iterable[Answer], now_ms: int, steady_ms: Callable[[], int]) -> None:
+        self._steady_ms = steady_ms
+        self._made: dict[CancelKind, deque[tuple[int, int | str]]] = {kind: deque() for kind in _KINDS.values()}
+        ages = sorted((max(0, now_ms - entry["time_ms"]), at, entry) for at, entry in enumerate(logged))
+        for age_ms, _, entry in reversed(ages):
+            whose = entry["user"] if entry["operation"] == "brake" else entry["task"]
+            self._made[_KINDS[entry["operation"]]].append((steady_ms() - age_ms, whose))
+
+    def count(self, kind: CancelKind, whose: int | str) -> None:
+        """Counts one of this task or, for a brake, of this user."""
+        self._made[kind].append((self._steady_ms(), whose))
+
+    def of(self, kind: CancelKind, whose: int | str) -> int:
+        """Returns the number of the last minute of this task or user."""
+        return self._last_minute(kind).count(whose)
+
+    def of_all(self, kind: CancelKind) -> RecentSignatures:
+        made, since_ms = self._made[kind], self._steady_ms() - HOUR_MS
+        while made and made[0][0] <= since_ms:
+            made.popleft()
+        return RecentSignatures(len(self._last_minute(kind)), len(made), 0)
+
+    def _last_minute(self, kind: CancelKind) -> list[int | str]:
+        since_ms = self._steady_ms() - MINUTE_MS
+        return [whose for _, whose in takewhile(lambda made: made[0] > since_ms, reversed(self._made[kind]))]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import deque
-from collections.abc import Callable
 
 from wallet import policy, protocol
 from wallet.address import sign_in_address
@@ -13,87 +11,72 @@ from wallet.keystore.keys import UserSecrets
 from wallet.policy import PolicyRefused
 from wallet.protocol import Grant, SigningKey
 from wallet.signer.authority import Answer, Authority
-from wallet.signer.signed import MINUTE_MS
 from wallet.signer.signing import sign_message
 
 
 class ChallengeSigner:
     """Signs challenges and sign-ins under the right to cancel: without a session nothing can be cancelled either.
 
-    `steady_ms` is a clock in milliseconds that no change of the time moves: it counts brakes, which are never refused
-    because the wall clock was set back.
+    Nothing of it is stored in the ledger, so that no cancel needs room there: the audit log has room of its own.
     """
 
-    def __init__(self, authority: Authority, steady_ms: Callable[[], int]) -> None:
+    def __init__(self, authority: Authority) -> None:
         self._authority = authority
-        self._steady_ms = steady_ms
-        self._brakes: deque[tuple[int, str]] = deque()  # of the last minute: when and for which user
 
     def sign_challenge(self, request: Answer) -> Answer:
         """Signs a challenge. Without `key` the payment key signs."""
         named = {"key": "payment", **request}
         task, token, secret, challenge, key = protocol.take(named, "task", "token", "secret", "challenge", "key")
         challenge, key = protocol.venue_text("challenge", challenge), protocol.read_signing_key(key)
-        with self._authority.ledger.transaction():
-            grant = self._authority.live(task, token, secret, "cancel").grant
-            policy.key_allowed(grant, key)
-            policy.challenge_template(challenge)
-            return self._signed(grant, key, challenge, "challenge")
+        grant = self._authority.live(task, token, secret, "cancel").grant
+        policy.key_allowed(grant, key)
+        policy.challenge_template(challenge)
+        self._authority.may_cancel(grant.task)
+        self._authority.recent.count("challenges", grant.task)
+        return self._logged(grant.user, key, challenge, _under(grant, "challenge"))
 
     def sign_brake(self, request: Answer) -> Answer:
         """Signs a challenge with the payment key of a user who has keys, without a grant.
 
-        A challenge can only cancel, and a caller here may ask for a grant to cancel in any case. Nothing of it is
-        stored in the ledger, so that a brake needs no room there: its ceilings are counted in memory.
+        A challenge can only cancel, and a caller here may ask for a grant to cancel in any case.
         """
         user, venue, challenge = protocol.take(request, "user", "venue", "challenge")
         user, venue = sign_in_address(protocol.text("user", user)), protocol.text("venue", venue)
         challenge = protocol.venue_text("challenge", challenge)
-        authority, steady_ms = self._authority, self._steady_ms()
-        keystore, most = authority.unlocked(), authority.ceilings
+        authority = self._authority
+        keystore = authority.unlocked()
         policy.market(venue, play=keystore.is_play)
         if user not in keystore.users:
             raise PolicyRefused("dest-allow", "no user of this signer signs in with this address")
         policy.challenge_template(challenge)
-        while self._brakes and self._brakes[0][0] <= steady_ms - MINUTE_MS:
-            self._brakes.popleft()
-        of_user = sum(braked == user for _, braked in self._brakes)
-        policy.velocity_brakes("the user", most.brakes_of_user, of_user)
-        policy.velocity_brakes("the installation", most.brakes, len(self._brakes))
-        secrets = keystore.secrets_of(user)
-        signature = signed_by(secrets, "payment", challenge)
-        self._brakes.append((steady_ms, user))
-        entry = {"operation": "brake", "venue": venue, **_about(user, secrets, "payment", challenge)}
-        authority.audit.append(authority.clock(), entry)
-        return {"signature": signature}
+        authority.may_brake(user)
+        authority.recent.count("brakes", user)
+        return self._logged(user, "payment", challenge, {"operation": "brake", "venue": venue})
 
     def sign_sign_in(self, request: Answer) -> Answer:
         """Signs a sign-in with the payment or the vault key: a venue's session belongs to both addresses."""
         task, token, secret, text, key = protocol.take(request, "task", "token", "secret", "text", "key")
         text, key = protocol.venue_text("text", text), protocol.read_signing_key(key)
         authority = self._authority
-        with authority.ledger.transaction():
-            grant = authority.live(task, token, secret, "cancel").grant
-            policy.sign_in_template(grant, text, _address(authority.unlocked().secrets_of(grant.user), key))
-            return self._signed(grant, key, text, "sign-in")
+        grant = authority.live(task, token, secret, "cancel").grant
+        policy.sign_in_template(grant, text, _address(authority.unlocked().secrets_of(grant.user), key))
+        authority.may_sign_in(grant.task)
+        authority.recent.count("sign-ins", grant.task)
+        return self._logged(grant.user, key, text, _under(grant, "sign-in"))
 
-    def _signed(self, grant: Grant, key: SigningKey, message: str, operation: str) -> Answer:
+    def _logged(self, user: str, key: SigningKey, message: str, entry: Answer) -> Answer:
+        """Signs the text; the log has its line before the signature leaves."""
         authority = self._authority
-        now, store = authority.clock(), authority.ledger.signed
-        authority.challenge_rates(grant.task, now)
-        secrets = authority.unlocked().secrets_of(grant.user)
+        secrets = authority.unlocked().secrets_of(user)
         signature = signed_by(secrets, key, message)
-        store.put_challenge(grant.task, now)
-        authority.audit.append(
-            now,
-            {
-                "operation": operation,
-                "task": grant.task,
-                "token": grant.token,
-                **_about(grant.user, secrets, key, message),
-            },
-        )
+        digest = hashlib.sha256(message.encode()).hexdigest()
+        about = {"user": user, "address": _address(secrets, key), "message_sha256": digest}
+        authority.audit.append(authority.clock(), entry | about)
         return {"signature": signature}
+
+
+def _under(grant: Grant, operation: str) -> Answer:
+    return {"operation": operation, "task": grant.task, "token": grant.token}
 
 
 def signed_by(secrets: UserSecrets, key: SigningKey, message: str) -> str:
@@ -108,14 +91,6 @@ def signed_by(secrets: UserSecrets, key: SigningKey, message: str) -> str:
     if not verify_ownership(_address(secrets, key), message, signature):
         raise RuntimeError("the signature just made does not verify: nothing is handed out")
     return signature
-
-
-def _about(user: str, secrets: UserSecrets, key: SigningKey, message: str) -> Answer:
-    return {
-        "user": user,
-        "address": _address(secrets, key),
-        "message_sha256": hashlib.sha256(message.encode()).hexdigest(),
-    }
 
 
 def _address(secrets: UserSecrets, key: SigningKey) -> str:

@@ -39,29 +39,27 @@ class DelistSigner:
         names = "task", "token", "secret", "outpoint", "psbt"
         task, token, secret, outpoint, psbt = protocol.take(request, *names)
         outpoint, psbt = protocol.read_outpoint(outpoint), protocol.psbt_text("psbt", psbt)
-        authority, store = self._authority, self._authority.ledger.signed
-        with authority.ledger.transaction():
-            grant = authority.live(task, token, secret, "cancel").grant
-            policy.key_allowed(grant, "vault")
-            vault = authority.unlocked().secrets_of(grant.user).vault
-            approved = _checked(psbt, outpoint, vault)
-            now = authority.clock()
-            authority.challenge_rates(grant.task, now)
-            signed = sign_listing(approved, vault)
-            store.put_challenge(grant.task, now)
-            authority.audit.append(
-                now,
-                {
-                    "operation": "delist",
-                    "task": grant.task,
-                    "token": grant.token,
-                    "user": grant.user,
-                    "inscription_id": grant.inscription_id,
-                    "outpoint": outpoint,
-                    "draft_sha256": hashlib.sha256(psbt.encode()).hexdigest(),
-                    "unsigned_txid": approved.psbt.transaction.txid()[::-1].hex(),
-                },
-            )
+        authority = self._authority
+        grant = authority.live(task, token, secret, "cancel").grant
+        policy.key_allowed(grant, "vault")
+        vault = authority.unlocked().secrets_of(grant.user).vault
+        approved = _checked(psbt, outpoint, vault)
+        authority.may_cancel(grant.task)
+        authority.recent.count("challenges", grant.task)
+        signed = sign_listing(approved, vault)
+        authority.audit.append(
+            authority.clock(),
+            {
+                "operation": "delist",
+                "task": grant.task,
+                "token": grant.token,
+                "user": grant.user,
+                "inscription_id": grant.inscription_id,
+                "outpoint": outpoint,
+                "draft_sha256": hashlib.sha256(psbt.encode()).hexdigest(),
+                "unsigned_txid": approved.psbt.transaction.txid()[::-1].hex(),
+            },
+        )
         return {"psbt": base64.b64encode(signed).decode()}
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 
 from wallet import policy, protocol
 from wallet.address import sign_in_address
 from wallet.messages import MessageError, check_slug
-from wallet.protocol import Grant, RequestError
+from wallet.protocol import ControlState, Grant, RequestError
 from wallet.signer.authority import Answer, Authority
 
 log = logging.getLogger(__name__)
@@ -82,23 +83,53 @@ class Grants:
     def control(self, request: Answer) -> Answer:
         """Sets one state. A state that is set already is neither written nor logged again.
 
-        Each change is a line in the audit log, so those to a looser state are limited; tightening never waits.
+        Each change is a line in the audit log, so those to a looser state are limited. Tightening never waits, and
+        needs no room in the signer's file: then the log alone has the state until there is room, also at a start.
         """
         control = protocol.read_control(*protocol.take(request, "scope", "subject", "state"))
         if control.scope == "user":
             control = replace(control, subject=sign_in_address(control.subject))
-        now = self._authority.clock()
-        with self._ledger.transaction():
-            former = self._ledger.control_of(control.scope, control.subject)
-            if former != control.state:
-                if protocol.STATES.index(control.state) < protocol.STATES.index(former):
-                    self._authority.may_loosen(now)
-                    self._ledger.count_loosened(now)
-                self._ledger.put_control(control)
-                # Last before the commit, as for a bid: no state holds that the log does not have.
-                self._authority.audit.append(now, {"operation": "control", "former": former, **asdict(control)})
+        former = self._ledger.control_of(control.scope, control.subject)
+        if former != control.state:
+            entry = {"operation": "control", "former": former, **asdict(control)}
+            if protocol.STATES.index(control.state) > protocol.STATES.index(former):
+                self._tighten(control, entry)
+            else:
+                self._loosen(control, entry)
         log.info("%s %s: %s, was %s", control.scope, control.subject, control.state, former)
         return {}
+
+    def _tighten(self, control: ControlState, entry: Answer) -> None:
+        """Sets a stricter state, which is in force though neither file nor log can take it. Raises OSError then."""
+        audit = self._authority.audit
+        last_line = audit.number
+        try:
+            self._change(control, entry)
+        except (sqlite3.Error, OSError) as error:
+            self._ledger.unstored[control.scope, control.subject] = control.state
+            log.error("%s %s: %s is in force, and not stored yet: %s", *astuple(control), error)
+            if audit.number == last_line:
+                audit.append(self._authority.clock(), entry)
+
+    def _loosen(self, control: ControlState, entry: Answer) -> None:
+        authority, now = self._authority, self._authority.clock()
+        authority.may_loosen(now)
+        last_line = authority.audit.number
+        try:
+            self._change(control, entry, loosened_ms=now)
+        except (sqlite3.Error, OSError):
+            if authority.audit.number > last_line:  # a start takes the log's last state
+                authority.audit.append(now, entry | {"former": entry["state"], "state": entry["former"]})
+            raise
+
+    def _change(self, control: ControlState, entry: Answer, loosened_ms: int | None = None) -> None:
+        with self._ledger.transaction():
+            if loosened_ms is not None:
+                self._ledger.count_loosened(loosened_ms)
+            self._ledger.put_control(control)
+            # Last before the commit, as for a bid: no looser state holds that the log does not have.
+            self._authority.audit.append(self._authority.clock(), entry)
+        self._ledger.unstored.pop((control.scope, control.subject), None)
 
     def controls(self, request: Answer) -> Answer:
         protocol.take(request)

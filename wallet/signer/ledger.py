@@ -67,10 +67,13 @@ class Ledger:
 
     `audit` is the log in which each signature has its line before it is committed here. One process at a time (see the
     lock in wallet/signer/audit.py).
+
+    `unstored` are control states that are in force, though the file had no room for them: the log has them.
     """
 
     def __init__(self, path: Path) -> None:
         self.audit: AuditLog | None = None
+        self.unstored: dict[tuple[Scope, str], State] = {}
         self._database = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
         path.chmod(0o600)
         self._database.execute("PRAGMA journal_mode=WAL")
@@ -161,10 +164,14 @@ class Ledger:
 
     def controls(self) -> list[ControlState]:
         """Returns every control that is not on `run`, in any order."""
-        return [ControlState(*row) for row in self._database.execute("SELECT scope, subject, state FROM controls")]
+        rows = self._database.execute("SELECT scope, subject, state FROM controls").fetchall()
+        found = {(scope, subject): state for scope, subject, state in rows} | self.unstored
+        return [ControlState(scope, subject, state) for (scope, subject), state in found.items()]
 
     def control_of(self, scope: Scope, subject: str) -> State:
         """Returns the state set for this scope and subject; `run` when none was."""
+        if (scope, subject) in self.unstored:
+            return self.unstored[scope, subject]
         row = self._database.execute(
             "SELECT state FROM controls WHERE scope = ? AND subject = ?", (scope, subject)
         ).fetchone()
@@ -189,3 +196,11 @@ class Ledger:
             self._database.execute(
                 "INSERT OR REPLACE INTO controls VALUES (?, ?, ?)", (control.scope, control.subject, control.state)
             )
+
+    def store_unstored(self) -> None:
+        """Stores the control states for which there was no room. Raises sqlite3.Error."""
+        if self.unstored:
+            with self.transaction():
+                for (scope, subject), state in self.unstored.items():
+                    self.put_control(ControlState(scope, subject, state))
+            self.unstored.clear()

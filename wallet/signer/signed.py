@@ -1,4 +1,4 @@
-"""The signer's bids, listings and recent challenges, in its own file.
+"""The signer's bids and listings, in its own file.
 
 Sums over time go by the signer's clock and include signatures later than now: a clock that is set back makes more
 count, never less.
@@ -46,11 +46,6 @@ CREATE TABLE IF NOT EXISTS listings (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS listings_outpoint ON listings (outpoint, created_ms, price);
 CREATE INDEX IF NOT EXISTS listings_created ON listings (created_ms, task, user);
-CREATE TABLE IF NOT EXISTS challenges (
-    created_ms INTEGER NOT NULL,
-    task INTEGER NOT NULL
-) STRICT;
-CREATE INDEX IF NOT EXISTS challenges_created ON challenges (created_ms, task);
 """
 _OF_LATE = """
 SELECT task, user, price, created_ms FROM signatures WHERE created_ms > :an_hour_ago
@@ -122,11 +117,6 @@ class SignedStore:
         values = {field.name: getattr(listing, field.name) for field in fields(ListingSignature)}
         self._put("listings", values | {"answer": json.dumps(listing.answer)})
 
-    def put_challenge(self, task: int, now_ms: int) -> None:
-        """Counts one challenge and forgets those too old to count."""
-        self._database.execute("DELETE FROM challenges WHERE created_ms <= ?", (now_ms - HOUR_MS,))
-        self._put("challenges", {"created_ms": now_ms, "task": task})
-
     def unexpired(self, task: int, user: str, now_ms: int) -> dict[str, UnexpiredBids]:
         """Returns the bids that expire after `now_ms`: this `task`'s, this `user`'s, the whole `host`'s."""
         values = {"task": task, "user": user, "now": now_ms}
@@ -148,15 +138,6 @@ class SignedStore:
             f"SELECT {sums} FROM ({_OF_LATE})", since | {"task": task, "user": user}
         ).fetchone()
         return {name: RecentSignatures(*row[3 * at : 3 * at + 3]) for at, name in enumerate(_ABOUT)}
-
-    def challenges(self, task: int, now_ms: int) -> int:
-        """Counts the task's challenges that were signed in the minute before `now_ms`."""
-        query = "SELECT count(*) FROM challenges WHERE created_ms > ? AND task = ?"
-        return self._number(query, (now_ms - MINUTE_MS, task))
-
-    def challenges_of_all(self, now_ms: int) -> RecentSignatures:
-        """Counts all tasks' challenges of the minute and the hour before `now_ms`."""
-        return recent(self._database, "challenges", now_ms)
 
     def highest_listing(self, outpoint: str, now_ms: int) -> int:
         """Returns the price in sats of the dearest listing of `outpoint` in the hour before `now_ms`; 0 for none."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from dataclasses import asdict, replace
 from typing import TypeVar
 
 from core.errors import PeerRefused
+from core.files import is_full
 from wallet import protocol
 from wallet.address import AddressError, sign_in_address
 from wallet.ceilings import Ceilings
@@ -29,7 +31,7 @@ from wallet.facts_client import AskFacts, FactsError
 from wallet.keystore.keys import Keystore
 from wallet.learnt.refused import RefusedDrafts
 from wallet.learnt.store import LearntForms
-from wallet.policy import PolicyRefused
+from wallet.policy import DISK_FULL, PolicyRefused
 from wallet.protocol import RequestError, SignerStatus
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog
@@ -66,7 +68,8 @@ def _steady_ms() -> int:
 class Signer:
     """The signer's requests, without a socket. `keystore` None means locked, for the reason given.
 
-    `clock` gives Unix milliseconds, `steady_ms` milliseconds that no change of the time moves.
+    `clock` gives Unix milliseconds, `steady_ms` milliseconds that no change of the time moves. `is_short`:
+    the disk has no room for more bids; `free_reserve` makes room on a full one, and tells whether it has.
     """
 
     def __init__(
@@ -83,8 +86,11 @@ class Signer:
         has_halt_file: Callable[[], bool] = lambda: False,
         learnt: LearntForms | None = None,
         refused: RefusedDrafts | None = None,
+        is_short: Callable[[], bool] = lambda: False,
+        free_reserve: Callable[[], bool] = lambda: False,
     ) -> None:
         self._ledger = ledger
+        self._free_reserve = free_reserve
         self._authority = authority = Authority(
             ledger,
             audit,
@@ -95,9 +101,10 @@ class Signer:
             has_halt_file=has_halt_file,
             learnt=learnt,
             refused=refused,
+            steady_ms=steady_ms,
+            is_short=is_short,
         )
-        grants, rooms = Grants(authority, rng_bytes), Rooms(authority)
-        challenges = ChallengeSigner(authority, steady_ms)
+        grants, challenges, rooms = Grants(authority, rng_bytes), ChallengeSigner(authority), Rooms(authority)
         listings, offers, withdrawals = ListingSigner(authority), OfferSigner(authority), WithdrawalSigner(authority)
         judge = ListingJudge(authority)
         learner, delists = Learner(authority, judge), DelistSigner(authority)
@@ -142,8 +149,8 @@ class Signer:
         """
         on_facts = self._needing_facts(request)
         if on_facts is not None:
-            return _answered(request, lambda arguments: on_facts[1](arguments, facts or {}))
-        return _answered(request, self._operation(request.get("op")))
+            return self._answered(request, lambda arguments: on_facts[1](arguments, facts or {}))
+        return self._answered(request, self._operation(request.get("op")))
 
     def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
         """Returns the outputs whose facts the request needs; none for most requests.
@@ -151,7 +158,7 @@ class Signer:
         Raises as `handle` does, for requests that would be refused whatever the facts are.
         """
         on_facts = self._needing_facts(request)
-        return () if on_facts is None else _answered(request, on_facts[0])
+        return () if on_facts is None else self._answered(request, on_facts[0])
 
     def answering(self, ask_facts: AskFacts) -> Callable[[Answer], Awaitable[Answer]]:
         """Returns `handle` with facts asked in threads: bids and cancels do not wait for slow ones."""
@@ -180,6 +187,32 @@ class Signer:
     def _operation(self, name: object) -> Callable[[Answer], Answer]:
         return self._operations.get(name, _denied) if isinstance(name, str) else _denied
 
+    def _answered(self, request: Answer, operation: Callable[[Answer], T]) -> T:
+        """Calls the operation with the request's arguments, and turns its errors into codes for the client.
+
+        What a full disk has stopped is done again once, if the reserve could be freed.
+        """
+        arguments = dict(request)
+        name = arguments.pop("op", None)
+        try:
+            try:
+                return operation(arguments)
+            except (sqlite3.Error, OSError) as error:
+                if not (is_full(error) and self._free_reserve()):
+                    raise
+                return operation(arguments)
+        except PolicyRefused as refused:
+            log.warning("refused %.20s of task %.20s: %.300s", name, arguments.get("task"), refused)
+            raise PeerRefused(PEER, refused.tag, refused.message, refused.highest) from None
+        except (RequestError, AddressError) as error:
+            log.warning("refused %.20s: %.300s", name, error)
+            raise PeerRefused(PEER, "bad-request", str(error)) from None
+        except (sqlite3.Error, OSError) as error:
+            if not is_full(error):
+                raise
+            log.error("failed at %.20s: the disk of the signer's directory is full: %s", name, error)
+            raise PeerRefused(PEER, DISK_FULL, "the disk of the signer's directory is full: make room") from error
+
     def _status(self, request: Answer) -> Answer:
         protocol.take(request)
         keystore = self._authority.keystore
@@ -201,20 +234,6 @@ class Signer:
             withdrawal = protocol.hex_text("intent", intent, WITHDRAWAL_INTENT_DIGITS)
             return {"signed": self._ledger.withdrawals.find(withdrawal) is not None}
         return {"signed": self._ledger.signed.bid(protocol.hex_text("intent", intent, 32)) is not None}
-
-
-def _answered(request: Answer, operation: Callable[[Answer], T]) -> T:
-    """Calls the operation with the request's arguments, and turns its errors into codes for the client."""
-    arguments = dict(request)
-    name = arguments.pop("op", None)
-    try:
-        return operation(arguments)
-    except PolicyRefused as refused:
-        log.warning("refused %.20s of task %.20s: %.300s", name, arguments.get("task"), refused)
-        raise PeerRefused(PEER, refused.tag, refused.message, refused.highest) from None
-    except (RequestError, AddressError) as error:
-        log.warning("refused %.20s: %.300s", name, error)
-        raise PeerRefused(PEER, "bad-request", str(error)) from None
 
 
 def _denied(request: Answer) -> Answer:

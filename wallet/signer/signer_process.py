@@ -8,9 +8,11 @@ reconciling it checks its own memory and signs nothing. It stays unlocked until 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing
@@ -18,7 +20,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from core import local_server
+from core import files, local_server
 from core.errors import PeerRefused
 from core.layout import OPERATORS_SOCKET
 from wallet import policy, protocol
@@ -44,9 +46,11 @@ log = logging.getLogger(__name__)
 HALT_FILE = "halt"
 KEYSTORE = "keystore.json"
 AUDIT_LOG = "audit.jsonl"
+LEDGER = "signer.db"
 RECONCILING = "reconciling"
 WRONG = "wrong-passphrase"
 TOO_MANY = "too-many-tries"
+_ROOM_S = 5.0  # between two tries to have the reserve, and the log's room, again
 
 Answering = Callable[[Answer], Awaitable[Answer]]
 
@@ -76,7 +80,11 @@ def run(
     require_libsecp256k1()
     self_test()
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with closing(AuditLog(directory / AUDIT_LOG)) as audit, closing(Ledger(directory / "signer.db")) as ledger:
+    free_reserve = partial(files.free_reserve, directory)
+    with (
+        closing(AuditLog(directory / AUDIT_LOG, free_reserve)) as audit,
+        closing(_ledger(directory / LEDGER, free_reserve)) as ledger,
+    ):
 
         def signer_with(keys: Keystore | None, locked_reason: str) -> Signer:
             learnt = None
@@ -95,6 +103,8 @@ def run(
                 has_halt_file=lambda: _is_there(directory / HALT_FILE),
                 learnt=learnt,
                 refused=RefusedDrafts(directory / REFUSED_DIRECTORY),
+                is_short=partial(files.is_short, directory),
+                free_reserve=free_reserve,
             )
 
         def answering_with(keys: Keystore | None, locked_reason: str) -> Answering:
@@ -106,9 +116,21 @@ def run(
         def note(entry: Answer) -> None:
             audit.append(clock(), entry)
 
+        def keep_room() -> None:
+            audit.keep_room()
+            if not files.is_short(directory):
+                files.make_reserve(directory)
+                ledger.store_unstored()
+
+        _try(keep_room)
         states = SignerStates(directory, market, answering_with, set_control, note, clock)
         states.unlock_unattended(passphrase_file)
-        asyncio.run(_serve(states, socket_path, (allowed_uids or frozenset()) | {os.getuid()}, directory))
+        allowed = (allowed_uids or frozenset()) | {os.getuid()}
+        asyncio.run(_serve(states, socket_path, allowed, directory, partial(_try, keep_room)))
+        if files.is_short(directory):
+            # Closing the ledger removes SQLite's files beside it, and the next start would need room to make them anew.
+            logging.shutdown()
+            os._exit(0)
 
 
 class SignerStates:
@@ -189,7 +211,7 @@ class SignerStates:
                 raise PeerRefused(
                     PEER, LOCKED, "the practice marketplace takes play keys only, which need no unlocking"
                 )
-            if not tries.take(self._clock()):
+            if not self._take(tries):
                 log.warning("unlock: too many tries")
                 raise PeerRefused(PEER, TOO_MANY, "three tries within a minute: wait one")
             try:
@@ -205,6 +227,17 @@ class SignerStates:
             self._ready(opened)
             return {}
 
+    def _take(self, tries: passphrase_source.Tries) -> bool:
+        try:
+            return tries.take(self._clock())
+        except OSError as error:
+            if not files.is_full(error):
+                raise
+            if not files.free_reserve(self._directory):
+                text = "the disk of the signer's directory is full, and a try cannot be counted: make room"
+                raise PeerRefused(PEER, policy.DISK_FULL, text) from error
+            return tries.take(self._clock())
+
     def _opened(self, passphrase: str) -> Keystore:
         """Opens and checks the sealed keystore. Its lock is kept until the process ends. Raises KeystoreError."""
         held = keystore.lock(self._path)
@@ -219,7 +252,7 @@ class SignerStates:
         try:
             start_checks.self_test()
             audit_log = self._directory / AUDIT_LOG
-            self._forgotten = start_checks.require_agreement(audit_log, self._directory / "signer.db", self._clock())
+            self._forgotten = start_checks.require_agreement(audit_log, self._directory / LEDGER, self._clock())
             if not opened.is_play:
                 for line in key_lines.require_noted(audit_log, opened):
                     self._note(line)
@@ -255,7 +288,30 @@ def _is_there(path: Path) -> bool:
     return True
 
 
-async def _serve(states: SignerStates, socket_path: Path, allowed_uids: frozenset[int], directory: Path) -> None:
+def _ledger(path: Path, free_reserve: Callable[[], bool]) -> Ledger:
+    """Opens the ledger; on a full disk that may take the reserve."""
+    try:
+        return Ledger(path)
+    except (sqlite3.Error, OSError):
+        if not free_reserve():
+            raise
+        return Ledger(path)
+
+
+def _try(keep_room: Callable[[], None]) -> None:
+    try:
+        keep_room()
+    except (sqlite3.Error, OSError) as error:
+        log.warning("failed to keep room on the disk: %s", error)
+
+
+async def _serve(
+    states: SignerStates,
+    socket_path: Path,
+    allowed_uids: frozenset[int],
+    directory: Path,
+    keep_room: Callable[[], None],
+) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -264,7 +320,10 @@ async def _serve(states: SignerStates, socket_path: Path, allowed_uids: frozense
     server = await local_server.serve(socket_path, states.handle, allowed_uids=allowed_uids)
     of_operators = await local_server.serve(operators_path, states.handle_operator, allowed_uids=operators)
     log.info("answering at %s", socket_path)
-    await stop.wait()
+    while not stop.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _ROOM_S)
+        keep_room()
     server.close()
     of_operators.close()
     log.info("ended")

@@ -77,6 +77,7 @@ class WithdrawalSigner:
             raise protocol.RequestError("user must be a sign-in address in its normal form")
         keystore = self._authority.unlocked()
         rules.halt_file(self._authority.has_halt_file())
+        self._authority.require_room()
         if asked.source == "bidding":
             market(asked.venue, play=keystore.is_play)
         else:
