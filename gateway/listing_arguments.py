@@ -10,6 +10,7 @@ from markets import codec
 from markets.listings import MOST_SECURE, ListingOrder, ListingToDraft
 from markets.wire import MAX_SATS, Unreadable
 from markets.wire import outpoint as read_outpoint
+from markets.wire import txid as read_txid
 
 _KEY = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -18,6 +19,14 @@ def outpoint(value: Any) -> str:
     """Reads an output as `txid:vout`."""
     try:
         return read_outpoint(value, "outpoint")
+    except Unreadable as error:
+        raise bad(str(error)) from error
+
+
+def txid(value: Any) -> str:
+    """Reads a transaction's id."""
+    try:
+        return read_txid(value, "txid")
     except Unreadable as error:
         raise bad(str(error)) from error
 

@@ -56,11 +56,21 @@ class FactsVerbs(VerbTable):
         self._market = market
         self._facts = facts
         self._venues = venues
-        super().__init__({"outpoint": self._outpoint, "whereabouts": self._whereabouts, "status": self._status})
+        super().__init__(
+            {
+                "outpoint": self._outpoint,
+                "transaction": self._transaction,
+                "whereabouts": self._whereabouts,
+                "status": self._status,
+            }
+        )
 
     async def _outpoint(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         outpoint, max_age_s = listing_arguments.outpoint(args.get("outpoint")), read.max_age_s(request)
         return await self._facts.outpoint(outpoint, max_age_s, with_transaction=args.get("with_transaction") is True)
+
+    async def _transaction(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+        return await self._facts.transaction(listing_arguments.txid(args.get("txid")), read.max_age_s(request))
 
     async def _whereabouts(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         inscription = read.identifier(args.get("inscription_id"), "inscription_id")

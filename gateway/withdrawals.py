@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from gateway import arguments as read
+from gateway import listing_arguments
 from gateway.adapters import needed
 from gateway.limits.call_budget import Priority
 from gateway.limits.windows import Toll
@@ -23,8 +24,7 @@ from gateway.writes import LONGEST_WAIT_MS, Asker
 from markets.base import Unknown
 from markets.http import Permit
 from markets.mempool import Mempool
-from markets.wire import MAX_SATS, Unreadable
-from markets.wire import txid as read_txid
+from markets.wire import MAX_SATS
 
 MOST_HEX = 200_000
 _HEX = re.compile(r"([0-9a-f]{2}){60,}", re.ASCII)
@@ -97,7 +97,7 @@ class Withdrawals:
 
     async def is_confirmed(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
         """Tells whether a transaction is in a block. NotFound when neither a block nor the mempool has it."""
-        txid = _txid(args.get("txid"))
+        txid = listing_arguments.txid(args.get("txid"))
         mempool = needed(self._mempool, "MEMPOOL_URL")
 
         key, max_age_s = ("transaction", txid), read.max_age_s(request)
@@ -127,10 +127,3 @@ class Withdrawals:
         # No await between the turn and this: a client that leaves finds it either queued or sending.
         asker.droppable = False
         return await venue.run(verb, verb, lambda: call(permit), Unknown)
-
-
-def _txid(value: Any) -> str:
-    try:
-        return read_txid(value, "txid")
-    except Unreadable as error:
-        raise read.bad(str(error)) from error

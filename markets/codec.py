@@ -38,7 +38,7 @@ from markets.offers import (
     SignInText,
     SignInTexts,
 )
-from markets.outpoint_facts import OutpointFacts, Whereabouts
+from markets.outpoint_facts import OutpointFacts, TransactionFacts, Whereabouts
 from markets.utxos import Utxo
 from strategy.book import Ask, Bid, VenueProfile
 
@@ -238,6 +238,10 @@ def named(value: Any) -> dict[str, Any]:
 
 def whereabouts(found: Any) -> Whereabouts:
     return Whereabouts(**found)
+
+
+def transaction(found: Any) -> TransactionFacts:
+    return TransactionFacts(**found | {"witnesses": tuple(tuple(map(str, items)) for items in found["witnesses"])})
 
 
 def outpoint(found: Any) -> OutpointFacts:

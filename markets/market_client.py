@@ -28,7 +28,7 @@ from markets.capabilities import VenueFacts
 from markets.gateway_client import GatewayClient, Purpose
 from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListings
 from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInTexts
-from markets.outpoint_facts import OutpointFacts, Whereabouts
+from markets.outpoint_facts import OutpointFacts, TransactionFacts, Whereabouts
 from markets.pictures import NoPicture, Picture
 from markets.utxos import Utxo
 from strategy.book import VenueProfile
@@ -226,6 +226,12 @@ class MarketClient(GatewayClient):
     def outpoint(self, outpoint: str, max_age_s: float) -> OutpointFacts:
         """Returns the facts of an output (txid:vout); None where no source tells one. NotSupported without sources."""
         return self._read("outpoint", {"outpoint": outpoint}, max_age_s, codec.outpoint)
+
+    def transaction(self, txid: str, max_age_s: float) -> TransactionFacts:
+        """Returns a transaction and its block; NotFound where the network does not know it, NotSupported without a
+        source.
+        """
+        return self._read("transaction", {"txid": txid}, max_age_s, codec.transaction)
 
     def draft_withdrawal(self, payment: str, amount: int) -> str:
         """Returns the PSBT (base64) that the venue wants signed to take sats out of its bidding wallet for `payment`.

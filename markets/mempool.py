@@ -104,8 +104,14 @@ class Mempool:
         try:
             if not _in_block(answer):
                 return Confirmation(False)
-            at = table(answer, "status").get("block_height")
-            return Confirmation(True, None if at is None else height(at, "block"))
+            status = table(answer, "status")
+            at, block, time_s = (status.get(name) for name in ("block_height", "block_hash", "block_time"))
+            return Confirmation(
+                True,
+                None if at is None else height(at, "block"),
+                None if block is None else txid(block, "hash of a block"),
+                None if time_s is None else whole(time_s, "time of a block"),
+            )
         except Unreadable as error:
             raise Unavailable(f"failed to understand a transaction: {error}") from error
 

@@ -26,10 +26,32 @@ class Whereabouts:
 
 
 class Confirmation(NamedTuple):
-    """The state of a transaction: in a block or not, and in which; `height` None = in none, or it is not told."""
+    """The state of a transaction: in a block or not, and in which; None = in none, or it is not told.
+
+    `block` is the block's hash, `time_s` the time in it (Unix seconds, by its miner).
+    """
 
     is_in_block: bool
     height: int | None = None
+    block: str | None = None
+    time_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionFacts:
+    """One transaction, whose bytes (hex) without witnesses hash to its id, and the block that it is in.
+
+    `witnesses` has each input's items in hex; one that is very long is left out (empty). `is_confirmed`, the block's
+    `height`, `block` (its hash), `time_s` and the chain's `tip_height` are None where they are not known.
+    """
+
+    transaction: str
+    witnesses: tuple[tuple[str, ...], ...]
+    is_confirmed: bool | None
+    height: int | None
+    block: str | None
+    time_s: int | None
+    tip_height: int | None
 
 
 class Spending(NamedTuple):

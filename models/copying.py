@@ -30,7 +30,7 @@ from models.database.postgresql import Postgresql
 from models.database.sqlite import Sqlite
 from models.hooks import queue
 from models.leases.leases import Lease
-from models.ledger import fills, withdrawals
+from models.ledger import fills, purchases, withdrawals
 from models.tasks import cycles, samples
 
 # Every module with a table is imported by these.
@@ -45,6 +45,7 @@ _WITH_TABLES = (
     inscriptions,
     month_counts,
     presets,
+    purchases,
     queue,
     samples,
     sessions,

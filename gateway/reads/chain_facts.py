@@ -22,13 +22,15 @@ from gateway.venue import Venue
 from markets.base import NotSupported, TooManyLookups, Unavailable, VenueError
 from markets.codec import named
 from markets.mempool import Mempool
-from markets.outpoint_facts import Indexed, Whereabouts
-from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, decode_network
+from markets.outpoint_facts import Confirmation, Indexed, TransactionFacts, Whereabouts
+from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, decode_witnessed
 
 MADE_AGE_S = 86_400.0  # a transaction never changes
 MOST_ANSWERS = 5000  # each a few hundred bytes, five for an output; a transaction seldom has more than some thousand
+MOST_WITNESS_BYTES = 2_000  # of one input: an inscription's reveal has more, a spend of ours some hundred
 PATIENCE_S = 4.0  # the signer waits 5 s: a source that hangs must not hide the others' answers
 Value = TypeVar("Value")
+Witnessed = tuple[Transaction, tuple[tuple[bytes, ...], ...]]
 
 
 class ChainFacts:
@@ -65,6 +67,22 @@ class ChainFacts:
             facts["transaction"] = None if transaction is None else transaction.encode().hex()
         return json.dumps(facts)
 
+    async def transaction(self, txid: str, max_age_s: float) -> str:
+        """Returns a transaction with its witnesses, and its block. NotSupported without a mempool server, NotFound if
+        the server says so, Unavailable when it does not answer.
+        """
+        mempool = needed(self._mempool, "MEMPOOL_URL")
+        (made, witnesses), confirmation, tip_height = await asyncio.gather(
+            self._snapshots.get(("made", txid), MADE_AGE_S, self._made(mempool, txid)),
+            self._confirmation(mempool, txid, max_age_s),
+            self._tip_height(mempool, max_age_s),
+        )
+        height, block, time_s = (None, None, None) if confirmation is None else confirmation[1:]
+        is_confirmed = None if confirmation is None else confirmation.is_in_block
+        items = tuple(tuple(item.hex() for item in stack) for stack in witnesses)
+        raw = made.encode().hex()
+        return json.dumps(named(TransactionFacts(raw, items, is_confirmed, height, block, time_s, tip_height)))
+
     async def whereabouts(self, inscription_id: str, max_age_s: float) -> str:
         """Returns the output that an inscription is on. Raises NotFound if the index says so, Unavailable if none
         answers.
@@ -89,16 +107,26 @@ class ChainFacts:
         if mempool is None:
             return OnChain(None, None, None, None), None
 
-        async def known(name: str, key: Hashable, age_s: float, call: Callable[[], Value]) -> Value | None:
-            return await self._known((name, key), age_s, self._reading(self._venues.mempool, name, call))
-
-        transaction, confirmation, spending, tip_height = await asyncio.gather(
-            known("made", txid, MADE_AGE_S, lambda: _transaction(mempool, txid)),
-            known("is_confirmed", txid, max_age_s, lambda: mempool.confirmation(txid)),
-            known("spending", outpoint, max_age_s, lambda: mempool.spending(outpoint)),
-            known("tip_height", "", max_age_s, mempool.tip_height),
+        read_spending = self._reading(self._venues.mempool, "spending", lambda: mempool.spending(outpoint))
+        found, confirmation, spending, tip_height = await asyncio.gather(
+            self._known(("made", txid), MADE_AGE_S, self._made(mempool, txid)),
+            self._confirmation(mempool, txid, max_age_s),
+            self._known(("spending", outpoint), max_age_s, read_spending),
+            self._tip_height(mempool, max_age_s),
         )
+        transaction = found and found[0]
         return OnChain(_made(transaction, outpoint), confirmation, spending, tip_height), transaction
+
+    def _made(self, mempool: Mempool, txid: str) -> Fetch[Witnessed]:
+        return self._reading(self._venues.mempool, "made", lambda: _transaction(mempool, txid))
+
+    async def _confirmation(self, mempool: Mempool, txid: str, max_age_s: float) -> Confirmation | None:
+        read = self._reading(self._venues.mempool, "is_confirmed", lambda: mempool.confirmation(txid))
+        return await self._known(("is_confirmed", txid), max_age_s, read)
+
+    async def _tip_height(self, mempool: Mempool, max_age_s: float) -> int | None:
+        read = self._reading(self._venues.mempool, "tip_height", mempool.tip_height)
+        return await self._known(("tip_height", ""), max_age_s, read)
 
     def _by_ord(self, outpoint: str) -> Fetch[Indexed]:
         ord_, venue = needed(self._ord, "ORD_URL"), self._venues.ord
@@ -201,15 +229,15 @@ async def _nothing() -> None:
     return None
 
 
-def _transaction(mempool: Mempool, txid: str) -> Transaction:
-    """Returns the transaction that hashes to the txid. Runs in a venue's thread."""
+def _transaction(mempool: Mempool, txid: str) -> Witnessed:
+    """Returns the transaction that hashes to the txid, and its witnesses. Runs in a venue's thread."""
     try:
-        transaction = decode_network(mempool.transaction(txid))
+        transaction, witnesses = decode_witnessed(mempool.transaction(txid))
     except WireError as error:
         raise Unavailable(f"failed to understand a transaction: {error}") from error
     if transaction.txid()[::-1].hex() != txid:
         raise Unavailable("a transaction is not the one that was asked for")
-    return transaction
+    return transaction, tuple(tuple(items) if sum(map(len, items)) <= MOST_WITNESS_BYTES else () for items in witnesses)
 
 
 def _made(transaction: Transaction | None, outpoint: str) -> TxOutput | None:

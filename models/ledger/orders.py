@@ -21,7 +21,7 @@ from peewee import IntegrityError
 from models import locks
 from models.base import transaction
 from models.database.errors import CommitUnknown
-from models.ledger import budget_room, to_list
+from models.ledger import budget_room, purchases, to_list
 from models.ledger import order_statements as statements
 from models.ledger.order_statements import Facts
 from models.ledger.order_table import (
@@ -318,6 +318,7 @@ def _move(
             raise IllegalOrderMove(f"order {order.id} is not {order.state} any more")
         if sale is not None:
             to_list.note(order)
+            purchases.note(order, sale.inscription_id, now_ms)
         tell_order(order, now_ms, state, reason, bought)
     order.state, order.close_reason, order.misses, order.updated_ms = state, reason, 0, now_ms
     order.closed_ms = closed_ms

@@ -1,33 +1,28 @@
 """Fills whose task wants them listed: from the fill, in whose commit the wish is noted, to the auto-list task.
 
 A fill waits until its auto-list task is there or the wish is dropped. Each end is one commit, so that whoever dies on
-the way leaves a fill that still waits.
+the way leaves a fill that still waits. The task and its cost come of a ProvenPurchase, never of the fill alone.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
-from typing import NamedTuple
+from dataclasses import replace
 
 from peewee import fn
 
 from models.leases.slot import Slot
+from models.ledger import purchases
 from models.ledger.listing_table import SOLD, Listing
-from models.ledger.order_table import IS_FILLED, IS_REAL, IS_TO_LIST, LISTED, NOT_LISTED, TO_LIST, Order
+from models.ledger.order_table import IS_TO_LIST, LISTED, NOT_LISTED, TO_LIST, Order
 from models.tasks import tasks
-from models.tasks.table import LISTING, Task
+from models.tasks.table import LISTING, RUNNING, Task
 from models.tasks.tasks import TaskExists
 from strategy.bid_config import load_bid_config
+from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config
+from strategy.purchases import ProvenPurchase
 
 log = logging.getLogger(__name__)
-
-
-class Cost(NamedTuple):
-    """The cost of a bought inscription, with the network's fee as far as it is known, and the order that bought it."""
-
-    order_id: int
-    sats: int
 
 
 def note(order: Order) -> None:
@@ -68,16 +63,21 @@ def _end(order: Order, state: str, reason: str | None, task_id: int | None) -> b
     return bool(Order.update(changes).where(Order.id == order.id, IS_TO_LIST).execute())
 
 
-def make_task(order: Order, config: str, *, is_wanted: bool, now_ms: int) -> int | None:
-    """Creates the fill's auto-list task, and ends the wish in the same commit; returns the task's id.
+def make_task(
+    order: Order, proof: ProvenPurchase, config: ListingConfig, *, is_wanted: bool, now_ms: int
+) -> int | None:
+    """Creates the auto-list task of what the order bought, and ends the wish in the same commit; returns the task's id.
 
-    A task of the user's that has the inscription already is as good. None, with nothing written, when the fill does not
-    wait any more. Raises TaskLimitReached.
+    The proof gives it its inscription and its cost. A task of the user's that has the inscription already is as good;
+    one that an earlier proof of this order made is started again. None, with nothing written, when the fill does not
+    wait any more, or the proof does not stand. Raises TaskLimitReached, TaskExists and TaskChanged.
     """
-    owner, item = int(order.user_id), str(order.inscription_id)
+    if proof.order_id != order.id:
+        raise ValueError(f"order {order.id} is not proved by the purchase of order {proof.order_id}")
+    owner, item = int(order.user_id), proof.inscription_id
 
     def end(task_id: int) -> None:
-        if not _end(order, LISTED, None, task_id):
+        if not purchases.stands(proof) or not _end(order, LISTED, None, task_id):
             raise _Overtaken
 
     try:
@@ -85,7 +85,7 @@ def make_task(order: Order, config: str, *, is_wanted: bool, now_ms: int) -> int
             owner,
             inscription_id=item,
             collection_id=order.slug,
-            config=config,
+            config=dump_listing_config(replace(config, cost_sats=cost(proof))),
             venue=order.venue,
             now_ms=now_ms,
             source_order=order.id,
@@ -98,8 +98,24 @@ def make_task(order: Order, config: str, *, is_wanted: bool, now_ms: int) -> int
         there = task_of(owner, item)
         if there is None:
             raise
+        if order.autolist_task == there:
+            return _take_up_again(order, proof, there, is_wanted=is_wanted)
         return there if _end(order, LISTED, "there was an auto-list task for it already", there) else None
     return int(task.id)
+
+
+def _take_up_again(order: Order, proof: ProvenPurchase, task_id: int, *, is_wanted: bool) -> int | None:
+    """Gives the task of an earlier proof the cost of this one, and starts it again."""
+    task = Task.get_by_id(task_id)
+    config = replace(load_listing_config(task.config), cost_sats=cost(proof))
+    if not purchases.stands(proof):
+        return None
+    tasks.change_autolist_task(task, collection_id=task.collection_id, config=dump_listing_config(config))
+    if not _end(order, LISTED, None, task_id):
+        return None
+    if is_wanted:
+        tasks.set_desired(task, RUNNING)
+    return task_id
 
 
 class _Overtaken(Exception):
@@ -114,25 +130,16 @@ def task_of(user_id: int, inscription_id: str) -> int | None:
 
 
 def count_open(task_id: int) -> int:
-    """Counts the auto-list tasks of this bidding task's fills that are neither deleted nor sold."""
+    """Counts the auto-list tasks of this bidding task's fills that are neither deleted nor sold.
+
+    One whose proof is void is left out: its own fill waits to start it again.
+    """
     is_sold = fn.EXISTS(Listing.select(Listing.id).where(Listing.task_id == Task.id, Listing.close_reason == SOLD))
     of_fills = Task.select().join(Order, on=(Order.autolist_task == Task.id))
-    return int(of_fills.where(Order.task_id == task_id, Task.deleted_ms.is_null(), ~is_sold).count())
+    its = Order.task_id == task_id, Order.autolist_state == LISTED
+    return int(of_fills.where(*its, Task.deleted_ms.is_null(), ~is_sold).count())
 
 
-def cost_of(user_id: int, inscription_id: str) -> Cost | None:
-    """Returns the cost of the user's inscription; None unless exactly one real purchase of it is known here."""
-    own = Order.user_id == user_id, Order.inscription_id == inscription_id
-    found = list(Order.select().where(*own, IS_FILLED, IS_REAL).limit(2))
-    return cost(found[0]) if len(found) == 1 else None
-
-
-def costs(order_ids: Collection[int]) -> dict[int, int]:
-    """Returns the costs (sats) of what these filled orders bought, by the orders' ids."""
-    found = Order.select().where(Order.id.in_(list(order_ids)), IS_FILLED) if order_ids else ()
-    return {order.id: cost(order).sats for order in found}
-
-
-def cost(order: Order) -> Cost:
-    """Returns the cost of what a filled order bought: its price, and the network's fee if that is known."""
-    return Cost(order.id, order.spent_sats + int(order.network_fee_sats or 0))
+def cost(proof: ProvenPurchase) -> int:
+    """Returns the cost (sats) of what was bought: what left our scripts for it, fees included."""
+    return proof.cost_sats

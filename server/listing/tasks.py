@@ -12,7 +12,7 @@ from server.http.api_errors import ApiError, invalid
 from server.http.query import Query
 from server.listing.as_json import autolist_task_as_json, autolist_tasks_as_json
 from server.listing.checks import known_collection, startable_collection
-from server.listing.cost import with_known_cost
+from server.listing.cost import UNPROVED, with_known_cost
 from server.listing.leftovers import take_up
 from server.schemas.listing import config as listing_config
 from server.schemas.listing.config import ListingChange
@@ -73,7 +73,8 @@ class AutolistTasksHandler(AutolistTaskHandler):
                 403, "Task limit reached", message=f"You may have {error.max_tasks} auto-list tasks."
             ) from None
         self.set_header("Location", f"/api/autolist/{task.id}")
-        self.answer(await autolist_task_as_json(self.services, task, **_warned(config)), 201)
+        is_unproved = source is not None and config.cost_sats is None
+        self.answer(await autolist_task_as_json(self.services, task, **_warned(config, is_unproved=is_unproved)), 201)
 
 
 class OneAutolistTaskHandler(AutolistTaskHandler):
@@ -156,6 +157,6 @@ def _moved(task: Task, change: ListingChange) -> list[str]:
     return ["inscriptionId: cannot be changed; delete this task and create another"]
 
 
-def _warned(config: ListingConfig) -> dict[str, object]:
-    found = warnings(config)
+def _warned(config: ListingConfig, *, is_unproved: bool = False) -> dict[str, object]:
+    found = [*warnings(config), *([UNPROVED] if is_unproved else [])]
     return {"warnings": found} if found else {}

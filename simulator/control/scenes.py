@@ -85,6 +85,21 @@ class PutWallet(JsonHandler):
         self.send({"address": address, "balance": wallets.balance(address), "inscriptions": len(kept)})
 
 
+class PutSaleNamesOtherItem(JsonHandler):
+    """`PUT /sim/scenes/sale_names_other_item {inscriptionId}`: sales into bids are said to have brought it.
+
+    Every dialect says so. Nothing else changes: balances, holders and the chain stay. `null`, or a reset, ends it.
+    """
+
+    def put(self) -> None:
+        body = self.body()
+        only(body, frozenset({"inscriptionId"}), "the body")
+        named = body.get("inscriptionId")
+        self.world.engine.sales.other_item = None if named is None else text(named, "inscriptionId")
+        self.world.engine.changes += 1
+        self.send({"inscriptionId": self.world.engine.sales.other_item})
+
+
 def summary(world: World, market: Market) -> dict[str, Any]:
     """Returns a market in a few numbers; `floor` in sats, of a rune per whole token."""
     row: dict[str, Any] = {

@@ -178,7 +178,7 @@ def unstartable(config: ListingConfig) -> list[Problem]:
     if not config.multiplies:
         return []
     if config.reference == "purchase" and config.cost_sats is None:
-        return [Problem("cost_sats", "is required when the reference is purchase")]
+        return [Problem("cost_sats", "is required when the reference is purchase and no purchase of it is proved")]
     if config.reference == "traitFloor":
         return [
             Problem(name, "is required when the reference is traitFloor")

@@ -24,7 +24,7 @@ from models import api_tokens, base, budgets, controls, floor_samples, inscripti
 from models.events.table import Event, Forgotten
 from models.hooks.table import Delivery, Hook
 from models.leases.leases import Lease
-from models.ledger import withdrawals
+from models.ledger import purchases, withdrawals
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
 from models.month_counts import MonthCount
@@ -52,6 +52,7 @@ MODELS = (
     floor_samples.FloorSample,
     Listing,
     withdrawals.Withdrawal,
+    purchases.Purchase,
     Event,
     Forgotten,
     Hook,
@@ -64,8 +65,10 @@ FROZEN = {
     "0001_tables": "a8505c1eeab727afe12891cfa3f58f18ffee42bdde03586541965d698b5e2429",
     "0002_looked_up_details": "40ab6683b91ed54206da7fd3c52ec3f4e8f79fe1e37b83edeccdcd378ccff84d",
     "0003_versions": "fa4a218ea2048606ef79eb747eb5890515ddd80a918cd7ef08a488a5ed6aea9a",
+    "0004_purchases": "44b8440b4836aeda67ce6eca977680a66754694c6c8f4817261ba7909326840e",
 }
-THERE, LATER = [*FROZEN], "0004_colours"
+THERE, LATER = [*FROZEN], "0005_colours"
+UNRECORDED = THERE[:2]  # in a database from before versions were recorded
 COLOURS = """
 def up(migrator, db):
     db.execute_sql("ALTER TABLE users ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'")
@@ -156,7 +159,8 @@ def make_older() -> None:
     """Makes the open database that of a version that did not record itself, with a user in it."""
     for column in ("by_version", "by_commit"):
         base.database.execute_sql(f"ALTER TABLE schema_migration DROP COLUMN {column}")
-    base.database.execute_sql("DELETE FROM schema_migration WHERE name = '0003_versions'")
+    base.database.execute_sql("DROP TABLE purchases")
+    base.database.execute_sql("DELETE FROM schema_migration WHERE name >= '0003_versions'")
     users.User.create(address="bc1qa", ordinals_address="bc1qa", created_ms=1)
 
 
@@ -185,9 +189,9 @@ def test_a_database_from_before_versions_were_recorded_is_migrated_and_gone_on_w
     assert "lacks 0003_versions" in refused.value.text and str(version.running()) in refused.value.text
     assert "last migrated by one that did not record itself, on 20" in refused.value.text
     assert refused.value.remedy == "run `bidkeeper migrate`"
-    assert schema.migrate(lambda: NEW) == ["0003_versions"]
+    assert schema.migrate(lambda: NEW) == THERE[len(UNRECORDED) :]
     schema.check()
-    assert history() == [*((name, None, None) for name in THERE[:-1]), (THERE[-1], *NEW)]
+    assert history() == [(name, *((None, None) if name in UNRECORDED else NEW)) for name in THERE]
     assert [row.address for row in users.User.select()] == ["bc1qa"]
 
 
@@ -203,7 +207,7 @@ def test_a_newer_database_is_refused_with_both_versions_and_a_way_back(
         with pytest.raises(schema.OtherVersion) as refused:
             judge()
         assert re.fullmatch(
-            r"the database was made by a newer version of Bidkeeper \(migrations 0004_colours\),"
+            r"the database was made by a newer version of Bidkeeper \(migrations 0005_colours\),"
             rf" 0\.9\.0 \(feedbeef\) on [\d-]+; this is Bidkeeper {re.escape(str(version.running()))}",
             refused.value.text,
         )
@@ -243,7 +247,7 @@ def test_of_several_programs_that_migrate_at_once_one_does(database: str, tmp_pa
         base.connect(database)
     base.close()
     applied = racing.race(_migrates, database, None, 6, 1)
-    assert applied == Counter(["0003_versions"] if is_older else THERE)
+    assert applied == Counter(THERE[len(UNRECORDED) :] if is_older else THERE)
     base.connect(database)
     assert history()[-1] == (THERE[-1], *NEW)
 

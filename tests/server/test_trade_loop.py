@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from models.ledger import purchases
 from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.table import Task
+from server.listing.cost import UNPROVED
 from strategy.bid_config import load_bid_config
 from tests.server.api import Answer
 from tests.server.autolist_tasks import INSCRIPTION, VAULT, lies_at
@@ -17,7 +19,7 @@ from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import check
 from tests.server.running_tasks import open_order, row, started
 from tests.server.test_autolist_preview import market, new
-from tests.server.trades import bought
+from tests.server.trades import bought, proved
 
 RULE = {"autolist": {"minMargin": 0.1}, "start": True}
 LISTING = {"inscriptionId": INSCRIPTION, "collectionId": "goosinals"}
@@ -123,7 +125,7 @@ async def test_the_wallet_says_which_task_delivers_where(service: Service) -> No
 
 @pytest.mark.gen_test
 async def test_a_cost_that_is_left_out_is_the_purchases_and_starts_by_it(service: Service) -> None:
-    order = bought(service.user_id, 75_000, inscription_id=INSCRIPTION, network_fee_sats=600)
+    order = proved(bought(service.user_id, 75_000, inscription_id=INSCRIPTION), 75_600)
     bought(service.user_id, 90_000, inscription_id="d" * 64 + "i0")
     bought(service.user_id, 1_000, inscription_id=INSCRIPTION, dry_run=True)
     bought(service.user_id + 1, 1_000, inscription_id=INSCRIPTION)
@@ -142,20 +144,57 @@ async def test_a_cost_that_is_left_out_is_the_purchases_and_starts_by_it(service
     assert (await service.ask("GET", "/api/autolist")).json[0]["costSource"] == "given"
 
 
-@pytest.mark.parametrize("purchases", [0, 2])
 @pytest.mark.gen_test
-async def test_a_cost_that_is_not_known_for_sure_is_not_made_up(service: Service, purchases: int) -> None:
-    for price in (75_000, 80_000)[:purchases]:
-        bought(service.user_id, price, inscription_id=INSCRIPTION)
+async def test_a_claimed_purchase_gives_no_cost_and_says_so(service: Service) -> None:
+    """The second way of a lie: DEAR lies in the vault, a marketplace said that a bid of 75,000 bought it, and its owner
+    lists it by hand.
+    """
+    order = bought(service.user_id, 75_000, inscription_id=INSCRIPTION, network_fee_sats=600)
+    lies_at(service, VAULT)
+    answer = await service.ask("POST", "/api/autolist", LISTING | {"reference": "purchase"})
+    check("createAutolistTask", answer)
+    assert (answer.json["config"]["costSats"], answer.json["costSource"]) == (None, "claimed")
+    assert answer.json["sourceFillId"] == f"buy-{order.id}"
+    assert UNPROVED in answer.json["warnings"]
+
+    task = f"/api/autolist/{answer.json['id']}"
+    start = await service.ask("POST", f"{task}/start")
+    missing = "costSats: is required when the reference is purchase and no purchase of it is proved"
+    assert (start.status, start.json["details"]) == (400, [missing])
+    preview = await service.ask("POST", "/api/autolist/preview", LISTING | {"reference": "purchase"})
+    assert (preview.status, preview.json["details"]) == (400, [missing])
+
+    typed = await service.ask("PUT", task, {"costSats": 80_000})
+    assert (typed.json["costSource"], typed.json["config"]["costSats"]) == ("given", 80_000)
+    assert (await service.ask("POST", f"{task}/start")).status == 200
+
+
+@pytest.mark.gen_test
+async def test_a_cost_of_a_purchase_that_is_void_is_called_claimed(service: Service) -> None:
+    order = proved(bought(service.user_id, 75_000, inscription_id=INSCRIPTION), 75_600)
+    answer = await service.ask("POST", "/api/autolist", LISTING)
+    proof = purchases.of_order(order.id)
+    assert answer.json["costSource"] == "fill" and proof is not None
+    purchases.void(proof, "a reorganisation", 1)
+    assert (await service.ask("GET", "/api/autolist")).json[0]["costSource"] == "claimed"
+
+
+@pytest.mark.parametrize("count", [0, 2])
+@pytest.mark.gen_test
+async def test_a_cost_that_is_not_known_for_sure_is_not_made_up(service: Service, count: int) -> None:
+    for price in (75_000, 80_000)[:count]:
+        proved(bought(service.user_id, price, inscription_id=INSCRIPTION), price)
     answer = await service.ask("POST", "/api/autolist", LISTING | {"reference": "purchase"})
     assert (answer.json["config"]["costSats"], answer.json["costSource"]) == (None, None)
     start = await service.ask("POST", f"/api/autolist/{answer.json['id']}/start")
-    assert start.json["details"] == ["costSats: is required when the reference is purchase"]
+    assert start.json["details"] == [
+        "costSats: is required when the reference is purchase and no purchase of it is proved"
+    ]
 
 
 @pytest.mark.gen_test
 async def test_a_cost_of_null_or_of_ones_own_stays(service: Service) -> None:
-    bought(service.user_id, 75_000, inscription_id=INSCRIPTION)
+    proved(bought(service.user_id, 75_000, inscription_id=INSCRIPTION), 75_000)
     answer = await service.ask("POST", "/api/autolist", LISTING | {"costSats": None})
     assert (answer.json["config"]["costSats"], answer.json["costSource"]) == (None, None)
     assert (await service.ask("DELETE", f"/api/autolist/{answer.json['id']}")).status == 200
@@ -180,7 +219,7 @@ async def test_a_fill_tells_what_becomes_of_it(service: Service) -> None:
 @pytest.mark.gen_test
 async def test_the_worked_example_of_the_price(service: Service, floor: int, price: int, reason: str) -> None:
     """Bought for 75,000 + 600 at a fee of 2 %: 75,600 x 1.1 / 0.98 is 84,858, on the grid 85,000."""
-    bought(service.user_id, 75_000, inscription_id=INSCRIPTION, network_fee_sats=600)
+    proved(bought(service.user_id, 75_000, inscription_id=INSCRIPTION), 75_600)
     market(service, floor)
     found = await new(service, **PERCENTS)
     assert (found["price"], found["reason"], found["leastPrice"]) == (price, reason, 85_000)

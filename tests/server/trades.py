@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from models.ledger import purchases
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
+from strategy.purchases import ProvenPurchase
 from tests.server.api import START_MS
 from tests.server.wallet_items import INSCRIPTION
 
@@ -68,3 +70,13 @@ def sold(user_id: int, price: int, *, minute: int = 0, **columns: Any) -> Listin
         "sale_id": f"sale-{number}",
     }
     return Listing.create(**row | columns)
+
+
+def proved(order: Order, cost_sats: int) -> Order:
+    """The proof that this bid bought its inscription, as the manager leaves it."""
+    txid = f"{order.id:064x}"
+    proof = ProvenPurchase(
+        order.id, str(order.inscription_id), f"{txid}:0", txid, "b" * 64, 900_000, "b" * 64, cost_sats
+    )
+    assert purchases.record(proof, START_MS)
+    return order

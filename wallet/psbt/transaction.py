@@ -162,21 +162,26 @@ def decode_unsigned(raw: bytes) -> Transaction:
 
 def decode_network(raw: bytes) -> Transaction:
     """Reads a transaction as the network relays it; its witnesses, if any, are dropped. Raises WireError."""
+    return decode_witnessed(raw)[0]
+
+
+def decode_witnessed(raw: bytes) -> tuple[Transaction, tuple[list[bytes], ...]]:
+    """Reads a transaction as `decode_network`, and the witness of each input. Raises WireError."""
     if raw[4:6] != _WITNESS_MARK:
         transaction = decode_unsigned(raw)
         if not transaction.inputs:
             raise WireError("a transaction without inputs")
-        return transaction
+        return transaction, tuple([] for _ in transaction.inputs)
     reader = Reader(raw)
     version = reader.number(4)
     reader.take(len(_WITNESS_MARK))
     inputs, outputs = _inputs(reader), _outputs(reader)
-    stacks = [decode_stack(reader) for _ in inputs]
+    stacks = tuple(decode_stack(reader) for _ in inputs)
     if not any(stacks):
         raise WireError("a transaction is written with witnesses and has none")
     transaction = Transaction(version, inputs, outputs, reader.number(4))
     reader.end()
-    return transaction
+    return transaction, stacks
 
 
 def decode_stack(reader: Reader) -> list[bytes]:

@@ -1,8 +1,10 @@
-"""The lister of fills: it makes the auto-list task that a bidding task wants for each thing that it buys.
+"""The lister of fills: it proves what each bid bought, and makes the auto-list task that a bidding task wants for it.
 
-A fill waits in the ledger (models/ledger/to_list.py) until its inscription is seen in the vault, confirmed, by two
-reads; then its task is created and the wish is over, in one commit. Nothing else is remembered: a manager that dies
-anywhere leaves a fill that waits, and the next one reads twice again. Fills wait for a week.
+A marketplace's word is no proof. A fill waits (models/ledger/purchases.py) until the chain shows that its bid bought
+the inscription, or shows something else. If its task wants it listed (to_list.py), it then waits until the inscription
+is seen in the vault, confirmed, by two reads; its task is created and the wish is over, in one commit. Nothing else is
+remembered: a manager that dies anywhere leaves a fill that waits. Fills wait for a week. A proof is checked until its
+block is too deep to be reorganised; a void proof ends the authority that came of it.
 """
 
 from __future__ import annotations
@@ -11,44 +13,36 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from core.settings import Settings
-from markets.items import whereabouts
-from markets.items.whereabouts import LocatedInscription
-from markets.market_client import MarketClient
+from markets.base import VenueError
 from models.entitlements import Entitlements
 from models.leases.slot import Slot
-from models.ledger import to_list
-from models.ledger.order_table import Order
+from models.ledger import purchases, to_list
+from models.ledger.order_table import TO_LIST, Order
 from models.tasks import tasks
 from models.tasks.table import Task
-from models.tasks.tasks import TaskExists, TaskLimitReached
-from strategy.bid_config import load_bid_config
+from models.tasks.tasks import TaskChanged, TaskExists, TaskLimitReached
+from models.users import User
+from strategy.bid_config import load_bid_config, normal_slug
 from strategy.bid_parts import OnFill
-from strategy.listing.listing_config import dump_listing_config, load_listing_config, problems
-from wallet.signer_client import SignerClient, SignerError
+from strategy.listing.listing_config import load_listing_config, problems
+from strategy.purchases import SETTLED_BLOCKS, Claim, NotShown, NotYetShown, ProvenPurchase, prove
+from wallet.signer_client import SignerError
 from workers.crashpoints import crashpoint
-from workers.faults import Faults
 from workers.manager.background import in_thread
+from workers.manager.purchase_facts import Evidence, Found, PurchaseFacts, Standing, note_of
 
 log = logging.getLogger(__name__)
 
 WEEK_MS = 7 * 86_400_000
-NOTED_MS = 120_000  # the fee of a fill is noted at the end of the cycle that learns of it, or never
-PATIENCE_S = 10.0  # for an answer of signer or gateway
 LONGEST_REST_S = 300.0  # between two looks at a fill that cannot be listed yet
+CHECKS = 6  # looks between two checks of a proof
 
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A bought inscription's place, its owner's vault, and the fault that kept them from being found."""
-
-    located: LocatedInscription
-    vault: str | None
-    fault: str | None = None
-
-
-Find = Callable[[Order, str], Found]
+Find = Callable[[Order, User], Found]
+Read = Callable[[Order, User, str], Evidence]
+Check = Callable[[ProvenPurchase], Standing]
 
 
 @dataclass(slots=True)
@@ -68,9 +62,13 @@ class _Never(Exception):
     """The reason why a fill will not be listed, in words for its owner."""
 
 
+class _Unproven(Exception):
+    """What the chain shows in place of the purchase."""
+
+
 class FillLister:
-    """Looks after the slot's fills that wait. `look_s` lies between two reads of one; `find` finds an order's item, the
-    sign-in address of its owner being known.
+    """Looks after the slot's fills that wait. `look_s` lies between two reads of one; `find` finds an order's item,
+    `read` reads how it came there, and `check` whether a proof still stands.
 
     All but the reads runs in the manager's loop.
     """
@@ -84,20 +82,28 @@ class FillLister:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         find: Find | None = None,
+        read: Read | None = None,
+        check: Check | None = None,
         crash: Callable[[str], None] = crashpoint,
     ) -> None:
+        facts = PurchaseFacts(settings)
         self._entitlements = Entitlements(settings)
         self._look_s = look_s
         self._clock_ms = clock_ms
         self._slot = slot
         self._monotonic = monotonic
-        self._find = find or _Finder(settings)
+        self._find, self._read, self._check = find or facts.find, read or facts.evidence, check or facts.standing
         self._crash = crash
         self._looks: dict[int, _Look] = {}
+        self._next_check = 0.0
 
     async def look(self) -> None:
         """Looks at every fill that is due, and takes it as far as it goes."""
-        waiting = to_list.waiting(self._slot)
+        if self._monotonic() >= self._next_check:
+            await self._check_proofs()
+            self._next_check = self._monotonic() + CHECKS * self._look_s
+        found = {order.id: order for order in (*purchases.unproven(self._slot), *to_list.waiting(self._slot))}
+        waiting = [found[order_id] for order_id in sorted(found)]
         self._looks = {order.id: self._looks[order.id] for order in waiting if order.id in self._looks}
         for order in waiting:
             look = self._looks.setdefault(order.id, _Look(self._look_s, 0.0))
@@ -112,44 +118,90 @@ class FillLister:
             except _Never as reason:
                 log.info("order %d: what it bought is not listed: %s", order.id, reason)
                 to_list.drop(order, str(reason))
+            except _Unproven as reason:
+                self._give_up(order, str(reason))
             except Exception:
                 # One that cannot be worked on keeps no other waiting.
                 log.exception("order %d: failed to have what it bought listed", order.id)
                 look.rest_s = min(2 * look.rest_s, LONGEST_REST_S)
 
+    async def _check_proofs(self) -> None:
+        """Checks every proof that is not settled, and voids those that the chain no longer shows."""
+        for proof in purchases.unsettled(self._slot):
+            try:
+                standing = await in_thread(partial(self._check, proof))
+            except (VenueError, NotYetShown) as error:
+                log.info("order %d: its purchase could not be checked: %s", proof.order_id, error)
+                continue
+            if standing.void is not None:
+                reason = f"its purchase is no longer proved: {standing.void}"
+                log.warning("order %d: %s; its auto-list task stops", proof.order_id, reason)
+                purchases.void(proof, reason, self._clock_ms())
+            elif standing.depth >= SETTLED_BLOCKS:
+                purchases.settle(proof)
+
     def _wait(self, order: Order, reason: str) -> None:
         if self._clock_ms() - int(order.closed_ms or 0) > WEEK_MS:
             log.warning("order %d: what it bought could not be listed for a week: %s", order.id, reason)
             to_list.drop(order, f"not possible for a week: {reason}")
+            if purchases.of_order(order.id) is None:
+                purchases.drop(order, f"not possible for a week: {reason}", self._clock_ms())
         else:
             to_list.wait_on(order, reason)
 
+    def _give_up(self, order: Order, detail: str) -> None:
+        reason = purchases.drop(order, detail, self._clock_ms())
+        log.warning("order %d: %s", order.id, reason)
+        to_list.drop(order, reason)
+
     async def _take_on(self, order: Order, look: _Look) -> None:
-        row, rule = _rule(order)
+        is_wanted = order.autolist_state == TO_LIST
+        if is_wanted:
+            _rule(order)
         if order.inscription_id is None:
             raise _NotYet("the marketplace has not told which inscription was bought")
-        self._refuse_too_many(row, rule)
-        if order.network_fee_sats is None and self._may_be_noted(order, row):
-            raise _NotYet("the cycle that learnt of the fill is not over, so what it cost in fees may come yet")
-        address = str(row.user.address)
-        found = await in_thread(lambda: self._find(order, address))
-        located = found.located
-        if found.vault is not None and found.vault != order.receive:
+        proof = purchases.of_order(order.id)
+        if is_wanted and proof is not None:
+            self._refuse_too_many(*_rule(order))
+        user = User.get_by_id(order.user_id)
+        found = await in_thread(lambda: self._find(order, user))
+        if is_wanted and found.vault is not None and found.vault != order.receive:
             raise _Never(f"it was delivered to {order.receive}, not to the vault")
-        if located.inscription_state != "held" or located.is_in_escrow:
-            look.outpoint = None
-            raise _NotYet(found.fault or f"it is not confirmed in the vault {found.vault} yet")
-        if look.outpoint != located.outpoint:
-            look.outpoint, look.rest_s = located.outpoint, self._look_s
+        outpoint = _held_at(order, found, look)
+        if proof is None:
+            proof = await self._prove(order, user, outpoint)
+        if not is_wanted:
+            return
+        self._refuse_too_many(*_rule(order))
+        if look.outpoint != outpoint:
+            look.outpoint, look.rest_s = outpoint, self._look_s
             look.due = self._monotonic() + self._look_s
             to_list.wait_on(order, "it is seen in the vault, and looked at once more")
             return
         self._crash("fill-seen")
-        self._list(order)
+        self._list(order, proof)
 
-    def _may_be_noted(self, order: Order, row: Task) -> bool:
-        closed_ms = int(order.closed_ms or 0)
-        return (row.last_cycle_ms or 0) < closed_ms and self._clock_ms() - closed_ms < NOTED_MS
+    async def _prove(self, order: Order, user: User, outpoint: str) -> ProvenPurchase:
+        """Proves by the chain that the order bought its inscription, and writes that down."""
+        try:
+            evidence = await in_thread(lambda: self._read(order, user, outpoint))
+            told = evidence.collection
+            if told is not None and normal_slug("ordinals", told) != normal_slug("ordinals", order.slug):
+                raise NotShown(f"it is of the collection {told}")
+            claim = Claim(
+                order.id, str(order.inscription_id), order.spent_sats, int(order.created_ms), evidence.receive
+            )
+            proof = prove(claim, evidence.moves)
+        except NotShown as shown:
+            raise _Unproven(str(shown)) from None
+        except NotYetShown as missing:
+            raise _NotYet(str(missing)) from None
+        except (VenueError, SignerError) as error:
+            raise _NotYet(note_of(error)) from None
+        if not purchases.record(proof, self._clock_ms()):
+            raise _Unproven("its transaction has proved what another bid bought")
+        log.info("order %d: bought %s in %s for %d sats", order.id, proof.inscription_id, proof.txid, proof.cost_sats)
+        return proof
 
     def _refuse_too_many(self, row: Task, rule: OnFill) -> None:
         if (refusal := self._entitlements.refusal(row.user, self._clock_ms())) is not None:
@@ -157,26 +209,39 @@ class FillLister:
         if (count := to_list.count_open(row.id)) >= rule.max_open:
             raise _NotYet(f"{count} auto-list tasks of this task's fills are open, as many as maxOpen allows")
 
-    def _list(self, seen: Order) -> None:
+    def _list(self, seen: Order, proof: ProvenPurchase) -> None:
         """Creates the auto-list task by what is in the database now: the reads took their time."""
         order = Order.get_by_id(seen.id)
         row, rule = _rule(order)
         self._refuse_too_many(row, rule)
         try:
-            config = replace(load_listing_config(rule.autolist), cost_sats=to_list.cost(order).sats)
+            config = load_listing_config(rule.autolist)
         except ValueError as error:
             raise _NotYet(f"onFill.autolist cannot be read: {error}") from None
-        if wrong := problems(config):
+        if wrong := problems(replace(config, cost_sats=to_list.cost(proof))):
             raise _NotYet(f"onFill.autolist: {wrong[0].field}: {wrong[0].text}")
         try:
-            made = to_list.make_task(order, dump_listing_config(config), is_wanted=rule.start, now_ms=self._clock_ms())
+            made = to_list.make_task(order, proof, config, is_wanted=rule.start, now_ms=self._clock_ms())
         except TaskLimitReached as limit:
             raise _NotYet(f"there are {limit.max_tasks} auto-list tasks, and no more are allowed") from None
         except TaskExists:
             raise _NotYet("an auto-list task for it is being deleted") from None
+        except TaskChanged:
+            raise _NotYet("its auto-list task was changed meanwhile") from None
         self._crash("fill-listed")
         if made is not None:
             log.info("order %d: auto-list task %d for %s", order.id, made, order.inscription_id)
+
+
+def _held_at(order: Order, found: Found, look: _Look) -> str:
+    """Returns the output at which the item is confirmed at the order's address. Raises _NotYet, or _Unproven."""
+    located = found.located
+    if located.inscription_state == "held" and not located.is_in_escrow and located.outpoint is not None:
+        return located.outpoint
+    look.outpoint = None
+    if located.inscription_state == "spent" and order.autolist_state != TO_LIST:
+        raise _Unproven("it is not at the address that this bid names")
+    raise _NotYet(found.fault or f"it is not confirmed in the vault {found.vault} yet")
 
 
 def _rule(order: Order) -> tuple[Task, OnFill]:
@@ -191,22 +256,3 @@ def _rule(order: Order) -> tuple[Task, OnFill]:
     if rule is None:
         raise _Never("its task no longer wants it: onFill is null")
     return row, rule
-
-
-class _Finder:
-    """Finds a bought inscription, by index and chain. Called in threads, one call at a time."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._signer = SignerClient(settings.signer_socket, PATIENCE_S)
-
-    def __call__(self, order: Order, address: str) -> Found:
-        """Looks for the order's inscription in the vault of the user who signs in with `address`."""
-        notes = Faults()
-        try:
-            vault = self._signer.addresses(address).vault
-        except SignerError as error:
-            return Found(LocatedInscription("unknown"), None, f"failed to get the vault's address: {error}")
-        with MarketClient(self._settings.gateway_socket, PATIENCE_S, order.venue) as market:
-            found = whereabouts.locate(market, str(order.inscription_id), vault, None, 0.0, notes)
-        return Found(found, vault, notes.text)

@@ -52,8 +52,12 @@ class AutolistTask(Answer):
         str | None, Field(description="The fill that it was made of, or has its cost from; null: none.")
     ]
     cost_source: Annotated[
-        Literal["fill", "given"] | None,
-        Field(description="Whether costSats is by the record of the purchase, or the caller's; null without a cost."),
+        Literal["fill", "claimed", "given"] | None,
+        Field(
+            description="Where costSats is from. fill: what left our addresses for it, proved by the chain. claimed: a"
+            " marketplace says that a bid bought it, and the chain does not prove it, so no cost is taken from that."
+            " given: the caller. Null without any."
+        ),
     ]
     tags: Tags
 

@@ -11,35 +11,43 @@ import pytest
 
 from markets.items.whereabouts import LocatedInscription
 from models.leases.slot import EVERYBODY
-from models.ledger import orders, to_list
+from models.ledger import orders, purchases, to_list
 from models.ledger.fills import Autolist, Wanted, newest
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.table import Task
+from models.users import User
 from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.bid_parts import OnFill
 from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config
 from strategy.listing.price import guard
+from strategy.purchases import MadeOutput, Move, NotShown, ProvenPurchase, SpentCoin
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import CATS, Crash, CrashAt, World
 from workers.crashpoints import FILL_NAMES
-from workers.manager.fill_lister import FillLister, Found
+from workers.manager.fill_lister import FillLister
+from workers.manager.purchase_facts import Evidence, Found, Standing
 
 ITEM, OTHER = "ab" * 32 + "i0", "cd" * 32 + "i0"
 MARGIN = ListingConfig(min_margin=Decimal("0.10"))
 RULE = OnFill(dump_listing_config(MARGIN), start=True, max_open=1)
 TO_VAULT = replace(CATS, bid_count=1, deliver_to="vault", on_fill=RULE)
 HELD = LocatedInscription("held", "1" * 64 + ":0")
+STRANGER = SpentCoin("9" * 64 + ":0", 10_000, "other")
 DAY_S = 86_400
 
 
 class Desk:
-    """A lister of fills over the world's database, with an index that says what it is told to."""
+    """A lister of fills over the world's database, with an index and a chain that say what they are told to.
+
+    `left_sats` is what left our scripts for the item on the chain.
+    """
 
     def __init__(self, world: World, crash: Any = lambda point: None) -> None:
         self.world, self.place, self.vault, self.reads = world, HELD, KEYS.vault, 0
         self.fault: str | None = None
+        self.left_sats, self.shown, self.standing = 75_600, "", Standing(None, 1)
         self.lister = FillLister(
             world.settings,
             5.0,
@@ -47,13 +55,32 @@ class Desk:
             EVERYBODY,
             monotonic=lambda: world.clock.now_ms / 1000,
             find=self.find,
+            read=self.read,
+            check=lambda proof: self.standing,
             crash=crash,
         )
 
-    def find(self, order: Order, address: str) -> Found:
-        assert address == "bc1quser"
+    def find(self, order: Order, user: User) -> Found:
+        assert user.address == "bc1quser"
         self.reads += 1
         return Found(self.place, self.vault, self.fault)
+
+    def read(self, order: Order, user: User, outpoint: str) -> Evidence:
+        """A purchase in a transaction of the order's own, in a block of now."""
+        if self.shown:
+            raise NotShown(self.shown)
+        txid, vout = outpoint.split(":")
+        spent = (SpentCoin(f"{order.id:064x}:0", self.left_sats, "backing"),)
+        outputs = (MadeOutput(10_000, "vault", "receiver"),) * (int(vout) + 1)
+        outputs = (*(MadeOutput(1, "", "other") for _ in outputs[1:]), outputs[0])
+        now_s = self.world.clock.now_ms // 1000
+        bought = Move(
+            f"{order.id:064x}", "b" * 64, 900_000, now_s, STRANGER, 0, spent, (MadeOutput(1, "escrow", "other"),)
+        )
+        arrived = Move(
+            txid, "c" * 64, 900_000, now_s, SpentCoin(f"{order.id:064x}:0", 1, "other"), int(vout), (), outputs
+        )
+        return Evidence((arrived, bought), "vault", None)
 
     def look(self, *, after_s: float = 6.0, times: int = 1) -> Autolist | None:
         for _ in range(times):
@@ -100,11 +127,11 @@ def test_the_worked_example(world: World) -> None:
     assert desk.look(times=3) == listed and desk.reads == 2
 
 
-def test_without_a_known_fee_the_cost_is_the_price_and_without_start_nothing_starts(world: World) -> None:
+def test_the_cost_is_the_chains_whatever_fee_is_known_and_without_start_nothing_starts(world: World) -> None:
     buys(world, replace(TO_VAULT, on_fill=replace(RULE, start=False)), fee=9_000)
     Desk(world).look(times=2)
     (made,) = autolists()
-    assert (load_listing_config(made.config).cost_sats, made.desired) == (75_000, "stopped")
+    assert (load_listing_config(made.config).cost_sats, made.desired) == (75_600, "stopped")
 
 
 @pytest.mark.parametrize(
@@ -162,7 +189,8 @@ def test_two_managers_make_one_task(world: World) -> None:
     one.look(), other.look()
     order = to_list.waiting(EVERYBODY)[0]
     assert one.look()[0] == "listed"  # type: ignore[index]
-    assert to_list.make_task(order, dump_listing_config(MARGIN), is_wanted=True, now_ms=1) is None
+    proof = purchases.of_order(order.id)
+    assert proof and to_list.make_task(order, proof, MARGIN, is_wanted=True, now_ms=1) is None
     other.look()
     assert len(autolists()) == 1
 
@@ -187,7 +215,7 @@ def test_more_than_max_open_wait_until_one_is_sold(world: World) -> None:
     waits = ("waiting", "1 auto-list tasks of this task's fills are open, as many as maxOpen allows", None)
     desk.look(times=2)
     assert Order.get_by_id(50).autolist_state == "waiting" and Order.get_by_id(50).autolist_reason == waits[1]
-    assert desk.reads == 2, "nothing is asked for what would have to wait"
+    assert desk.reads == 3, "once for the proof, and not again for what would have to wait"
     Listing.insert(
         intent="l", task_id=autolists()[0].id, user_id=first.user_id, venue="simulator", wallet=KEYS.vault,
         inscription_id=ITEM, outpoint="o", price_sats=1, token=1, revision=1, state="closed", close_reason="sold",
@@ -221,12 +249,98 @@ def test_what_was_delivered_elsewhere_is_not_listed(world: World) -> None:
     assert desk.look() == ("dropped", f"it was delivered to {KEYS.vault}, not to the vault", None)
 
 
-def test_nothing_is_asked_for_before_the_fee_could_be_noted(world: World) -> None:
-    buys(world, fee=9_000)
-    Task.update(last_cycle_ms=0).execute()
+def test_what_the_chain_does_not_show_is_dropped_with_the_reason(world: World) -> None:
+    task, desk = buys(world), Desk(world)
+    desk.shown = "it came from an address of the user's own"
+    reason = "the chain does not show that this bid bought it: it came from an address of the user's own"
+    assert desk.look(times=3) == ("dropped", reason, None) and desk.reads == 1
+    assert autolists() == [] and to_list.count_open(task) == 0
+    assert purchases.of_inscription(int(world.user.id), ITEM) == purchases.ClaimedPurchase(Order.get().id)
+
+
+def test_less_than_the_price_is_no_cost(world: World) -> None:
+    buys(world)
     desk = Desk(world)
-    assert desk.look()[0] == "waiting" and desk.reads == 0  # type: ignore[index]
-    assert desk.look(after_s=125, times=2)[0] == "listed"  # type: ignore[index]
+    desk.left_sats = 74_999
+    assert "only 74999 sats left" in str(desk.look())
+    assert autolists() == []
+
+
+def test_an_item_of_another_collection_is_dropped(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    buys(world)
+    desk = Desk(world)
+    honest = desk.read
+    desk.lister._read = lambda *about: replace(honest(*about), collection="Dogs")
+    assert "it is of the collection Dogs" in str(desk.look())
+    assert autolists() == []
+
+
+def test_a_purchase_that_nobody_wants_listed_is_proved_for_its_cost(world: World) -> None:
+    buys(world, replace(TO_VAULT, on_fill=None))
+    assert Desk(world).look() is None and autolists() == []
+    found = purchases.of_inscription(int(world.user.id), ITEM)
+    assert isinstance(found, ProvenPurchase) and to_list.cost(found) == 75_600
+
+
+def test_one_transaction_proves_one_order(world: World) -> None:
+    buys(world)
+    desk = Desk(world)
+    desk.look(times=2)
+    row = Order.get().__data__ | {"id": 50, "intent": "x", "expires_ms": 5, "sale_id": "other"}
+    Order.insert(row | {"autolist_state": "waiting", "autolist_task": None}).execute()
+    first = Order.get()
+    honest = desk.read
+    desk.lister._read = lambda order, *about: honest(first, *about)  # another order's coins
+    desk.look(times=2)
+    assert Order.get_by_id(50).autolist_state == "dropped"
+    assert Order.get_by_id(50).autolist_reason.endswith("its transaction has proved what another bid bought")
+    assert len(autolists()) == 1
+
+
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["running", "stopped by its owner"])
+def test_a_reorganisation_stops_the_task_until_the_purchase_is_proved_again(world: World, is_stopped: bool) -> None:
+    buys(world)
+    desk = Desk(world)
+    listed = desk.look(times=2)
+    (made,) = autolists()
+    assert made.desired == "running"
+    if is_stopped:
+        tasks.set_desired(made, "stopped")
+
+    desk.standing, desk.place = Standing("transaction 12 left its block", 0), LocatedInscription("pending")
+    assert desk.look(after_s=40)
+    reason = "its purchase is no longer proved: transaction 12 left its block"
+    (made,) = autolists()
+    assert (made.desired, made.last_error) == ("stopped", None if is_stopped else reason)
+    assert isinstance(purchases.of_inscription(int(world.user.id), ITEM), purchases.ClaimedPurchase)
+    assert Order.get().autolist_state == ("listed" if is_stopped else "waiting")
+
+    desk.standing, desk.place, desk.left_sats = Standing(None, 1), HELD, 80_000
+    assert desk.look(after_s=15, times=2) == listed
+    (made,) = autolists()
+    cost = load_listing_config(made.config).cost_sats
+    assert (made.desired, cost) == (("stopped", 75_600) if is_stopped else ("running", 80_000))
+
+
+def test_a_purchase_that_a_reorganisation_undoes_stays_stopped(world: World) -> None:
+    buys(world)
+    desk = Desk(world)
+    desk.look(times=2)
+    desk.standing, desk.shown = Standing("transaction 12 left its block", 0), "it is with another"
+    assert desk.look(after_s=40)[0] == "dropped"  # type: ignore[index]
+    assert [made.desired for made in autolists()] == ["stopped"]
+
+
+def test_a_proof_is_checked_until_its_block_is_deep(world: World) -> None:
+    buys(world)
+    desk, asked = Desk(world), []
+    desk.lister._check = lambda proof: asked.append(proof) or desk.standing
+    desk.look(times=2)
+    desk.look(after_s=31, times=3)
+    assert len(asked) == 3
+    desk.standing = Standing(None, 6)
+    desk.look(after_s=31, times=3)
+    assert len(asked) == 4 and isinstance(purchases.of_inscription(int(world.user.id), ITEM), ProvenPurchase)
 
 
 def test_one_that_cannot_be_worked_on_keeps_no_other_waiting(world: World) -> None:
@@ -236,14 +350,12 @@ def test_one_that_cannot_be_worked_on_keeps_no_other_waiting(world: World) -> No
     desk = Desk(world)
     found = desk.find
 
-    def broken(order: Order, address: str) -> Found:
+    def broken(order: Order, user: User) -> Found:
         if order.id != 50:
             raise OSError("the disk is full")
-        return found(order, address)
+        return found(order, user)
 
-    desk.lister = FillLister(
-        world.settings, 5.0, world.clock, EVERYBODY, monotonic=lambda: world.clock.now_ms / 1000, find=broken
-    )
+    desk.lister._find = broken
     desk.look(times=2)
     assert [row.inscription_id for row in autolists()] == [OTHER]
     assert Order.get_by_id(row["id"] - 49).autolist_state == "waiting"
@@ -256,7 +368,9 @@ def test_a_rule_that_cannot_be_read_or_leads_to_no_price_waits(world: World) -> 
         config = dump_bid_config(replace(TO_VAULT, on_fill=replace(RULE, autolist=rule)))
         Task.update(config=config).where(Task.id == task).execute()
         Order.update(price_sats=2_000_000_000_000_000).execute()
-        waits = Desk(world).look(times=2)
+        desk = Desk(world)
+        desk.left_sats = 2_000_000_000_000_000
+        waits = desk.look(times=2)
         assert waits is not None and waits.state == "waiting" and says in str(waits.reason)
     assert autolists() == []
 

@@ -15,6 +15,11 @@ export function priceWords(config) {
 const referenceWords = (config) =>
   config.reference === "traitFloor" ? t("listing.reference.traitFloor", { type: config.traitType, value: config.traitValue }) : t(`listing.reference.${config.reference}`);
 
+function costWords(sats, source, none) {
+  const cost = sats === null ? none : amount(sats);
+  return source === "fill" || source === "claimed" ? t(`listing.set.cost.${source}`, { cost }) : cost;
+}
+
 const stepWords = (step) => t("listing.step", { hours: step.afterHours, price: "priceSats" in step ? amount(step.priceSats) : percent(step.pricePercent) });
 
 /** [name, words] of all settings that matter in this config. */
@@ -24,7 +29,7 @@ export function settingsOf({ config, venue, tags, costSource }) {
     ["price", priceWords(config)],
     ...(multiplies(config) && config.priceMode !== "percent" ? [["reference", referenceWords(config)]] : []),
     ["least", config.minPriceSats ? amount(config.minPriceSats) : none],
-    ["cost", config.costSats === null ? none : costSource === "fill" ? t("listing.set.cost.fill", { cost: amount(config.costSats) }) : amount(config.costSats)],
+    ["cost", costWords(config.costSats, costSource, none)],
     ["margin", config.minMargin ? percent(config.minMargin) : none],
     ["schedule", config.priceSchedule.length ? config.priceSchedule.map(stepWords).join("; ") : none],
     ...(config.allowBelowReference ? [["below", t("listing.set.yes")]] : []),

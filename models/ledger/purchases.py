@@ -1,0 +1,178 @@
+"""The proofs of purchases: from the fill, in whose commit one begins to be looked for, to a block too deep to go.
+
+A marketplace's word about what a bid bought is a claim. A row says how far its proof is: `waiting`, `proved`, `settled`
+(proved, and too deep in the chain to be undone) or `dropped`. A transaction proves one order: coins are spent once, so
+no two orders can be proved by one coin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+from typing import Any
+
+from peewee import SQL, BigIntegerField, CharField, IntegrityError, TextField
+
+from models.base import Row, transaction
+from models.leases.slot import Slot
+from models.ledger.order_table import IS_FILLED, IS_REAL, LISTED, TO_LIST, Order
+from models.tasks import tasks
+from models.tasks.table import RUNNING, Task
+from strategy.purchases import NOT_SHOWN, ProvenPurchase
+
+WAITING = "waiting"
+PROVED = "proved"
+SETTLED = "settled"
+DROPPED = "dropped"
+
+
+class Purchase(Row):
+    """The proof of one order's purchase, with the fields of ProvenPurchase, which are None while there is none.
+
+    A proof that is void keeps its `cost_sats`. `reason` says why there is no proof.
+    """
+
+    order_id = BigIntegerField(primary_key=True)
+    state = CharField(max_length=10)
+    reason = TextField(null=True)
+    outpoint = CharField(max_length=75, null=True)
+    txid = CharField(max_length=64, null=True)
+    block = CharField(max_length=64, null=True)
+    height = BigIntegerField(null=True)
+    arrival_block = CharField(max_length=64, null=True)
+    cost_sats = BigIntegerField(null=True)
+    updated_ms = BigIntegerField()
+
+    class Meta:
+        table_name = "purchases"
+
+
+_IS_WAITING = Purchase.state == SQL(f"'{WAITING}'")
+_IS_PROVED = Purchase.state == SQL(f"'{PROVED}'")
+_STANDS = Purchase.state.in_((PROVED, SETTLED))
+_OF_PROOF = tuple(each.name for each in fields(ProvenPurchase) if each.name != "inscription_id")
+_VOID = {"outpoint": None, "txid": None, "block": None, "height": None, "arrival_block": None}
+
+for _name, _columns, _where, _unique in (
+    ("purchases_txid", (Purchase.txid,), Purchase.txid.is_null(False), True),
+    ("purchases_waiting", (Purchase.order_id,), _IS_WAITING, False),
+    ("purchases_proved", (Purchase.order_id,), _IS_PROVED, False),
+):
+    Purchase.add_index(Purchase.index(*_columns, name=_name, where=_where, unique=_unique))
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedPurchase:
+    """A purchase by a marketplace's word alone. It has no cost: none may come of it."""
+
+    order_id: int
+
+
+def note(order: Order, inscription_id: str | None, now_ms: int) -> None:
+    """Notes in the caller's transaction that a real fill with an inscription is to be proved."""
+    if inscription_id is not None and not order.dry_run:
+        Purchase.insert(order_id=order.id, state=WAITING, updated_ms=now_ms).execute()
+
+
+def unproven(slot: Slot) -> list[Order]:
+    """Returns the orders of the slot's users whose purchases wait for their proof, oldest first."""
+    waiting = Order.select().join(Purchase, on=(Purchase.order_id == Order.id))
+    return list(waiting.where(_IS_WAITING, slot.has(Order.user_id)).order_by(Order.id))
+
+
+def unsettled(slot: Slot) -> list[ProvenPurchase]:
+    """Returns the proofs of the slot's users whose blocks may still be reorganised."""
+    return _proofs(_IS_PROVED, slot.has(Order.user_id))
+
+
+def of_orders(order_ids: Collection[int]) -> dict[int, ProvenPurchase]:
+    """Returns the proofs of these orders, by the orders' ids; without those that have none."""
+    found = _proofs(_STANDS, Order.id.in_(list(order_ids))) if order_ids else []
+    return {proof.order_id: proof for proof in found}
+
+
+def of_order(order_id: int) -> ProvenPurchase | None:
+    """Returns the proof of this order's purchase, None while there is none."""
+    return of_orders([order_id]).get(order_id)
+
+
+def _proofs(*which: object) -> list[ProvenPurchase]:
+    columns = [getattr(Purchase, name) for name in _OF_PROOF]
+    rows = Order.select(Order.inscription_id, *columns).join(Purchase, on=(Purchase.order_id == Order.id))
+    found: Any = rows.where(*which, IS_FILLED, IS_REAL).order_by(Order.id).dicts()
+    return [ProvenPurchase(**row) for row in found]
+
+
+def of_inscription(user_id: int, inscription_id: str) -> ProvenPurchase | ClaimedPurchase | None:
+    """Returns the user's purchase of the inscription; None unless exactly one real fill here names it."""
+    own = Order.user_id == user_id, Order.inscription_id == inscription_id
+    found = list(Order.select(Order.id).where(*own, IS_FILLED, IS_REAL).limit(2))
+    if len(found) != 1:
+        return None
+    order_id = int(found[0].id)
+    return of_order(order_id) or ClaimedPurchase(order_id)
+
+
+def claimed_costs(order_ids: Collection[int]) -> dict[int, set[int]]:
+    """Returns the costs (sats) that were ever claimed for these orders, which have no proof now: to be shown only."""
+    found = list(Order.select().where(Order.id.in_(list(order_ids)), IS_FILLED)) if order_ids else []
+    rows = {row.order_id: row for row in Purchase.select().where(Purchase.order_id.in_([o.id for o in found]))}
+    costs: dict[int, set[int]] = {}
+    for order in found:
+        row = rows.get(order.id)
+        if row is None or row.state in (WAITING, DROPPED):
+            told = order.spent_sats + int(order.network_fee_sats or 0)
+            costs[order.id] = {told} | ({row.cost_sats} if row is not None and row.cost_sats is not None else set())
+    return costs
+
+
+def record(proof: ProvenPurchase, now_ms: int) -> bool:
+    """Writes a proof; returns False, with nothing written, when its transaction has proved another order."""
+    values = {name: getattr(proof, name) for name in _OF_PROOF} | {"state": PROVED, "reason": None}
+    try:
+        with transaction():
+            Purchase.delete().where(Purchase.order_id == proof.order_id).execute()
+            Purchase.insert(**values, updated_ms=now_ms).execute()
+    except IntegrityError:
+        return False
+    return True
+
+
+def stands(proof: ProvenPurchase) -> bool:
+    """Tells whether the proof is the one that is written down."""
+    return of_order(proof.order_id) == proof
+
+
+def settle(proof: ProvenPurchase) -> None:
+    """Notes that the proof's blocks are too deep to be reorganised."""
+    its = Purchase.order_id == proof.order_id, Purchase.block == proof.block, _IS_PROVED
+    Purchase.update(state=SETTLED).where(*its).execute()
+
+
+def drop(order: Order, detail: str, now_ms: int) -> str:
+    """Ends the search for a proof: the chain shows none. Returns the reason, in words for the order's owner."""
+    reason = f"{NOT_SHOWN}: {detail}"
+    values = {"order_id": order.id, "state": DROPPED, "reason": reason, "updated_ms": now_ms}
+    with transaction():
+        Purchase.delete().where(Purchase.order_id == order.id).execute()
+        Purchase.insert(**values).execute()
+    return reason
+
+
+def void(proof: ProvenPurchase, reason: str, now_ms: int) -> None:
+    """Ends a proof that the chain no longer shows, and the authority that came of it, in one commit.
+
+    The auto-list task that was made of it stops if it runs, and its order waits for another proof, which starts it
+    again. The transaction may prove another order.
+    """
+    with transaction():
+        gone = {"state": WAITING, "reason": reason, "updated_ms": now_ms} | _VOID
+        its = Purchase.order_id == proof.order_id, Purchase.txid == proof.txid
+        if not Purchase.update(**gone).where(*its).execute():
+            return
+        order = Order.get_by_id(proof.order_id)
+        made = Task.get_or_none(Task.id == order.autolist_task, Task.source_order == order.id, Task.desired == RUNNING)
+        if order.autolist_state == LISTED and made is not None:
+            again = {"autolist_state": TO_LIST, "autolist_reason": reason}
+            Order.update(again).where(Order.id == order.id).execute()
+            tasks.stop_wanting(made.id, reason)

@@ -1,0 +1,148 @@
+"""The proof of a purchase: the facts of the chain that make a marketplace's word about a fill count.
+
+A marketplace says which inscription a bid bought. Only a ProvenPurchase lets that inscription be listed by itself, or
+gives it a cost. `prove` makes one, and models/ledger/purchases.py reads it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+NOT_SHOWN = "the chain does not show that this bid bought it"
+MOST_MOVES = 2  # a marketplace takes the item into its own script first, and then sends it on
+SETTLED_BLOCKS = 6  # a block this deep is not reorganised
+# backing: coins that pay for this very bid; own: other coins of ours; receiver: addresses that hold the user's items.
+Holder = Literal["backing", "own", "receiver", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenPurchase:
+    """A purchase that the chain shows: the order bought the inscription in transaction `txid`, in `block` at `height`.
+
+    `outpoint` (txid:vout) is where the item came to the order's address, in `arrival_block`. `cost_sats` is what left
+    our scripts, fees included, and never less than the order's price.
+    """
+
+    order_id: int
+    inscription_id: str
+    outpoint: str
+    txid: str
+    block: str
+    height: int
+    arrival_block: str
+    cost_sats: int
+
+
+class NotShown(Exception):
+    """A refusal for good: the chain shows something else than this purchase. The message says what."""
+
+
+class NotYetShown(Exception):
+    """A refusal for now: the chain, or an index, does not show enough yet. The message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A marketplace's word: this order bought this inscription. `receive` is the script (hex) that the order names."""
+
+    order_id: int
+    inscription_id: str
+    price_sats: int
+    placed_ms: int
+    receive: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpentCoin:
+    """An output that a transaction spends. `sats` is what left our scripts for it, where it is ours."""
+
+    outpoint: str
+    sats: int
+    holder: Holder
+
+
+@dataclass(frozen=True, slots=True)
+class MadeOutput:
+    """An output that a transaction makes; `script` in hex."""
+
+    sats: int
+    script: str
+    holder: Holder
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A transaction that moved the item from the coin `item_from` to its output `item_to`.
+
+    `spent` are the other coins of ours that it spends. `block`, `height` and `time_s` (Unix seconds) are None while it
+    is in no block.
+    """
+
+    txid: str
+    block: str | None
+    height: int | None
+    time_s: int | None
+    item_from: SpentCoin
+    item_to: int
+    spent: tuple[SpentCoin, ...]
+    outputs: tuple[MadeOutput, ...]
+
+    @property
+    def is_paid_by_backing(self) -> bool:
+        """Whether it spends what backs the bid."""
+        return any(coin.holder == "backing" for coin in self.spent)
+
+    @property
+    def others(self) -> tuple[MadeOutput, ...]:
+        """The outputs beside the item's."""
+        return self.outputs[: self.item_to] + self.outputs[self.item_to + 1 :]
+
+    @property
+    def left_sats(self) -> int:
+        """The sats that left our scripts."""
+        returned = sum(output.sats for output in self.others if output.holder in ("backing", "own"))
+        return sum(coin.sats for coin in self.spent) - returned
+
+
+def prove(claim: Claim, moves: Sequence[Move]) -> ProvenPurchase:
+    """Proves the claim by the item's last moves, newest first. Raises NotShown, or NotYetShown.
+
+    A transaction that proves one order proves no other; whoever keeps the proofs sees to that.
+    """
+    paid = next((at for at, move in enumerate(moves[:MOST_MOVES]) if move.is_paid_by_backing), None)
+    if paid is None:
+        raise NotShown("no transaction that brought it spends the coins behind this bid")
+    through, arrival = moves[: paid + 1], moves[0]
+    if arrival.outputs[arrival.item_to].script != claim.receive:
+        raise NotShown("it is not at the address that this bid names")
+    if any(move.item_from.holder != "other" for move in through):
+        raise NotShown("it came from an address of the user's own")
+    if any(_brings_more(move) for move in through):
+        raise NotShown("its transaction brings more than one item, so its own price is not known")
+    cost_sats = sum(move.left_sats for move in through)
+    if cost_sats < claim.price_sats:
+        raise NotShown(f"only {cost_sats} sats left our addresses for it, and the bid was {claim.price_sats}")
+    bought = moves[paid]
+    if bought.block is None or bought.height is None or bought.time_s is None or arrival.block is None:
+        raise NotYetShown("the transaction that bought it is in no block yet")
+    if bought.time_s < claim.placed_ms // 1000:
+        raise NotShown("it was bought before this bid was placed")
+    outpoint = f"{arrival.txid}:{arrival.item_to}"
+    return ProvenPurchase(
+        claim.order_id,
+        claim.inscription_id,
+        outpoint,
+        bought.txid,
+        bought.block,
+        bought.height,
+        arrival.block,
+        cost_sats,
+    )
+
+
+def _brings_more(move: Move) -> bool:
+    """Tells whether the transaction may deliver another item: to an address for items, or to the item's own script."""
+    own = move.outputs[move.item_to].script
+    return any(output.holder == "receiver" or output.script == own for output in move.others)
