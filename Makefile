@@ -64,12 +64,12 @@ soak: tools ## watches the demo for an hour (MINUTES=60)
 soak-month: tools ## simulates thirty days of bidding, hours
 	$(BIN)/python -m tests.endurance.month $(ARGS)
 
-# The signer's PSBT checks and its three attackers, each of a million and 50,000 tries, and 10,000 sets of listings; half
+# The signer's PSBT checks and the four attackers, each of a million and 50,000 tries, and 10,000 sets of listings; half
 # an hour.
-fuzz: tools ## attacks the signer with random requests, half an hour
+fuzz: tools ## attacks the signer, and the proof of purchases, with random requests, half an hour
 	PSBT_MUTANTS=1000000 EVIL_REQUESTS=50000 PAYOUT_SETS=10000 $(BIN)/python -m tests.side_by_side $$(nproc) -s \
 		tests/wallet/test_psbt_fuzz.py tests/wallet/test_payout_sets.py tests/wallet/test_evil_worker.py \
-		tests/wallet/test_evil_gateway.py tests/wallet/test_evil_venue.py
+		tests/wallet/test_evil_gateway.py tests/wallet/test_evil_venue.py tests/workers/manager/test_evil_sales.py
 
 # The slips in wallet/ that the tests would not notice; ARGS="--most 40 policy" for fewer. An hour without.
 mutants: tools ## lists the slips in wallet/ that no test notices, an hour
