@@ -10,6 +10,9 @@ _BY_FILE: dict[str, tuple[str, ...]] = {
     # Kills, and what follows one: machine/test_in_process.py has them at each point, faults/test_storm.py as SIGKILL.
     "machine/test_processes.py": (),
     "e2e/test_trade_loop.py": (),
+    "e2e/test_purchases.py": (  # workers/manager/test_fill_lister.py
+        "test_a_reorganisation_stops_the_listing_of_what_was_bought_until_it_is_proved_again",
+    ),
     "e2e/test_listing_escrow_deaths.py": (),
     "e2e/test_gone_back.py": (),  # workers/manager/test_gone_back.py
     "e2e/test_listing_protected.py": ("test_workers_killed_at_each_step_leave_one_listing_or_none",),

@@ -103,7 +103,7 @@ class Sell(JsonHandler):
     With `networkFee` a sale into a bid costs its bidder so many sats more, as a purchase's transaction does.
 
     Without `fillQuantity` one inscription, or all tokens that a rune bid asks for. Answers the bid with price and
-    quantity of what was sold, `remaining` being what it still asks for.
+    quantity of what was sold, `remaining` being what it still asks for, and the `txids` of the purchases.
     """
 
     def post(self) -> None:
@@ -130,6 +130,7 @@ class Sell(JsonHandler):
                 "remaining": number(bid.quantity) if still_open else 0,
                 "inscriptionId": sales[0].inscription,
                 "saleIds": [sale.sale_id for sale in sales],
+                "txids": [sale.txid for sale in sales],
             }
         )
 
