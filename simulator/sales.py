@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal
 from typing import Any
 
@@ -52,13 +52,19 @@ class Sales:
 
     def __init__(self) -> None:
         self._of: dict[MarketKey, deque[Sale]] = {}
+        # The scene `sale_names_other_item`: the inscription that sales into bids are said to have brought.
+        self.other_item: str | None = None
 
     def record(self, sale: Sale) -> None:
         self._of.setdefault(market_key(sale.kind, sale.slug), deque(maxlen=KEPT)).append(sale)
 
     def of(self, key: MarketKey, since_ms: int = 0) -> list[Sale]:
         """Returns the sales of one market at or after `since_ms`, oldest first."""
-        return [sale for sale in self._of.get(key, ()) if sale.sold_ms >= since_ms]
+        found = [sale for sale in self._of.get(key, ()) if sale.sold_ms >= since_ms]
+        return found if self.other_item is None else [self._misnamed(sale) for sale in found]
+
+    def _misnamed(self, sale: Sale) -> Sale:
+        return sale if sale.bid_id is None or sale.inscription is None else replace(sale, inscription=self.other_item)
 
     def dump(self) -> list[dict[str, Any]]:
         """Returns plain JSON values that `load` reads back."""

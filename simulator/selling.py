@@ -21,13 +21,15 @@ def sell(
     inscription: str | None = None,
     bid_id: str | None = None,
     quantity: Decimal | None = None,
+    network_fee: int = 0,
 ) -> tuple[Order, list[Sale]]:
     """Fills the best bid of `slug`, or the best that `inscription` meets, or `bid_id`.
 
-    `quantity` sells that much of it; without it one inscription, or all tokens that are left. Without an inscription,
-    bids that ask for a trait are met only when `bid_id` names them. Returns the bid with its rest, if any, and the
-    sales, one for each inscription. Raises ApiError: 404 when there is no such bid, 409 when the balance does not cover
-    it, 400 when `quantity` is more than is left or no quantity of this market.
+    `quantity` sells that much of it; without it one inscription, or all tokens that are left. The bidder pays
+    `network_fee` on top of the price. Without an inscription, bids that ask for a trait are met only when `bid_id`
+    names them. Returns the bid with its rest, if any, and the sales, one for each inscription. Raises ApiError: 404
+    when there is no such bid, 409 when the balance does not cover it, 400 when `quantity` is more than is left or no
+    quantity of this market.
     """
     if (slug is None) == (inscription is None):
         raise bad("one of slug and inscriptionId is required")
@@ -53,11 +55,12 @@ def sell(
     if item is not None:
         if part != 1:
             raise bad("one inscription is a quantity of 1")
-        return bid, fill(engine, bid, part, price, [item])
+        return bid, fill(engine, bid, part, price, [item], network_fee)
     # One value for each type that it names.
     traits = tuple(dict(reversed(bid.traits)).items())
     count = int(part) if market.kind == "ordinals" else 0
-    return bid, fill(engine, bid, part, price, [_new_item(engine, market.slug, traits) for _ in range(count)])
+    items = [_new_item(engine, market.slug, traits) for _ in range(count)]
+    return bid, fill(engine, bid, part, price, items, network_fee)
 
 
 def part_price(bid: Order, part: Decimal) -> int:

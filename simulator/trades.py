@@ -7,6 +7,7 @@ from decimal import Decimal
 from itertools import pairwise
 
 from simulator import money
+from simulator.deliveries import deliver
 from simulator.engine import Engine
 from simulator.holdings import give
 from simulator.orders import Order, unit_price
@@ -16,12 +17,14 @@ from simulator.wallets.wallets import Item
 from simulator.wire import EXACT
 
 
-def fill(engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[Item]) -> list[Sale]:
+def fill(
+    engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[Item], network_fee: int = 0
+) -> list[Sale]:
     """Sells `quantity` for `price` sats into `bid`, whose rest goes on.
 
     Its account pays, its receive address gets the `items` (as many as `quantity`) or the tokens. Bids of the same
     account that its balance then no longer covers are cancelled, as the venue documents. A bid that coins stand behind
-    is paid on the chain.
+    is paid on the chain, and so is one with a bidding wallet. `network_fee` comes on top of the price.
     """
     # To the sat: 100 sats for 3 items are 33, 33 and 34.
     cuts = [price * at // len(items) for at in range(len(items) + 1)] if items else []
@@ -35,10 +38,12 @@ def fill(engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[
     if bid.funding:
         txid = settlement.settle(engine, bid, items[0], sales[0].seller)
         sales = [replace(sale, txid=txid) for sale in sales]
+    if bid.origin == "dialect" and not bid.funding:
+        sales = _settle(engine, bid, quantity, items, sales, network_fee)
+    else:
+        engine.wallets.pay_from_backing(bid.maker, network_fee)
     for sale in sales:
         engine.sales.record(sale)
-    if bid.origin == "dialect" and not bid.funding:
-        _settle(engine, bid, quantity, price, items)
     return sales
 
 
@@ -74,10 +79,19 @@ def _take(engine: Engine, bid: Order, quantity: Decimal, price: int) -> None:
     engine.record("filled", part, remaining=left)
 
 
-def _settle(engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[Item]) -> None:
-    engine.wallets.pay_from_backing(bid.maker, price)
-    for item in items:
-        give(engine, item, bid.receive)
+def _settle(
+    engine: Engine, bid: Order, quantity: Decimal, items: list[Item], sales: list[Sale], network_fee: int
+) -> list[Sale]:
+    """Lets the account pay, and the goods go to the bid's address; returns the sales with their transactions."""
+    settled = []
+    for at, sale in enumerate(sales):
+        fee = network_fee if at == 0 else 0
+        txid = deliver(engine, bid, sale, items[at], fee) if items else None
+        if txid is None:
+            engine.wallets.pay_from_backing(bid.maker, sale.price + fee)
+            for item in items[at : at + 1]:
+                give(engine, item, bid.receive)
+        settled.append(replace(sale, txid=txid or ""))
     if bid.kind == "runes":
         engine.wallets.credit_rune(bid.receive, bid.slug, quantity)
     money.follow(engine, bid.maker)
@@ -85,3 +99,4 @@ def _settle(engine: Engine, bid: Order, quantity: Decimal, price: int, items: li
     for other in engine.bids_of(bid.maker, hidden=True):
         if other.price > balance and not other.funding:
             engine.cancel(other, "the balance no longer covers it")
+    return settled

@@ -70,6 +70,9 @@ class Chain:
         self._trails: dict[str, list[str]] = {}
         self._just_spent: list[str] = []
         self.mined = 0  # blocks beside those of the clock
+        # Of blocks that took a transaction at once: the time of the last, since it is no older than what is in it.
+        self._times: dict[int, int] = {}
+        self._forks: dict[int, int] = {}  # how often a block of this height was reorganised
 
     # Blocks
 
@@ -85,8 +88,31 @@ class Chain:
         """Puts one waiting transaction, or all, into the newest block; returns their txids."""
         waiting = [each for each in self.transactions if txid in (None, each) and not self.confirmations(each)]
         for each in waiting:
-            self.transactions[each] = Recorded(self.transactions[each].raw, self.height())
+            self.transactions[each] = Recorded(self.transactions[each].raw, self._newest())
         return waiting
+
+    def _newest(self) -> int:
+        """Returns the height of the newest block, which takes something in now."""
+        height = self.height()
+        self._times[height] = self._clock() // 1000
+        return height
+
+    def block_time(self, height: int) -> int:
+        """Returns seconds since the epoch."""
+        return max(block_time(height), self._times.get(height, 0))
+
+    def block_hash(self, height: int) -> str:
+        return block_hash(height, self._forks.get(height, 0))
+
+    def reorganise(self, txid: str) -> list[str]:
+        """Takes a transaction, and all that came with it or later, out of their blocks, so that they wait again."""
+        first = self.transactions[txid].height
+        gone = [each for each, found in self.transactions.items() if first <= found.height <= self.height()]
+        for height in range(first, self.height() + 1):
+            self._forks[height] = self._forks.get(height, 0) + 1
+        for each in gone:
+            self.transactions[each] = Recorded(self.transactions[each].raw, self.height() + UNCONFIRMED_BLOCKS)
+        return gone
 
     # Coins
 
@@ -136,8 +162,9 @@ class Chain:
     ) -> str:
         """Records a transaction whose outputs hold `inscriptions` by their numbers; returns the txid."""
         txid: str = made.txid().hex()
-        newest = self.height() if confirmed else self.height() + UNCONFIRMED_BLOCKS
-        self.transactions[txid] = Recorded(made.serialize().hex(), newest if height is None else height)
+        if height is None:
+            height = self._newest() if confirmed else self.height() + UNCONFIRMED_BLOCKS
+        self.transactions[txid] = Recorded(made.serialize().hex(), height)
         for at, source in enumerate(made.vin):
             spent = self.coins.get(outpoint_of(source))
             if spent is not None:
@@ -180,6 +207,8 @@ class Chain:
             "transactions": {txid: [found.raw, found.height] for txid, found in self.transactions.items()},
             "trails": {inscription: list(trail) for inscription, trail in self._trails.items()},
             "mined": self.mined,
+            "times": {str(height): seconds for height, seconds in self._times.items()},
+            "forks": {str(height): count for height, count in self._forks.items()},
         }
 
     def load(self, row: dict[str, Any]) -> None:
@@ -193,6 +222,9 @@ class Chain:
         }
         self._trails = {inscription: list(trail) for inscription, trail in row["trails"].items()}
         self.mined = int(row.get("mined", 0))
+        # An older state file has neither.
+        self._times = {int(height): int(seconds) for height, seconds in row.get("times", {}).items()}
+        self._forks = {int(height): int(count) for height, count in row.get("forks", {}).items()}
 
 
 def postage(inscription: str) -> int:
@@ -201,8 +233,8 @@ def postage(inscription: str) -> int:
     return LEAST_POSTAGE + int.from_bytes(digest[:4]) % (MOST_POSTAGE - LEAST_POSTAGE + 1)
 
 
-def block_hash(height: int) -> str:
-    return hashlib.sha256(f"play block {height}".encode()).hexdigest()
+def block_hash(height: int, fork: int = 0) -> str:
+    return hashlib.sha256(f"play block {height}{' again' * fork}".encode()).hexdigest()
 
 
 def block_time(height: int) -> int:

@@ -60,6 +60,19 @@ class Confirm(JsonHandler):
         self.world.engine.changes += 1
 
 
+class Reorganise(JsonHandler):
+    """`POST /sim/reorganise {txid}`: its block and those after it are no longer of the chain; what is in them waits."""
+
+    def post(self) -> None:
+        body = self.body()
+        only(body, frozenset({"txid"}), "the body")
+        chain, txid = self.world.engine.chain, text(body.get("txid"), "txid")
+        if txid not in chain.transactions or not chain.confirmations(txid):
+            raise bad("txid: is in no block")
+        self.send({"waiting": chain.reorganise(txid)})
+        self.world.engine.changes += 1
+
+
 class Blocks(JsonHandler):
     """`POST /sim/blocks {count}`: so many blocks come at once, beside those of the clock; a reset ends it."""
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from simulator import money
 from simulator.calls.limits import BURST, PER_MONTH, PER_SECOND
-from simulator.control.chain import Blocks, Confirm, PutBiddingWallets, PutCoins
+from simulator.control.chain import Blocks, Confirm, PutBiddingWallets, PutCoins, Reorganise
 from simulator.control.listings import Delist, Escrow, Move, PutOutput, PutPoison, buy_listing, flag
 from simulator.control.play_wallet import PlayWalletAddress, PlayWalletSign
-from simulator.control.scenes import PutCollection, PutRune, PutWallet, summary
+from simulator.control.scenes import PutCollection, PutRune, PutSaleNamesOtherItem, PutWallet, summary
 from simulator.control.windows import PutWindows
 from simulator.handler import JsonHandler
 from simulator.orders import Order
@@ -120,8 +120,7 @@ class Sell(JsonHandler):
             self.send(buy_listing(self.world, ask, confirmed=flag(body, "confirmed", default=True)))
             return
         wanted = amount(body["fillQuantity"], "fillQuantity") if body.get("fillQuantity") is not None else None
-        bid, sales = sell(self.world.engine, slug, inscription, bid_id, wanted)
-        self.world.engine.wallets.pay_from_backing(bid.maker, fee)
+        bid, sales = sell(self.world.engine, slug, inscription, bid_id, wanted, fee)
         money.follow(self.world.engine, bid.maker)
         still_open = self.world.engine.order(bid.order_id) is not None
         self.send(
@@ -200,6 +199,8 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "/sim/play-wallet": PlayWalletAddress,
         "/sim/play-wallet/sign": PlayWalletSign,
         "/sim/blocks": Blocks,
+        "/sim/reorganise": Reorganise,
+        "/sim/scenes/sale_names_other_item": PutSaleNamesOtherItem,
         "/healthz": Health,
     }
     return [(path, handler, {"world": world}) for path, handler in here.items()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.bitcoin.chain import Coin, block_time
+from simulator.bitcoin.chain import Coin
 from simulator.calls.operations import Operation
 from simulator.handler import DialectHandler
 from simulator.pictures.content import media_of
@@ -112,7 +112,7 @@ class Inscription(OrdHandler):
             "rune": None,
             "sat": None,
             "satpoint": f"{coin.outpoint}:0",
-            "timestamp": block_time(height),
+            "timestamp": self.engine.chain.block_time(height),
             "value": coin.value,
         }
 

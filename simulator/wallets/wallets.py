@@ -81,6 +81,10 @@ class Wallets:
             return self.balance(payment)
         return sum(map(self.balance, self._separate[payment]))
 
+    def paying_wallets(self, payment: str) -> list[str]:
+        """Returns the bidding wallets whose coins pay for bids of `payment`: while they share its money, the newest."""
+        return self._separate.get(payment) or self.bidding_wallets(payment)[-1:]
+
     def pay_from_backing(self, payment: str, sats: int) -> None:
         """Takes the cost of a bid of `payment` from its backing."""
         for address in self._separate.get(payment, [payment]):

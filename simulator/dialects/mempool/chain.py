@@ -10,7 +10,7 @@ from typing import Any
 from embit.script import Script
 from embit.transaction import Transaction, TransactionInput
 
-from simulator.bitcoin.chain import Coin, block_hash, block_time
+from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.transactions import address_of, outpoint_of
 from simulator.calls.operations import Operation
 from simulator.dialects.mempool.base import MempoolHandler
@@ -122,8 +122,8 @@ def status(engine: Engine, txid: str) -> dict[str, Any]:
     return {
         "confirmed": True,
         "block_height": height,
-        "block_hash": block_hash(height),
-        "block_time": block_time(height),
+        "block_hash": engine.chain.block_hash(height),
+        "block_time": engine.chain.block_time(height),
     }
 
 
