@@ -12,13 +12,16 @@ from models import controls, locks
 from models.base import transaction
 from models.controls import GLOBAL, HALT, TASK, USER, Control
 from models.leases.slot import Slot
+from models.ledger.limits import most_sats
 from models.ledger.order_table import CANCELLING, CLOSED, IS_OPEN, IS_REAL, LIVE, Order
 from models.ledger.tidings import tell_order
+from models.own_ceilings import own_ceilings
 from models.tasks.table import BIDDING, RUNNING, STOPPED, Task
 from models.users import User
 from strategy.bid_config import load_bid_config
 
 CANCELLABLE = (LIVE, CANCELLING)
+MOST_SATS = 21_000_000 * 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +61,35 @@ def stays(task: Task) -> bool:
         return False
 
 
-def owed(slot: Slot, told: Iterable[tuple[str, int]] = ()) -> list[Owed]:
+def owed(slot: Slot, told: Iterable[tuple[str, int]] = (), lowered: Collection[int] = ()) -> list[Owed]:
     """Returns the bids of the slot's users that must go and can be cancelled, highest price first.
 
     Those of deleted and of stopped tasks, and of halted ones: by the rows of controls, or by the scopes and subjects of
-    `told`, which could not be stored.
+    `told`, which could not be stored. Of the tasks `lowered` (ids) also the bids above the cap or ceiling of now.
     """
     is_halted = _is_halted(told)
     owes = Order.select(Order.task_id).where(IS_OPEN, IS_REAL)
     wanted: Any = Task.select(Task, User, is_halted.alias("is_halted")).join(User)
-    goes = is_halted | (Task.desired == STOPPED) | Task.deleted_ms.is_null(False)
+    goes = is_halted | (Task.desired == STOPPED) | Task.deleted_ms.is_null(False) | Task.id.in_(list(lowered))
     found = wanted.where(Task.kind == BIDDING, slot.has(Task.user), Task.id.in_(owes), goes)
-    tasks = {task.id: task for task in found if task.is_halted or not stays(task)}
+    tasks = {task.id: task for task in found if task.is_halted or task.desired == RUNNING or not stays(task)}
     if not tasks:
         return []
     rows = Order.select().where(Order.task_id.in_(list(tasks)), IS_OPEN, IS_REAL, Order.state.in_(CANCELLABLE))
     can_go = rows.where(Order.venue_id.is_null(False)).order_by(Order.price_sats.desc(), Order.id)
-    return [Owed(order, tasks[order.task_id].token, tasks[order.task_id].user.address) for order in can_go]
+    most = {task_id: _most_sats(task) for task_id, task in tasks.items()}
+    going = (order for order in can_go if order.price_sats > most[order.task_id])
+    return [Owed(order, tasks[order.task_id].token, tasks[order.task_id].user.address) for order in going]
+
+
+def _most_sats(task: Any) -> int:
+    """Returns the sats up to which the task's bids may stay."""
+    if task.is_halted or task.desired == STOPPED or task.deleted_ms is not None:
+        return 0
+    try:
+        return most_sats(own_ceilings(task.user).config(load_bid_config(task.config))) or MOST_SATS
+    except ValueError:  # its worker says so
+        return MOST_SATS
 
 
 def _is_halted(told: Iterable[tuple[str, int]]) -> Any:

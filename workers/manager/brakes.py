@@ -87,6 +87,7 @@ class Brakes:
         self._look_s = look_s
         self._told = BrakeFile(settings.data_dir / (f"brakes-{slot.number}" if slot.of > 1 else "brakes"))
         self._due = asyncio.Event()
+        self._lowered: set[int] = set()  # tasks one of whose limits may have become lower
         self._going: dict[Wallet, _Going] = {}
         self._heard: dict[tuple[str, int, str], int] = {}  # control states that were followed, with their times
         self._rests: dict[Wallet, tuple[float, float]] = {}  # the last rest, and its end on the monotonic clock
@@ -106,8 +107,9 @@ class Brakes:
                 await asyncio.wait_for(self._due.wait(), _OWING_S if is_owing else self._look_s)
             self._due.clear()
 
-    def soon(self) -> None:
-        """Has the next look begin at once."""
+    def soon(self, task_ids: Collection[int] = ()) -> None:
+        """Has the next look begin at once, also for bids of these tasks that are above a limit of now."""
+        self._lowered.update(task_ids)
         self._due.set()
 
     def heed(self, scope: object, subject: object, state: object, at_ms: object) -> None:
@@ -172,7 +174,7 @@ class Brakes:
         if state is not None:
             await self._hold(tasks, 0 if state == RUN else HOLD_S)
         self._rests.clear()  # a brake does not wait for the back-off of another
-        self.soon()
+        self.soon(tasks if state is None else ())
         if state == HALT:
             await self._taken_off()
         self._wake(tasks)
@@ -205,8 +207,9 @@ class Brakes:
         """Starts the cancels that are due; tells whether any bid must go."""
         self._listen()
         found: dict[Wallet, list[Owed]] = {}
-        for bid in owed(self._slot, self._halted()):
+        for bid in owed(self._slot, self._halted(), self._lowered):
             found.setdefault(Wallet(bid.order.venue, bid.order.wallet), []).append(bid)
+        self._lowered &= {bid.order.task_id for bids in found.values() for bid in bids}
         self._rests = {wallet: rest for wallet, rest in self._rests.items() if wallet in found}
         now = time.monotonic()
         for wallet, bids in found.items():

@@ -365,7 +365,7 @@ class Keeper:
             if "stopping" in MOVES[row.observed]:
                 tasks.observe(row.id, "stopping", self._now_ms)
             await self._surroundings.rights.take_back(row.id, child.token)
-            self._surroundings.brakes.soon()
+            self._surroundings.brakes.soon((row.id,))
             await self._end(child, self._surroundings.timing.term_s)
         except OperationalError as error:
             # A worker that hangs in a transaction keeps others from writing, so its end comes first.
