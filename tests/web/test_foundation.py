@@ -353,6 +353,24 @@ def test_nothing_is_said_to_be_unchanged_where_that_is_not_known(quiet: Page) ->
     assert ours == "The signer cannot be asked. Whether it was sent comes out by itself."
 
 
+def test_a_brake_counts_the_bids_that_are_still_open(quiet: Page) -> None:
+    since, left = "2026-11-28T10:00:00.000Z", [(11, 1), (11, 1), (5, 0), (0, 1)]
+
+    def answer(route: Route) -> None:
+        found = {"open": left[0][0], "unknown": left[0][1], "since": since} if left else None
+        route.fulfill(json=route.fetch().json() | {"closing": found})
+
+    quiet.route("**/api/control", answer)
+    quiet.evaluate("import('/web/js/store.js').then(({ readControl }) => void readControl())")
+    said = quiet.get_by_role("status").filter(has_text="Cancelling")
+    expect(said).to_have_text("Cancelling: 12 of 12 bids still open")
+    while left:
+        bids = sum(left.pop(0))
+        if left and sum(left[0]) != bids:
+            expect(said).to_have_text(f"Cancelling: {sum(left[0])} of 12 bids still open")
+    expect(said).to_have_count(0)
+
+
 def test_an_older_answer_does_not_take_the_place_of_a_newer_one(quiet: Page) -> None:
     held: list[Route] = []
     quiet.route("**/api/control", lambda route: held.append(route))

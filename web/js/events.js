@@ -81,6 +81,17 @@ function take(event) {
   if (["fill", "sold", "order", "wallet"].includes(event.event)) soon("money", readMoney, 1_000);
 }
 
+const CLOSING_MS = 1_000;
+
+/** While bids have to be cancelled, how many are left is read again and again. */
+function followBrakes() {
+  let timer = null;
+  return effect(() => {
+    clearTimeout(timer);
+    if (store.closing.value && token.value) timer = setTimeout(() => store.quietly(store.readControl()), CLOSING_MS);
+  });
+}
+
 const readLists = () => Promise.all([store.readTasks(), store.readListings(), store.readControl()]);
 const readMoney = () => Promise.all([store.readProfile(), store.readWallet()]);
 const alive = () => (store.heard.value = store.now.peek());
@@ -89,6 +100,7 @@ let ending = null;
 
 /** Follows from now on with the session's token; with none it ends. */
 export function followAlways() {
+  followBrakes();
   effect(() => {
     ending?.abort();
     ending = null;

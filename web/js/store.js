@@ -66,6 +66,21 @@ export function restraintOf(id, kind = "tasks") {
   return control.value?.[kind]?.find((each) => each.taskId === id)?.effective || { state: "run", scope: "global" };
 }
 
+const leftOf = (closing) => (closing ? closing.open + closing.unknown : 0);
+
+/** How many bids of a task a brake still has to cancel. */
+export const closingOf = (id) => leftOf(control.value?.tasks?.find((each) => each.taskId === id)?.closing);
+
+let brake = { since: null, most: 0 };
+
+/** The bids of all tasks that brakes have to cancel: {left, most} since the first of them began; null without any. */
+export const closing = computed(() => {
+  const found = control.value?.closing;
+  if (!found) return null;
+  brake = { since: found.since, most: Math.max(leftOf(found), brake.since === found.since ? brake.most : 0) };
+  return { left: leftOf(found), most: brake.most };
+});
+
 export const needsALook = computed(() => [...(tasks.value || []), ...(listings.value || [])].filter((each) => each.lastError));
 
 /** Sets signals to what was answered: a task that did not change draws nothing anew. */
@@ -155,8 +170,11 @@ export async function readAll() {
 
 /** Sets what holds back: scope "user" or "task" with its id; reads what is then in force. */
 export async function setControl(body) {
-  await call("PUT", "/control", body);
-  quietly(readControl()); // it is set, whether or not this look is answered
+  try {
+    await call("PUT", "/control", body);
+  } finally {
+    quietly(readControl()); // it may be in force, whether or not it was answered
+  }
 }
 
 /** For what the next event or look will tell again. */

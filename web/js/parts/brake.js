@@ -4,7 +4,7 @@ import { html } from "../html.js";
 import { amount } from "../format.js";
 import { useAct } from "../load.js";
 import { t } from "../texts.js";
-import { control, link, me, readProfile, setControl, tasks } from "../store.js";
+import { closing, control, link, me, readProfile, setControl, tasks } from "../store.js";
 import { confirmed } from "./dialog.js";
 import { wordsOf } from "./states.js";
 import { toast } from "./toast.js";
@@ -30,7 +30,8 @@ export async function brakeTo(to, before = control.value?.user.state || "run") {
       toast(to === "reduce" ? t("brake.reduced") : t("brake.running", { bids: wanted }), { undo: () => brakeTo(before, to) });
     }
   } catch (refusal) {
-    toast(`${t("brake.refused")} ${wordsOf(refusal)}`, { isBad: true });
+    const isInForce = refusal.body?.error === "In force, not yet stored";
+    toast(isInForce ? `${t("brake.unstored")} ${refusal.body.message}` : `${t("brake.refused")} ${wordsOf(refusal)}`, { isBad: true });
   }
 }
 
@@ -52,5 +53,6 @@ export function Brake() {
     ${STATES.map((state) => html`<button key=${state} role="radio" aria-checked=${own === state} tabindex=${first === state ? 0 : -1}
       class=${`${state} ${own === state ? "on" : ""}`} disabled=${isBusy || (isOffline && state !== "halt")} onClick=${() => run(() => brakeTo(state))}>
       <i aria-hidden="true" />${t(`brake.${state}`)}</button>`)}</div>
+    <span class="brake-by" role="status">${closing.value && t("brake.closing", closing.value)}</span>
     ${inForce.scope === "global" && inForce.state !== "run" && html`<span class="brake-by">${t(`brake.${inForce.state}`)}: ${t("brake.by.global")}</span>`}</div>`;
 }

@@ -1,11 +1,13 @@
 // The state of a task of either kind: a shape, a colour and a word, each enough alone.
 import { html } from "../html.js";
 import { span } from "../format.js";
-import { now, restraintOf } from "../store.js";
+import { closingOf, now, restraintOf } from "../store.js";
 import { t } from "../texts.js";
 
 /** "fault", "off", "held", "dry" or "on", and its word. */
 export function stateOf(task, kind = "tasks") {
+  const left = kind === "tasks" ? closingOf(task.id) : 0;
+  if (left) return ["held", t(task.isRunning ? "state.halting" : "state.stopping", { bids: left })];
   if (task.lastErrorCode === "given_up") return ["fault", t("state.dead")];
   if (task.lastError) return ["fault", t("state.fault")];
   if (!task.isRunning) return ["off", t("state.off")];

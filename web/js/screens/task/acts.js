@@ -6,7 +6,7 @@ import { confirmed } from "../../parts/dialog.js";
 import { wordsOf } from "../../parts/states.js";
 import { toast } from "../../parts/toast.js";
 import { go, goOn } from "../../router.js";
-import { leave, momentOf, quietly, readTask, readTasks, readVenues, setControl, stay, venues } from "../../store.js";
+import { leave, momentOf, quietly, readControl, readTask, readTasks, readVenues, setControl, stay, venues } from "../../store.js";
 import { t } from "../../texts.js";
 
 /** Bids of the task that are on the market, or may be. */
@@ -42,6 +42,7 @@ export const confirmStop = (task) =>
 
 export async function stopTask(task) {
   const answer = await told(() => call("POST", `/tasks/${task.id}/stop`), { isStop: true });
+  quietly(readControl());
   await readTask(task.id).catch(() => {});
   if (answer) toast(answer.openBids ? t("stop.draining", { bids: answer.openBids }) : t("stop.done"));
 }
