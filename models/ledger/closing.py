@@ -77,15 +77,17 @@ def owed(slot: Slot, told: Iterable[tuple[str, int]] = (), lowered: Collection[i
         return []
     rows = Order.select().where(Order.task_id.in_(list(tasks)), IS_OPEN, IS_REAL, Order.state.in_(CANCELLABLE))
     can_go = rows.where(Order.venue_id.is_null(False)).order_by(Order.price_sats.desc(), Order.id)
-    most = {task_id: _most_sats(task) for task_id, task in tasks.items()}
+    most = {task_id: 0 if _is_over(task) else _most_sats(task) for task_id, task in tasks.items()}
     going = (order for order in can_go if order.price_sats > most[order.task_id])
     return [Owed(order, tasks[order.task_id].token, tasks[order.task_id].user.address) for order in going]
 
 
-def _most_sats(task: Any) -> int:
-    """Returns the sats up to which the task's bids may stay."""
-    if task.is_halted or task.desired == STOPPED or task.deleted_ms is not None:
-        return 0
+def _is_over(task: Any) -> bool:
+    return bool(task.is_halted or task.desired == STOPPED or task.deleted_ms is not None)
+
+
+def _most_sats(task: Task) -> int:
+    """Returns the sats of a bid above which the task has none, by its cap and its owner's ceiling of now."""
     try:
         return most_sats(own_ceilings(task.user).config(load_bid_config(task.config))) or MOST_SATS
     except ValueError:  # its worker says so
@@ -132,6 +134,14 @@ def finish_cancels(found: Collection[Order], now_ms: int) -> None:
             changes |= {Order.updated_ms: now_ms, Order.closed_ms: now_ms}
             if Order.update(changes).where(Order.id == order.id, Order.state == CANCELLING).execute():
                 tell_order(order, now_ms, CLOSED, "cancelled", {})
+
+
+def above_limits(task: Task, now_ms: int) -> Closing | None:
+    """Counts the open bids of a running task that are above its cap or its owner's ceiling of now; None without any."""
+    found = Order.select().where(Order.task_id == task.id, IS_OPEN, IS_REAL, Order.price_sats > _most_sats(task))
+    states = [order.state for order in found]
+    can_go = sum(state in CANCELLABLE for state in states)
+    return Closing(can_go, len(states) - can_go, now_ms) if states else None
 
 
 def closing(user_id: int, *, is_refused: bool = False) -> dict[int, Closing]:

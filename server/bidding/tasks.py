@@ -8,7 +8,7 @@ from typing import Any
 from models import budgets, users
 from models.ledger import fills, orders
 from models.ledger.budget_room import change_bidding_task
-from models.ledger.closing import Closing
+from models.ledger.closing import Closing, above_limits
 from models.ledger.fills import FillTotal
 from models.tasks import tasks
 from models.tasks.table import BIDDING, Task
@@ -226,7 +226,8 @@ class TaskChanger(BiddingTaskHandler):
             tasks.set_tags(task, stored_tags(given, task.tags))
         task = self.task(task_id)
         is_its = task.config == columns(config)["config"]
-        return bidding_task_as_json(task, config if is_its else None, going=self.going().get(task.id))
+        going = self.going().get(task.id) or (above_limits(task, self.now_ms) if task.is_running else None)
+        return bidding_task_as_json(task, config if is_its else None, going=going)
 
     async def _carried_out(self, task: Task, config: BidConfig) -> bool:
         """Writes the config and restarts a running worker with it; returns whether it still was the task's to change.
