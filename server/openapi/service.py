@@ -86,8 +86,9 @@ OPERATIONS = {
         id="isReady",
         tag=_TAG,
         summary="Does everything answer that is needed",
-        text="Asks the database, the manager, the gateway, the facts and the signer, each for two seconds at most. "
-        "Names the version of this server.",
+        text="Asks the database, the manager, the gateway, the facts, the hooks and the signer, each over a new "
+        "connection and for two seconds at most. Reads the free space, and writes at most every ten seconds. The error "
+        "is `Disk full` when less than 64 MiB are free. Names the version of this server.",
         success={200: AnswerBody("Everything answers.", Ready), 503: AnswerBody("It does not.", NotReady)},
         is_open=True,
     ),

@@ -207,7 +207,7 @@ async def test_a_database_that_takes_no_write_is_missing(service: Service) -> No
 
 @pytest.mark.gen_test
 @with_settings(market="satflow")
-async def test_another_process_that_is_writing_is_no_fault(service: Service, database: str) -> None:
+async def test_readiness_does_not_wait_for_another_process_that_is_writing(service: Service, database: str) -> None:
     with kept_from_writing(database):
         assert (await service.api("GET", "/readyz")).status == 200
 
