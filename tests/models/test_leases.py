@@ -57,7 +57,6 @@ def test_a_lease_is_anothers_once_its_time_is_over_and_its_own_homes_at_once(dat
     assert taken(HERE) == (4, "there")
 
 
-@postgresql.only
 def test_a_holder_ends_when_its_directory_was_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its former directory's lease, servers would look for it on another machine."""
     run = tmp_path / "run"
@@ -75,6 +74,7 @@ def test_a_holder_ends_when_its_directory_was_made_again(tmp_path: Path, monkeyp
     assert sent == [(os.getpid(), signal.SIGTERM)]
 
 
+@postgresql.only
 def test_every_renewal_is_another_version_though_the_databases_clock_stands_still(database: str) -> None:
     mine = taken(HERE)
     assert mine is not None

@@ -70,7 +70,7 @@ class House:
             self._ready.set()
             await self._stop.wait()
             server.close()
-            await server.wait_closed()
+            await asyncio.sleep(0)
 
 
 @contextmanager
