@@ -20,6 +20,10 @@ from pathlib import Path
 # Below this much free room on the disk of a program's directory nothing new is placed or signed.
 FLOOR_BYTES = 64 << 20
 
+SHORT_OF_DISK = (
+    f"the disk of the data directory has less than {FLOOR_BYTES >> 20} MiB free: make room; until then nothing is"
+    " placed, and cancels are sent"
+)
 # Freed for what must be written when the disk is full.
 RESERVE_BYTES = 16 << 20
 RESERVE = "reserve"

@@ -14,6 +14,7 @@ from typing import Any
 
 from peewee import SQL, BigAutoField, DatabaseProxy, Model, Node, NodeList, OperationalError, PeeweeException, fn
 
+from core.files import is_full
 from models.database.errors import DatabaseAway
 from models.database.kinds import is_postgresql, opened, place
 from models.database.postgresql import Postgresql
@@ -130,6 +131,17 @@ def write_fault() -> str:
     except PeeweeException as error:
         return "" if database.obj.busy_words in str(error) else str(error)
     return ""
+
+
+@contextmanager
+def unless_full(what: str) -> Iterator[None]:
+    """Leaves a write out where the disk is full, with a line in the log. `what` begins that line."""
+    try:
+        yield
+    except OperationalError as error:
+        if not is_full(error):
+            raise
+        log.warning("%s is not stored: %s", what, error)
 
 
 class _Truth(Node):

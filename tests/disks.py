@@ -7,7 +7,12 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
+from peewee import OperationalError
+
+from models.base import database
 from tests import needs
 
 
@@ -42,3 +47,23 @@ def fill(disk: Path, leave: int = 0) -> Path:
 def _free_bytes(handle: int) -> int:
     found = os.fstatvfs(handle)
     return found.f_bavail * found.f_frsize
+
+
+@contextmanager
+def full_database(words: str = "database or disk is full") -> Iterator[None]:
+    """Has every write to the database in use fail with these words; reads go on."""
+    used = database.obj
+    really, connection = used.execute_sql, used.connection()
+
+    def run(sql: str, params: Any = None) -> Any:
+        if connection.in_transaction or sql.split()[0] in ("SELECT", "WITH", "PRAGMA"):
+            return really(sql, params)
+        raise OperationalError(words)
+
+    def commit() -> None:
+        raise OperationalError(words)
+
+    with pytest.MonkeyPatch.context() as full:
+        full.setattr(used, "execute_sql", run)
+        full.setattr(used, "commit", commit)
+        yield

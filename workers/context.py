@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from core import files
 from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.capabilities import Capabilities
@@ -40,6 +41,14 @@ class Context:
     signer: SignerClient
     clock_ms: Callable[[], int]
     crash: Callable[[str], None] = crashpoint
+
+    @property
+    def is_short_of_disk(self) -> bool:
+        """Whether the data directory's disk has too little room to place anything; False where that is not known."""
+        try:
+            return files.is_short(self.settings.data_dir)
+        except OSError:
+            return False
 
     @property
     def venue(self) -> Capabilities:

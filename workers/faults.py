@@ -11,6 +11,7 @@ from markets.base import AuthFailed, RateLimited, Refused, Unavailable, Unknown,
 from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 
+_CANCELS_ONLY = ("control-state", "disk-full")  # tags of the signer's refusals
 _LONGEST = 200  # of one text: it may quote a venue
 _MOST = 5
 
@@ -70,8 +71,8 @@ class Faults:
             self.rejected = str(error)
 
     def add_unsigned(self, step: Step, failed_to: str, error: SignerError, *, price_sats: int | None = None) -> None:
-        """Notes that the signer did not sign. A refusal by control (reduce, halt) is a person's will, no outage."""
-        is_forbidden = isinstance(error, SignerRefused) and error.tag == "control-state"
+        """Notes that the signer did not sign. Control (reduce, halt) and a full disk let cancels go on: no outage."""
+        is_forbidden = isinstance(error, SignerRefused) and error.tag in _CANCELS_ONLY
         self.add(step, failed_to, error, backs_off=not is_forbidden, price_sats=price_sats)
 
     @property

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from peewee import SqliteDatabase
+from peewee import OperationalError, SqliteDatabase
+
+from core.files import free_reserve, is_full
 
 _BUSY_SECONDS = 15
 
@@ -46,6 +48,26 @@ class Sqlite(SqliteDatabase):
         """Makes the database for reading; `alone`: nobody has it open, so no lock is taken and no file left behind."""
         uri = f"file:{quote(path)}?mode=ro" + ("&immutable=1" if alone else "")
         return cls(uri, uri=True, timeout=_BUSY_SECONDS)
+
+    def execute_sql(self, sql: str, params: Any = None) -> Any:
+        """Runs a statement. One that is a transaction by itself is tried once more if the full disk's reserve helps."""
+        try:
+            return super().execute_sql(sql, params)
+        except OperationalError as error:
+            if self.in_transaction() or not self._has_made_room(error):
+                raise
+            return super().execute_sql(sql, params)
+
+    def commit(self) -> None:
+        try:
+            super().commit()
+        except OperationalError as error:
+            if not (self._has_made_room(error) and self.connection().in_transaction):
+                raise
+            super().commit()
+
+    def _has_made_room(self, error: OperationalError) -> bool:
+        return is_full(error) and free_reserve(Path(self.database).parent)
 
     def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Returns all rows of a statement."""

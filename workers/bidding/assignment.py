@@ -31,6 +31,7 @@ class BiddingAssignment:
     plan: SubscriptionPlan | None
     refusal: str | None
     control: Effective
+    is_short_of_disk: bool = False
 
     @property
     def limits(self) -> tuple[object, ...]:
@@ -39,10 +40,11 @@ class BiddingAssignment:
 
     @property
     def restraint(self) -> Reason | None:
-        """The restraint by control and plan: None allows everything, reduce cancels only, halt nothing live."""
+        """The restraint by control, plan and disk: None allows everything, reduce cancels only, halt nothing live."""
         if self.control.state == controls.HALT:
             return Reason.HALT
-        return Reason.REDUCE if self.refusal or self.control.state == controls.REDUCE else None
+        is_reduced = self.refusal or self.is_short_of_disk or self.control.state == controls.REDUCE
+        return Reason.REDUCE if is_reduced else None
 
 
 def read_bidding_assignment(context: Context) -> BiddingAssignment | None:
@@ -57,4 +59,5 @@ def read_bidding_assignment(context: Context) -> BiddingAssignment | None:
     user, entitlements = task.user, Entitlements(context.settings)
     config, plan = own_ceilings(user).config(config), entitlements.plan(user)
     refusal = entitlements.refusal(user, context.clock_ms())
-    return BiddingAssignment(task, user, config, plan, refusal, controls.effective(user.id, task.id))
+    control = controls.effective(user.id, task.id)
+    return BiddingAssignment(task, user, config, plan, refusal, control, context.is_short_of_disk)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from markets.base import AuthFailed, NotFound, Refused, VenueError
+from models.base import unless_full
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, CLOSED, Order
 from strategy.fault_codes import FaultCode, Step
@@ -120,7 +121,9 @@ class Canceller:
         with signals_held():
             for order in doomed:
                 if order.state != CANCELLING:
-                    orders.move(order, CANCELLING, self._context.clock_ms())
+                    # A full disk keeps no cancel from being sent: the order stays as it is until a read settles it.
+                    with unless_full(f"the cancel of order {order.id}"):
+                        orders.move(order, CANCELLING, self._context.clock_ms())
                 self._context.crash("after_cancelling")
             answer = self._sent(asks)
             self.asked.update((order.id, answer or CancelAnswer.FAILED) for order in doomed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from models.base import unless_full
 from models.ledger import orders
 from models.ledger.order_table import LIVE, Order
 from strategy.bidding.restrained import memory_without_raise, raise_rung
@@ -54,7 +55,8 @@ class BiddingCycle:
         done = self._carried_out(decision, found or Found())
         note_restraints(self._inputs, decision)
         outcome = BiddingOutcome(self._inputs.assignment, decision, found or Found(), done, _remembered(done))
-        note_fills(self._inputs, outcome)
+        with unless_full("a note on a fill"):
+            note_fills(self._inputs, outcome)
         self._note_calm(outcome, is_known=found is not None)
         return outcome
 
@@ -76,7 +78,9 @@ class BiddingCycle:
         elif done.untried:
             if done.cancelled:
                 self._context.crash("before_replace")
-            self._place(done, left)
+            with unless_full("a bid"):  # nothing is sent that is not stored
+                self._place(done, left)
+            done.put_off()
             self._cancel_what_was_replaced(done)
             if done.cancelled:
                 self._context.crash("after_replace")

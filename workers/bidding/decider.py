@@ -9,6 +9,7 @@ from dataclasses import replace
 from markets.gateway_client import stretch_s
 from markets.look import BidderWallet, MarketLook, history_key
 from models import floor_samples
+from models.base import unless_full
 from models.ledger import listings, orders
 from models.ledger.limits import Holder, Readings, limits_of, own_orders, with_others
 from models.ledger.order_table import LIVE, Order
@@ -23,7 +24,7 @@ from strategy.reasons import Reason
 from wallet.signer_client import SignerError
 from workers.bidding.decision import Decision
 from workers.bidding.inputs import CycleInputs
-from workers.bidding.own_bids import Found
+from workers.bidding.own_bids import Found, as_shown
 from workers.evidence import LATE_MS
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class Decider:
         restraint = assignment.restraint
         if found is None and restraint is not Reason.HALT:
             restraint = Reason.OWN_BIDS_UNKNOWN
-        own = tuple(orders.open_orders(self._context.task_id))
+        own = as_shown(orders.open_orders(self._context.task_id), found)
         seen = NOTHING_SEEN if restraint is Reason.HALT else self._seen(max_age_s, by_floor=by_floor)
         now_ms = self._context.clock_ms()
         entry = Entry(
@@ -104,7 +105,8 @@ class Decider:
         """
         if plan.reference is None or not self._config.wants_history or Reason.TRAIT_FLOOR_MISSING in plan.marks:
             return
-        floor_samples.record(*self._history_key(), plan.reference, now_ms, plan.raw_reference)
+        with unless_full("the minute's reference"):
+            floor_samples.record(*self._history_key(), plan.reference, now_ms, plan.raw_reference)
 
     def _seen(self, max_age_s: float, *, by_floor: bool) -> MarketLook:
         config, faults, now_ms = self._config, self._inputs.faults, self._context.clock_ms()

@@ -7,6 +7,7 @@ import random
 
 from markets.base import OwnBids
 from models import controls
+from models.base import unless_full
 from models.entitlements import Entitlements
 from models.ledger import orders
 from models.ledger.closing import stays
@@ -19,7 +20,7 @@ from wallet.signer_client import SignerError
 from workers.bidding import dry_run
 from workers.bidding.cancels import CancelAnswer, Canceller
 from workers.bidding.fills import Explainer
-from workers.bidding.own_bids import Found, read_own_bids, settle, settle_reserved
+from workers.bidding.own_bids import Found, as_shown, read_own_bids, settle, settle_reserved
 from workers.context import Context
 from workers.faults import Faults
 from workers.pace import Backoff
@@ -47,17 +48,19 @@ class BiddingDrain:
         if task is None:
             return None
         faults = Faults()
-        dry_run.settle(task.id, self._context.clock_ms, is_dry=not self._must_cancel(task))
+        with unless_full("an order of a dry run"):
+            dry_run.settle(task.id, self._context.clock_ms, is_dry=not self._must_cancel(task))
         settle_reserved(self._context, faults)
         for wallet in sorted({order.wallet for order in orders.open_orders(task.id) if not order.dry_run}):
             self._end_bids(task, wallet, faults)
         left = orders.count_open(task.id)
-        self._tell(task, left, faults)
+        with unless_full("why bids are left"):
+            self._tell(task, left, faults)
         return self._backoff.delay(faults.retry_after_s) if left else None
 
     def _end_bids(self, task: Task, wallet: str, faults: Faults) -> None:
         read = read_own_bids(self._context, wallet, task.slug, 0, faults)
-        strays = () if read is None else self._settle(task, wallet, read, faults).strays
+        found = None if read is None else self._settle(task, wallet, read, faults)
         if not self._must_cancel(task):
             return
         # Known orders are cancelled though nothing could be read, and sent again: they end in no other way.
@@ -65,11 +68,11 @@ class BiddingDrain:
         now_ms = self._context.clock_ms()
         doomed = highest_first(
             order
-            for order in orders.open_orders(task.id)
+            for order in as_shown(orders.open_orders(task.id), found)
             if order.state in states and _can_be_cancelled(order, wallet) and not _is_over(order, now_ms)
         )
         canceller = Canceller(self._context, wallet, faults)
-        canceller.cancel(doomed, [bid.venue_id for bid in strays])
+        canceller.cancel(doomed, [bid.venue_id for bid in found.strays] if found is not None else ())
         if canceller.asked:
             self._look_again(task, wallet, canceller, faults)
         canceller.note_denied()

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from markets.base import OwnBid, OwnBids, Refused, VenueError
+from models.base import unless_full
 from models.ledger import orders
 from models.ledger.misses import saw
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
@@ -82,11 +83,12 @@ def settle_reserved(context: Context, faults: Faults) -> None:
         except SignerError as error:
             faults.add(Step.ASK_SIGNER, "ask the signer about a reserved order", error)
             return
-        if was_signed:
-            orders.move(order, UNKNOWN, now_ms)
-        else:
-            orders.move(order, CLOSED, now_ms, reason="refused")
-            context.crash("after_free")
+        with unless_full(f"what became of order {order.id}"):
+            if was_signed:
+                orders.move(order, UNKNOWN, now_ms)
+            else:
+                orders.move(order, CLOSED, now_ms, reason="refused")
+                context.crash("after_free")
 
 
 def settle(
@@ -108,20 +110,30 @@ def settle(
         explainer.unsold = shown.by_order.keys() - shown.partly.keys()
     filled: list[Order] = []
     for order in shown.own:
-        bid = shown.by_order.get(order.id)
-        if bid is None:
-            answer = cancels.get(order.id, CancelAnswer.FAILED)
-            if _absent(order, read.taken_ms, now_ms, answer, explainer):
-                filled.append(order)
-                context.crash("after_fill")
-            continue
-        if order.id not in cancels:
-            was = order.state
-            _shown(order, bid.venue_id, read.taken_ms, now_ms)
-            if order.state != was:
-                context.crash("after_adopt")
+        with unless_full(f"what became of order {order.id}"):
+            bid = shown.by_order.get(order.id)
+            if bid is None:
+                answer = cancels.get(order.id, CancelAnswer.FAILED)
+                if _absent(order, read.taken_ms, now_ms, answer, explainer):
+                    filled.append(order)
+                    context.crash("after_fill")
+            elif order.id not in cancels:
+                was = order.state
+                _shown(order, bid.venue_id, read.taken_ms, now_ms)
+                if order.state != was:
+                    context.crash("after_adopt")
     context.crash("after_settle")
     return Found(shown.own, shown.by_order, shown.strays, shown.foreign, tuple(filled))
+
+
+def as_shown(own: Iterable[Order], found: Found | None) -> tuple[Order, ...]:
+    """Returns the orders as the read shows them, also where the disk had no room to store that."""
+    orders_shown = tuple(own)
+    for order in orders_shown:
+        bid = found.by_order.get(order.id) if found is not None else None
+        if bid is not None and order.state != CANCELLING:
+            order.state, order.venue_id = LIVE, bid.venue_id
+    return orders_shown
 
 
 def _shown(order: Order, venue_id: str, read_ms: int, now_ms: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from markets.gateway_client import stretch_s
 from models import controls
+from models.base import unless_full
 from models.events.table import OUTBID_LIMITED, QUOTA
 from models.ledger import orders
 from models.ledger.order_table import Order
@@ -123,18 +124,19 @@ def _write(
     conditions: Conditions = cycles.NONE_HOLDS,
 ) -> None:
     log.info("task %d: %s", context.task_id, f"{action}; {faults.text}" if faults.texts else action)
-    cycles.record_cycle(
-        context.task_id,
-        context.token,
-        time_ms=context.clock_ms(),
-        action=action,
-        error=faults.text,
-        fault=faults.first,
-        detail=json.dumps(detail, separators=(",", ":")),
-        memory=memory.dumps(),
-        conditions=conditions,
-        sample=sample,
-    )
+    with unless_full("the cycle"):
+        cycles.record_cycle(
+            context.task_id,
+            context.token,
+            time_ms=context.clock_ms(),
+            action=action,
+            error=faults.text,
+            fault=faults.first,
+            detail=json.dumps(detail, separators=(",", ":")),
+            memory=memory.dumps(),
+            conditions=conditions,
+            sample=sample,
+        )
 
 
 def _sample(context: Context, decision: Decision | None) -> Sample:

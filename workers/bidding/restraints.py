@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.files import SHORT_OF_DISK
 from markets.gateway_client import skew_words
 from strategy.fault_codes import FaultCode, Step
 from strategy.plan_inputs import BudgetRoom
@@ -17,6 +18,8 @@ def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
     def note(code: FaultCode, text: str, **params: int) -> None:
         inputs.faults.add(Step.PLACE, "place", text, backs_off=False, code=code, **params)
 
+    if inputs.assignment.is_short_of_disk:
+        note(FaultCode.DISK_FULL, SHORT_OF_DISK)
     if inputs.assignment.refusal:
         note(FaultCode.NOT_ENTITLED, inputs.assignment.refusal)
     if limits.fills_left == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from markets.base import VenueError
+from models.base import unless_full
 from models.ledger import orders
 from models.ledger.order_table import RESERVED
 from strategy.bid_config import canonical_slug
@@ -43,7 +44,8 @@ class Settler:
         context, task_id = self._context, self._context.task_id
         own = orders.open_orders(task_id)
         if any(order.dry_run for order in own):
-            dry_run.settle(task_id, context.clock_ms, is_dry=self._config.dry_run)
+            with unless_full("an order of a dry run"):
+                dry_run.settle(task_id, context.clock_ms, is_dry=self._config.dry_run)
         if any(order.state == RESERVED for order in own):
             settle_reserved(context, self._inputs.faults)
         own = [order for order in own if not order.dry_run]

@@ -8,6 +8,7 @@ import random
 from markets.base import NotFound, Refused, VenueError
 from markets.items import whereabouts
 from markets.items.whereabouts import LocatedInscription
+from models.base import unless_full
 from models.ledger import listings
 from models.ledger.listing_table import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks
@@ -112,10 +113,11 @@ class ListingDrain:
         if signature is None:
             return None
         with signals_held():
-            if listing.state in (RESERVED, SIGNED, SUBMITTED):
-                listings.move(listing, UNKNOWN, context.clock_ms())
-            if listing.state in (LIVE, UNKNOWN):
-                listings.move(listing, CANCELLING, context.clock_ms())
+            with unless_full("the cancel of the listing"):
+                if listing.state in (RESERVED, SIGNED, SUBMITTED):
+                    listings.move(listing, UNKNOWN, context.clock_ms())
+                if listing.state in (LIVE, UNKNOWN):
+                    listings.move(listing, CANCELLING, context.clock_ms())
             context.crash("listing-cancelling")
             is_acknowledged = self._sent(listing, signature, faults)
         context.crash("listing-cancelled")

@@ -7,7 +7,9 @@ import logging
 from decimal import Decimal
 from typing import Any
 
+from core.files import SHORT_OF_DISK
 from models import controls
+from models.base import unless_full
 from models.ledger.listing_table import CANCELLING, LIVE, Listing
 from models.tasks import cycles
 from models.tasks.samples import Sample
@@ -45,17 +47,18 @@ def record_nothing_done(context: Context, faults: Faults) -> None:
 
 def _write(context: Context, action: str, detail: dict[str, Any], faults: Faults, sample: Sample | None = None) -> None:
     log.info("%s", f"{action}; {faults.text}" if faults.texts else action)
-    cycles.record_cycle(
-        context.task_id,
-        context.token,
-        time_ms=context.clock_ms(),
-        action=action,
-        error=faults.text,
-        fault=faults.first,
-        detail=json.dumps(detail, separators=(",", ":")),
-        memory="{}",
-        sample=sample,
-    )
+    with unless_full("the cycle"):
+        cycles.record_cycle(
+            context.task_id,
+            context.token,
+            time_ms=context.clock_ms(),
+            action=action,
+            error=faults.text,
+            fault=faults.first,
+            detail=json.dumps(detail, separators=(",", ":")),
+            memory="{}",
+            sample=sample,
+        )
 
 
 def _sample(context: Context, outcome: ListingOutcome) -> Sample:
@@ -72,6 +75,8 @@ def _note_hindrances(outcome: ListingOutcome, faults: Faults) -> None:
     plan, refusal = outcome.plan, outcome.assignment.refusal
     if outcome.error is not None:
         faults.add(Step.LIST, "keep the item listed", outcome.error, backs_off=False, code=FaultCode.NOT_IN_VAULT)
+    if outcome.assignment.is_short_of_disk:
+        faults.add(Step.LIST, "list", SHORT_OF_DISK, backs_off=False, code=FaultCode.DISK_FULL)
     if refusal is not None:
         faults.add(Step.LIST, "list", refusal, backs_off=False, code=FaultCode.NOT_ENTITLED)
     if plan is not None and plan.action in ("wait", "pause") and plan.reason in _HINDRANCES:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from core import logs
+from core.files import is_full
 from core.logs import mask
 from core.settings import SECRETS, Settings, load
 from models import base
@@ -34,6 +35,7 @@ log = logging.getLogger(__name__)
 
 _SECRET_S = 10.0  # for the first line of stdin; it is there before we are
 _LONGEST_DELAY_S = 60.0
+_FULL_DELAY_S = 4.0
 # A worker that lost its grant runs at least this long, so that a faulty signer causes no restart loop.
 _LEAST_LIFE_S = 60.0
 _RESTS_FROM_S = 2.0  # a shorter pause is not worth a new connection to the database
@@ -120,7 +122,9 @@ class Worker:
                 # One bad cycle never ends the process.
                 log.exception("failed to finish a cycle")
                 self._report(error, failed_ms=time.time_ns() // 1_000_000)
-                delay = min(_LONGEST_DELAY_S, 2.0 ** min(failures, 10))
+                # On a full disk it is the next cycle that cancels.
+                longest_s = _FULL_DELAY_S if is_full(error) else _LONGEST_DELAY_S
+                delay = min(longest_s, 2.0 ** min(failures, 10))
                 failures += 1
             if delay is None:
                 log.info("nothing left to do")

@@ -1,0 +1,128 @@
+"""A disk that is short of room places nothing, and one that is full keeps no cancel from being sent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from core import files
+from models import controls
+from models.ledger import orders
+from models.ledger.order_table import Order
+from tests.disks import full_database
+from tests.workers.bidding.fakes import ask
+from tests.workers.bidding.world import CATS, World, seconds
+
+LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "is_short", lambda directory: True)
+
+
+def test_below_the_floor_bids_above_the_market_are_cancelled_and_none_is_placed(world: World, short: None) -> None:
+    with pytest.MonkeyPatch.context() as enough:
+        enough.setattr(files, "is_short", lambda directory: False)
+        task, bidder = world.begun()
+    world.clock.advance(61)
+    world.market.asks_ = [ask(70_000)]
+
+    pause = seconds(bidder.cycle())
+
+    assert world.market.prices == [30_000]
+    assert world.action(task).startswith("placed 0, kept 1, cancelled 4")
+    row = world.row(task)
+    assert "less than 64 MiB free" in str(row.last_error)
+    assert row.last_error_code == "disk_full"
+    assert pause > 20, "the cycles go on at their pace"
+
+
+def test_with_room_again_it_places(world: World) -> None:
+    task = world.task()
+    with pytest.MonkeyPatch.context() as short:
+        short.setattr(files, "is_short", lambda directory: True)
+        bidder = world.bidder(task)
+        bidder.cycle()
+    assert world.market.prices == []
+    world.later(30, bidder)
+    assert world.market.prices == LADDER
+    assert world.row(task).last_error is None
+
+
+def test_a_full_disk_keeps_no_cancel_from_being_sent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, bidder = world.begun()
+    world.clock.advance(61)
+    world.market.asks_ = [ask(70_000)]
+    monkeypatch.setattr(files, "is_short", lambda directory: True)
+    with full_database():
+        pause = seconds(bidder.cycle())
+        assert world.market.prices == [30_000]
+        assert pause <= 30
+        world.market.asks_ = [ask(35_000)]
+        world.later(30, bidder)
+        assert world.market.prices == []
+    assert set(world.open(task).values()) == {"live"}, "nothing could be stored"
+
+
+def test_halt_on_a_full_disk_cancels_and_a_drain_does_too(world: World) -> None:
+    task, bidder = world.begun()
+    controls.put("task", task, "halt", None, world.clock())
+    with full_database():
+        world.later(1, bidder)
+        assert world.market.prices == []
+    other, _ = world.begun(replace(CATS, slug="dogs"))
+    drain = world.drain(other)
+    with full_database():
+        drain.cycle()
+    assert world.market.prices == []
+
+
+def test_an_order_cancelled_without_a_row_is_in_doubt_until_sales_were_read(world: World) -> None:
+    task, bidder = world.begun()
+    controls.put("task", task, "halt", None, world.clock())
+    with full_database():
+        world.later(1, bidder)
+    world.later(30, bidder, times=3)
+    assert set(world.open(task).values()) <= {"unknown", "live", "cancelling"}
+    assert world.open(task), "nobody knows yet that they were not sold"
+    assert world.untracked() == []
+    world.later(3_600, bidder, times=12)
+    assert world.open(task) == {}
+    assert not [order for order in Order.select() if order.close_reason == "filled"]
+
+
+def test_an_order_sold_on_a_full_disk_is_filled_once_there_is_room(world: World) -> None:
+    task, bidder = world.begun()
+    sold = next(order for order in orders.open_orders(task) if order.price_sats == 75_000)
+    with full_database():
+        world.clock.advance(30)
+        world.market.sell(75_000)
+        bidder.cycle()
+        world.later(30, bidder)
+    world.later(30, bidder)
+    assert Order.get_by_id(sold.id).close_reason == "filled"
+
+
+def test_nothing_is_placed_that_cannot_be_stored_and_cancels_come_first(world: World) -> None:
+    """The disk may be full for us alone: a quota leaves room for others, which is all that its size tells."""
+    task, bidder = world.begun()
+    world.clock.advance(61)
+    world.market.asks_ = [ask(70_000)]
+    with full_database():
+        bidder.cycle()
+        bidder.cycle()
+    assert world.market.prices == [45_000, 30_000, 15_000], "of more than the range allows none is left"
+    assert len(world.market.placed) == 5
+    world.later(30, bidder, times=3)
+    assert 41_000 in world.market.prices, "it places again"
+    assert len(world.open(task)) == 5, "those in doubt hold their places"
+
+
+def test_another_fault_of_the_database_is_none_of_a_full_disk(world: World) -> None:
+    _, bidder = world.begun()
+    world.clock.advance(61)
+    world.market.asks_ = [ask(70_000)]
+    with full_database("database disk image is malformed"), pytest.raises(Exception, match="malformed"):
+        bidder.cycle()
