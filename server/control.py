@@ -34,6 +34,7 @@ from wallet.signer_client import SignerError
 
 REMIND_S = 30.0
 STORE_S = 5.0
+NOT_STORED = "In force, not yet stored"
 
 log = logging.getLogger(__name__)
 
@@ -102,30 +103,17 @@ class ControlHandler(SignedIn):
     async def _tighten(self, subject: Subject, state: State) -> bool:
         """Tightens a state; tells whether the signer was told. Raises ApiError (503) when the row is still missing."""
         wanted = Wanted(subject, state, self.user.id, self.now_ms)
-        told = asyncio.gather(
-            _told("signer", _tell(self.services, subject, state)), _told("manager", _heeded(self.services, wanted))
-        )
+        telling = asyncio.ensure_future(_told_both(self.services, wanted))
         await asyncio.sleep(0)  # both are asked in threads from here on, while this one waits for the disk
         try:
             _store(wanted)
         except PeeweeException as error:
-            log.error("%s on %s is not stored yet: %s", state, subject.scope, error)
-            self.services.unstored[subject] = wanted
-            await self._answer_unstored(*await told)
-        is_signer_told, _ = await told
+            await _without_row(self.services, wanted, telling, error)
+        is_signer_told, _ = await telling
         if is_signer_told:
             # Another request may have told it another state meanwhile.
             is_signer_told = await _told("signer", follow(self.services, subject, state))
         return is_signer_told
-
-    async def _answer_unstored(self, is_signer_told: bool, is_manager_told: bool) -> NoReturn:
-        if is_signer_told or is_manager_told:
-            means = "Nothing new is signed" if is_signer_told else "The signer could not be told"
-            means += ", and open bids are being cancelled." if is_manager_told else "; the manager could not be told."
-            raise ApiError(503, "In force, not yet stored", message=f"{means} It is stored when there is room.")
-        raise ApiError(
-            503, "Not in force", message="Neither database nor signer nor manager took it; it is tried again."
-        )
 
     async def _loosen(self, subject: Subject, state: State, former: str) -> bool:
         """Loosens a state. Raises ApiError: 409 when it was changed meanwhile, 429 after too many by this user, 503
@@ -219,6 +207,39 @@ async def _told(whom: str, telling: Awaitable[None]) -> bool:
         log.warning("failed to tell the %s of a control state: %s", whom, error)
         return False
     return True
+
+
+async def _told_both(services: Services, wanted: Wanted) -> tuple[bool, bool]:
+    """Tells signer and manager of a state; returns whether each was told."""
+    subject, state = wanted.subject, wanted.state
+    return await asyncio.gather(
+        _told("signer", _tell(services, subject, state)), _told("manager", _heeded(services, wanted))
+    )
+
+
+async def _without_row(
+    services: Services, wanted: Wanted, telling: Awaitable[tuple[bool, bool]], error: Exception
+) -> NoReturn:
+    """Keeps a stricter state whose row cannot be written, to be stored later. Raises ApiError (503)."""
+    log.error("%s on %s is not stored yet: %s", wanted.state, wanted.subject.scope, error)
+    services.unstored[wanted.subject] = wanted
+    is_signer_told, is_manager_told = await telling
+    if not (is_signer_told or is_manager_told):
+        message = "Neither database nor signer nor manager took it; it is tried again."
+        raise ApiError(503, "Not in force", message=message) from error
+    means = "Nothing new is signed" if is_signer_told else "The signer could not be told"
+    means += ", and open bids are being cancelled." if is_manager_told else "; the manager could not be told."
+    raise ApiError(503, NOT_STORED, message=f"{means} It is stored when there is room.") from error
+
+
+async def halt_instead(services: Services, task: Task, at_ms: int, error: Exception) -> NoReturn:
+    """Halts a task whose stop cannot be stored, so that its bids are cancelled all the same. Raises ApiError (503)."""
+    wanted = Wanted(_of_task(task.id), "halt", task.user_id, at_ms)
+    try:
+        await _without_row(services, wanted, _told_both(services, wanted), error)
+    except ApiError as refusal:
+        then = "It is halted instead: stop it again when there is room, and set its brake to run before its next start."
+        raise ApiError(503, refusal.error, message=f"{refusal.message} {then}") from error
 
 
 async def heed_limits(services: Services, user_id: int, at_ms: int) -> None:

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from peewee import PeeweeException
+
 from core import task_files
 from core.errors import PeerError
 from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
+from server.control import halt_instead
 from server.http import manager_client
 from server.http.api_errors import ApiError, not_found
 from server.http.base import SignedIn
@@ -82,11 +85,11 @@ class TaskHandler(SignedIn):
         task = self.task(task_id)
         # Before its turn: the wish holds whatever happens to this request, and a waiting start must not outlive it.
         has_to_end = not is_idle(task)
-        tasks.set_desired(task, STOPPED)
+        await self.wish_to_stop(task)
         async with self.services.locks.of(task.id):
             task = self.task(task_id)
-            has_to_end = has_to_end or task.desired == RUNNING
-            tasks.set_desired(task, STOPPED)
+            has_to_end = has_to_end or not is_idle(task)
+            await self.wish_to_stop(task)
             if not has_to_end:
                 return still_open.count_open(task.id)
             await self.services.manager.ready(self.user.id, "the task will be stopped as soon as it is back")
@@ -126,9 +129,16 @@ class TaskHandler(SignedIn):
         except PeerError:
             return still_open.count_open(task.id)
 
+    async def wish_to_stop(self, task: Task) -> None:
+        """Writes that the task is to stop. Raises ApiError (503) where that is not possible; then it is halted."""
+        try:
+            tasks.set_desired(task, STOPPED)
+        except PeeweeException as error:
+            await halt_instead(self.services, task, self.now_ms, error)
+
     async def _end_worker(self, task: Task) -> None:
         """Ends the worker. If that fails, the former wish is restored."""
-        tasks.set_desired(task, STOPPED)
+        await self.wish_to_stop(task)
         try:
             await self.services.manager.settle(self.user.id, task.id, drain_s=0)
         except PeerError as error:

@@ -6,16 +6,21 @@ import asyncio
 import logging
 from typing import Any
 
+from models.tasks import tasks
+from models.tasks.table import BIDDING
 from models.tasks.task_list import bidding_task_list
 from server.bidding.running import TaskRunner
 from server.bidding.tasks import TaskChanger
+from server.control import heed_limits
 from server.http.api_errors import ApiError, invalid
 from server.schemas.actions import MOST_IDS, TaskActions, read_actions
 from server.schemas.tags import has_tag
+from server.task_handler import is_idle
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 10  # a stop may wait ten seconds for its bids to go
+_ENDING = ("stop", "delete")
 
 
 class TaskActionsHandler(TaskRunner, TaskChanger):
@@ -26,6 +31,8 @@ class TaskActionsHandler(TaskRunner, TaskChanger):
         ids = self._tagged(wanted.tag) if wanted.tag else list(wanted.ids or ())
         if len(ids) > MOST_IDS:
             raise invalid([f"tag: {len(ids)} tasks have it, and at most {MOST_IDS} are handled at once"])
+        if wanted.action in _ENDING:
+            await self._stop_together(ids)
         seats = asyncio.Semaphore(AT_ONCE)
 
         async def seated(task_id: int) -> dict[str, Any]:
@@ -33,6 +40,14 @@ class TaskActionsHandler(TaskRunner, TaskChanger):
                 return await self._outcome(task_id, wanted)
 
         self.answer({"results": await asyncio.gather(*(seated(task_id) for task_id in ids))})
+
+    async def _stop_together(self, ids: list[int]) -> None:
+        """Has the bids of all tasks cancelled now: the stops themselves take their turns."""
+        own = {task.id: task for task in tasks.of_user(self.user.id, BIDDING) if self.may_name(task.id)}
+        for task_id in ids:
+            if task_id in own and not is_idle(own[task_id]):
+                await self.wish_to_stop(own[task_id])
+        await heed_limits(self.services, self.user.id, self.now_ms)
 
     def _tagged(self, tag: str) -> list[int]:
         return [task.id for task in bidding_task_list(self.user.id) if has_tag(task.tags, tag)]

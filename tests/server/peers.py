@@ -69,6 +69,7 @@ class FakeManager(_Peer):
         self.state = "ready"
         self.settled: list[int] = []
         self.enforced = 0
+        self.heeded: list[tuple[str, int, str | None]] = []
         self.refuse: tuple[str, str] | None = None
         self.before_settling: Callable[[], Any] = lambda: None
 
@@ -80,6 +81,9 @@ class FakeManager(_Peer):
         if request["op"] == "entitlements":
             self.enforced += 1
             return {"stopped": 2}
+        if request["op"] == "heed":
+            self.heeded.append((request["scope"], request["subject"], request["state"]))
+            return {}
         assert request["op"] == "settle", request
         await asyncio.sleep(0)
         self.before_settling()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from peewee import OperationalError
 
+from models import controls
 from models.tasks import tasks
 from models.tasks.table import Task
 from models.users import User
+from server.control import store_again
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.running_tasks import open_order, row, started
@@ -192,6 +195,29 @@ async def test_a_delete_that_is_refused_keeps_what_the_task_said(service: Servic
     await service.ask("DELETE", f"/api/tasks/{task_id}")
 
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).json == before.json
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("how", ["stop", "delete", "stop many"])
+async def test_a_stop_that_has_no_room_on_the_disk_halts_the_task(
+    service: Service, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id = await started(service)
+
+    def full(*_: object) -> None:
+        raise OperationalError("database or disk is full")
+
+    monkeypatch.setattr(tasks, "set_desired", full)
+    path = {"stop": ("POST", f"/api/tasks/{task_id}/stop"), "delete": ("DELETE", f"/api/tasks/{task_id}")}
+    body = {"action": "stop", "ids": [task_id]}
+    answer = await service.ask(*path.get(how, ("POST", "/api/tasks/actions")), body if how == "stop many" else None)
+
+    assert (answer.status, answer.json["error"]) == (503, "In force, not yet stored")
+    assert service.signer.controls == {("task", str(task_id)): "halt"}
+    assert service.manager.heeded[-1] == ("task", task_id, "halt")
+    monkeypatch.undo()
+    await store_again(service.app.settings["services"])
+    assert controls.effective(service.user_id, task_id) == ("halt", "task")
 
 
 @pytest.mark.gen_test
