@@ -152,7 +152,7 @@ def errand(request: Mapping[str, Any]) -> Errand:
     """Reads whose request it is and what for: a task's work, unless it says otherwise."""
     purpose: Purpose = request.get("purpose", "task")
     if purpose not in get_args(Purpose):
-        raise bad(f"purpose is none of {', '.join(get_args(Purpose))}")
+        raise bad(f"purpose must be one of {', '.join(get_args(Purpose))}")
     return Errand(whole(request, "user") if "user" in request else None, purpose)
 
 

@@ -275,7 +275,7 @@ class MarketClient(GatewayClient):
         return self._ask({"verb": "fence_all", "args": args}, _tokens, write=False)
 
     def hold(self, tasks: Collection[int], hold_s: int) -> None:
-        """Refuses bids and listings of `tasks` for so many seconds (0: no more), and lets cancels through.
+        """Refuses bids and listings of `tasks` for `hold_s` seconds (0: ends that), and lets cancels through.
 
         Returns when none of them is on the wire.
         """

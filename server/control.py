@@ -1,9 +1,9 @@
 """Control of bids and listings: for all, for the caller, for one of their tasks. The strictest state holds.
 
-Three keep each state: the row, which workers obey; the signer, which signs no bid that it forbids, whatever a worker
-believes; the manager, which takes bids off the market and wakes the workers. To tighten, all three are told at once, so
-that none waits for another: where the row cannot be written the state is in force all the same, and written later. To
-loosen, the signer is told first and the row is written last: after any failure in between the stricter state is left.
+Each state is kept in three places: the row, which workers obey; the signer, which refuses to sign against it; the
+manager, which cancels bids and wakes the workers. A stricter state is sent to all three at the same time, so that none
+waits for another: if the row cannot be written, the state is in force and the row is written later. A looser state is
+sent to the signer first and its row is written last: a failure in between leaves the stricter state.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Subject(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """A state that somebody (the user's id) wants for a subject since `at_ms`."""
+    """A state for a subject, set by the user `by_user` at `at_ms`."""
 
     subject: Subject
     state: State
@@ -101,17 +101,17 @@ class ControlHandler(SignedIn):
         return Subject("user", self.user.id, self.user.address) if scope == USER else _ALL
 
     async def _tighten(self, subject: Subject, state: State) -> bool:
-        """Tightens a state; tells whether the signer was told. Raises ApiError (503) when the row is still missing."""
+        """Tightens a state; returns whether the signer has it. Raises ApiError (503) if the row could not be written."""
         wanted = Wanted(subject, state, self.user.id, self.now_ms)
         telling = asyncio.ensure_future(_told_both(self.services, wanted))
-        await asyncio.sleep(0)  # both are asked in threads from here on, while this one waits for the disk
+        await asyncio.sleep(0)  # both are now asked in threads, while this one waits for the disk
         try:
             _store(wanted)
         except PeeweeException as error:
             await _without_row(self.services, wanted, telling, error)
         is_signer_told, _ = await telling
         if is_signer_told:
-            # Another request may have told it another state meanwhile.
+            # Another request may have sent it another state meanwhile.
             is_signer_told = await _told("signer", follow(self.services, subject, state))
         return is_signer_told
 
@@ -177,7 +177,7 @@ def state_of(subject: Subject) -> State:
 
 
 async def follow(services: Services, subject: Subject, told: State | None = None) -> None:
-    """Tells the signer the row's state, until the row still says the same afterwards; `told` is what it was told last.
+    """Sends the signer the row's state until the row is unchanged afterwards; `told` is the state that it has.
 
     Raises SignerError.
     """
@@ -200,17 +200,17 @@ async def _heeded(services: Services, wanted: Wanted) -> None:
 
 
 async def _told(whom: str, telling: Awaitable[None]) -> bool:
-    """Waits for a peer to be told of a state; tells whether it was."""
+    """Waits until a peer has a state; returns False, with a line in the log, if that failed."""
     try:
         await telling
     except (SignerError, PeerError) as error:
-        log.warning("failed to tell the %s of a control state: %s", whom, error)
+        log.warning("failed to send a control state to the %s: %s", whom, error)
         return False
     return True
 
 
 async def _told_both(services: Services, wanted: Wanted) -> tuple[bool, bool]:
-    """Tells signer and manager of a state; returns whether each was told."""
+    """Sends a state to signer and manager; returns whether each has it."""
     subject, state = wanted.subject, wanted.state
     return await asyncio.gather(
         _told("signer", _tell(services, subject, state)), _told("manager", _heeded(services, wanted))
@@ -227,8 +227,8 @@ async def _without_row(
     if not (is_signer_told or is_manager_told):
         message = "Neither database nor signer nor manager took it; it is tried again."
         raise ApiError(503, "Not in force", message=message) from error
-    means = "Nothing new is signed" if is_signer_told else "The signer could not be told"
-    means += ", and open bids are being cancelled." if is_manager_told else "; the manager could not be told."
+    means = "Nothing new is signed" if is_signer_told else "The signer does not have it"
+    means += ", and open bids are being cancelled." if is_manager_told else "; the manager does not have it."
     raise ApiError(503, NOT_STORED, message=f"{means} It is stored when there is room.") from error
 
 
@@ -243,7 +243,7 @@ async def halt_instead(services: Services, task: Task, at_ms: int, error: Except
 
 
 async def heed_limits(services: Services, user_id: int, at_ms: int) -> None:
-    """Has the workers of a user look at once at limits that may have become stricter."""
+    """Wakes the workers of a user whose limits may have become stricter."""
     await _told("manager", services.manager.heed(USER, user_id, user_id, None, at_ms))
 
 

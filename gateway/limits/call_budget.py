@@ -26,8 +26,8 @@ class Priority(IntEnum):
     LOOKUP = 4  # what a person wants to see
 
 
-# Slots kept free for more urgent calls, so that a venue that hangs on reads still gets a cancel. A brake has slots of
-# its own beside them all: calls that hang hold the others for as long as the venue likes.
+# Slots kept free for more urgent calls, so that a venue that hangs on reads still gets a cancel. A brake has two
+# more slots of its own, because calls that hang may occupy all others.
 BRAKE_SLOTS = 2
 _SPARE = {
     Priority.BRAKE: -BRAKE_SLOTS,

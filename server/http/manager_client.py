@@ -89,9 +89,9 @@ class ManagerClient:
             raise PeerUnavailable("manager", "gave an answer that is not understood") from None
 
     async def heed(self, scope: str, subject: int, user_id: int, state: str | None, at_ms: int) -> None:
-        """Has a control state followed at once, or with None another limit of this scope that became stricter.
+        """Has the manager follow a control state immediately; None as `state`: another limit became stricter.
 
-        The user's manager is told, or all of them where it is about everybody. Raises PeerError.
+        A global state is sent to all managers, any other to the user's. Raises PeerError.
         """
         request = {"op": "heed", "scope": scope, "subject": subject, "state": state, "at_ms": at_ms}
         found = places(self._settings) if scope == GLOBAL else [place_for(self._settings, user_id)]

@@ -19,7 +19,7 @@ OPERATIONS = {
         id="setControl",
         tag=_TAG,
         summary="Stop placing bids, cancel all of them, or go on",
-        text=f"{control.STATE_TEXT} It holds at once and survives restarts: open bids that must go are cancelled "
+        text=f"{control.STATE_TEXT} It holds immediately and survives restarts: open bids that must go are cancelled "
         "together, and `closing` counts those that are still there. A stricter state waits for nothing.",
         body=control.ControlChange,
         success=one(control.ControlsChanged, "It is stored."),

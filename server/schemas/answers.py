@@ -31,8 +31,8 @@ class Answer(BaseModel):
 class Closing(Answer):
     """Bids that must go and are not all gone yet."""
 
-    open: Annotated[int, Field(ge=0, description="Still there, as far as a read after their cancel does not deny it.")]
-    unknown: Annotated[int, Field(ge=0, description="Whose fate nobody knows yet: they were on the way to the market.")]
+    open: Annotated[int, Field(ge=0, description="Open until a read that began after their cancel does not show them.")]
+    unknown: Annotated[int, Field(ge=0, description="Not known yet: they were being sent to the market.")]
     since: Annotated[datetime, Field(description="When they were to go.")]
 
 

@@ -67,7 +67,7 @@ class Child:
             self._handle.signal(number)
 
     def wake(self) -> None:
-        """Has it begin its next cycle at once instead of at the end of its rest, but no more than once a second."""
+        """Has it begin its next cycle now instead of at the end of its rest, but no more than once a second."""
         if self._wake is None:
             rest_s = max(0.0, self._woken_at + _LEAST_WAKE_S - self._loop.time())
             self._wake = self._loop.call_later(rest_s, self._wake_now)

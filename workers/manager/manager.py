@@ -11,8 +11,8 @@
 `log` gives the end of a task's log, for a server of another machine; `stood` tells a manager of another machine for how
 long a lease has been as it is, if it still is.
 
-`heed` follows a control state, or with null as state another limit of the scope's tasks that became stricter: it
-answers at once, and what must go is taken off the market (workers/manager/brakes.py).
+`heed` follows a control state; null as state: another limit of the scope's tasks became stricter. It answers
+immediately, and the bids that have to be cancelled are cancelled (workers/manager/brakes.py).
 
 `entitlements` follows a change of a plan or the whitelist: it answers when the tasks that are no longer allowed have
 lost their right to place, and their workers. The manager finds out by itself, too, within some seconds.
@@ -248,7 +248,7 @@ class Manager:
             raise PeerRefused(ME, "unknown_task", f"task {task_id} is not of {self._slot}")
 
     def _wake(self, task_ids: Collection[int]) -> None:
-        """Has these tasks' workers look at once at what has changed."""
+        """Has the workers of these tasks begin their next cycle now."""
         for task_id in task_ids:
             keeper = self._keepers.get(task_id)
             if keeper is not None and keeper.child is not None:
