@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from core import files, logs
 from core.process import PARENT, end_with_parent
 from core.settings import MOST_SLOTS, Settings
 from models.database import servers
@@ -37,6 +38,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     elif "SUPERVISOR_ENABLED" in os.environ:
         # supervisord leaves its programs behind when it is killed; a program left without it would not be restarted.
         end_with_parent()
+    if "SUPERVISOR_ENABLED" in os.environ:
+        logs.stop_when_short(settings.log_dir)  # where supervisord writes our lines
     os.environ["BIDKEEPER_DATA_DIR"] = str(settings.data_dir)
     for directory in (settings.data_dir, settings.run_dir, settings.log_dir):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -70,7 +73,8 @@ def _manager(settings: Settings, options: argparse.Namespace) -> None:
     with _reading_in():
         from workers.manager.manager import run
 
-    run(settings if options.slot is None else replace(settings, slot=options.slot))
+    with files.kept_reserve(settings.data_dir):
+        run(settings if options.slot is None else replace(settings, slot=options.slot))
 
 
 def _gateway(settings: Settings, options: argparse.Namespace) -> None:

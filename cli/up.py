@@ -11,10 +11,12 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
+from typing import IO
 
 from cli import api, listeners
 from cli.migrate import migrate
@@ -28,6 +30,7 @@ from models.leases import leases
 CONFIGURATION = Path(__file__).with_name("supervisord.conf")
 # The programs need at most 5 + 13 s, and seldom more than 3; service managers expect an end within 15.
 _STOP_SECONDS = 13.0
+_MOST_AGAIN, _AGAIN_WITHIN_S = 3, 3_600.0  # starts of a supervisord that ended by itself
 _libc = ctypes.CDLL(None)
 
 
@@ -49,12 +52,15 @@ class Installation:
         self._lock_path = settings.run_dir / "up.lock"
         self._stop_asked = False
         self._slots = 1
+        self._was_ready = False
+        self._started_again: list[float] = []
 
     def run(self, when_ready: Callable[[], None], before_end: Callable[[], None] = lambda: None) -> int:
         """Starts everything, prints the ready line, calls `when_ready` again and again until it is asked to stop.
 
-        `before_end` is called once at that moment, while everything still answers. Returns 0 after an ordered end, 1
-        when supervisord ended by itself. Raises BidkeeperError when the data directory is in use, open for others to
+        `before_end` is called once at that moment, while everything still answers. A supervisord that ends by itself
+        after that line is started again, three times an hour at most. Returns 0 after an ordered end, 1 when it ended
+        before the line or too often. Raises BidkeeperError when the data directory is in use, open for others to
         write to or not one for supervisord, or a port is taken.
         """
         self._prepare()
@@ -62,14 +68,18 @@ class Installation:
             signal.signal(number, self._ask_to_stop)
         supervisord = self._start()
         try:
-            if self._wait_until_ready(supervisord):
+            self._was_ready = self._wait_until_ready(supervisord)
+            if self._was_ready:
                 print(f"ready {self.settings.server_at().url}", flush=True)
-            while not self._stop_asked and supervisord.poll() is None:
+            while not self._stop_asked:
+                if supervisord.poll() is not None:
+                    if not self._may_start_again():
+                        return self._ended_by_itself(supervisord)
+                    self._end(supervisord)
+                    supervisord = self._start()
                 when_ready()
                 self._keep_lock()
                 time.sleep(0.2)
-            if not self._stop_asked:
-                return self._ended_by_itself(supervisord)
             before_end()
             return 0
         finally:
@@ -122,15 +132,30 @@ class Installation:
             "BIDKEEPER_SLOTS": str(self._slots) if self._slots > 1 else "0",
         }
         command = [*PYTHON, "-m", "supervisor.supervisord", "-n", "-c", str(CONFIGURATION)]
-        return subprocess.Popen(
+        supervisord = subprocess.Popen(
             command,
             env=environment,
             stdin=subprocess.DEVNULL,
+            # It prints each line that it cannot log, and a fault of that print would end it: a full disk may have both.
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             # Ctrl-C in a terminal goes to the whole group, but supervisord must hear of it from us, once.
             start_new_session=True,
             preexec_fn=_end_with_parent,
             pass_fds=(self._lock,),
         )
+        assert supervisord.stdout is not None
+        threading.Thread(target=_pass_on, args=(supervisord.stdout,), daemon=True).start()
+        return supervisord
+
+    def _may_start_again(self) -> bool:
+        """Tells whether supervisord, which ended by itself, is to be started again."""
+        now = time.monotonic()
+        self._started_again = [at for at in self._started_again if now - at < _AGAIN_WITHIN_S]
+        if not self._was_ready or len(self._started_again) >= _MOST_AGAIN:
+            return False
+        self._started_again.append(now)
+        return True
 
     def _wait_until_ready(self, supervisord: subprocess.Popen[bytes]) -> bool:
         began = told = time.monotonic()
@@ -161,6 +186,15 @@ class Installation:
         for pid in _processes_of(self.settings.data_dir, supervisord.pid):
             with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
                 os.kill(pid, signal.SIGKILL)
+
+
+def _pass_on(output: IO[bytes]) -> None:
+    """Copies supervisord's output to stderr until it ends; what cannot be written is dropped."""
+    with output:
+        for line in output:
+            with contextlib.suppress(OSError, ValueError):
+                sys.stderr.write(line.decode("utf-8", "replace"))
+                sys.stderr.flush()
 
 
 def readiness(settings: Settings) -> str | None:

@@ -14,6 +14,7 @@ import os
 import struct
 import threading
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +48,31 @@ def sync_directory(directory: Path) -> None:
 def is_short(directory: Path) -> bool:
     """Tells whether the disk of `directory` has less free room than FLOOR_BYTES. Raises OSError."""
     return _free_bytes(directory) < FLOOR_BYTES
+
+
+def require_room(directory: Path) -> None:
+    """Raises OSError where the disk of `directory` is short, for what must leave the rest of it to others."""
+    if is_short(directory):
+        raise OSError(errno.ENOSPC, f"less than {FLOOR_BYTES >> 20} MiB of the disk are free", os.fspath(directory))
+
+
+@contextlib.contextmanager
+def kept_reserve(directory: Path, every_s: float = 5.0) -> Iterator[None]:
+    """Makes the reserve of `directory`, and makes it anew during the block as soon as there is room, in a thread."""
+    is_over = threading.Event()
+
+    def keep() -> None:
+        make_reserve(directory)
+        while not is_over.wait(every_s):
+            make_reserve(directory)
+
+    keeper = threading.Thread(target=keep, name="reserve", daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        keeper.join()
 
 
 def make_reserve(directory: Path) -> None:

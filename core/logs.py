@@ -8,7 +8,11 @@ import re
 import sys
 import threading
 import time
+from pathlib import Path
 from types import TracebackType
+from typing import TextIO
+
+from core import files
 
 # Texts that must never be in a log: bearer tokens, addresses with a password, WIF and extended private keys, base64
 # signatures and PSBTs.
@@ -87,6 +91,41 @@ class _JsonFormatter(_MaskingFormatter):
         return json.dumps(told)
 
 
+class _Handler(logging.StreamHandler[TextIO]):
+    """Writes lines to stderr. While the disk of `directory` is short it leaves them out, and says so in one."""
+
+    directory: Path | None = None
+    _is_short = False
+    _looked_s = 0.0
+    _left_out = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._is_short != self._finds_short():
+            self._is_short = not self._is_short
+            if self._is_short:
+                self._note("the disk of %s is short of room: no lines are written until there is more", self.directory)
+            else:
+                self._note("the disk of %s has room again: %d lines were left out", self.directory, self._left_out)
+            self._left_out = 0
+        if self._is_short:
+            self._left_out += 1
+        else:
+            super().emit(record)
+
+    def _finds_short(self) -> bool:
+        """Asks the disk once a second."""
+        if self.directory is None or time.monotonic() - self._looked_s < 1:
+            return self._is_short
+        self._looked_s = time.monotonic()
+        try:
+            return files.is_short(self.directory)
+        except OSError:
+            return False
+
+    def _note(self, words: str, *values: object) -> None:
+        super().emit(logging.LogRecord(__name__, logging.WARNING, "", 0, words, values, None))
+
+
 FORMATTERS = {"text": _MaskingFormatter, "json": _JsonFormatter}
 _OF_TASK, _WORKER = "task-", "worker"  # a worker's program in a line of text, and in JSON, which has the task beside it
 _NAMED_TASK = re.compile(r"\btask %[ds]")
@@ -134,7 +173,7 @@ def set_up(program: str, level: str = "INFO", form: str = "text") -> None:
     root = logging.getLogger()
     formatter = _own_formatter(root)
     if type(formatter) is not FORMATTERS[form]:
-        handler = logging.StreamHandler(sys.stderr)
+        handler = _Handler(sys.stderr)
         formatter = FORMATTERS[form](
             "%(asctime)s.%(msecs)03dZ %(levelname)s %(program)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S"
         )
@@ -145,6 +184,13 @@ def set_up(program: str, level: str = "INFO", form: str = "text") -> None:
     assert formatter is not None
     formatter.program = program
     root.setLevel(level)
+
+
+def stop_when_short(directory: Path) -> None:
+    """Leaves this process's lines out while the disk of `directory`, where they are written, is short of room."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, _Handler):
+            handler.directory = directory
 
 
 def writes_json() -> bool:

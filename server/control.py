@@ -101,7 +101,7 @@ class ControlHandler(SignedIn):
         return Subject("user", self.user.id, self.user.address) if scope == USER else _ALL
 
     async def _tighten(self, subject: Subject, state: State) -> bool:
-        """Tightens a state; returns whether the signer has it. Raises ApiError (503) if the row could not be written."""
+        """Tightens a state; returns whether the signer has it. Raises ApiError (503) if the row was not written."""
         wanted = Wanted(subject, state, self.user.id, self.now_ms)
         telling = asyncio.ensure_future(_told_both(self.services, wanted))
         await asyncio.sleep(0)  # both are now asked in threads, while this one waits for the disk

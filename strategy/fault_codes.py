@@ -49,6 +49,7 @@ class FaultCode(StrEnum):
     START_FAILED = "start_failed"  # its worker could not be started; it is tried again
     WORKER_ENDED = "worker_ended"  # its worker ended or hung; it is started again
     GIVEN_UP = "given_up"  # its worker ended too often, or for good: nothing is tried any more
+    NO_CYCLE = "no_cycle"  # it runs, and no cycle was recorded for three loops
     CANNOT_CANCEL = "cannot_cancel"  # its open orders cannot be cancelled for now
     OTHER = "other"  # anything else: only the words say what
 

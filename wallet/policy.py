@@ -16,10 +16,9 @@ from core.files import FLOOR_BYTES
 from core.settings import PLAY_MARKET, PLAY_VENUES
 from wallet.ceilings import HOURLY_FACTOR, Ceilings, Rate
 from wallet.messages import MessageError, check_challenge, check_quantity, check_sign_in, check_slug, compose_bid
-from wallet.protocol import BidMessage, Grant, OfferToSign, Operation, Scope, SigningKey, State, UserKeys
+from wallet.protocol import DISK_FULL, BidMessage, Grant, OfferToSign, Operation, Scope, SigningKey, State, UserKeys
 
 PLAY_VENUE = PLAY_MARKET
-DISK_FULL = "disk-full"
 _SAID_BY = {"global": "the installation", "user": "the user", "task": "the task"}
 
 

@@ -32,6 +32,8 @@ MAX_OFFER_PSBTS = 4
 MAX_COINS = 20
 MAX_VENUE_TEXT = 512
 
+DISK_FULL = "disk-full"  # the tag of what is refused for want of room on the signer's disk
+
 _INSCRIPTION = re.compile(r"[0-9a-f]{64}i(?:0|[1-9][0-9]{0,9})")
 _LEAF = re.compile(r"([0-9a-f]{2}){1,1000}")
 _OUTPOINT = re.compile(r"[0-9a-f]{64}:(?:0|[1-9][0-9]{0,9})")

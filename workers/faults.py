@@ -9,9 +9,10 @@ from core.errors import BidkeeperError
 from core.logs import mask
 from markets.base import AuthFailed, RateLimited, Refused, Unavailable, Unknown, VenueError
 from strategy.fault_codes import FaultCode, Step
+from wallet.protocol import DISK_FULL
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 
-_CANCELS_ONLY = ("control-state", "disk-full")  # tags of the signer's refusals
+_CANCELS_ONLY = ("control-state", DISK_FULL)  # tags of the signer's refusals
 _LONGEST = 200  # of one text: it may quote a venue
 _MOST = 5
 

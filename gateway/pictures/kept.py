@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from core.files import require_room
 from gateway.pictures.kinds import media_of
 from markets.pictures import Picture
 
@@ -41,6 +42,7 @@ class KeptPictures:
         self._most_bytes = most_bytes
         self._clock = clock
         self._lock = threading.Lock()
+        self._is_failing = False  # one line in the log tells, until a picture is kept again
         self._files: OrderedDict[str, _File] | None = None  # the last used last
         self._taken = 0  # bytes of the disk
 
@@ -74,8 +76,11 @@ class KeptPictures:
             try:
                 self._write(name, picture.data)
             except OSError as error:
-                log.warning("failed to keep a picture in %s: %s", self._directory, error.strerror)
+                if not self._is_failing:
+                    log.warning("failed to keep a picture in %s: %s", self._directory, error.strerror)
+                self._is_failing = True
                 return
+            self._is_failing = False
             self._taken -= _room(files.pop(name, _File(0, 0)))
             files[name] = _File(len(picture.data), self._clock())
             self._taken += _room(files[name])
@@ -84,6 +89,7 @@ class KeptPictures:
 
     def _write(self, name: str, data: bytes) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        require_room(self._directory)
         half = self._directory / f"{name}.half"
         half.unlink(missing_ok=True)
         handle = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

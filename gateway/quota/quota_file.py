@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import BidkeeperError
+from core.files import free_reserve, is_full
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,8 @@ class QuotaFile:
                 os.fsync(file.fileno())
             beside.replace(self._path)
         except OSError as error:
+            if is_full(error):
+                free_reserve(self._path.parent)  # for the next one
             log.error("failed to write %s (%s): a crash now would forget calls", self._path, error.strerror)
 
 

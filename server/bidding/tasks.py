@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from models import budgets, users
+from models import budgets, commits, users
 from models.ledger import fills, orders
 from models.ledger.budget_room import change_bidding_task
 from models.ledger.closing import Closing, above_limits
 from models.ledger.fills import FillTotal
 from models.tasks import tasks
+from models.tasks.silence import shown_error
 from models.tasks.table import BIDDING, Task
 from models.tasks.task_list import ListedTask, bidding_task_list
 from models.tasks.tasks import NoSuchBudget, TaskExists, TaskLimitReached
@@ -30,9 +31,13 @@ from server.task_handler import TaskHandler
 from server.withdrawals.ways_out import refuse_without_way_out
 from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, normal_slug, unsupported
 
+_SHOWN_MS = 30_000  # a task that falls silent is shown as that after this long at the latest
+
 
 def bidding_task_as_json(
     task: Task | ListedTask,
+    user_id: int,
+    now_ms: int,
     config: BidConfig | None = None,
     filled: FillTotal | None = None,
     *,
@@ -46,16 +51,17 @@ def bidding_task_as_json(
     """
     total = filled or fills.total_of_task(task.id)
     shown = bid_config.rendered(task.config) if config is None else bid_config.shown(config)
+    error = shown_error(task, user_id, lambda: (config or load_bid_config(task.config)).slowest_s, now_ms)
     cycle = "null"
     if task.last_cycle_ms is not None:
         cycle = f'{{"time": {json_out.seconds(task.last_cycle_ms)}, "action": {text(task.last_cycle_action or "")}}}'
     return Raw(
         f'{{"id": {task.id}, "slug": {text(task.slug)}, "type": {text(task.type)}'
         f', "isRunning": {"true" if task.is_running else "false"}, "config": {shown}'
-        f', "lastCycle": {cycle}, "lastError": {"null" if task.last_error is None else text(task.last_error)}'
+        f', "lastCycle": {cycle}, "lastError": {"null" if error.text is None else text(error.text)}'
         f', "createdAt": "{json_out.iso(task.created_ms)}", "venue": {text(task.venue)}'
-        f', "lastErrorCode": {"null" if task.last_error_code is None else text(task.last_error_code)}'
-        f', "lastErrorParams": {task.last_error_params or "null"}'
+        f', "lastErrorCode": {"null" if error.code is None else text(error.code)}'
+        f', "lastErrorParams": {error.params or "null"}'
         f', "tags": {task.tags}'
         f', "fills": {{"count": {total.count}, "spentSats": {total.sats}, "last": {_time(total.last_ms)}}}'
         + (f', "closing": {json_out.dumps(closing_as_json(going))}')
@@ -114,7 +120,8 @@ class BiddingTaskHandler(TaskHandler):
     def shown(self, task_id: str, **more: object) -> Raw:
         """Returns the caller's own task as it is now, in the caller's form. Raises ApiError (404)."""
         task = self.task(task_id)
-        return bidding_task_as_json(task, None, None, going=self.going().get(task.id), **more)
+        going = self.going().get(task.id)
+        return bidding_task_as_json(task, self.user.id, self.now_ms, None, None, going=going, **more)
 
     def refuse_unsupported(self, config: BidConfig) -> None:
         """Raises ApiError (400) for a config that cannot be run yet."""
@@ -154,7 +161,7 @@ class TaskMaker(SignedIn):
             message = f"The plan {plan.name} allows {error.max_tasks} bidding tasks."
             raise ApiError(403, "Plan task limit reached", message=message) from None
         self.set_header("Location", f"/api/tasks/{task.id}")
-        self.answer(bidding_task_as_json(task, config, going=None), 201)
+        self.answer(bidding_task_as_json(task, self.user.id, self.now_ms, config, going=None), 201)
 
 
 class BiddingTasksHandler(TaskMaker):
@@ -164,7 +171,8 @@ class BiddingTasksHandler(TaskMaker):
 
     def get(self) -> None:
         if not self.request.query:
-            self.send(self.services.task_lists.get(self.user.id, self._list, self.caller.mark))
+            mark = self.caller.mark or commits.mark(), self.now_ms // _SHOWN_MS
+            self.send(self.services.task_lists.get(self.user.id, self._list, mark))
             return
         query = Query(self, "tag")
         tag = query.own_words("tag")
@@ -176,9 +184,9 @@ class BiddingTasksHandler(TaskMaker):
         listed = bidding_task_list(self.user.id)
         if tag is not None:
             listed = [task for task in listed if has_tag(task.tags, tag)]
-        going = self.going()
+        about, going = (self.user.id, self.now_ms, None), self.going()
         shown = [
-            bidding_task_as_json(task, None, filled.get(task.id, none), going=going.get(task.id)) for task in listed
+            bidding_task_as_json(task, *about, filled.get(task.id, none), going=going.get(task.id)) for task in listed
         ]
         return Tagged(json_out.encoded(shown))
 
@@ -225,9 +233,9 @@ class TaskChanger(BiddingTaskHandler):
                 is_done = await self._carried_out(task, config)
             tasks.set_tags(task, stored_tags(given, task.tags))
         task = self.task(task_id)
-        is_its = task.config == columns(config)["config"]
+        known = config if task.config == columns(config)["config"] else None
         going = self.going().get(task.id) or (above_limits(task, self.now_ms) if task.is_running else None)
-        return bidding_task_as_json(task, config if is_its else None, going=going)
+        return bidding_task_as_json(task, self.user.id, self.now_ms, known, going=going)
 
     async def _carried_out(self, task: Task, config: BidConfig) -> bool:
         """Writes the config and restarts a running worker with it; returns whether it still was the task's to change.

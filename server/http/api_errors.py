@@ -56,6 +56,13 @@ def invalid(details: Sequence[str], error: str = "Validation failed") -> ApiErro
     return ApiError(400, error, details=details)
 
 
+def disk_full(
+    message: str = "The installation's disk has no room to store this. Make room, then try again.",
+) -> ApiError:
+    """Makes the answer to what cannot be stored."""
+    return ApiError(507, "The disk is full", message=message)
+
+
 def too_many(error: str, retry_after_s: int, message: str | None = None) -> ApiError:
     """Makes the answer to try again in `retry_after_s` seconds."""
     return ApiError(429, error, message=message, headers={"Retry-After": str(max(1, retry_after_s))})

@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from markets.base import NotFound, SignInNeeded, TooManyLookups, VenueError
-from server.http.api_errors import ApiError, not_found, too_many
-from wallet.signer_client import SignerError, SignerLocked
+from server.http.api_errors import ApiError, disk_full, not_found, too_many
+from wallet.protocol import DISK_FULL
+from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 
 Client = TypeVar("Client")
 Value = TypeVar("Value")
@@ -69,6 +70,8 @@ def answer_to(error: VenueError | SignerError) -> ApiError:
         )
     if isinstance(error, VenueError):
         return ApiError(502, "The marketplace cannot be read", message=error.message)
+    if isinstance(error, SignerRefused) and error.tag == DISK_FULL:
+        return disk_full(str(error))
     if isinstance(error, SignerLocked):
         return ApiError(503, "The signer is locked", message=str(error))
     return ApiError(503, "The signer cannot be asked", message=str(error))

@@ -12,12 +12,14 @@ from collections.abc import Iterable, Sequence
 from markets.venues import capabilities
 from models.ledger import listings
 from models.ledger.listing_table import GONE, SOLD, Listing
+from models.tasks.silence import shown_error
 from models.tasks.table import Task
 from server.http import json_out
 from server.http.json_out import Raw
 from server.http.services import Services
 from server.listing.cost import cost_sources, source_fill_id
 from server.schemas.listing import config as listing_config
+from strategy.listing.listing_config import load_listing_config
 from wallet.signer_client import SignerClient, SignerError
 
 PATIENCE_S = 2.0
@@ -62,6 +64,8 @@ def _as_json(
     cycle = None
     if task.last_cycle_ms is not None:
         cycle = {"time": json_out.seconds(task.last_cycle_ms), "action": task.last_cycle_action or ""}
+    now_ms = services.clock_ms()
+    error = shown_error(task, task.user_id, lambda: load_listing_config(task.config).loop_s, now_ms)
     shown = {
         "id": task.id,
         "inscriptionId": task.inscription_id,
@@ -70,12 +74,12 @@ def _as_json(
         "config": listing_config.rendered(task.config),
         "listing": None if newest is None else _listing(newest, signed) | {"proceedsNote": proceeds_note(newest)},
         "lastCycle": cycle,
-        "lastError": task.last_error,
+        "lastError": error.text,
         "createdAt": json_out.iso(task.created_ms),
         "venue": task.venue,
         "sourceFillId": source_fill_id(task),
-        "lastErrorCode": task.last_error_code,
-        "lastErrorParams": Raw(task.last_error_params or "null"),
+        "lastErrorCode": error.code,
+        "lastErrorParams": Raw(error.params or "null"),
         "tags": Raw(task.tags),
     }
     return Raw(json_out.dumps(shown | more))

@@ -69,8 +69,8 @@ Bidkeeper keeps bids and listings alive on marketplaces of Bitcoin Ordinals and 
 Every call but those to sign in needs `Authorization: Bearer TOKEN`, a session's or an API token's. Checks come in the \
 order 401, 404, 400, 409, 403; only what an API token may not do at all is 403 before all else. \
 Every answer but success is an `Error`. Any path answers 404 when it is nothing, 405 with `Allow` to another method, \
-and 400, 413 or 415 to a body that is badly framed, too large or multipart, also where none is wanted. Sats are whole \
-numbers; a price per token is a decimal number with all its digits, so read it as one if money depends on it."""
+and 400, 413 or 415 to a body that is badly framed, too large or multipart, also where none is wanted. A write \
+that the disk has no room for is 507. Sats are whole numbers; a price per token is a decimal number with all its digits, so read it as one if money depends on it."""
 _REF = "#/components/schemas/{model}"
 # The groups of the route table's patterns, and their parameters.
 _GROUPS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -91,6 +91,7 @@ _COMMON = {
     403: ("NotForThisToken", "An API token came that may not do this.", ()),
     413: ("TooLarge", f"The body has more than {MAX_BODY} bytes.", ()),
     415: ("Multipart", "The body is multipart.", ()),
+    507: ("DiskFull", "The installation's disk has no room to store this.", ()),
 }
 
 
@@ -191,7 +192,7 @@ def _responses(operation: Operation, method: str, schemas: Document) -> Iterator
     if not (common or operation.errors):
         common = [400]
     if method != "GET":
-        common += [413, 415]
+        common += [413, 415, 507]
     for status in common:
         yield str(status), {"$ref": f"#/components/responses/{_COMMON[status][0]}"}
 

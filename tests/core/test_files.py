@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -24,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with small_disk(tmp_path_factory.mktemp("disk"), 8 << 20) as mounted:
+    with small_disk(tmp_path_factory.mktemp("disk"), 16 << 20) as mounted:
         yield mounted
 
 
@@ -156,3 +157,40 @@ def _raised(*errors: Exception) -> BaseException:
 )
 def test_a_full_disk_is_known_by_its_errors(errors: tuple[Exception, ...], full: bool) -> None:
     assert files.is_full(_raised(*errors)) is full
+
+
+def test_the_reserve_takes_its_room_and_gives_it_back_once(tmp_path: Path) -> None:
+    files.make_reserve(tmp_path)
+    files.make_reserve(tmp_path)
+    assert (tmp_path / files.RESERVE).stat().st_blocks * 512 >= files.RESERVE_BYTES
+    assert files.free_reserve(tmp_path)
+    assert not files.free_reserve(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_reserve_is_made_where_it_would_leave_too_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = os.statvfs(tmp_path)
+    monkeypatch.setattr(files, "FLOOR_BYTES", free.f_bavail * free.f_frsize)
+    files.make_reserve(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reserve_that_was_freed_is_made_anew(tmp_path: Path) -> None:
+    with files.kept_reserve(tmp_path, every_s=0.01):
+        for _ in range(2):
+            end = time.monotonic() + 60
+            while not files.free_reserve(tmp_path):
+                assert time.monotonic() < end
+                time.sleep(0.01)
+
+
+def test_room_is_kept_past_the_end_of_a_file(disk: Path) -> None:
+    path = disk / "log"
+    with path.open("ab", buffering=0) as log:
+        files.keep_room(log.fileno(), 1 << 20)
+        assert path.stat().st_size == 0
+        filler = fill(disk)
+        assert log.write(bytes(1 << 20)) == 1 << 20
+        with pytest.raises(OSError, match="No space left"):
+            files.keep_room(log.fileno(), 1 << 20)
+    filler.unlink()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import logging
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core import files, logs
 from core.logs import FORMATTERS, _MaskingFormatter, as_text, mask
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -177,3 +179,34 @@ def test_words_of_a_task_without_its_argument_are_still_a_line_of_json(words: st
     formatter.program = "server"
     told = json.loads(formatter.format(record))
     assert (told["message"], told["stack"]) == (words, "Stack: here") and "task" not in told
+
+
+def test_below_the_floor_one_line_says_so_and_lines_go_on_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.StringIO()
+    handler = logs._Handler(written)
+    handler.directory = tmp_path
+    now_s = 100.0
+    monkeypatch.setattr(logs.time, "monotonic", lambda: now_s)
+    logger = logging.Logger("x")
+    logger.addHandler(handler)
+    for floor in (0, 1 << 60, 1 << 60, 0):
+        now_s += 2
+        monkeypatch.setattr(files, "FLOOR_BYTES", floor)
+        for number in range(3):
+            logger.info("line %d", number)
+    lines = written.getvalue().splitlines()
+    assert lines[:3] == lines[-3:] == ["line 0", "line 1", "line 2"]
+    assert lines[3:-3] == [
+        f"the disk of {tmp_path} is short of room: no lines are written until there is more",
+        f"the disk of {tmp_path} has room again: 6 lines were left out",
+    ]
+
+
+def test_a_worker_and_a_program_under_supervisord_stop_their_lines() -> None:
+    source = "import os, sys; from core import logs; logs.set_up('x'); from pathlib import Path\n"
+    source += "from core import files; files.FLOOR_BYTES = 1 << 60; logs.stop_when_short(Path('.'))\n"
+    source += "import logging; logging.getLogger('a').error('one'); logging.getLogger('a').error('two')"
+    said = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True, cwd=ROOT).stderr
+    assert len(said.splitlines()) == 1 and "short of room" in said

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from core import files
 from gateway.pictures import pictures
 from gateway.pictures.kept import KEPT_S, KeptPictures
 from markets.base import Refused
@@ -164,6 +165,17 @@ class TestKept:
         assert len(list((tmp_path / "p").iterdir())) == 3
         kept.keep("e", self.picture(2 * 4_096))
         assert [name for name in "abcde" if kept.read(name)] == ["d", "e"]
+
+    def test_below_the_floor_none_is_kept_and_one_line_says_so(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        kept = KeptPictures(tmp_path / "p")
+        for floor, names in ((0, "a"), (1 << 60, "bc"), (0, "d")):
+            monkeypatch.setattr(files, "FLOOR_BYTES", floor)
+            for name in names:
+                kept.keep(name, self.picture())
+        assert [name for name in "abcd" if kept.read(name)] == ["a", "d"]
+        assert len(caplog.records) == 1
 
     def test_the_bound_counts_what_an_earlier_run_left_and_what_it_left_half_done_goes(self, tmp_path: Path) -> None:
         before = KeptPictures(tmp_path)

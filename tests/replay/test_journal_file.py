@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from core import files
 from core.task_files import journal_path, older
 from server.replay.recording import read_journal
 from strategy.entry import Entry
@@ -67,8 +68,8 @@ def test_two_files_of_bounded_size_of_which_each_can_be_read_alone(tmp_path: Pat
     assert sorted(each.name for each in tmp_path.iterdir()) == ["j.jsonl", "j.jsonl.1"]
     assert path.stat().st_size <= most
     assert most // 2 < older(path).stat().st_size <= most
-    for files in ([path], [older(path)], [older(path), path]):
-        recording = read_journal(files)
+    for paths in ([path], [older(path)], [older(path), path]):
+        recording = read_journal(paths)
         assert recording.notes == []
         assert recording.entries
     assert recording.entries == wandering(400)[-len(recording.entries) :]
@@ -173,3 +174,16 @@ def test_keeps_no_descriptor(tmp_path: Path) -> None:
     write(tmp_path / "j.jsonl", wandering(5), max_bytes=5_000)
 
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_below_the_floor_nothing_is_written_and_one_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = journal_path(tmp_path, 17)
+    writer = Journal(path)
+    for floor, cycles in ((0, [0]), (1 << 60, [1, 2]), (0, [3, 4])):
+        monkeypatch.setattr(files, "FLOOR_BYTES", floor)
+        for cycle in cycles:
+            writer.write(wandering(1, first=cycle)[0])
+    assert read_journal([path]).entries == [each for first in (0, 3, 4) for each in wandering(1, first)]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]

@@ -31,8 +31,8 @@ from wallet.facts_client import AskFacts, FactsError
 from wallet.keystore.keys import Keystore
 from wallet.learnt.refused import RefusedDrafts
 from wallet.learnt.store import LearntForms
-from wallet.policy import DISK_FULL, PolicyRefused
-from wallet.protocol import RequestError, SignerStatus
+from wallet.policy import PolicyRefused
+from wallet.protocol import DISK_FULL, RequestError, SignerStatus
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog
 from wallet.signer.authority import PEER, Answer, Authority

@@ -235,7 +235,7 @@ class SignerStates:
                 raise
             if not files.free_reserve(self._directory):
                 text = "the disk of the signer's directory is full, and a try cannot be counted: make room"
-                raise PeerRefused(PEER, policy.DISK_FULL, text) from error
+                raise PeerRefused(PEER, protocol.DISK_FULL, text) from error
             return tries.take(self._clock())
 
     def _opened(self, passphrase: str) -> Keystore:

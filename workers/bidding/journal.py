@@ -6,6 +6,7 @@ import logging
 import os
 from pathlib import Path
 
+from core.files import require_room
 from core.task_files import older
 from strategy.entry import Entry
 from strategy.journal_format import Encoder
@@ -36,6 +37,7 @@ class Journal:
         if self._path is None:
             return
         try:
+            require_room(self._path.parent.parent)
             self._append(self._path, entry)
         except Exception as error:
             # A journal is worth less than any cycle, so no fault of it may end one.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
 from core.task_files import KEPT, older
+
+log = logging.getLogger(__name__)
 
 MAX_BYTES = 1 << 20
 _STDERR = 2
@@ -23,14 +26,20 @@ class OwnLog:
             self._redirect()
 
     def rotate(self) -> None:
-        """Begins a new file when this one is full. Between cycles, so that no traceback is torn apart."""
+        """Begins a new file when this one is full. Between cycles, so that no traceback is torn apart.
+
+        On a full disk it cannot: then the next call tries again.
+        """
         if os.fstat(_STDERR).st_size < MAX_BYTES:
             return
-        for number in range(KEPT - 1, 0, -1):
-            newer = older(self._path, number - 1)
-            if newer.exists():
-                newer.replace(older(self._path, number))
-        self._redirect()
+        try:
+            for number in range(KEPT - 1, 0, -1):
+                newer = older(self._path, number - 1)
+                if newer.exists():
+                    newer.replace(older(self._path, number))
+            self._redirect()
+        except OSError as error:
+            log.warning("failed to begin a new log file: %s", error.strerror)
 
     def _redirect(self) -> None:
         fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)

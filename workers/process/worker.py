@@ -67,6 +67,7 @@ class Worker:
         _confine()
         settings = self._settings or without_secrets(load())
         logs.set_up(f"task-{self._task_id}", settings.log_level, settings.log_format)
+        logs.stop_when_short(settings.log_dir)
         if is_postgresql(settings.database_url):
             self._life_line.die_with_parent()
         if self._settings is None:  # a forked worker has inherited this

@@ -144,6 +144,7 @@ export const FAULTS = {
   start_failed: ["Start did not work", "The worker could not be started. It is tried again."],
   worker_ended: ["Worker ended", "The task's worker ended or hung. It is started again."],
   given_up: ["Given up", "The worker ended too often. Nothing is tried any more until you start it."],
+  no_cycle: ["No cycle", "The task runs, and nothing was recorded for three loops. The operator must look."],
   cannot_cancel: ["Cannot cancel now", "Open bids cannot be taken off for now. It is tried again."],
   other: ["Something else", "The words say what."],
 };
