@@ -70,7 +70,8 @@ Every call but those to sign in needs `Authorization: Bearer TOKEN`, a session's
 order 401, 404, 400, 409, 403; only what an API token may not do at all is 403 before all else. \
 Every answer but success is an `Error`. Any path answers 404 when it is nothing, 405 with `Allow` to another method, \
 and 400, 413 or 415 to a body that is badly framed, too large or multipart, also where none is wanted. A write \
-that the disk has no room for is 507. Sats are whole numbers; a price per token is a decimal number with all its digits, so read it as one if money depends on it."""
+answers 507 if the disk is full. Sats are whole numbers; a price per token is a decimal number with all its digits, so \
+read it as one if money depends on it."""
 _REF = "#/components/schemas/{model}"
 # The groups of the route table's patterns, and their parameters.
 _GROUPS: dict[str, tuple[str, dict[str, Any]]] = {
