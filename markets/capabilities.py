@@ -35,8 +35,8 @@ class Capabilities:
     wallets: bool = False  # it tells the contents of any address, and details of any inscription
     needs_sign_in: bool = False
     bids_are_psbt: bool = False  # it drafts the PSBTs of a bid (`draft_bid`); else a message is signed
-    # The coins that a sale into a bid of ours spends, which prove on the chain what it bought: those of a wallet that
-    # our payment key signs for together with the venue, or the escrow of that very bid. None: no purchase is proved.
+    # The coins that a sale into our bid spends, which prove on the chain what it bought: those of a wallet that our
+    # payment key signs for together with the venue, or the escrow of that very bid. None: no purchase is proved.
     backing: Backing | None = None
     cancel_needs_signature: bool = False
     own_bids_by_collection: bool = False  # a wallet's bids are told for named collections only

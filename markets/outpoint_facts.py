@@ -26,7 +26,7 @@ class Whereabouts:
 
 
 class Confirmation(NamedTuple):
-    """The state of a transaction: in a block or not, and in which; None = in none, or it is not told.
+    """The state of a transaction: in a block or not, and in which; None = in none, or not known.
 
     `block` is the block's hash, `time_s` the time in it (Unix seconds, by its miner).
     """

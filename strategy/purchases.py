@@ -13,7 +13,7 @@ from typing import Literal
 NOT_SHOWN = "the chain does not show that this bid bought it"
 MOST_MOVES = 2  # a marketplace takes the item into its own script first, and then sends it on
 SETTLED_BLOCKS = 6  # a block this deep is not reorganised
-# backing: coins that pay for this very bid; own: other coins of ours; receiver: addresses that hold the user's items.
+# backing: coins that pay for this very bid; own: our other coins; receiver: addresses that hold the user's items.
 Holder = Literal["backing", "own", "receiver", "other"]
 
 
@@ -76,7 +76,7 @@ class MadeOutput:
 class Move:
     """A transaction that moved the item from the coin `item_from` to its output `item_to`.
 
-    `spent` are the other coins of ours that it spends. `block`, `height` and `time_s` (Unix seconds) are None while it
+    `spent` are our other coins that it spends. `block`, `height` and `time_s` (Unix seconds) are None while it
     is in no block.
     """
 
@@ -96,7 +96,7 @@ class Move:
 
     @property
     def others(self) -> tuple[MadeOutput, ...]:
-        """The outputs beside the item's."""
+        """The outputs but the item's."""
         return self.outputs[: self.item_to] + self.outputs[self.item_to + 1 :]
 
     @property
@@ -109,7 +109,7 @@ class Move:
 def prove(claim: Claim, moves: Sequence[Move]) -> ProvenPurchase:
     """Proves the claim by the item's last moves, newest first. Raises NotShown, or NotYetShown.
 
-    A transaction that proves one order proves no other; whoever keeps the proofs sees to that.
+    A transaction that proves one order proves no other: the keeper of the proofs (models/) refuses a second one.
     """
     paid = next((at for at, move in enumerate(moves[:MOST_MOVES]) if move.is_paid_by_backing), None)
     if paid is None:

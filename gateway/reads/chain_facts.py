@@ -27,7 +27,7 @@ from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, 
 
 MADE_AGE_S = 86_400.0  # a transaction never changes
 MOST_ANSWERS = 5000  # each a few hundred bytes, five for an output; a transaction seldom has more than some thousand
-MOST_WITNESS_BYTES = 2_000  # of one input: an inscription's reveal has more, a spend of ours some hundred
+MOST_WITNESS_BYTES = 2_000  # of one input: an inscription's reveal has more, our own spends have some hundred
 PATIENCE_S = 4.0  # the signer waits 5 s: a source that hangs must not hide the others' answers
 Value = TypeVar("Value")
 Witnessed = tuple[Transaction, tuple[tuple[bytes, ...], ...]]

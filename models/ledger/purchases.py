@@ -27,9 +27,9 @@ DROPPED = "dropped"
 
 
 class Purchase(Row):
-    """The proof of one order's purchase, with the fields of ProvenPurchase, which are None while there is none.
+    """The proof of one order's purchase, with the fields of ProvenPurchase, which are None without a proof.
 
-    A proof that is void keeps its `cost_sats`. `reason` says why there is no proof.
+    A void proof keeps its `cost_sats`. `reason` says why there is no proof.
     """
 
     order_id = BigIntegerField(primary_key=True)
@@ -92,7 +92,7 @@ def of_orders(order_ids: Collection[int]) -> dict[int, ProvenPurchase]:
 
 
 def of_order(order_id: int) -> ProvenPurchase | None:
-    """Returns the proof of this order's purchase, None while there is none."""
+    """Returns the proof of this order's purchase, None without one."""
     return of_orders([order_id]).get(order_id)
 
 

@@ -1,6 +1,6 @@
 """Fills whose task wants them listed: from the fill, in whose commit the wish is noted, to the auto-list task.
 
-A fill waits until its auto-list task is there or the wish is dropped. Each end is one commit, so that whoever dies on
+A fill waits until its auto-list task is there or the wish is dropped. Each end is one commit, so that a death on
 the way leaves a fill that still waits. The task and its cost come of a ProvenPurchase, never of the fill alone.
 """
 

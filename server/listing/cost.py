@@ -13,7 +13,7 @@ from strategy.purchases import ProvenPurchase
 
 CostSource = Literal["fill", "claimed", "given"]
 UNPROVED = (
-    "a marketplace says that a bid of yours bought this, and the chain has not proved it:"
+    "a marketplace says that your bid bought this, and the chain has not proved it:"
     " its cost stays unknown unless you give costSats"
 )
 
@@ -23,7 +23,7 @@ def with_known_cost(
 ) -> tuple[ListingConfig, int | None]:
     """Returns the config, with the cost by the inscription's one proved purchase here if the body `given` names none.
 
-    Beside it the order that bought it, or is said to have; None where the cost is not asked from there.
+    With it the order that bought it, or is said to have; None where the cost is not asked from there.
     """
     known = None if "costSats" in given else purchases.of_inscription(user_id, inscription_id)
     if not isinstance(known, ProvenPurchase):

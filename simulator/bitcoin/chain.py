@@ -70,7 +70,7 @@ class Chain:
         self._trails: dict[str, list[str]] = {}
         self._just_spent: list[str] = []
         self.mined = 0  # blocks beside those of the clock
-        # Of blocks that took a transaction at once: the time of the last, since it is no older than what is in it.
+        # Of blocks that took a transaction immediately: the time of the last, as a block is not older than its content.
         self._times: dict[int, int] = {}
         self._forks: dict[int, int] = {}  # how often a block of this height was reorganised
 

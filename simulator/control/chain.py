@@ -61,7 +61,7 @@ class Confirm(JsonHandler):
 
 
 class Reorganise(JsonHandler):
-    """`POST /sim/reorganise {txid}`: its block and those after it are no longer of the chain; what is in them waits."""
+    """`POST /sim/reorganise {txid}`: its block and those after it leave the chain; what is in them waits."""
 
     def post(self) -> None:
         body = self.body()

@@ -17,16 +17,16 @@ NOT_SHOWN = "the chain does not show that this bid bought it"
 
 
 class Buyer:
-    """A trader whose task buys a cheap item into the vault, where a dear one lies."""
+    """A trader whose task buys a cheap item into the vault, where a costly one lies."""
 
     def __init__(self, service: Installation, **config: Any) -> None:
         self.service = service
         self.trader = Trader(service).sign_in()
         self.vault = self.trader.ok("GET", "/api/wallet")["vault"]
-        self.slug, self.dears = f"cheap-{secrets.token_hex(4)}", f"dear-{secrets.token_hex(4)}"
-        self.dear = f"{secrets.token_hex(32)}i0"
-        service.put_collection(self.dears, [10_000_000])
-        item = {"id": self.dear, "collection": self.dears, "name": "dear"}
+        self.slug, self.costlys = f"cheap-{secrets.token_hex(4)}", f"costly-{secrets.token_hex(4)}"
+        self.costly = f"{secrets.token_hex(32)}i0"
+        service.put_collection(self.costlys, [10_000_000])
+        item = {"id": self.costly, "collection": self.costlys, "name": "costly"}
         service.sim("PUT", f"/sim/wallets/{self.vault}", {"inscriptions": [item]})
         service.put_collection(self.slug, [100_000])
         body = {"slug": self.slug, "hardcapSats": 100_000, "bidCount": 1, "bidPercentLow": 0.5, "loopSeconds": 5}
@@ -57,14 +57,14 @@ class Buyer:
         self.trader.stop(self.task)
 
 
-def test_a_sale_that_names_a_dear_item_of_the_vault_lists_nothing(service: Installation) -> None:
+def test_a_sale_that_names_a_costly_item_of_the_vault_lists_nothing(service: Installation) -> None:
     buyer = Buyer(service, onFill=RULE)
-    service.sim("PUT", "/sim/scenes/sale_names_other_item", {"inscriptionId": buyer.dear})
-    assert buyer.sold_into()["inscriptionId"] != buyer.dear
-    until(lambda: buyer.fill().get("inscriptionId") == buyer.dear, "the lie")
+    service.sim("PUT", "/sim/scenes/sale_names_other_item", {"inscriptionId": buyer.costly})
+    assert buyer.sold_into()["inscriptionId"] != buyer.costly
+    until(lambda: buyer.fill().get("inscriptionId") == buyer.costly, "the lie")
     began = time.monotonic()
     while time.monotonic() - began < 40 and (buyer.fill()["autolist"] or {}).get("state") != "dropped":
-        assert buyer.trader.ok("GET", "/api/autolist") == [], "DEAR has an auto-list task"
+        assert buyer.trader.ok("GET", "/api/autolist") == [], "the costly item has an auto-list task"
         time.sleep(0.5)
     reason = buyer.autolist("dropped")["reason"]
     assert reason.startswith(NOT_SHOWN)
@@ -74,10 +74,10 @@ def test_a_sale_that_names_a_dear_item_of_the_vault_lists_nothing(service: Insta
 
 def test_its_owner_lists_it_by_hand_and_no_cheap_price_guards_it(service: Installation) -> None:
     buyer = Buyer(service)
-    service.sim("PUT", "/sim/scenes/sale_names_other_item", {"inscriptionId": buyer.dear})
+    service.sim("PUT", "/sim/scenes/sale_names_other_item", {"inscriptionId": buyer.costly})
     buyer.sold_into()
-    until(lambda: buyer.fill().get("inscriptionId") == buyer.dear, "the lie")
-    body = {"inscriptionId": buyer.dear, "collectionId": buyer.dears, "reference": "purchase", "loopSeconds": 5}
+    until(lambda: buyer.fill().get("inscriptionId") == buyer.costly, "the lie")
+    body = {"inscriptionId": buyer.costly, "collectionId": buyer.costlys, "reference": "purchase", "loopSeconds": 5}
     made = buyer.trader.ok("POST", "/api/autolist", body)
     assert (made["config"]["costSats"], made["costSource"]) == (None, "claimed")
     with pytest.raises(Refused, match="no purchase of it is proved"):
@@ -105,7 +105,7 @@ def test_a_reorganisation_stops_the_listing_of_what_was_bought_until_it_is_prove
 
     service.sim("POST", "/sim/reorganise", {"txid": sale["txids"][0]})
     until(lambda: not task()["isRunning"], "the end of the auto-list task")
-    assert "its purchase is no longer proved" in task()["lastError"] and task()["costSource"] == "claimed"
+    assert "the chain does not show its purchase any more" in task()["lastError"] and task()["costSource"] == "claimed"
     assert buyer.fill()["autolist"]["state"] == "waiting"
 
     service.sim("POST", "/sim/confirm", {})

@@ -111,6 +111,41 @@ def test_the_transaction_is_told_to_whoever_asks_for_it(sources: Bench, vout: in
     assert (answer["value"], answer["is_unspent"]) == ((546, True) if vout == 1 else (None, None))
 
 
+def test_a_transaction_comes_with_its_short_witnesses_and_its_block(sources: Bench) -> None:
+    """Its reader checks the bytes by their hash: a purchase is proved by them."""
+    where = {"block_height": 864_000, "block_hash": "0a" * 32, "block_time": 1_790_000_000}
+    sources.venue.answers |= {f"{TX}/status": {"confirmed": True} | where}
+    found = sources.client().transaction(TXID, 0)
+    assert bytes.fromhex(found.transaction) == MADE.encode() and len(found.witnesses) == len(MADE.inputs)
+    assert any(found.witnesses)
+    assert (found.is_confirmed, found.height, found.block, found.time_s) == (True, 864_000, "0a" * 32, 1_790_000_000)
+    assert found.tip_height == 864_351
+    sources.venue.answers |= {f"{TX}/status": {"confirmed": False}}
+    assert sources.client().transaction(TXID, 0).is_confirmed is False
+    sources.venue.answers |= {f"{TX}/status": CUT}
+    assert sources.client().transaction(TXID, 0).is_confirmed is None
+
+
+def test_a_long_witness_is_left_out(sources: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain_facts, "MOST_WITNESS_BYTES", 1)
+    assert not any(sources.client().transaction(TXID, 0).witnesses)
+
+
+def test_a_txid_of_another_shape_or_another_transaction_is_refused(sources: Bench) -> None:
+    with pytest.raises(Refused, match="txid"):
+        sources.client().transaction("12", 0)
+    sources.venue.answers |= {f"{TX}/hex": as_relayed(MADE).hex()[:-2] + "01"}
+    with pytest.raises(Unavailable, match="not the one that was asked for"):
+        sources.client().transaction(TXID, 0)
+
+
+def test_a_transaction_that_the_network_does_not_know_is_not_found(sources: Bench) -> None:
+    sources.venue.answers |= {f"{TX}/hex": "Transaction not found"}
+    sources.venue.statuses |= {f"{TX}/hex": 404}
+    with pytest.raises(NotFound):
+        sources.client().transaction(TXID, 0)
+
+
 def test_a_transaction_is_fetched_once_and_what_may_change_each_time(sources: Bench) -> None:
     for _ in range(2):
         assert _facts(sources) == SURE

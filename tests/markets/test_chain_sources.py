@@ -88,7 +88,11 @@ def test_an_unknown_transaction(read: Callable[[Mempool, str], object]) -> None:
 def test_whether_a_transaction_is_confirmed(answer: Any, confirmed: bool, height: int | None) -> None:
     responses.get(f"{TX}/status", json=answer)
     responses.get(TX, json={"txid": TXID, "status": answer})
-    assert Mempool(MEMPOOL).confirmation(TXID) == (confirmed, height)
+    assert Mempool(MEMPOOL).confirmation(TXID) == (
+        confirmed,
+        height,
+        *(("00" * 32, 1_700_000_000) if height else (None, None)),
+    )
     assert Mempool(MEMPOOL).look_up(TXID) is confirmed
 
 

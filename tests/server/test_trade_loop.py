@@ -146,7 +146,7 @@ async def test_a_cost_that_is_left_out_is_the_purchases_and_starts_by_it(service
 
 @pytest.mark.gen_test
 async def test_a_claimed_purchase_gives_no_cost_and_says_so(service: Service) -> None:
-    """The second way of a lie: DEAR lies in the vault, a marketplace said that a bid of 75,000 bought it, and its owner
+    """The second way of a lie: an item lies in the vault, a sale names it as what a bid of 75,000 bought, and its owner
     lists it by hand.
     """
     order = bought(service.user_id, 75_000, inscription_id=INSCRIPTION, network_fee_sats=600)

@@ -1,6 +1,6 @@
 """The lister of fills: it proves what each bid bought, and makes the auto-list task that a bidding task wants for it.
 
-A marketplace's word is no proof. A fill waits (models/ledger/purchases.py) until the chain shows that its bid bought
+A marketplace's word proves nothing. A fill waits (models/ledger/purchases.py) until the chain shows that its bid bought
 the inscription, or shows something else. If its task wants it listed (to_list.py), it then waits until the inscription
 is seen in the vault, confirmed, by two reads; its task is created and the wish is over, in one commit. Nothing else is
 remembered: a manager that dies anywhere leaves a fill that waits. Fills wait for a week. A proof is checked until its
@@ -63,12 +63,12 @@ class _Never(Exception):
 
 
 class _Unproven(Exception):
-    """What the chain shows in place of the purchase."""
+    """The words for a fact of the chain that rules the purchase out."""
 
 
 class FillLister:
     """Looks after the slot's fills that wait. `look_s` lies between two reads of one; `find` finds an order's item,
-    `read` reads how it came there, and `check` whether a proof still stands.
+    `read` reads how it came there, and `check` whether the chain still shows a proof.
 
     All but the reads runs in the manager's loop.
     """
@@ -134,7 +134,7 @@ class FillLister:
                 log.info("order %d: its purchase could not be checked: %s", proof.order_id, error)
                 continue
             if standing.void is not None:
-                reason = f"its purchase is no longer proved: {standing.void}"
+                reason = f"the chain does not show its purchase any more: {standing.void}"
                 log.warning("order %d: %s; its auto-list task stops", proof.order_id, reason)
                 purchases.void(proof, reason, self._clock_ms())
             elif standing.depth >= SETTLED_BLOCKS:

@@ -163,7 +163,7 @@ class _Moves:
             yield at, self._own_coin(item.outpoint, spent, opened)
 
     def _own_coin(self, outpoint: Outpoint, spent: TxOutput, opened: _Opened) -> SpentCoin:
-        """Judges a coin of ours: whether it backs this very bid, and what left our scripts for it."""
+        """Judges our coin: whether it backs this very bid, and what left our scripts for it."""
         ours, is_backing, sats = self._ours, False, spent.value
         if ours.backing == "bidding_wallet":
             is_backing = opened.offer is None and not opened.is_key_alone
@@ -227,7 +227,7 @@ def _witness_script(items: Sequence[bytes], payment: bytes) -> _Opened | None:
 
 
 def _leaf(items: Sequence[bytes], keys: tuple[bytes, ...]) -> _Opened | None:
-    """Reads the witness of a taproot leaf that a key of ours is in."""
+    """Reads the witness of a taproot leaf that one of our keys is in."""
     *_, script, control_block = items if len(items) > 2 else [b"", b""]
     if len(control_block) % 32 != 1 or len(control_block) < _CONTROL_BLOCK or control_block[0] & 0xFE != TAPSCRIPT:
         return None

@@ -38,7 +38,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The item's last moves, newest first, the script (hex) of the order's address, and the collection if told."""
+    """The item's last moves, newest first, the script (hex) of the order's address, and the collection if known."""
 
     moves: tuple[Move, ...]
     receive: str
@@ -88,7 +88,7 @@ class PurchaseFacts:
             try:
                 collection = market.item(item, CHAIN_AGE_S).collection_id
             except (NotFound, NotSupported):
-                collection = None  # not every marketplace tells it of an item that is not for sale there
+                collection = None  # many marketplaces know it only while the item is for sale there
         return Evidence(tuple(moves), ours.receive.hex(), collection)
 
     def standing(self, proof: ProvenPurchase) -> Standing:
@@ -100,7 +100,7 @@ class PurchaseFacts:
                 try:
                     now = facts.transaction(txid, CHAIN_AGE_S)
                 except NotFound:
-                    return Standing(f"transaction {txid} is gone from the network", 0)
+                    return Standing(f"transaction {txid} left the network", 0)
                 if now.is_confirmed is False:
                     return Standing(f"transaction {txid} left its block", 0)
                 if now.is_confirmed is None or now.block is None or now.height is None or now.tip_height is None:
@@ -118,7 +118,7 @@ class PurchaseFacts:
 
 
 def _ours(order: Order, user: User, keys: UserKeys) -> Ours:
-    """Returns the user's scripts, and the coins behind the order. Raises NotShown where they cannot be told."""
+    """Returns the user's scripts, and the coins behind the order. Raises NotShown where they are not known."""
     payment, receive = script_at(keys.payment), script_at(str(order.receive))
     try:
         backing = capabilities(order.venue).backing

@@ -1,6 +1,6 @@
 """A chain of play transactions with real bytes, sales into bids on it, and the clients that ask about them.
 
-What a sale really was is kept beside the chain (`truth`), for a judge that shares no rule with the code under test.
+What a sale really was is kept apart from the chain (`truth`), for a judge that shares no rule with the code under test.
 """
 
 from __future__ import annotations

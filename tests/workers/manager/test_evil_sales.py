@@ -52,13 +52,13 @@ RULE = OnFill(dump_listing_config(ListingConfig()), start=True, max_open=500)
 CONFIG = BidConfig(slug="cats", hardcap_sats=1_000_000, deliver_to="vault", on_fill=RULE)
 WAYS = ("true", "other item", "other order's sale", "swapped", "owner's deposit", "two in one", "unknown item")
 NAMED = {
-    "other item": ("dear", "old", "offer"),
+    "other item": ("deposit", "old", "offer"),
     "owner's deposit": ("new",),
     "two in one": ("one", "two"),
     "unknown item": ("nothing",),
 }
 PRICES = (600, 75_000, 75_000, 100_000, 400_000)
-DEARLY = 10_000_000
+COSTLY = 10_000_000
 
 
 @dataclass
@@ -105,8 +105,8 @@ class Day:
 
     def morning(self) -> None:
         """What lies in the vault before any bid: a deposit, and purchases out of the same wallets."""
-        self.chain.deposit(self.item("dear"))
-        self.chain.bought_from_wallet(self.item("old"), None, self.rng.choice((75_000, DEARLY)))
+        self.chain.deposit(self.item("deposit"))
+        self.chain.bought_from_wallet(self.item("old"), None, self.rng.choice((75_000, COSTLY)))
         coin = self.chain.coin(200_000, PAYMENT_SCRIPT)
         self.chain.bought_from_escrow(self.item("offer"), None, 75_000, (coin,))
         self.later(600)
@@ -190,18 +190,18 @@ class Day:
         return list(Task.select().where(Task.kind == "listing", Task.user == self.user.id))
 
     def evening(self) -> None:
-        """A reorganisation: a block has another hash, its transactions wait, or one is gone and its item with it."""
+        """A reorganisation: a block has another hash, its transactions wait, or one vanishes."""
         sold = [bid for bid in self.bids if bid.txid]
         if not sold:
             return
-        bid, way = self.rng.choice(sold), self.rng.choice(("block", "waits", "gone"))
+        bid, way = self.rng.choice(sold), self.rng.choice(("block", "waits", "undone"))
         if way == "block":
             self.chain.moves_block(bid.txid)
             return
         self.undone.add(str(bid.bought))
         self.chain.unconfirms(bid.txid)
         self.chain.unconfirms(self.chain.at[str(bid.bought)].split(":")[0])
-        if way == "gone":
+        if way == "undone":
             del self.chain.kept[bid.txid]
             self.chain.inscribed(str(bid.bought))  # its seller has it again
 
@@ -221,7 +221,7 @@ class Day:
         assert len({proof.txid for proof in proofs}) == len(proofs), "one purchase proved two bids"
         for order_id, item, cost in given:
             bid, truth = by_order[order_id], self.chain.truth[item]
-            assert truth.order is not None, f"{item} was never bought by a bid of ours"
+            assert truth.order is not None, f"{item} was bought by none of our bids"
             assert truth.is_alone, f"{item} has no price of its own"
             assert truth.arrived_s * 1000 >= bid.row.created_ms // 1000 * 1000, f"{item} lay in the vault before"
             assert cost is not None and cost >= max(truth.left, bid.row.price_sats), f"{item} is guarded by {cost}"
@@ -287,7 +287,7 @@ def test_lies_about_sales(database: str) -> None:
 
 
 def any_coin_of_ours(moves: _Moves, *about: Any) -> SpentCoin:
-    """A planted bug: what any bid, or the user, pays with backs this bid."""
+    """A planted bug: any coin of the user backs this bid."""
     outpoint, spent, _ = about
     return SpentCoin(str(outpoint), spent.value, "backing")
 
@@ -321,9 +321,9 @@ def any_number(claim: Claim, moves: Sequence[Move]) -> ProvenPurchase:
     [
         ("another order's coin", "another order's coin"),
         ("twice", "one purchase proved two bids"),
-        ("an older one", "was never bought by a bid of ours"),
-        ("the owner's own", "was never bought by a bid of ours"),
-        ("two", "was never bought by a bid of ours"),
+        ("an older one", "was bought by none of our bids"),
+        ("the owner's own", "was bought by none of our bids"),
+        ("two", "was bought by none of our bids"),
         ("no end", "was taken back by the chain"),
     ],
 )

@@ -258,7 +258,7 @@ def test_what_the_chain_does_not_show_is_dropped_with_the_reason(world: World) -
     assert purchases.of_inscription(int(world.user.id), ITEM) == purchases.ClaimedPurchase(Order.get().id)
 
 
-def test_less_than_the_price_is_no_cost(world: World) -> None:
+def test_less_than_the_price_is_refused_as_a_cost(world: World) -> None:
     buys(world)
     desk = Desk(world)
     desk.left_sats = 74_999
@@ -275,7 +275,7 @@ def test_an_item_of_another_collection_is_dropped(world: World, monkeypatch: pyt
     assert autolists() == []
 
 
-def test_a_purchase_that_nobody_wants_listed_is_proved_for_its_cost(world: World) -> None:
+def test_a_purchase_of_a_task_without_on_fill_is_proved_for_its_cost(world: World) -> None:
     buys(world, replace(TO_VAULT, on_fill=None))
     assert Desk(world).look() is None and autolists() == []
     found = purchases.of_inscription(int(world.user.id), ITEM)
@@ -309,7 +309,7 @@ def test_a_reorganisation_stops_the_task_until_the_purchase_is_proved_again(worl
 
     desk.standing, desk.place = Standing("transaction 12 left its block", 0), LocatedInscription("pending")
     assert desk.look(after_s=40)
-    reason = "its purchase is no longer proved: transaction 12 left its block"
+    reason = "the chain does not show its purchase any more: transaction 12 left its block"
     (made,) = autolists()
     assert (made.desired, made.last_error) == ("stopped", None if is_stopped else reason)
     assert isinstance(purchases.of_inscription(int(world.user.id), ITEM), purchases.ClaimedPurchase)

@@ -67,8 +67,8 @@ def test_a_sale_out_of_the_escrow_of_a_bid_is_proved(chain: PlayChain, key: Any)
     assert (found.txid, found.cost_sats) == (txid, 75_000)
 
 
-def test_a_dearer_sale_proves_at_its_own_cost_and_a_cheaper_one_not_at_all(chain: PlayChain) -> None:
-    """Two true sales out of one wallet, told of the wrong bids."""
+def test_a_sale_for_more_proves_at_its_own_cost_and_one_for_less_not_at_all(chain: PlayChain) -> None:
+    """Two true sales out of one wallet, ascribed to the wrong bids."""
     chain.bought_from_wallet(ITEM, 2, 100_000)
     assert proof(chain, order(75_000)).cost_sats == 100_600
     with pytest.raises(NotShown, match="only 100600 sats left our addresses for it, and the bid was 120000"):
@@ -122,7 +122,7 @@ def test_what_went_through_the_owners_wallet_is_not_proved(chain: PlayChain) -> 
         proof(chain, order())
 
 
-def test_facts_that_are_away_and_blocks_that_are_missing_are_no_answer(chain: PlayChain) -> None:
+def test_facts_that_are_away_and_missing_blocks_rule_nothing_out(chain: PlayChain) -> None:
     txid = chain.bought_from_wallet(ITEM, 1, 75_000)
     chain.unconfirms(txid)
     with pytest.raises(NotYetShown, match="in no block yet"):
@@ -133,7 +133,7 @@ def test_facts_that_are_away_and_blocks_that_are_missing_are_no_answer(chain: Pl
 
 
 def test_a_made_up_witness_proves_nothing(chain: PlayChain) -> None:
-    """The witness names a script of our key, and the coin that it spends is somebody else's."""
+    """The witness names a script of our key, and the coin that it spends is another user's."""
     txid = chain.bought_from_wallet(ITEM, 1, 75_000, wallet=WALLETS["another user's"], forwards=False)
     chain.kept[txid].witnesses = ((bytes(64),), WALLETS["2of2"].witness)
     with pytest.raises(Unavailable, match="does not open the output"):
@@ -161,7 +161,7 @@ def test_a_venue_that_declares_no_backing_proves_nothing(chain: PlayChain) -> No
         proof(chain, Order(**order().__data__ | {"wallet": "bc1qother"}))
 
 
-def test_a_proof_stands_while_its_transactions_are_in_their_blocks(chain: PlayChain) -> None:
+def test_a_proof_holds_while_its_transactions_are_in_their_blocks(chain: PlayChain) -> None:
     txid = chain.bought_from_wallet(ITEM, 1, 75_000)
     found, facts = proof(chain, order()), HouseFacts(chain)
     assert facts.standing(found) == (None, 1)
@@ -172,4 +172,4 @@ def test_a_proof_stands_while_its_transactions_are_in_their_blocks(chain: PlayCh
     chain.unconfirms(chain.at[ITEM].split(":")[0])
     assert facts.standing(found).void
     del chain.kept[txid]
-    assert "gone from the network" in str(facts.standing(replace(found, outpoint=f"{txid}:0")).void)
+    assert "left the network" in str(facts.standing(replace(found, outpoint=f"{txid}:0")).void)
