@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from decimal import Decimal
 
@@ -32,66 +31,6 @@ def test_amounts_are_shown_to_the_sat(javascript: Modules, amount: int) -> None:
 
     assert sats == f"{amount:,}".replace("-", "−")
     assert btc == f"{Decimal(amount).scaleb(-8):,.8f}".replace("-", "−")
-
-
-@EXAMPLES
-@given(amount=SATS)
-def test_what_is_shown_can_be_typed_again(javascript: Modules, amount: int) -> None:
-    for name, unit in (("sats", ""), ("sats", " sats"), ("btc", " BTC")):
-        typed = javascript.call("format.js", name, amount) + unit
-        assert javascript.call("format.js", "parseSats", typed) == amount, typed
-
-
-@EXAMPLES
-@given(
-    whole=st.integers(0, 30_000_000),
-    part=st.text("0123456789", max_size=10),
-    unit=st.sampled_from(["btc", "BTC", " btc", " ₿", "", " sats", "sat"]),
-)
-def test_what_is_typed_is_exact_or_nothing(javascript: Modules, whole: int, part: str, unit: str) -> None:
-    text = f"{whole}.{part}" if part else str(whole)
-    found = javascript.call("format.js", "parseSats", text + unit)
-
-    is_btc = unit.strip().lower() in ("btc", "₿")
-    exact = Decimal(text) * (10**8 if is_btc else 1)
-    if part and (len(part) > 8 or not is_btc):
-        assert found is None
-    else:
-        assert found == (int(exact) if exact <= MOST else None)
-
-
-@EXAMPLES
-@given(text=st.text("0123456789.,_ \u00a0-+eEbtcsaBTC₿x", max_size=14) | st.text(max_size=14))
-def test_no_text_is_guessed_at(javascript: Modules, text: str) -> None:
-    found = javascript.call("format.js", "parseSats", text)
-
-    assert found is None or (type(found) is int and 0 <= found <= MOST)
-    if found is not None:
-        digits = re.sub(r"[^0-9]", "", text)
-        assert digits.strip("0") == str(found).strip("0")
-
-
-@EXAMPLES
-@given(
-    whole=st.integers(0, 999_999),
-    part=st.text("0123456789", min_size=1, max_size=8),
-    unit=st.sampled_from(["btc", "₿"]),
-)
-def test_a_comma_that_may_be_a_point_is_refused(javascript: Modules, whole: int, part: str, unit: str) -> None:
-    """Half of the world writes a twentieth "0,05": read as groups it would be a hundred times as much."""
-    assert javascript.call("format.js", "parseSats", f"{whole},{part} {unit}") is None
-
-
-@pytest.mark.parametrize(
-    "text", ["0,05", "12,34.5 btc", "0,500.1 btc", "1,2,345.6 btc", ",5 btc", "1e8", "-1", "0x10", "١٢"]
-)
-def test_what_is_no_amount_is_refused(javascript: Modules, text: str) -> None:
-    assert javascript.call("format.js", "parseSats", text) is None
-
-
-def test_an_amount_may_be_changed_in_its_middle(javascript: Modules) -> None:
-    """The groups of what stands in a field do not fit any more while somebody types."""
-    assert javascript.call("format.js", "parseSats", "2,520,0001") == 25_200_001
 
 
 @EXAMPLES

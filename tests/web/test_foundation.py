@@ -11,7 +11,7 @@ import requests
 from playwright.sync_api import Browser, Error, Page, Request, Route, expect
 
 from tests.e2e.installation import Installation, until
-from tests.web.visitor import PHONE, Person, Stay, Visitor, staying
+from tests.web.visitor import PHONE, Person, Stay, Visitor, staying, type_into
 
 SLUG = "voles-of-the-former"
 # A page tries a server that is away every 19 s at the longest, and this machine may be slow.
@@ -245,7 +245,7 @@ def test_a_link_from_elsewhere_leads_straight_there(path: str, title: str, visit
 
 def test_an_amount_that_cannot_be_read_is_not_all_there_is(local: Visitor) -> None:
     page = local.open("#/wallet")
-    page.get_by_label("Sats that arrive").fill("half of it")
+    type_into(page.get_by_label("Sats that arrive"), "half of it")
     page.get_by_role("button", name="Show what would be sent").click()
     expect(page.get_by_label("Sats that arrive")).to_be_focused()
     page.wait_for_timeout(500)
@@ -256,10 +256,10 @@ def test_a_withdrawal_that_was_changed_meanwhile_is_not_offered_for_sending(loca
     held: list[Route] = []
     local.page.route("**/api/wallet/withdraw", lambda route: held.append(route))
     page = local.open("#/wallet")
-    page.get_by_label("Sats that arrive").fill("1000")
+    type_into(page.get_by_label("Sats that arrive"), "1000")
     page.get_by_role("button", name="Show what would be sent").click()
     expect(page.get_by_role("button", name="Show what would be sent")).to_be_disabled()
-    page.get_by_label("Sats that arrive").fill("")
+    type_into(page.get_by_label("Sats that arrive"), "")
     until(lambda: page.evaluate("1") and held, "the question")
     quote = {"destination": resident.address, "sentSats": 1000, "feeSats": 200, "leftOut": []}
     held[0].fulfill(json=quote)
@@ -335,7 +335,7 @@ def test_a_limit_that_cannot_be_read_is_not_no_limit(local: Visitor, resident: P
     page = local.open("#/settings?tab=limits")
     page.get_by_role("button", name="New budget").click()
     page.get_by_label("Name").fill("small")
-    page.locator("form").last.get_by_role("textbox").nth(1).fill("a million")
+    type_into(page.locator("form").last.get_by_role("textbox").nth(1), "a million")
     page.locator("form").last.get_by_role("button").last.click()
     page.wait_for_timeout(500)
     assert resident.ok("GET", "/api/budgets") == []

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.e2e.installation import Installation, until
 from tests.web.looks import slow_to_draw, width_at_once
-from tests.web.visitor import Person, Visitor
+from tests.web.visitor import Person, Visitor, type_into
 
 HOSTILE = '<img src=x onerror="alert(1)">' + "W" * 160
 
@@ -74,9 +74,9 @@ def test_an_item_is_listed_from_the_page_and_shown_as_sold(visitor: Visitor, sel
     page = visitor.open("#/listings")
     page.get_by_role("link", name="List an item").first.click()
     page.get_by_role("link", name="The One").click()
-    page.get_by_label("Never below").fill("90000")
+    type_into(page.get_by_label("Never below"), "90000")
     page.get_by_text("Marketplace, tags").click()
-    page.get_by_label("Look again every").fill("5")
+    type_into(page.get_by_label("Look again every"), "5")
     page.get_by_label("Tags").fill("quick")
     plan = page.get_by_role("region", name="What comes of it now")
     expect(plan).to_contain_text("105,000 sats")
@@ -112,7 +112,7 @@ def test_a_cheaper_signature_is_told_of_until_the_end(visitor: Visitor, seller: 
     expect(number(page, "Lowest signature")).to_contain_text("105,000")
 
     page.get_by_role("button", name="Edit").click()
-    page.get_by_label("Part of the reference").fill("130")
+    type_into(page.get_by_label("Part of the reference"), "130")
     expect(page.get_by_role("region", name="What comes of it now")).to_contain_text("130,000 sats")
     page.get_by_role("button", name="Save").click()
     dialog = page.get_by_role("dialog")
@@ -199,8 +199,7 @@ def test_what_is_wrong_is_said_at_its_field(visitor: Visitor, seller: Seller) ->
     expect(price).to_have_attribute("aria-invalid", "true")
     page.get_by_role("button", name="Create, start later").click()
     expect(page.get_by_text("Write the price.")).to_be_visible()
-    price.fill("0.0025 btc")
-    price.blur()
+    type_into(price, "0.0025 btc")
     expect(page.get_by_role("region", name="What comes of it now")).to_contain_text("250,000 sats")
     expect(price).not_to_have_attribute("aria-invalid", "true")
     assert seller.tasks() == []

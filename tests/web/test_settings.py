@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.e2e.installation import Installation
 from tests.examples import part_of
 from tests.web.looks import settled, too_wide, violations
-from tests.web.visitor import NARROW, Person, Stay, Visitor, staying
+from tests.web.visitor import NARROW, Person, Stay, Visitor, staying, type_into
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +76,12 @@ def test_a_token_is_made_shown_once_and_ended(setter: Visitor, owner: Person) ->
 def test_a_ceiling_falls_at_once_and_rises_with_a_signature_only(setter: Visitor, owner: Person) -> None:
     page = opened(setter, "limits")
     total = page.get_by_label("All open bids together")
-    total.fill("2,000,000")
+    type_into(total, "2,000,000")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved.")).to_be_visible()
     assert owner.ok("GET", "/api/ceilings")["maxExposure"] == 2_000_000
 
-    total.fill("3000000")
+    type_into(total, "3000000")
     page.get_by_role("button", name="Approve with your wallet").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.locator("pre")).to_contain_text("bids may be up to 3000000 sats in all")
@@ -98,7 +98,7 @@ def test_a_budget_is_made_and_deleted(setter: Visitor, owner: Person) -> None:
     page = opened(setter, "limits")
     page.get_by_role("button", name="New budget").click()
     page.get_by_label("Name").fill("Cats together")
-    page.get_by_label("Open at once").fill("0.01 btc")
+    type_into(page.get_by_label("Open at once"), "0.01 btc")
     page.get_by_role("button", name="New budget").click()
     expect(page.get_by_role("cell", name="Cats together", exact=True)).to_be_visible()
     (made,) = owner.ok("GET", "/api/budgets")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Page, expect
 
 from tests.e2e.installation import until
-from tests.web.visitor import Person, Visitor
+from tests.web.visitor import Person, Visitor, type_into
 
 HOME = "Everything goes to the address you sign in with"
 
@@ -31,7 +31,7 @@ def test_every_address_is_there_with_what_it_is_for(visitor: Visitor, person: Pe
 def test_sats_go_home_once_the_button_was_held(visitor: Visitor, person: Person) -> None:
     visitor.give_token(person)
     page = visitor.open("#/wallet")
-    page.get_by_label("Sats that arrive").fill("0.0005 btc")
+    type_into(page.get_by_label("Sats that arrive"), "0.0005 btc")
     expect(page.get_by_text("That is 50,000 sats.")).to_be_visible()
     page.get_by_role("button", name="Show what would be sent").click()
     plan = page.get_by_role("status").filter(has_text="What would be sent")
@@ -61,7 +61,7 @@ def test_a_refusal_is_said_and_nothing_is_sent(visitor: Visitor, person: Person)
     visitor.allow("409")
     visitor.give_token(person)
     page = visitor.open("#/wallet")
-    page.get_by_label("Sats that arrive").fill("2,000,000,000,000")
+    type_into(page.get_by_label("Sats that arrive"), "2,000,000,000,000")
     page.get_by_role("button", name="Show what would be sent").click()
     expect(page.get_by_role("alert").filter(has_text="The coins do not pay")).to_be_visible()
     expect(page.get_by_role("button", name="Hold to send it")).to_have_count(0)

@@ -15,7 +15,17 @@ from urllib.parse import urlsplit
 import requests
 from embit import script
 from embit.ec import PrivateKey
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, WebError, expect
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Locator,
+    Page,
+    Request,
+    WebError,
+    expect,
+)
 
 from tests.e2e.installation import Installation, Trader
 from wallet.signer.signing import sign_message
@@ -91,7 +101,9 @@ class Trouble(NamedTuple):
 class Visitor:
     """A fresh browser context at one installation: its page, its person, its trouble."""
 
-    def __init__(self, browser: Browser, service: Installation, size: tuple[int, int] = DESKTOP) -> None:
+    def __init__(
+        self, browser: Browser, service: Installation, size: tuple[int, int] = DESKTOP, locale: str = "en-GB"
+    ) -> None:
         self.service = service
         self.origin = service.url
         self.requests: list[Request] = []
@@ -102,7 +114,7 @@ class Visitor:
         self.context: BrowserContext = browser.new_context(
             base_url=service.url,
             viewport={"width": size[0], "height": size[1]},
-            locale="en-GB",
+            locale=locale,
             timezone_id="UTC",
             color_scheme="dark",
             service_workers="block",
@@ -234,10 +246,21 @@ class Visitor:
         dialog.dismiss()
 
 
+def type_into(field: Locator, text: str, *, leaves: bool = True) -> None:
+    """Types a text key by key in place of what a field holds, as people do, and leaves the field unless `leaves` is false."""
+    field.focus()
+    field.press("ControlOrMeta+a")
+    field.press_sequentially(text) if text else field.press("Backspace")
+    if leaves:
+        field.blur()
+
+
 @contextmanager
-def visiting(browser: Browser, service: Installation, size: tuple[int, int] = DESKTOP) -> Iterator[Visitor]:
+def visiting(
+    browser: Browser, service: Installation, size: tuple[int, int] = DESKTOP, locale: str = "en-GB"
+) -> Iterator[Visitor]:
     """Opens a fresh context, and closes it at the end."""
-    made = Visitor(browser, service, size)
+    made = Visitor(browser, service, size, locale)
     try:
         yield made
     finally:

@@ -8,7 +8,7 @@ export const unit = signal(localStorage.getItem("unit") === "btc" ? "btc" : "sat
 unit.subscribe((value) => localStorage.setItem("unit", value));
 
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
-const isMissing = (value) => value === null || value === undefined || Number.isNaN(value);
+const isMissing = (value) => value === null || value === undefined || Number.isNaN(Number(value));
 
 /** Whole sats with groups of three: 2,520,000. */
 export function sats(value) {
@@ -80,20 +80,3 @@ export const iso = (seconds) => (isMissing(seconds) ? "" : new Date(seconds * 10
 export function short(text, head = 8, tail = 6) {
   return text && text.length > head + tail + 1 ? `${text.slice(0, head)}…${text.slice(-tail)}` : text || "";
 }
-
-const GROUPED = /^[1-9][0-9]{0,2}(,[0-9]{3})+$/;
-
-/** Sats of what was typed or pasted: "1,200,000", "0.05 btc". Null where it is no amount; never a guess. */
-export function parseSats(text) {
-  const match = /^\s*([0-9][0-9,_\s]*)?(?:\.([0-9]*))?\s*(sats?|btc|₿)?\s*$/i.exec(text);
-  if (!match || (match[1] === undefined && !match[2])) return null;
-  const [, whole = "0", part = "", named = ""] = match;
-  const isBtc = /^(btc|₿)$/i.test(named);
-  // Half of the world writes a comma where others have a point: "0,05 btc" is not 5 BTC.
-  if (whole.includes(",") && (isBtc ? !part || !GROUPED.test(whole.trim()) : whole.startsWith("0"))) return null;
-  const digits = BigInt(whole.replace(/[,_\s]/g, ""));
-  if (!isBtc) return part ? null : safe(digits);
-  return part.length > 8 ? null : safe(digits * 100_000_000n + BigInt(part.padEnd(8, "0")));
-}
-
-const safe = (value) => (value <= 2_100_000_000_000_000n ? Number(value) : null);

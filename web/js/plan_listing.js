@@ -1,14 +1,15 @@
 // The price that a config would ask now: asked anew a moment after each change, and once what is used up is free again.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { hasUnread } from "./amounts.js";
 import { call } from "./api.js";
 
 const SETTLES_MS = 500; // each other price is a draft at the marketplace, of which a user may have few a minute
 
 export const askPlan = (body, abort) => call("POST", "/autolist/preview", body, { abort });
 
-/** `body` is that of POST /api/autolist/preview, or null. Returns {plan, refusal, isOld}: of the body before while that of now is asked. */
+/** `body` is that of POST /api/autolist/preview, or null; a number that cannot be read is not asked about. Returns {plan, refusal, isOld}: of the body before while that of now is asked. */
 export function usePlan(body) {
-  const wanted = body && JSON.stringify(body);
+  const wanted = body && !hasUnread(body) ? JSON.stringify(body) : null;
   const [state, setState] = useState({ of: null, plan: null, refusal: null });
   const isFirst = useRef(true);
   useEffect(() => {

@@ -1,15 +1,19 @@
-// Fields of forms: a label, what is wrong with the value, and amounts that are never guessed.
+// Fields of forms: a label, what is wrong with the value, and numbers by the grammar of amounts.js.
 import { useId, useState } from "preact/hooks";
 import { html } from "../html.js";
-import { NONE, amount, parseSats, sats } from "../format.js";
+import { SATS, countOf, decimalOf, isUnread, read, writeBtc, writeSats } from "../amounts.js";
 import { t } from "../texts.js";
 
-/** A label around any input; `hint` says what it means, `mark` what it was before, `fault` what is wrong. */
-export function Field({ label, hint, fault, mark, children }) {
+/**
+ * A label around any input; `hint` says what it means, `mark` what it was before, `fault` what is wrong, `reads` what is read
+ * of a number ("" of none, and then the line stays for screen readers).
+ */
+export function Field({ label, hint, fault, mark, reads, isInvalid = Boolean(fault), children }) {
   const id = useId();
-  const told = [hint && `${id}-hint`, mark && `${id}-mark`, fault && `${id}-fault`].filter(Boolean).join(" ");
+  const described = [reads && `${id}-reads`, hint && `${id}-hint`, mark && `${id}-mark`, fault && `${id}-fault`].filter(Boolean).join(" ");
   return html`<div class=${`field ${fault ? "faulty" : ""}`}><label for=${id}>${label}</label>
-    ${children({ id, "aria-describedby": told || undefined, "aria-invalid": fault ? "true" : undefined })}
+    ${children({ id, "aria-describedby": described || undefined, "aria-invalid": isInvalid ? "true" : undefined })}
+    ${reads !== undefined && html`<small class="reads" id=${`${id}-reads`} aria-live="polite">${reads}</small>`}
     ${mark && html`<small class="was" id=${`${id}-mark`}>${mark}</small>`}
     ${hint && html`<small id=${`${id}-hint`}>${hint}</small>`}
     ${fault && html`<small class="fault" id=${`${id}-fault`} role="alert">${fault}</small>`}</div>`;
@@ -22,66 +26,54 @@ const others = ({ label: _label, hint: _hint, fault: _fault, mark: _mark, value:
 export const TextField = (props) => html`<${Field} ...${about(props)}>
   ${(names) => html`<input ...${names} ...${others(props)} value=${props.value} autocomplete="off" spellcheck="false" onInput=${(event) => props.onChange(event.target.value)} />`}</${Field}>`;
 
-/** Groups the digits of what is being typed, and keeps the caret behind the digit that it was behind. */
-function regroup(input) {
-  if (!/^[0-9][0-9,]*$/.test(input.value)) return input.value;
-  const before = input.value.slice(0, input.selectionStart).replaceAll(",", "").length;
-  const text = input.value.replaceAll(",", "").replace(/^0+(?=\d)/, "").replace(/\B(?=(\d{3})+$)/g, ",");
-  let at = 0;
-  for (let digits = 0; digits < before && at < text.length; at += 1) digits += text[at] === "," ? 0 : 1;
-  input.value = text;
-  input.setSelectionRange(at, at);
-  return text;
-}
-
-const isBitcoin = (text) => /btc|₿/i.test(text);
-
 /**
- * Sats: grouped as they are typed. An amount in bitcoin is shown in sats first, and taken when the field is left or by
- * Enter. `onChange` gets sats, or null for what is no amount.
+ * A number by a kind of amounts.js. What is typed stays as it is until the field is left, or Enter; then a number that was read is
+ * written with its groups. `onChange` gets the number, null for an empty field, or {unread: text}. `reads(number, text)`
+ * puts what was read into words.
  */
-export function SatsField(props) {
-  const { value, hint, fault, onChange } = props;
+function NumberField({ kind, unit, reads, ...props }) {
+  const { value, fault, onChange } = props;
   const [typed, setTyped] = useState(null);
-  const read = typed === null ? value : parseSats(typed);
-  const isWaiting = typed !== null && isBitcoin(typed);
-  const said = typed !== null && typed.trim() && read === null ? t("field.no_sats") : fault;
+  const [isAt, setAt] = useState(false);
+  const [isOwn, setOwn] = useState(false);
+  const plain = isUnread(value) ? value.unread : (value ?? null) === null ? "" : null;
+  // Within the field a number has no groups, so that no digit which is added or taken makes them wrong.
+  const text = typed ?? plain ?? (isAt ? kind.edit(value) : kind.write(value));
+  const found = typed === null && plain === null ? { value } : read(text, kind);
+  const wrong = found.fault && t(found.fault, found.values);
+  const said = wrong && typed !== null ? wrong : isOwn && !wrong && found.value !== null ? reads(found.value, text) : "";
   const onInput = (event) => {
-    const text = regroup(event.target);
-    setTyped(text);
-    if (!isBitcoin(text)) onChange(parseSats(text));
+    const next = read(event.target.value, kind);
+    setTyped(event.target.value);
+    setOwn(true);
+    onChange(next.fault ? { unread: event.target.value } : next.value);
   };
-  const take = () => {
-    if (read === null) return;
-    if (isWaiting) onChange(read);
-    setTyped(null);
+  const judge = () => (setTyped(null), setAt(false));
+  const onFocus = (event) => {
+    setAt(true);
+    event.target.value = plain ?? kind.edit(value);
+    event.target.select();
   };
-  return html`<${Field} ...${about(props)} fault=${said} hint=${isWaiting && read !== null ? t("field.is_sats", { sats: sats(read) }) : hint}>
-    ${(names) => html`<span class="with-unit"><input ...${names} ...${others(props)} inputmode="text" autocomplete="off" spellcheck="false"
-      value=${typed ?? (value === null ? "" : sats(value))} onInput=${onInput} onBlur=${take}
-      onKeyDown=${(event) => event.key === "Enter" && take()} /><u>sats</u></span>`}</${Field}>`;
+  return html`<${Field} ...${about(props)} fault=${wrong ? typed === null && wrong : fault} isInvalid=${Boolean(wrong || fault)} reads=${said}>
+    ${(names) => html`<span class=${unit ? "with-unit" : ""}><input ...${names} ...${others(props)} type="text" inputmode=${kind.inputmode} autocomplete="off" spellcheck="false"
+      value=${text} onInput=${onInput} onFocus=${onFocus} onBlur=${judge} onKeyDown=${(event) => event.key === "Enter" && judge()} />${unit && html`<u>${unit}</u>`}</span>`}</${Field}>`;
 }
 
-/** A whole number, or null. */
-export const CountField = (props) => html`<${Field} ...${about(props)}>
-  ${(names) => html`<span class=${props.unit ? "with-unit" : ""}><input ...${names} ...${others(props)} type="number" step="1" value=${props.value ?? ""}
-    onInput=${(event) => props.onChange(event.target.value === "" ? null : Number(event.target.value))} />${props.unit && html`<u>${props.unit}</u>`}</span>`}</${Field}>`;
+/** Sats, in any notation of an amount. */
+export const SatsField = (props) => html`<${NumberField} ...${props} kind=${SATS} unit="sats" reads=${(sats) => t("field.is_sats", { sats: writeSats(sats), btc: writeBtc(sats) })} />`;
 
-/** A number that is written with a decimal point, and moved by `places` digits: 2 shows 0.925 as 92.5. Null for none. */
-export function DecimalField(props) {
-  const { value, onChange, places = 0, unit, fault } = props;
-  const [typed, setTyped] = useState(null);
-  const isNumber = (text) => /^\s*(\d+\.?\d*|\.\d+)\s*$/.test(text);
-  const shown = value === null ? "" : String(Number(`${value}e${places}`));
-  const take = (text) => {
-    setTyped(text);
-    // By its digits, not by a division: 7 % is 0.07 and nothing beside it.
-    onChange(isNumber(text) ? Number(`${Number(text)}e${-places}`) : null);
-  };
-  const said = typed !== null && typed.trim() && !isNumber(typed) ? t("field.no_number") : fault;
-  return html`<${Field} ...${about(props)} fault=${said}>
-    ${(names) => html`<span class=${unit ? "with-unit" : ""}><input ...${names} ...${others(props)} inputmode="decimal" autocomplete="off" value=${typed ?? shown}
-      onInput=${(event) => take(event.target.value)} onBlur=${() => said === fault && setTyped(null)} />${unit && html`<u>${unit}</u>`}</span>`}</${Field}>`;
+const isOther = (kind, number, text) => (text.trim() === kind.write(number) ? "" : t("field.is_number", { number: kind.say(number) }));
+
+/** A whole number from `min` to `max`. */
+export function CountField({ min, max, ...props }) {
+  const kind = countOf(min === undefined ? 0 : Number(min), max === undefined ? undefined : Number(max));
+  return html`<${NumberField} ...${props} kind=${kind} reads=${(number, text) => isOther(kind, number, text)} />`;
+}
+
+/** A decimal number that is shown moved by `places` digits: 2 shows 0.925 as 92.5. */
+export function DecimalField({ places = 0, ...props }) {
+  const kind = decimalOf(places, props.unit);
+  return html`<${NumberField} ...${props} kind=${kind} reads=${(number, text) => isOther(kind, number, text)} />`;
 }
 
 /** A fraction of one, written in percent. */
@@ -109,5 +101,3 @@ export const Check = ({ label, hint, fault, mark, value, onChange, ...rest }) =>
 export const Segments = ({ label, value, options, onChange }) => html`<div class="segments" role="group" aria-label=${label}>
   ${options.map(([each, words]) => html`<button key=${each} type="button" aria-pressed=${each === value} class=${each === value ? "on" : ""}
     onClick=${() => onChange(each)}>${words}</button>`)}</div>`;
-
-export { NONE, amount };

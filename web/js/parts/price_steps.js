@@ -1,5 +1,6 @@
 // Prices over time: from an hour on, a part of the reference or an amount.
 import { html } from "../html.js";
+import { numberOf } from "../amounts.js";
 import { t } from "../texts.js";
 import { Choice, CountField, PercentField, SatsField } from "./field.js";
 import { Icon } from "./icon.js";
@@ -12,7 +13,7 @@ export function Steps({ value, fault, onChange }) {
   const change = (at, part) => onChange(value.map((step, i) => (i === at ? { ...step, ...part } : step)));
   const turn = (at, price) => onChange(value.map((step, i) => (i === at ? { afterHours: step.afterHours, ...price } : step)));
   const kindOf = (step) => ("priceSats" in step ? "sats" : "percent");
-  const add = () => onChange([...value, { afterHours: value.length ? value.at(-1).afterHours + 24 : 24, pricePercent: 1 }]);
+  const add = () => onChange([...value, { afterHours: numberOf(value.at(-1)?.afterHours, 0) + 24, pricePercent: 1 }]);
   return html`<ol class="sell-steps">${value.map((step, i) => html`<li key=${i}>
       <${CountField} label=${t("sell.step.after")} unit="h" min="0" value=${step.afterHours} onChange=${(afterHours) => change(i, { afterHours })} />
       <${Choice} label=${t("sell.step.kind")} value=${kindOf(step)} options=${KINDS.map((each) => [each, t(`sell.step.kind.${each}`)])}

@@ -8,6 +8,7 @@ import { listings, now, tasks } from "../store.js";
 import { t } from "../texts.js";
 import { Copyable } from "./copy.js";
 import { confirmed } from "./dialog.js";
+import { isFaulty } from "./form.js";
 import { Check, Choice, CountField, TextField } from "./field.js";
 import { Empty, Loaded, wordsOf } from "./states.js";
 import { Table } from "./table.js";
@@ -48,6 +49,7 @@ function Tokens() {
   });
   const make = (event) => {
     event.preventDefault();
+    if (isFaulty(event.target)) return undefined;
     return run(async () => {
       try {
         setMade(await call("POST", "/tokens", { name: form.name, scopes: form.scopes, taskId: form.taskId ? Number(form.taskId) : null, expiresInDays: form.days ?? 0 }));

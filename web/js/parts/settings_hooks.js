@@ -9,6 +9,7 @@ import { t } from "../texts.js";
 import { Copyable } from "./copy.js";
 import { confirmed } from "./dialog.js";
 import { Check, Choice, CountField, TextField } from "./field.js";
+import { isFaulty } from "./form.js";
 import { Empty, Loaded, wordsOf } from "./states.js";
 import { Table } from "./table.js";
 import { toast } from "./toast.js";
@@ -26,6 +27,7 @@ export default function Hooks() {
   const { isBusy, run } = useAct();
   const make = (event) => {
     event.preventDefault();
+    if (isFaulty(event.target)) return undefined;
     return run(async () => {
       const { every, ...rest } = form;
       try {

@@ -1,6 +1,7 @@
 // A new task, or a change of one: the form, and the plan for it on the market of this moment.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
+import { hasUnread } from "../amounts.js";
 import { call, get } from "../api.js";
 import { useAct, useLoad } from "../load.js";
 import { confirmed } from "../parts/dialog.js";
@@ -46,15 +47,17 @@ function Editor({ id, task, query }) {
   // A name that is being typed is looked up first: its letters are not planned for one by one.
   const isKnown = task?.slug === values.slug || market.floor !== null || (market.refusal !== null && market.refusal.status !== 404);
   const isFilled = id !== null || market.floor === null || values.hardcapSats !== 0 || values.bidMode === "fixed" || values.quantityMode === "sats";
-  const plan = usePlan(isKnown && isFilled ? body : null, values);
+  const unread = Object.keys(body || {}).filter((name) => hasUnread(body[name]));
+  const plan = usePlan(isKnown && isFilled && !unread.length ? body : null, values);
   const [refused, setRefused] = useState({ faults: {}, words: null, of: "" });
   const act = useAct();
   const key = body && JSON.stringify(body);
   const venue = venues.value?.find((each) => (values.venue ? each.name === values.venue : each.isDefault)) || null;
   useHardcap({ id, values, set, market });
 
+  const faultsOfUnread = Object.fromEntries(unread.map((name) => [name, t("edit.unread")]));
   const refuse = (refusal) => {
-    const faults = atFields(refusal) || (refusal.status === 409 ? { slug: t("edit.taken") } : null);
+    const faults = refusal ? atFields(refusal) || (refusal.status === 409 ? { slug: t("edit.taken") } : null) : faultsOfUnread;
     setRefused({ faults: faults || {}, words: faults ? t("edit.see_fields", { count: Object.keys(faults).length }) : wordsOf(refusal), of: key });
     requestAnimationFrame(() => document.querySelector(".edit-form [aria-invalid=true], .edit-form .fault")?.focus?.());
   };
@@ -62,6 +65,7 @@ function Editor({ id, task, query }) {
   /** Saves, and starts where `starts`; asks first where a figure stands out. */
   const save = (starts) =>
     act.run(async () => {
+      if (unread.length) return refuse(null);
       try {
         const fresh = await plan.ask(body);
         const frame = frameOf(fresh, values, market);
@@ -100,7 +104,7 @@ function Editor({ id, task, query }) {
   };
 
   // What the server found wrong counts until the form says something else.
-  const faults = { ...plan.faults, ...(refused.of === key ? refused.faults : {}) };
+  const faults = { ...plan.faults, ...faultsOfUnread, ...(refused.of === key ? refused.faults : {}) };
   for (const name of Object.keys(faults)) if (name !== "onFill") faults[name] = plainWords(faults[name]);
   if (market.refusal?.status === 404) faults.slug ??= market.refusal.message;
   const twin = id === null && plan.key === key && plan.plan?.taskId ? plan.plan.taskId : null;

@@ -48,6 +48,7 @@ define({
   "edit.group.faulty": ({ count }) => `${fields(count)} to look at`,
   "edit.twin": "You have a task for this already; one name has one task.",
   "edit.twin.do": "Edit that one",
+  "edit.unread": "Has a number that cannot be read.",
   "edit.taken": "You have a task for this already; one name has one task.",
   "edit.see_fields": ({ count }) => `Nothing was saved. ${fields(count)} above ${plural(count, { one: "needs", other: "need" })} another value.`,
   "edit.changes": ({ count }) => plural(count, { one: "1 change", other: `${count} changes` }),

@@ -86,9 +86,14 @@ define({
 
 define({
   "dialog.type": ({ text }) => `Type ${text} to go on`,
-  "field.no_sats": "Write whole sats, such as 1,200,000, or an amount like 0.012 btc.",
-  "field.no_number": "Write a number such as 92.5.",
-  "field.is_sats": ({ sats }) => `That is ${sats} sats.`,
+  "field.no_sats": ({ sats, btc, times }) => `Write whole sats, such as ${sats}, or an amount with its unit, such as ${btc} btc, 500k or ${times}m.`,
+  "field.no_number": ({ example }) => `Write a number such as ${example}.`,
+  "field.no_count": "Write a whole number, such as 5.",
+  "field.between": ({ min, max }) => (max ? `Write a whole number from ${min} to ${max}.` : `Write a whole number of at least ${min}.`),
+  "field.either": ({ readings }) => `Did you mean ${readings.join(" or ")}?`,
+  "field.either_sats": ({ readings }) => `Did you mean ${readings.join(" or ")}? Write whole sats, or add the unit.`,
+  "field.is_sats": ({ sats, btc }) => `That is ${sats} sats. In BTC: ${btc}.`,
+  "field.is_number": ({ number }) => `That is ${number}.`,
   "state.dead": "Given up",
   "state.fault": "Needs a look",
   "state.off": "Stopped",

@@ -1,4 +1,5 @@
 // A bidding task's config as the server fills it in, and what of it is sent.
+import { FIELDS } from "./fields.js";
 
 /** Every field of a config with its value where nothing was given. */
 export const DEFAULTS = {
@@ -91,13 +92,22 @@ export function bodyOf(values, base) {
   return Object.fromEntries(wanted.map((name) => [name, name === "tags" ? values.tags.map((each) => each.trim()).filter(Boolean) : values[name]]));
 }
 
-/** What an address of the page names of the fields, such as ?bidPercentHigh=0.8; what cannot be read is left out. */
+/** Numbers in an address are those of JSON, whatever the locale. */
+const TAKES = { sats: isWhole, count: isWhole, fraction: Number.isFinite, quantity: Number.isFinite };
+
+function isWhole(value) {
+  return Number.isSafeInteger(value) && value >= 0;
+}
+
+/** What an address of the page names of the fields, such as ?bidPercentHigh=0.8; a number that is none is a fault of its field. */
 export function asked(query) {
   const found = {};
   for (const [name, text] of Object.entries(query)) {
     if (!(name in DEFAULTS) && !(name in BESIDE)) continue;
     const usual = name in DEFAULTS ? DEFAULTS[name] : BESIDE[name];
     found[name] = typeof usual === "string" && name !== "feeRate" ? text : read(text);
+    const takes = TAKES[FIELDS.get(name)?.kind];
+    if (takes && found[name] !== null && !takes(found[name])) found[name] = { unread: text };
     if (found[name] === undefined) delete found[name];
   }
   return found;

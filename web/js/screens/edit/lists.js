@@ -1,5 +1,6 @@
 // Fields that are more than one value: switched on first, then each part with a field of its own.
 import { html } from "../../html.js";
+import { numberOf } from "../../amounts.js";
 import { Check, CountField, DecimalField, PercentField, SatsField, TextField } from "../../parts/field.js";
 import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
@@ -25,7 +26,7 @@ export function Levels(props) {
   const isFixed = values.bidMode === "fixed";
   const top = isFixed ? values.bidFixedHigh : values.bidPercentHigh;
   const below = (rows) => {
-    const last = rows.length ? rows.at(-1).at : top;
+    const last = numberOf(rows.length ? rows.at(-1).at : top, isFixed ? 1 : 0.01);
     return { at: isFixed ? Math.max(1, Math.round(last * 0.95)) : Math.max(0.01, Math.round(last * 100 - 5) / 100), count: 1 };
   };
   return html`<${Switched} ...${props} usual=${[{ at: top, count: values.bidCount || 1 }]}>
@@ -68,7 +69,7 @@ export function Hours(props) {
 /** Prices over time of an auto-list task: each from its hour on, as a multiple or in sats. */
 export function Schedule(props) {
   const { value, onChange } = props;
-  const later = (rows) => ({ afterHours: rows.length ? rows.at(-1).afterHours + 24 : 24, pricePercent: 1 });
+  const later = (rows) => ({ afterHours: numberOf(rows.at(-1)?.afterHours, 0) + 24, pricePercent: 1 });
   return html`<${Switched} ...${props} isOn=${value.length > 0} off=${[]} usual=${[later([])]}>
     <${Rows} rows=${value} onChange=${onChange} another=${later} draw=${(row, put) => html`
       <${CountField} label=${t("edit.step.after")} min="0" unit=${t("edit.unit.hours")} value=${row.afterHours} onChange=${(afterHours) => put({ afterHours })} />

@@ -1,4 +1,5 @@
 // A field's value in words, for what was before and what is changed.
+import { isUnread } from "../../amounts.js";
 import { amount, count, percent, perToken, quantity } from "../../format.js";
 import { t } from "../../texts.js";
 import { FIELDS } from "./fields.js";
@@ -11,7 +12,7 @@ const WORDS = {
   lines: (value) => (value.length ? value.join(", ") : t("edit.none")),
   tags: (value) => (value.length ? value.join(", ") : t("edit.none")),
   levels: (value, config) => value.map((each) => `${each.count} × ${config.bidMode === "fixed" ? amount(each.at) : percent(each.at, 3)}`).join(", "),
-  between: (value, config) => value.map(config.type === "rune" ? perToken : count).join(" – "),
+  between: (value, config) => value.map((each) => (isUnread(each) ? each.unread : (config.type === "rune" ? perToken : count)(each))).join(" – "),
   drop: (value) => t("edit.drop.words", value),
   hours: (value) => `${value.from} – ${value.to} ${value.tz}`,
   onFill: (value) => t("edit.onFill.words", { ...value, percent: percent(value.autolist.pricePercent ?? 1.05) }),
@@ -22,6 +23,7 @@ const WORDS = {
 /** Words for the value of a field; `config` is what it stands in. */
 export function valueWords(name, value, config) {
   const field = FIELDS.get(name);
+  if (isUnread(value)) return value.unread;
   if (value === null || value === undefined || value === "") return t(field?.isOptional ? "edit.usual.word" : "edit.none");
   if (field?.isNoneAt0 && value === 0) return t("edit.no_limit");
   if (field?.kind === "choice") return t(`edit.${name}.${value}`);

@@ -1,6 +1,7 @@
 // Another config on the task's own recorded past, beside the one it has: what would have been filled, at what price.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../../html.js";
+import { hasUnread } from "../../amounts.js";
 import { call } from "../../api.js";
 import { clock, count, money, percent, perToken, secondsOf, unitName } from "../../format.js";
 import { go } from "../../router.js";
@@ -34,6 +35,7 @@ export function WhatIf({ task }) {
   useEffect(() => {
     let isOld = false;
     const timer = setTimeout(() => {
+      if (hasUnread(changes)) return;
       under.current = under.current.then(async () => {
         if (isOld) return;
         setBusy(true);
@@ -52,6 +54,7 @@ export function WhatIf({ task }) {
     return () => (clearTimeout(timer), (isOld = true));
   }, [task.id, changes, turn]);
   const isNothing = Object.keys(changes).length === 0;
+  const isFaulty = hasUnread(changes);
   return html`<div class="panel-body whatif"><form class="form" onSubmit=${(event) => event.preventDefault()}><p class="quiet">${t("whatif.what")}</p>
       ${slidersOf(config).map(([field, name, min, max, step, write]) => html`<${Slider} key=${field} label=${t(`whatif.${name}`)} value=${value(field)} before=${config[field]} min=${min} max=${max} step=${step} write=${write} onChange=${set(field)} />`)}
       ${config.bidMode === "fixed" && !config.bidLevels && ["high", "low"].map((end) => {
@@ -60,7 +63,7 @@ export function WhatIf({ task }) {
       })}
       <${SatsField} label=${t("whatif.hardcap")} value=${value("hardcapSats")} onChange=${set("hardcapSats")} />
       <${Check} label=${t("whatif.outbid")} value=${value("outbidEnabled")} onChange=${set("outbidEnabled")} />
-      <div class="whatif-acts"><button class="button primary" type="button" disabled=${isNothing} onClick=${() => go(`/tasks/${task.id}/edit`, changes)}>${t("whatif.use")}</button>
+      <div class="whatif-acts"><button class="button primary" type="button" disabled=${isNothing || isFaulty} onClick=${() => go(`/tasks/${task.id}/edit`, changes)}>${t("whatif.use")}</button>
         <button class="button" type="button" disabled=${isNothing} onClick=${() => setChanges({})}>${t("whatif.reset")}</button></div></form>
     <div class=${`whatif-result ${isBusy ? "is-reading" : ""}`} aria-busy=${isBusy}>${isBusy && html`<${Slow} />`}
       ${!found && !refusal && html`<${Skeleton} rows=${1} tall=${320} />`}
