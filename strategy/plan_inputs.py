@@ -38,7 +38,7 @@ class SignedRoom:
 
     `whose` is `task`, `user` or `installation`. `most_sats` is the ceiling, `signed_sats` counts against it now,
     `frees_ms` is the next expiry of a part of it (None: nothing is signed). `others_sats` are the open orders of other
-    tasks that share it.
+    tasks that share it. `ends_ms` are its next expiries, `freed_sats` what is free again by each; later ones may lack.
     """
 
     whose: str
@@ -46,6 +46,15 @@ class SignedRoom:
     signed_sats: int
     frees_ms: int | None = None
     others_sats: int = 0
+    ends_ms: tuple[int, ...] = ()
+    freed_sats: tuple[int, ...] = ()
+
+    def free_at_ms(self, sats: int) -> int | None:
+        """Returns when this many signed sats have expired; None if that is not known, or not before more are signed."""
+        if not self.ends_ms:
+            return self.frees_ms if sats <= self.signed_sats else None
+        pairs = zip(self.ends_ms, self.freed_sats, strict=True)
+        return next((ends_ms for ends_ms, freed in pairs if freed >= sats), None)
 
 
 @dataclass(frozen=True, slots=True)

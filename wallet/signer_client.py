@@ -299,7 +299,8 @@ def _signature(answer: dict[str, Any]) -> str:
 
 
 def _rooms(answer: dict[str, Any]) -> tuple[SignedRoom, ...]:
-    return tuple(SignedRoom(**room) for room in answer["rooms"])
+    lists = ("ends_ms", "freed_sats")
+    return tuple(SignedRoom(**room | {name: tuple(room.get(name, ())) for name in lists}) for room in answer["rooms"])
 
 
 def _sats_or_none(value: Any) -> int | None:

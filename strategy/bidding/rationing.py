@@ -12,6 +12,9 @@ could not renew its bids. Each bid therefore leaves room for the more important 
 Example: a task's ceiling of 1,200,000 and rungs of 90,000, 70,000 and 50,000, which may cost 315,000 to renew. All
 three are moved while no more than 675,000 are signed; only the top one while it is no more than 795,000; all are
 renewed while it is no more than 990,000.
+
+A bid that waits says which ceiling, whether the rest of it is kept for renewals, and when enough signatures will have
+expired for it and for the waiting bids above it. New signatures may postpone that.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ class Ration:
         self._rooms = tuple(rooms)
         self._now_ms = now_ms
         self._taken = 0
+        self._ahead = 0  # the sats of the missing bids that wait, from the top
 
     def share_out(
         self, rungs: Iterable[Rung], due: Collection[int], raising: Collection[Rung], free: int
@@ -61,10 +65,11 @@ class Ration:
         for rung in missing:
             is_raise = any(rung is each for each in raising)
             is_move = free <= 0 and not is_raise
-            if not waits:
-                waits = self._take(rung, ladder, _QUARTER) if is_move else self._take(rung, held, _EIGHTH)
+            left, part = (ladder, _QUARTER) if is_move else (held + self._ahead, _EIGHTH)
+            waits = self._take(rung, left, part) or waits
             if waits:
                 rung.refused, rung.detail = Reason.SIGNED_LIMIT, waits
+                self._ahead += rung.price_sats
                 continue
             held += rung.price_sats
             moved += is_move
@@ -72,17 +77,25 @@ class Ration:
         return moved if waits else None
 
     def _take(self, rung: Rung, left: int, part: int) -> str:
-        """Counts the rung's bid if it leaves `left`, and that part of a shared ceiling; else names the full ceiling."""
+        """Counts the rung's bid if it leaves `left`, and that part of a shared ceiling, and no missing bid above waits.
+
+        Else returns the words for the ceiling that keeps it waiting for the longest time.
+        """
         left = left * 3 // 2
+        waits: list[tuple[bool, int, str]] = []
         for room in self._rooms:
             others = min(room.others_sats * 3 // 2, room.most_sats // part) if part else 0
-            kept = max(left, others)
-            if room.signed_sats + self._taken + rung.price_sats + kept > room.most_sats:
-                return self._words(room)
-        self._taken += rung.price_sats
-        return ""
+            signed = room.signed_sats + self._taken + rung.price_sats
+            if (more := signed + self._ahead + max(left, others) - room.most_sats) > 0:
+                free_at_ms = room.free_at_ms(more)
+                said = self._words(room.whose, free_at_ms, is_kept=signed <= room.most_sats)
+                waits.append((free_at_ms is None, free_at_ms or 0, said))
+        if not waits and not self._ahead:
+            self._taken += rung.price_sats
+        return max(waits)[2] if waits else ""
 
-    def _words(self, room: SignedRoom) -> str:
-        if room.frees_ms is None:
-            return room.whose
-        return f"{room.whose}, frees in {max(0, -(-(room.frees_ms - self._now_ms) // 1000))} s"
+    def _words(self, whose: str, free_at_ms: int | None, *, is_kept: bool) -> str:
+        """Writes, for example, `task, kept for renewals, frees in 42 s`; without a time where none is known."""
+        kept = ", kept for renewals" if is_kept else ""
+        left = "" if free_at_ms is None else f", frees in {max(0, -(-(free_at_ms - self._now_ms) // 1000))} s"
+        return f"{whose}{kept}{left}"

@@ -211,3 +211,19 @@ def test_a_file_from_before_listings_opens(tmp_path: Path) -> None:
     assert held and held.grant == GRANT
     assert opened.signed.lowest_listing(OUTPOINT) is None
     opened.close()
+
+
+def test_expiries_add_up_what_has_expired_by_each_and_join_those_within_seconds(ledger: Ledger) -> None:
+    for number, (after_ms, price, task, user) in enumerate(
+        [(0, 1, 1, "a"), (4_999, 10, 1, "a"), (5_000, 100, 1, "a"), (60_000, 1_000, 2, "a"), (90_000, 10_000, 3, "b")]
+    ):
+        ledger.signed.put_bid(bid(str(number), START_MS + after_ms, price, task, user))
+    end = START_MS + HOUR_MS
+
+    assert ledger.signed.expiries(1, "a", START_MS) == {
+        "task": ((end + 4_999, end + 5_000), (11, 111)),
+        "user": ((end + 4_999, end + 5_000, end + 60_000), (11, 111, 1_111)),
+        "host": ((end + 4_999, end + 5_000, end + 60_000, end + 90_000), (11, 111, 1_111, 11_111)),
+    }
+    assert ledger.signed.expiries(1, "a", end + 4_999)["task"] == ((end + 5_000,), (100,))
+    assert ledger.signed.expiries(9, "c", START_MS)["task"] == ((), ())

@@ -144,7 +144,7 @@ def test_trouble_of_marketplace_and_server_is_said(visitor: Visitor, person: Per
 
     with killed(service, visitor):
         banner = page.locator(".banner")
-        expect(banner).to_contain_text("The server does not answer. Your tasks go on by themselves")
+        expect(banner).to_contain_text("The server does not answer. This page last reached it at ")
         expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
     # It comes back as in the first test here, and the page tries it every 19 s at the longest.
     expect(banner).to_have_count(0)

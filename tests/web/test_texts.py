@@ -82,6 +82,13 @@ def test_no_text_has_the_words_of_programs(file: Path) -> None:
     assert not found
 
 
+@pytest.mark.parametrize("file", texts(), ids=lambda file: file.name)
+def test_no_text_claims_what_the_page_cannot_know(file: Path) -> None:
+    """Without the service nothing runs for sure, and an open bid does not stay as it is: it can be filled."""
+    claims = re.compile(r"tasks go on|go on by themselves|bids stay as they are|the brake works", re.I)
+    assert claims.findall(file.read_text()) == []
+
+
 def names_of(file: Path) -> set[str]:
     return set(_NAME.findall(file.read_text()))
 

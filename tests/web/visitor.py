@@ -247,7 +247,7 @@ class Visitor:
 
 
 def type_into(field: Locator, text: str, *, leaves: bool = True) -> None:
-    """Types a text key by key in place of what a field holds, as people do, and leaves the field unless `leaves` is false."""
+    """Types a text key by key in place of what a field holds, and `leaves` the field after that, as people do."""
     field.focus()
     field.press("ControlOrMeta+a")
     field.press_sequentially(text) if text else field.press("Backspace")

@@ -111,14 +111,22 @@ class Authority:
 
     def rooms(self, task: int, user: str, task_sats: int, user_sats: int) -> list[SignedRoom]:
         """Returns how far each ceiling is used that a bid under a grant of these sums would meet."""
-        found, most = self.ledger.signed.unexpired(task, user, self.clock()), self.ceilings
+        now_ms, most = self.clock(), self.ceilings
+        found, expiries = (
+            read(task, user, now_ms) for read in (self.ledger.signed.unexpired, self.ledger.signed.expiries)
+        )
         ceilings = [
             ("task", task_sats, found["task"]),
             ("user", policy.most_outstanding(user_sats, most), found["user"]),
         ]
         if most.outstanding_host:
             ceilings.append(("installation", most.outstanding_host, found["host"]))
-        return [SignedRoom(whose, sats, signed.sats, signed.frees_ms) for whose, sats, signed in ceilings]
+        return [
+            SignedRoom(
+                whose, sats, signed.sats, signed.frees_ms, 0, *expiries["host" if whose == "installation" else whose]
+            )
+            for whose, sats, signed in ceilings
+        ]
 
     def rates(self, grant: Grant, now_ms: int, bid_sats: int = 0) -> None:
         """Refuses a bid or listing (0 sats) that exceeds the rates for a minute or an hour."""

@@ -16,6 +16,8 @@ from wallet.policy import RecentSignatures, UnexpiredBids
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
+MOST_EXPIRIES = 200  # of a task, a user or all: a room that more of them must free is not dated
+SAME_EXPIRY_MS = 5_000
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS signatures (
     intent TEXT PRIMARY KEY,
@@ -96,6 +98,18 @@ def recent(database: sqlite3.Connection, table: str, now_ms: int) -> RecentSigna
     return RecentSignatures(*database.execute(query, (now_ms - MINUTE_MS, now_ms - HOUR_MS)).fetchone())
 
 
+def _added_up(rows: list[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Adds up prices in the order of their expiry. Those within some seconds are one step, at the last of them."""
+    steps: dict[int, tuple[int, int]] = {}
+    first_ms = sats = 0
+    for expires_ms, price in rows:
+        sats += price
+        if expires_ms >= first_ms + SAME_EXPIRY_MS:
+            first_ms = expires_ms
+        steps[first_ms] = (expires_ms, sats)
+    return tuple(ends_ms for ends_ms, _ in steps.values()), tuple(freed for _, freed in steps.values())
+
+
 class SignedStore:
     """The tables of signatures. Writes belong inside the ledger's transaction."""
 
@@ -123,6 +137,17 @@ class SignedStore:
         query = "SELECT coalesce(sum(price), 0), min(expires_ms) FROM signatures WHERE expires_ms > :now AND "
         return {
             name: UnexpiredBids(*self._database.execute(query + about, values).fetchone())
+            for name, about in _ABOUT.items()
+        }
+
+    def expiries(self, task: int, user: str, now_ms: int) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Returns the next expiries of the same bids, and the sats that have expired by each."""
+        values = {"task": task, "user": user, "now": now_ms, "most": MOST_EXPIRIES}
+        query = (
+            "SELECT expires_ms, price FROM signatures WHERE expires_ms > :now AND {} ORDER BY expires_ms LIMIT :most"
+        )
+        return {
+            name: _added_up(self._database.execute(query.format(about), values).fetchall())
             for name, about in _ABOUT.items()
         }
 

@@ -19,7 +19,9 @@ MOST = 1_000_000
 
 
 def rooms(world: World, signed: int) -> tuple[SignedRoom, ...]:
-    return (SignedRoom("task", MOST, signed, world.clock.now_ms + 42_000),)
+    now_ms = world.clock.now_ms
+    ends_ms = (now_ms + 42_000, now_ms + 150_000, now_ms + 151_000)
+    return (SignedRoom("task", MOST, signed, ends_ms[0], 0, ends_ms, (110_000, signed // 2, signed)),)
 
 
 def test_what_does_not_fit_waits_from_the_bottom_and_says_when_room_comes_back(world: World) -> None:
@@ -33,7 +35,10 @@ def test_what_does_not_fit_waits_from_the_bottom_and_says_when_room_comes_back(w
     assert "; patience x 2.65 (signatures 72 %)" in world.action(task)
     waiting = [rung for rung in world.detail(task)["rungs"] if rung["reason"] == "signed_limit"]
     assert [rung["rung"] for rung in waiting] == [2, 3, 4]
-    assert all(rung["detail"] == "task, frees in 42 s" for rung in waiting)
+    assert [rung["detail"] for rung in waiting] == [
+        "task, kept for renewals, frees in 42 s",
+        *["task, kept for renewals, frees in 150 s"] * 2,
+    ], "the first expiry frees enough for the first bid alone"
     assert world.detail(task)["signed"] == [{"whose": "task", "most_sats": MOST, "signed_sats": MOST - 280_000}]
 
 

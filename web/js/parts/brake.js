@@ -19,10 +19,17 @@ async function atStake() {
   return stats ? t("brake.halt.what", { bids: stats.openBids, total: amount(stats.exposure) }) : t("brake.halt.unknown");
 }
 
+/** Asks first where rungs would stay without a bid, and says until when. */
+export async function mayRun(them, title) {
+  const waits = await import("../run_room.js").then(({ roomWaits }) => roomWaits(them)).catch(() => []); // no look bars Run
+  return !waits.length || confirmed({ title, lines: [...waits, t("run.why")], act: t("brake.run"), isDanger: false });
+}
+
 /** Asks first where bids would go; opened by the key, too. */
 export async function brakeTo(to, before = control.value?.user.state || "run") {
   if (to === before) return;
   if (to === "halt" && !(await confirmed({ title: t("brake.halt.title"), lines: [await atStake(), t("brake.halt.then")], act: t("brake.halt.do") }))) return;
+  if (to === "run" && !(await mayRun(tasks.value || [], t("run.title.all")))) return;
   try {
     await setControl({ scope: "user", state: to });
     if (to !== "halt") {

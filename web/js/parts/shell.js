@@ -3,14 +3,13 @@ import { effect, signal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 import { versionOfServer } from "../api.js";
 import { html } from "../html.js";
-import { short, span } from "../format.js";
+import { clock, short, span, unitName } from "../format.js";
 import { handleKey, opened } from "../keys.js";
 import { heard, link, me, now } from "../store.js";
 import { t } from "../texts.js";
 import { Brake } from "./brake.js";
 import { Icon, Logo } from "./icon.js";
 import { UnitSwitch } from "./money.js";
-import { unitName } from "../format.js";
 
 /** Places of the navigation, with the beginnings of paths that belong to each. */
 export const NAV = [
@@ -59,7 +58,7 @@ export function Shell({ here, children }) {
       <button class="chip wide-only" aria-label=${t("theme.switch", { name: t(`theme.${theme.value}`) })}
         onClick=${() => (theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % 3])}>${t(`theme.${theme.value}`)}</button>
       <a class="chip wide-only account" href="#/settings" title=${me.value?.address} aria-label=${t("account", { address: me.value?.address || "" })}>${me.value?.displayName || short(me.value?.address, 6, 4)}</a></header>
-    ${link.value === "offline" && html`<div class="banner" role="alert">${heard.value ? t("offline", { age: span(now.value - heard.value) }) : t("offline.first")}</div>`}
+    ${link.value === "offline" && html`<div class="banner" role="alert">${heard.value ? t("offline", { at: clock(heard.value, now.value), age: span(now.value - heard.value) }) : t("offline.first")}</div>`}
     <main id="main" tabindex="-1" class=${link.value === "offline" ? "is-old" : ""}>${children}</main>
     ${opened.value && help.value && html`<${help.value} />`}</div>`;
 }

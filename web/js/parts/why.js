@@ -3,7 +3,8 @@ import { html } from "../html.js";
 import { amount, percent, span } from "../format.js";
 import { now } from "../store.js";
 import { t } from "../texts.js";
-import { FAULTS, detailWords, markOf, plainWords, reasonOf } from "../texts/reasons.js";
+import { FAULTS, markOf, plainWords, reasonOf } from "../texts/reasons.js";
+import { detailWords } from "../texts/rung_details.js";
 import { Price } from "./ladder.js";
 
 /** `decision` as decision.js makes it; `time` is the moment looked at, null for now; `wants` are sentences of what more bids need. */
@@ -21,9 +22,9 @@ export function Why({ decision, time, wants = [] }) {
     ${decision.hold && html`<${Note} title=${reasonOf(decision.hold).title} why=${once(decision.hold)} />`}
     ${decision.marks.map((mark) => html`<${Note} key=${mark} title=${markOf(mark).title} why=${markOf(mark).why} />`)}
     ${decision.isDry && html`<p class="why-line"><b>${t("state.dry")}.</b> ${t("why.dry")}</p>`}
-    <ol class="why-rungs">${decision.rungs.map((rung) => html`<${Rung} key=${rung.key} rung=${rung} time=${time} once=${once} isRune=${isRune} />`)}</ol>
+    <ol class="why-rungs">${decision.rungs.map((rung) => html`<${Rung} key=${rung.key} rung=${rung} decided=${decision.time} time=${time} once=${once} isRune=${isRune} />`)}</ol>
     ${decision.unpriced.length > 0 && html`<ul class="why-more">${decision.unpriced.map((each) => html`<li key=${each.reason}>
-      <b class=${reasonOf(each.reason).kind}>${t("why.unpriced", { count: each.count, why: reasonOf(each.reason).title })}</b> <span class="quiet">${once(each.reason)} ${detailWords(each.detail)}</span></li>`)}</ul>`}
+      <b class=${reasonOf(each.reason).kind}>${t("why.unpriced", { count: each.count, why: reasonOf(each.reason).title })}</b> <span class="quiet">${once(each.reason)} <${Detail} detail=${each.detail} decided=${decision.time} time=${time} /></span></li>`)}</ul>`}
     ${!decision.rungs.length && !decision.unpriced.length && html`<p class="why-line quiet">${t(decision.planned ? "why.all_ended" : "why.no_rungs")}</p>`}
     ${wants.length > 0 && html`<h3>${t("why.wants")}</h3><ul class="why-more">${wants.map((each) => html`<li key=${each}>${each}</li>`)}</ul>`}
     ${decision.cancelled.length > 0 && html`<h3>${t("why.cancelled")}</h3><ul class="why-more">${decision.cancelled.map((bid) => html`<li key=${bid.order}>
@@ -41,14 +42,17 @@ function Fault({ fault, text }) {
   return html`<div class="note bad"><b>${title}</b>${what && html`<span>${what}</span>`}${words && words !== title && html`<small class="quiet">${words}</small>`}</div>`;
 }
 
-function Rung({ rung, time, once, isRune }) {
+function Rung({ rung, decided, time, once, isRune }) {
   const { title, kind } = reasonOf(rung.reason);
   return html`<li class=${rung.isLive ? "on" : "off"}><i class="dot" aria-hidden="true" /><div>
     <span class="price" title=${isRune ? t("why.whole", { amount: amount(rung.price) }) : undefined}>${priceOf(rung, isRune)}</span>
     ${rung.share !== null && html` <span class="share" title=${t("why.of_reference")}>${percent(rung.share)}</span>`}
     ${rung.expires && html`<${Ends} expires=${rung.expires} time=${time} />`}
-    <p><b class=${rung.isLive ? "" : kind}>${rung.isLive ? title : t("ladder.no_bid", { why: title })}</b> <span>${once(rung.reason)}</span>${rung.detail && html` <span>${detailWords(rung.detail)}</span>`}</p></div></li>`;
+    <p><b class=${rung.isLive ? "" : kind}>${rung.isLive ? title : t("ladder.no_bid", { why: title })}</b> <span>${once(rung.reason)}</span>${rung.detail && html` <${Detail} detail=${rung.detail} decided=${decided} time=${time} />`}</p></div></li>`;
 }
+
+/** Counts a wait down: the words are of the decision. */
+const Detail = ({ detail, decided, time }) => html`<span>${detailWords(detail, decided ? Math.max(0, (time ?? now.value) - decided) : 0)}</span>`;
 
 /** Alone it knows of the time that passes: nothing around it is drawn again for that. */
 function Ends({ expires, time }) {

@@ -6,7 +6,7 @@ import { clock, span } from "../format.js";
 import { useLoad } from "../load.js";
 import { watch } from "../events.js";
 import { setQuery } from "../router.js";
-import { cyclesOf, link, listingIds, me, momentOf, now, readMoment, taskIds, taskOf, wallet } from "../store.js";
+import { cyclesOf, link, listingIds, me, momentOf, now, readMoment, taskIds, taskOf } from "../store.js";
 import { t } from "../texts.js";
 import "../texts/task.js";
 import { Ladder, LadderLegend } from "../parts/ladder.js";
@@ -84,7 +84,7 @@ function Decision({ task, moment, chosen, isReading, onBack }) {
     <section class=${`panel why ${isReading ? "is-reading" : ""}`} tabindex="0" aria-labelledby="why-title">
       <header class="panel-head"><h2 id="why-title">${t("why.title")}<span class="count">${isNow ? t("why.now") : isReading ? t("why.reads") : t("why.at", { time: clock(chosen, now.peek()) })}</span></h2>
         ${!isNow && html`<button class="button small" onClick=${onBack}>${t("why.back")}</button>`}</header>
-      <${Why} decision=${decision} time=${chosen} wants=${isNow ? wantsOf(decision, { me: me.value, wallet: wallet.value }) : []} /></section>`;
+      <${Why} decision=${decision} time=${chosen} wants=${isNow ? wantsOf(decision, { me: me.value }) : []} /></section>`;
 }
 
 /** How old a decision is, where the next one should have come. */

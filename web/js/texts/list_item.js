@@ -28,7 +28,7 @@ define({
   "list.start": "Create and start",
   "list.start.dry": "Create and start on paper",
   "list.created": "Created. Nothing is listed until you start it.",
-  "list.started": "Started. The item is listed with the first look at the market.",
+  "list.started": "Started. The first read of the market decides whether the item is listed.",
   "list.started.dry": "Started on paper. Nothing is signed or listed.",
   "list.not_started": "It was created and not started.",
 });

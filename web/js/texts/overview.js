@@ -43,15 +43,15 @@ define({
   "overview.feed.now": "now",
   "overview.feed.all": "All bids and fills",
 
-  "note.signer_locked": "The signer is locked. Nothing is signed until the operator unlocks it; live bids stay as they are.",
-  "note.signer_away": "The signer does not answer. Nothing is signed until it does; live bids stay as they are.",
+  "note.signer_locked": "The signer is locked. Nothing is signed until the operator unlocks it, and cancels may have to wait. Open bids can still be filled.",
+  "note.signer_away": "The signer does not answer. Nothing is signed until it does, and cancels may have to wait. Open bids can still be filled.",
   "note.plan_over": ({ when }) => `Your plan ended ${when} ago, so your tasks may not run. An admin can renew it; until then bids are taken off.`,
   "note.plan_ends": ({ left }) => `Your plan ends in ${left}; then its tasks stop. An admin can renew it.`,
   "note.not_entitled": "Your address may not trade here any more, so bids are taken off. An admin can change it.",
   "note.halt": "The operator has halted everything: bids are taken off the market. Only the operator can let them run again.",
   "note.reduce": "The operator lets bids be cancelled only, and none placed or raised. Only the operator can let them run again.",
   "note.quota": ({ venue, every }) => `The month's calls to ${venue} run short: its market is read every ${every} until they last again. Fewer rungs may get a bid.`,
-  "note.quota.left": ({ venue }) => `The month's calls to ${venue} are used up. Its bids stay as they are until the month ends.`,
+  "note.quota.left": ({ venue }) => `The month's calls to ${venue} are used up until the month ends. Open bids there can still be filled, and expire.`,
 
   "feed.placed": (told) => `${paper(told)}${told.count > 1 ? `${bids(told.count)} went live` : "A bid went live"}, ${between(told)}`,
   "feed.moved": (told) => `${paper(told)}A bid moved from ${told.was} to ${told.high}`,

@@ -36,7 +36,7 @@ export const REASONS = {
   fill_burst: ["Fill burst", "Several bids were filled within minutes. Nothing more is placed for now.", "stop"],
   quota: ["Calls run short", "The month's calls to the marketplace run short. Lower rungs wait.", "limit"],
   clock_skew: ["Clocks differ", "Our clock and the marketplace's are too far apart. Nothing is placed.", "fault"],
-  signed_limit: ["Signing limit", "Signed bids reach their ceiling. Room comes as earlier ones expire.", "limit"],
+  signed_limit: ["Signing limit", "A signed bid counts until it expires, cancelled or not. Not enough has expired yet.", "limit"],
   reduce: ["Reduce only", "The brake lets bids go, and none come.", "stop"],
   floor_guard: ["Floor outside", "The floor is not where the task wants it. It goes on once it is.", "stop"],
   floor_drop: ["Floor fell", "The floor fell as far as you watch for. Every bid goes, none comes for now.", "stop"],
@@ -97,7 +97,7 @@ export const REASONS = {
 
 /** Marks of a whole plan: [title, why]. */
 export const MARKS = {
-  cold_start: ["Learns the floor", "There is too little history yet to tell a spike of the floor from its level."],
+  cold_start: ["Learns the floor", "Too little floor history yet to detect a spike. Until then only the hard cap protects you."],
   floor_spike: ["Floor spike", "The floor jumped: bids follow a multiple of its median over the last hour."],
   floor_alarm: ["Floor alarm", "The lowest ask is far above its median. Somebody may be moving it."],
   trait_floor_missing: ["No trait floor", "No ask is known to have the trait: the collection's floor stands in."],
@@ -108,7 +108,7 @@ export const MARKS = {
 
 /** Codes of what went wrong with a task: [what it is, what to do or when it ends]. */
 export const FAULTS = {
-  venue_unavailable: ["The marketplace does not answer", "Your live bids stay as they are. It is asked again in the next cycle."],
+  venue_unavailable: ["The marketplace does not answer", "Open bids there can still be filled. It is asked again in the next cycle."],
   venue_rate_limited: ["The marketplace asks for a pause", "It goes on by itself when the pause is over."],
   venue_unknown: ["An answer was lost", "Something was sent and its answer did not come. It is looked for, and nothing is sent twice."],
   venue_refused: ["The marketplace refused", "It is tried again in the next cycle."],
@@ -119,7 +119,7 @@ export const FAULTS = {
   auth_failed: ["Key not accepted", "The marketplace does not accept the installation's key. The operator must look."],
   sign_in_needed: ["Session missing", "The wallet's session at the marketplace is over. It is made anew."],
   not_supported: ["Not possible there", "This marketplace, or this installation, cannot do it."],
-  signer_away: ["The signer is away", "Nothing is signed until it is back. Live bids stay as they are."],
+  signer_away: ["The signer is away", "Nothing is signed until it is back, and cancels may have to wait. Open bids can still be filled."],
   signer_locked: ["The signer is locked", "The operator must unlock it. Nothing is signed until then."],
   signer_refused: ["The signer refused", "One of its rules does not allow this. Nothing was sent."],
   max_fills: ["Fills used up", "Filled as often as you allow. Raise the limit to go on."],
@@ -148,26 +148,6 @@ export const FAULTS = {
   cannot_cancel: ["Cannot cancel now", "Open bids cannot be taken off for now. It is tried again."],
   other: ["Something else", "The words say what."],
 };
-
-/** What a rung's detail names: the end that holds its price down, or the ceiling of signatures that is full. */
-const DETAILS = {
-  raise: "It ranks ahead of the best bid.",
-  ask: "The lowest ask holds it down.",
-  hardcap: "The hard cap holds it down: raise it, or lower the range.",
-  low: "It would fall below the low end.",
-  min_bid: "The marketplace takes no bid this low.",
-  tick: "Between the ends lies no price that the marketplace takes.",
-  thin_book: "The asks hold too little for a VWAP.",
-};
-
-const CEILINGS = { task: "This task's signed bids", user: "Your signed bids", installation: "All users' signed bids" };
-
-/** The sentence of a rung's detail, "" for one that says nothing more. */
-export function detailWords(detail) {
-  const [, whose, left] = /^(task|user|installation)(?:, frees in (\d+) s)?$/.exec(detail || "") || [];
-  if (whose) return `${CEILINGS[whose]} reach their ceiling.${left ? ` Room comes in ${left} s.` : ""}`;
-  return DETAILS[detail] || "";
-}
 
 /** A server's words about what it could not do, as they are said to people. */
 export const plainWords = (text) => (text || "").replace(/\bfailed to\b/g, "could not").replace(/^./, (first) => first.toUpperCase());

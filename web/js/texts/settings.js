@@ -30,7 +30,7 @@ define({
   "sessions.end.of": ({ client }) => `End the session of ${client}`,
   "sessions.all": "End all of them",
   "sessions.all.title": "End every session?",
-  "sessions.all.what": "You are signed out everywhere, here too, and all API tokens end. Tasks go on.",
+  "sessions.all.what": "You are signed out everywhere, here too, and all API tokens end. This stops no task.",
   "tokens.title": "API tokens for programs",
   "tokens.none": "No program has a token. A token never withdraws, and makes no other token.",
   "tokens.name": "Name",

@@ -12,7 +12,7 @@ define({
   "wallet.payment.what": "from sales, and for fees",
   "wallet.signed": "Signed and not expired",
   "wallet.signed.what": ({ limit }) => `of ${limit} that may be signed`,
-  "wallet.signed.until": ({ time }) => `room comes at ${time}`,
+  "wallet.signed.until": ({ time }) => `the next one expires at ${time}`,
   "wallet.where": "Addresses, and what each is for",
   "wallet.bidding.name": ({ venue }) => `Bids at ${venue}`,
   "wallet.bidding.what": "Send here what you want to bid with. The marketplace and you can only move it together.",

@@ -2,6 +2,7 @@
 import { call } from "../../api.js";
 import { amount, clock, percent, secondsOf } from "../../format.js";
 import { quantityOf } from "../../decision.js";
+import { mayRun } from "../../parts/brake.js";
 import { confirmed } from "../../parts/dialog.js";
 import { wordsOf } from "../../parts/states.js";
 import { toast } from "../../parts/toast.js";
@@ -88,6 +89,7 @@ export async function brakeTask(task, state, before) {
   if (state === "halt") {
     if (!(await confirmed({ title: t("halt.title", { name: task.slug }), lines: [() => whatIsHalted(task), t("halt.then")], act: t("brake.halt") }))) return;
   }
+  if (state === "run" && !(await mayRun([task], t("run.title", { name: task.slug })))) return;
   const set = (to) => told(() => setControl({ scope: "task", taskId: task.id, state: to }).then(() => true));
   if (await set(state)) toast(t(`task.now.${state}`), state === "halt" ? {} : { undo: () => set(before) });
 }

@@ -1,6 +1,7 @@
 // What it would take for the rungs without a bid to have one, as sentences: only of limits that somebody can change.
-import { amount, clock, secondsOf } from "../../format.js";
+import { amount } from "../../format.js";
 import { t } from "../../texts.js";
+import { signingRoom } from "../../texts/rung_details.js";
 
 const fullest = (rooms) => rooms.reduce((a, b) => (b.signedSats / b.mostSats > a.signedSats / a.mostSats ? b : a));
 
@@ -9,10 +10,10 @@ const WANTS = {
     decision.balance === null ? null : t("why.balance", { more: amount(Math.max(0, lowest + (decision.feeReserve || 0) - decision.balance)), balance: amount(decision.balance) }),
   exposure_limit: ({ me }) => me && t("why.exposure", { exposure: amount(me.stats.exposure), most: amount(me.stats.maxExposure) }),
   task_total: ({ decision }) => t("why.task_total", { most: amount(decision.config.maxBidTotal) }),
-  signed_limit: ({ decision, wallet }) => {
-    if (!decision.signed.length) return null;
-    const { signedSats, mostSats } = fullest(decision.signed);
-    return t("why.signed", { signed: amount(signedSats), most: amount(mostSats), until: wallet?.signedFreeAt ? clock(secondsOf(wallet.signedFreeAt)) : "" });
+  signed_limit: ({ decision, details }) => {
+    const [first] = details.map(signingRoom).filter(Boolean);
+    const room = decision.signed.find((each) => each.whose === first?.whose) || (decision.signed.length ? fullest(decision.signed) : null);
+    return room && t("why.signed", { signed: amount(room.signedSats), most: amount(room.mostSats), isKept: Boolean(first?.kept) });
   },
   plan_bids: ({ me }) => me && t("why.plan", { most: me.planDetails.maxBidsPerTask }),
   spend_cap: () => t("why.spend"),
@@ -28,7 +29,8 @@ export function wantsOf(decision, known) {
   const reasons = new Set(empty.map((rung) => rung.reason));
   const sentences = [...reasons].map((reason) => {
     const prices = empty.filter((rung) => rung.reason === reason && rung.price).map((rung) => rung.price);
-    return WANTS[reason]?.({ ...known, decision, lowest: prices.length ? Math.min(...prices) : 0 });
+    const details = empty.filter((rung) => rung.reason === reason).map((rung) => rung.detail);
+    return WANTS[reason]?.({ ...known, decision, details, lowest: prices.length ? Math.min(...prices) : 0 });
   });
   return [...new Set(sentences.filter(Boolean))];
 }
