@@ -299,8 +299,12 @@ def _signature(answer: dict[str, Any]) -> str:
 
 
 def _rooms(answer: dict[str, Any]) -> tuple[SignedRoom, ...]:
-    lists = ("ends_ms", "freed_sats")
-    return tuple(SignedRoom(**room | {name: tuple(room.get(name, ())) for name in lists}) for room in answer["rooms"])
+    # A signer of a former version dates the first expiry alone.
+    expiries = answer.get("expiries") or [{}] * len(answer["rooms"])
+    return tuple(
+        SignedRoom(**room, **{name: tuple(values) for name, values in each.items()})
+        for room, each in zip(answer["rooms"], expiries, strict=True)
+    )
 
 
 def _sats_or_none(value: Any) -> int | None:

@@ -112,9 +112,8 @@ class Authority:
     def rooms(self, task: int, user: str, task_sats: int, user_sats: int) -> list[SignedRoom]:
         """Returns how far each ceiling is used that a bid under a grant of these sums would meet."""
         now_ms, most = self.clock(), self.ceilings
-        found, expiries = (
-            read(task, user, now_ms) for read in (self.ledger.signed.unexpired, self.ledger.signed.expiries)
-        )
+        found = self.ledger.signed.unexpired(task, user, now_ms)
+        expiries = self.ledger.signed.expiries(task, user, now_ms)
         ceilings = [
             ("task", task_sats, found["task"]),
             ("user", policy.most_outstanding(user_sats, most), found["user"]),

@@ -44,9 +44,8 @@ def _told(rooms: Sequence[SignedRoom]) -> Answer:
                 "most_sats": room.most_sats,
                 "signed_sats": room.signed_sats,
                 "frees_ms": room.frees_ms,
-                "ends_ms": room.ends_ms,
-                "freed_sats": room.freed_sats,
             }
             for room in rooms
-        ]
+        ],
+        "expiries": [{"ends_ms": room.ends_ms, "freed_sats": room.freed_sats} for room in rooms],
     }
