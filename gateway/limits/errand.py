@@ -26,8 +26,9 @@ class Errand:
         """Tells whether a request of this errand may wait for a reading that `other` began.
 
         A look's reading may be refused where a task's is not, so a task never depends on one, and no user on another's.
+        A brake's reading goes first, so it waits for no task's.
         """
-        return other.purpose == "task" or other == self
+        return other == self or (other.purpose == "task" and self.purpose != "brake")
 
 
 # A context variable, since a reading is begun many calls deep: whatever is begun for a request inherits its errand.

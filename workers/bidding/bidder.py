@@ -11,6 +11,7 @@ from collections.abc import Callable
 from core.local_time import next_change_ms
 from markets.base import VenueError
 from markets.look import Looker, kind_of
+from models.controls import HALT
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, LIVE
 from strategy.bid_config import BidConfig
@@ -83,7 +84,9 @@ class Bidder:
         limits = assignment.limits
         if began < self._due and limits == self._limits:
             return min(self._due - began, LONGEST_REST_S)
-        is_braked, self._limits = self._limits not in (None, limits), limits
+        # Under a halt the manager cancels, so that there is no hurry.
+        is_braked = self._limits not in (None, limits) and assignment.control.state != HALT
+        self._limits = limits
         faults, is_late = Faults(), False
         keys = self._keys = self._keys or read_user_keys(self._context, assignment.user.address, faults)
         profile = self._known_profile(assignment.config, faults)

@@ -7,7 +7,7 @@ together, under a signature that needs no grant; a bid is closed by a read that 
 workers are woken, which look after all the rest.
 
 Rows are written where that is possible. Where it is not, on a full disk, the cancel is sent all the same, and a brake
-that has no row is kept in memory and in a file whose room was taken before.
+that has no row is kept in a file whose room was taken before; in memory, where that file cannot be written either.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from peewee import PeeweeException
 
 from core.errors import PeerRefused
-from core.files import BrakeFile
+from core.files import Brake, BrakeFile
 from core.settings import Settings
-from markets.base import NotFound, Refused, SignInNeeded, Unknown, VenueError
+from markets.base import AuthFailed, NotFound, NotSupported, Refused, SignInNeeded, Unknown, VenueError
 from markets.market_client import MarketClient
 from markets.venues import capabilities
 from models.controls import HALT, RUN, SCOPES, STATES, Control
@@ -40,11 +41,11 @@ log = logging.getLogger(__name__)
 
 HOLD_S = 15  # longer than a bid that was signed before may still be sent
 _HELD_S = 1.0  # the longest wait for bids on the wire before the cancels go out
-_WAKE_S = 3.0  # the longest wait for the cancels before the workers are woken
 _SIGNER_S, _GATEWAY_S = 5.0, 30.0
 _FIRST_REST_S, _LONGEST_REST_S = 0.5, 10.0
 _OWING_S = 0.5  # between two looks while bids must go
 _HEARD_MS = 60_000
+_AT_ONCE = 4  # wallets of a venue: more would wait at the gateway until their requests time out
 _TRUST_S = 5.0  # for how long cancels under way keep a drain from being started
 _ME = "manager"
 
@@ -57,10 +58,11 @@ class Wallet(NamedTuple):
 
 
 class _Going(NamedTuple):
-    """Cancels under way: since when (monotonic) and for which tasks."""
+    """Cancels under way: since when (monotonic), for which tasks and orders (ids)."""
 
     since: float
     tasks: frozenset[int]
+    orders: frozenset[int]
 
 
 class Brakes:
@@ -86,17 +88,20 @@ class Brakes:
         self._wake = wake
         self._look_s = look_s
         self._told = BrakeFile(settings.data_dir / (f"brakes-{slot.number}" if slot.of > 1 else "brakes"))
+        self._untold: dict[tuple[str, str], Brake] = {}  # those of which the file has nothing, or too much
         self._due = asyncio.Event()
         self._lowered: set[int] = set()  # tasks one of whose limits may have become lower
-        self._going: dict[Wallet, _Going] = {}
+        self._going: list[_Going] = []
         self._heard: dict[tuple[str, int, str], int] = {}  # control states that were followed, with their times
+        self._sent: dict[int, bool] = {}  # orders whose cancel was sent; whether the venue confirmed it
+        self._seats: dict[str, asyncio.Semaphore] = {}  # by venue
         self._rests: dict[Wallet, tuple[float, float]] = {}  # the last rest, and its end on the monotonic clock
 
     async def run(self) -> None:
         """Looks for bids that must go, for as long as the manager runs."""
         while True:
             try:
-                is_owing = self._look()
+                is_owing = bool(self._look())
             except PeeweeException as error:
                 log.error("failed to look for bids that must go: %s", error)
                 is_owing = False
@@ -130,7 +135,7 @@ class Brakes:
     def drain_rest_s(self, task_id: int) -> float:
         """Returns the seconds until a drain of the task may be needed, while its cancels are under way from here."""
         now = time.monotonic()
-        is_going = any(task_id in going.tasks and now - going.since < _TRUST_S for going in self._going.values())
+        is_going = any(task_id in going.tasks and now - going.since < _TRUST_S for going in self._going)
         return _OWING_S if is_going else 0.0
 
     def close(self) -> None:
@@ -138,22 +143,40 @@ class Brakes:
 
     def _remember(self, scope: str, subject: int, state: str, at_ms: int) -> None:
         """Keeps a brake that has no row, until it has one or is let go."""
+        brake = Brake(scope, str(subject), state, at_ms)
         try:
             if state == RUN or _row(scope, subject) == state:
-                self._told.remove(scope, str(subject))
+                self._let_go(brake)
                 return
         except PeeweeException as error:
             log.warning("failed to look for the row of a brake: %s", error)
-        self._told.put(scope, str(subject), state, at_ms)
+        try:
+            self._told.put(scope, str(subject), state, at_ms)
+            self._untold.pop((scope, str(subject)), None)
+        except OSError as error:
+            log.error("a brake is kept in memory only, since its file cannot be written: %s", error)
+            self._untold[scope, str(subject)] = brake
         log.warning("%s on %s %d has no row yet: it is in force all the same", state, scope, subject)
+
+    def _let_go(self, brake: Brake) -> None:
+        """Removes a brake that has a row, or was loosened. While its file cannot be written, memory has the last
+        word.
+        """
+        try:
+            self._told.remove(brake.scope, brake.subject)
+            self._untold.pop((brake.scope, brake.subject), None)
+        except OSError as error:
+            log.error("failed to remove a brake from its file: %s", error)
+            self._untold[brake.scope, brake.subject] = replace(brake, state=RUN)
 
     def _halted(self) -> list[tuple[str, int]]:
         """Returns what is halted without a row; forgets what has one by now, or was let go since."""
         found = []
-        for brake in self._told.all():
+        kept = {(brake.scope, brake.subject): brake for brake in self._told.all()} | self._untold
+        for brake in kept.values():
             row = Control.get_or_none(Control.scope == brake.scope, Control.subject_id == int(brake.subject))
             if row is not None and row.set_ms >= brake.since_ms:
-                self._told.remove(brake.scope, brake.subject)
+                self._let_go(brake)
             elif brake.state == HALT:
                 found.append((brake.scope, int(brake.subject)))
         return found
@@ -174,10 +197,9 @@ class Brakes:
         if state is not None:
             await self._hold(tasks, 0 if state == RUN else HOLD_S)
         self._rests.clear()  # a brake does not wait for the back-off of another
-        self.soon(tasks if state is None else ())
-        if state == HALT:
-            await self._taken_off()
-        self._wake(tasks)
+        busy = self._look(tasks if state is None else ())
+        # Workers whose bids are being cancelled are woken afterwards: before, they would cancel the same ones.
+        self._wake([task_id for task_id in tasks if task_id not in busy])
 
     async def _hold(self, tasks: Collection[int], hold_s: int) -> None:
         """Has the gateway let no bid of these tasks through. For bids on the wire the cancels do not wait for long."""
@@ -195,78 +217,122 @@ class Brakes:
         except VenueError as error:
             log.warning("failed to have the gateway hold %d tasks: %s", len(tasks), error)
 
-    async def _taken_off(self) -> None:
-        """Waits until no cancels are under way, at most _WAKE_S."""
-        deadline = time.monotonic() + _WAKE_S
-        while time.monotonic() < deadline:
-            await asyncio.sleep(0.02)
-            if not self._going and not self._due.is_set():
-                return
+    def _look(self, lowered: Collection[int] = ()) -> frozenset[int]:
+        """Starts the cancels that are due; returns the tasks whose bids have to be cancelled.
 
-    def _look(self) -> bool:
-        """Starts the cancels that are due; tells whether any bid must go."""
+        `lowered` are tasks one of whose limits may have become lower.
+        """
         self._listen()
+        self._lowered.update(lowered)
         found: dict[Wallet, list[Owed]] = {}
         for bid in owed(self._slot, self._halted(), self._lowered):
             found.setdefault(Wallet(bid.order.venue, bid.order.wallet), []).append(bid)
-        self._lowered &= {bid.order.task_id for bids in found.values() for bid in bids}
+        every = [bid.order for bids in found.values() for bid in bids]
+        busy = frozenset(order.task_id for order in every)
+        self._lowered &= busy
+        self._sent = {order.id: self._sent[order.id] for order in every if order.id in self._sent}
         self._rests = {wallet: rest for wallet, rest in self._rests.items() if wallet in found}
         now = time.monotonic()
-        for wallet, bids in found.items():
-            if wallet not in self._going and now >= self._rests.get(wallet, (0.0, 0.0))[1]:
-                self._going[wallet] = _Going(now, frozenset(bid.order.task_id for bid in bids))
-                self._background.run(self._take_off(wallet, bids))
-        return bool(found)
+        under_way = {order_id for going in self._going for order_id in going.orders}
+        for wallet, owing in found.items():
+            # Cancels under way may hang, and the bids of a later brake do not wait for that.
+            bids = [bid for bid in owing if bid.order.id not in under_way]
+            if bids and now >= self._rests.get(wallet, (0.0, 0.0))[1]:
+                of_tasks = frozenset(bid.order.task_id for bid in bids)
+                going = _Going(now, of_tasks, frozenset(bid.order.id for bid in bids))
+                self._going.append(going)
+                self._background.run(self._take_off(wallet, bids, going))
+        return busy
 
-    async def _take_off(self, wallet: Wallet, bids: Sequence[Owed]) -> None:
-        """Cancels the bids of one wallet, and closes those that are surely gone."""
-        gone: frozenset[int] = frozenset()
+    @asynccontextmanager
+    async def _seat(self, venue: str) -> AsyncIterator[None]:
+        """Waits for one of the venue's few seats; not for long, since those who have them may hang."""
+        seats = self._seats.setdefault(venue, asyncio.Semaphore(_AT_ONCE))
         try:
-            _written("note cancels", partial(begin_cancels, [bid.order for bid in bids], self._clock_ms()))
-            gone = await in_thread(lambda: take_off(self._settings, wallet, bids, self._clock_ms))
-            closed = [bid.order for bid in bids if bid.order.id in gone]
-            _written("note what is gone", partial(finish_cancels, closed, self._clock_ms()))
-            log.info("%s: %d of %d bids of %s are off the market", wallet.venue, len(gone), len(bids), wallet.address)
+            await asyncio.wait_for(seats.acquire(), _TRUST_S)
+        except TimeoutError:
+            yield
+            return
+        try:
+            yield
+        finally:
+            seats.release()
+
+    async def _take_off(self, wallet: Wallet, bids: Sequence[Owed], going: _Going) -> None:
+        """Cancels the bids of one wallet, and closes those that are cancelled for certain."""
+        found = Cancelled(frozenset(), frozenset())
+        try:
+            async with self._seat(wallet.venue):
+                _written("note cancels", partial(begin_cancels, [bid.order for bid in bids], self._clock_ms()))
+                sent = dict(self._sent)
+                found = await in_thread(lambda: take_off(self._settings, wallet, bids, sent, self._clock_ms))
+            self._sent |= {bid.order.id: bid.order.id in found.confirmed for bid in bids}
+            closed = [bid.order for bid in bids if bid.order.id in found.closed]
+            _written("close cancelled bids", partial(finish_cancels, closed, self._clock_ms()))
+            log.info("%s: cancelled %d of %d bids of %s", wallet.venue, len(closed), len(bids), wallet.address)
         except SignInNeeded:
             log.info("%s: cancels need a sign-in, which workers and drains make", wallet.venue)
         except (VenueError, SignerError) as error:
-            log.warning("%s: failed to take %d bids of %s off: %s", wallet.venue, len(bids), wallet.address, error)
+            log.warning("%s: failed to cancel %d bids of %s: %s", wallet.venue, len(bids), wallet.address, error)
         finally:
-            self._going.pop(wallet, None)
-            if len(gone) < len(bids):
+            self._going.remove(going)
+            is_first = wallet not in self._rests
+            if len(found.closed) < len(bids):
                 rest_s = min(2 * self._rests.get(wallet, (_FIRST_REST_S / 2, 0.0))[0], _LONGEST_REST_S)
                 self._rests[wallet] = rest_s, time.monotonic() + rest_s
+            if is_first or len(found.closed) == len(bids):
+                self._wake(going.tasks)
 
 
-def take_off(settings: Settings, wallet: Wallet, bids: Sequence[Owed], clock_ms: Callable[[], int]) -> frozenset[int]:
-    """Cancels bids of one wallet; returns the orders (ids) of those that are gone without having been sold.
+class Cancelled(NamedTuple):
+    """Orders (ids) whose cancel the venue has `confirmed`, and those of them that a later read does not show."""
 
-    That is one which the venue reports as cancelled and a read that began afterwards does not show. Of runes a part may
-    have been sold before: what became of them is the worker's to find out. Raises VenueError and SignerError.
+    confirmed: frozenset[int]
+    closed: frozenset[int]
+
+
+def take_off(
+    settings: Settings, wallet: Wallet, bids: Sequence[Owed], sent: Mapping[int, bool], clock_ms: Callable[[], int]
+) -> Cancelled:
+    """Cancels bids of one wallet. `sent` are the orders whose cancel was sent before, and whether it was confirmed.
+
+    Those are cancelled again only if the read shows them. Of runes a part may have been sold before: what became of
+    them is the worker's to find out. Raises VenueError and SignerError.
     """
     can = capabilities(wallet.venue)
     with MarketClient(settings.gateway_socket, _GATEWAY_S, wallet.venue) as market:
         market.user, market.purpose = int(bids[0].order.user_id), "brake"
-        signature = ""
-        if can.cancel_needs_signature:
-            signer = SignerClient(settings.signer_socket, _SIGNER_S)
-            signature = signer.sign_brake(bids[0].address, wallet.venue, market.challenge(wallet.address))
-        done: set[int] = set()
-        for together in _calls(bids, can.cancels_at_once, clock_ms() + WRITE_MS):
-            done |= _cancelled(market, wallet.address, together, signature, clock_ms)
-        if not done:
-            return frozenset()
+        fresh = [bid for bid in bids if bid.order.id not in sent]
+        done = {order_id for order_id, is_confirmed in sent.items() if is_confirmed}
+        call = _Call(market, settings, wallet, bids[0].address, clock_ms)
+        try:
+            for together in _calls(fresh, can.cancels_at_once, clock_ms() + WRITE_MS):
+                done |= call.cancelled(together)
+        except VenueError as error:
+            if not done:
+                raise
+            log.warning("%s: cancelled %d of %d bids so far: %s", wallet.venue, len(done), len(bids), error)
         slugs = sorted({bid.order.slug for bid in bids}) if can.own_bids_by_collection else ()
-        read = market.own_bids(wallet.address, 0, slugs)
-    shown = {bid.venue_id for bid in read.bids} | {bid.expires_ms for bid in read.bids if bid.expires_ms is not None}
-    return frozenset(
+        try:
+            read = market.own_bids(wallet.address, 0, slugs)
+        except VenueError as error:
+            log.warning("%s: failed to read the bids of %s: %s", wallet.venue, wallet.address, error)
+            return Cancelled(frozenset(done), frozenset())
+        there = {bid.venue_id for bid in read.bids} | {bid.expires_ms for bid in read.bids if bid.expires_ms}
+        shown = [bid for bid in bids if {bid.order.venue_id, bid.order.expires_ms} & there]
+        # After an answer of success a bid may be shown for a moment; the next read tells.
+        left = [bid for bid in shown if bid.order.id in sent or bid.order.id not in done]
+        for together in _calls(left, can.cancels_at_once, clock_ms() + WRITE_MS):
+            done |= call.cancelled(together, splits=True)
+    still = {bid.order.id for bid in shown}
+    closed = (
         order.id
         for order, *_ in bids
-        if order.id in done
-        and not {order.venue_id, order.expires_ms} & shown
+        if order.id in done - still
         and order.updated_ms < read.taken_ms < order.expires_ms
         and not is_ticker(order.slug)
     )
+    return Cancelled(frozenset(done), frozenset(closed))
 
 
 def _calls(bids: Sequence[Owed], most: int, soon_ms: int) -> Iterator[Sequence[Owed]]:
@@ -280,36 +346,57 @@ def _calls(bids: Sequence[Owed], most: int, soon_ms: int) -> Iterator[Sequence[O
             yield some[start : start + most]
 
 
-def _cancelled(
-    market: MarketClient, wallet: str, bids: Sequence[Owed], signature: str, clock_ms: Callable[[], int]
-) -> set[int]:
-    """Cancels the bids in one call, or in ever smaller ones where that fails; returns the orders that are cancelled."""
-    first = bids[0]
-    try:
-        is_done = market.cancel(
-            wallet,
-            [str(bid.order.venue_id) for bid in bids],
-            signature,
-            task=int(first.order.task_id),
-            token=first.token,
-            deadline_ms=clock_ms() + WRITE_MS,
-        )
-    except Unknown as error:
-        log.warning("the answer to a cancel of %d bids was lost: %s", len(bids), error)
-        return set()
-    except NotFound:
-        is_done = False
-    except Refused as error:
-        if len(bids) == 1:
-            log.warning("the cancel of order %d was refused: %s", first.order.id, error)
-        is_done = False
-    if is_done:
-        return {bid.order.id for bid in bids}
-    if len(bids) == 1:
-        return set()
-    half = len(bids) // 2
-    left = _cancelled(market, wallet, bids[:half], signature, clock_ms)
-    return left | _cancelled(market, wallet, bids[half:], signature, clock_ms)
+class _Call:
+    """The cancels of one wallet's bids; they share a signature, which is made when it is needed."""
+
+    def __init__(
+        self, market: MarketClient, settings: Settings, wallet: Wallet, user: str, clock_ms: Callable[[], int]
+    ) -> None:
+        self._market = market
+        self._settings = settings
+        self._wallet = wallet
+        self._user = user
+        self._clock_ms = clock_ms
+        self._signature = None if capabilities(wallet.venue).cancel_needs_signature else ""
+
+    def cancelled(self, bids: Sequence[Owed], *, splits: bool = False) -> set[int]:
+        """Cancels the bids in one call; returns the orders whose cancel the venue confirms: all of them or none.
+
+        With `splits` a call that fails is repeated in ever smaller parts.
+        """
+        first = bids[0]
+        try:
+            is_done = self._market.cancel(
+                self._wallet.address,
+                [str(bid.order.venue_id) for bid in bids],
+                self._signed(),
+                task=int(first.order.task_id),
+                token=first.token,
+                deadline_ms=self._clock_ms() + WRITE_MS,
+            )
+        except Unknown as error:
+            log.warning("the answer to a cancel of %d bids was lost: %s", len(bids), error)
+            return set()
+        except NotFound:
+            is_done = False
+        except (AuthFailed, NotSupported, SignInNeeded):
+            raise
+        except Refused as error:
+            log.warning("a cancel of %d bids was refused: %s", len(bids), error)
+            is_done = False
+        if is_done:
+            return {bid.order.id for bid in bids}
+        if not splits or len(bids) == 1:
+            return set()
+        half = len(bids) // 2
+        return self.cancelled(bids[:half], splits=True) | self.cancelled(bids[half:], splits=True)
+
+    def _signed(self) -> str:
+        if self._signature is None:
+            challenge = self._market.challenge(self._wallet.address)
+            signer = SignerClient(self._settings.signer_socket, _SIGNER_S)
+            self._signature = signer.sign_brake(self._user, self._wallet.venue, challenge)
+        return self._signature
 
 
 def _row(scope: str, subject: int) -> str | None:
