@@ -19,7 +19,7 @@ from peewee import PeeweeException
 from core.errors import PeerError
 from models import controls
 from models.controls import EVERYBODY, GLOBAL, REDUCE, RUN, SCOPES, STATES, TASK, USER, Control
-from models.ledger.closing import total
+from models.ledger.closing import closing_of_all, total
 from models.tasks import tasks
 from models.tasks.table import BIDDING, LISTING, Task
 from models.users import User
@@ -152,7 +152,8 @@ class ControlHandler(SignedIn):
             return {"taskId": task.id, **_entry(subject, rows, said), "effective": effective, "closing": still}
 
         return {
-            "global": _entry(_ALL, rows, said),
+            "global": _entry(_ALL, rows, said)
+            | {"closing": closing_as_json(closing_of_all() if self.is_admin else None)},
             "user": _entry(me, rows, said),
             "tasks": [shown(task) for task in tasks.of_user(self.user.id, BIDDING) if self.may_name(task.id)],
             "autolist": [shown(task) for task in tasks.of_user(self.user.id, LISTING) if self.may_name(task.id)],

@@ -12,8 +12,10 @@ from models import controls, locks
 from models.base import transaction
 from models.controls import GLOBAL, HALT, TASK, USER, Control
 from models.leases.slot import Slot
+from models.ledger import orders
 from models.ledger.limits import most_sats
-from models.ledger.order_table import CANCELLING, CLOSED, IS_OPEN, IS_REAL, LIVE, Order
+from models.ledger.misses import saw
+from models.ledger.order_table import CANCELLING, CLOSED, IS_OPEN, IS_REAL, LIVE, UNKNOWN, Order
 from models.ledger.tidings import tell_order
 from models.own_ceilings import own_ceilings
 from models.tasks.table import BIDDING, RUNNING, STOPPED, Task
@@ -21,6 +23,7 @@ from models.users import User
 from strategy.bid_config import load_bid_config
 
 CANCELLABLE = (LIVE, CANCELLING)
+DOUBT_MS = 60_000
 MOST_SATS = 21_000_000 * 100_000_000
 
 
@@ -61,8 +64,10 @@ def stays(task: Task) -> bool:
         return False
 
 
-def owed(slot: Slot, told: Iterable[tuple[str, int]] = (), lowered: Collection[int] = ()) -> list[Owed]:
+def owed(slot: Slot, now_ms: int, told: Iterable[tuple[str, int]] = (), lowered: Collection[int] = ()) -> list[Owed]:
     """Returns the bids of the slot's users that must go and can be cancelled, highest price first.
+
+    Among them are bids whose id at the venue is not known yet: of live orders, and of those in doubt for a minute.
 
     Those of deleted and of stopped tasks, and of halted ones: by the rows of controls, or by the scopes and subjects of
     `told`, which could not be stored. Of the tasks `lowered` (ids) also the bids above the cap or ceiling of now.
@@ -75,8 +80,9 @@ def owed(slot: Slot, told: Iterable[tuple[str, int]] = (), lowered: Collection[i
     tasks = {task.id: task for task in found if task.is_halted or task.desired == RUNNING or not stays(task)}
     if not tasks:
         return []
-    rows = Order.select().where(Order.task_id.in_(list(tasks)), IS_OPEN, IS_REAL, Order.state.in_(CANCELLABLE))
-    can_go = rows.where(Order.venue_id.is_null(False)).order_by(Order.price_sats.desc(), Order.id)
+    is_new_doubt = (Order.state == UNKNOWN) & Order.venue_id.is_null() & (Order.updated_ms > now_ms - DOUBT_MS)
+    rows = Order.select().where(Order.task_id.in_(list(tasks)), IS_OPEN, IS_REAL)
+    can_go = rows.where(Order.state.in_(CANCELLABLE) | is_new_doubt).order_by(Order.price_sats.desc(), Order.id)
     most = {task_id: 0 if _is_over(task) else _most_sats(task) for task_id, task in tasks.items()}
     going = (order for order in can_go if order.price_sats > most[order.task_id])
     return [Owed(order, tasks[order.task_id].token, tasks[order.task_id].user.address) for order in going]
@@ -123,6 +129,14 @@ def begin_cancels(found: Collection[Order], now_ms: int) -> None:
             order.state, order.misses, order.updated_ms = CANCELLING, 0, now_ms
 
 
+def adopt(found: Order, venue_id: str, now_ms: int) -> None:
+    """Notes the id of an order that the venue shows: it is live."""
+    if found.state == LIVE:
+        saw(found, venue_id, now_ms)
+    else:
+        orders.move(found, LIVE, now_ms, venue_id=venue_id)
+
+
 def finish_cancels(found: Collection[Order], now_ms: int) -> None:
     """Closes in one commit, as cancelled, those of these orders whose cancels are under way."""
     if not found:
@@ -142,6 +156,17 @@ def above_limits(task: Task, now_ms: int) -> Closing | None:
     states = [order.state for order in found]
     can_go = sum(state in CANCELLABLE for state in states)
     return Closing(can_go, len(states) - can_go, now_ms) if states else None
+
+
+def closing_of_all() -> Closing | None:
+    """Counts the bids of all users under a halt of everything; None without any, or without such a halt."""
+    row = Control.get_or_none(Control.scope == GLOBAL, Control.state == HALT)
+    if row is None:
+        return None
+    states: Any = Order.select(Order.state, fn.COUNT(Order.id)).where(IS_OPEN, IS_REAL).group_by(Order.state).tuples()
+    counts = dict(states)
+    can_go = sum(counts.get(state, 0) for state in CANCELLABLE)
+    return Closing(can_go, sum(counts.values()) - can_go, row.set_ms) if counts else None
 
 
 def closing(user_id: int, *, is_refused: bool = False) -> dict[int, Closing]:

@@ -58,6 +58,15 @@ class ScopeState(Answer):
     set_at: Annotated[datetime | None, Field(description="Since when; null when it was never set.")]
 
 
+class GlobalState(ScopeState):
+    """The state for everybody."""
+
+    closing: Annotated[
+        Closing | None,
+        Field(description="Open bids of all users under a global halt, for administrators; null when none is left."),
+    ]
+
+
 class EffectiveState(Answer):
     """The strictest state that applies, and the widest scope that sets it; `task` is the task itself."""
 
@@ -79,7 +88,7 @@ class Controls(Answer):
     # Named as in the answer: `global` is no name for a field of a class.
     model_config = ConfigDict(serialize_by_alias=True)
 
-    global_: Annotated[ScopeState, Field(alias="global")]
+    global_: Annotated[GlobalState, Field(alias="global")]
     user: ScopeState
     tasks: Annotated[list[TaskState], Field(description="Every bidding task of the caller, oldest first.")]
     autolist: Annotated[list[TaskState], Field(description="Every auto-list task of the caller, oldest first.")]

@@ -39,7 +39,7 @@ async def test_nothing_set_is_run_everywhere(service: Service) -> None:
     run = {"state": "run", "signerState": "run", "setAt": None}
     everywhere = {"state": "run", "scope": "global"}
     assert answer.json == {
-        "global": run,
+        "global": run | {"closing": None},
         "user": run,
         "tasks": [{"taskId": task_id, **run, "effective": everywhere, "closing": None}],
         "autolist": [],

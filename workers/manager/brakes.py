@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -26,35 +26,26 @@ from peewee import PeeweeException
 from core.errors import PeerRefused
 from core.files import Brake, BrakeFile
 from core.settings import Settings
-from markets.base import AuthFailed, NotFound, NotSupported, Refused, SignInNeeded, Unknown, VenueError
+from markets.base import SignInNeeded, VenueError
 from markets.market_client import MarketClient
-from markets.venues import capabilities
 from models.controls import HALT, RUN, SCOPES, STATES, Control
 from models.leases.slot import Slot
-from models.ledger.closing import Owed, begin_cancels, concerned, finish_cancels, owed
-from strategy.bid_config import is_ticker
-from wallet.signer_client import SignerClient, SignerError
-from workers.bidding.cancels import WRITE_MS
+from models.ledger.closing import Owed, adopt, begin_cancels, concerned, finish_cancels, owed
+from wallet.signer_client import SignerError
 from workers.manager.background import Background, in_thread
+from workers.manager.cancelling import Cancelled, Wallet, take_off
 
 log = logging.getLogger(__name__)
 
 HOLD_S = 15  # longer than a bid that was signed before may still be sent
 _HELD_S = 1.0  # the longest wait for bids on the wire before the cancels go out
-_SIGNER_S, _GATEWAY_S = 5.0, 30.0
+_GATEWAY_S = 30.0
 _FIRST_REST_S, _LONGEST_REST_S = 0.5, 10.0
 _OWING_S = 0.5  # between two looks while bids must go
 _HEARD_MS = 60_000
 _AT_ONCE = 4  # wallets of a venue: more would wait at the gateway until their requests time out
 _TRUST_S = 5.0  # for how long cancels under way keep a drain from being started
 _ME = "manager"
-
-
-class Wallet(NamedTuple):
-    """The bids of one address at one venue, which one signature cancels."""
-
-    venue: str
-    address: str
 
 
 class _Going(NamedTuple):
@@ -225,7 +216,7 @@ class Brakes:
         self._listen()
         self._lowered.update(lowered)
         found: dict[Wallet, list[Owed]] = {}
-        for bid in owed(self._slot, self._halted(), self._lowered):
+        for bid in owed(self._slot, self._clock_ms(), self._halted(), self._lowered):
             found.setdefault(Wallet(bid.order.venue, bid.order.wallet), []).append(bid)
         every = [bid.order for bids in found.values() for bid in bids]
         busy = frozenset(order.task_id for order in every)
@@ -260,15 +251,18 @@ class Brakes:
 
     async def _take_off(self, wallet: Wallet, bids: Sequence[Owed], going: _Going) -> None:
         """Cancels the bids of one wallet, and closes those that are cancelled for certain."""
-        found = Cancelled(frozenset(), frozenset())
+        found = Cancelled(frozenset(), frozenset(), {})
         try:
             async with self._seat(wallet.venue):
                 _written("note cancels", partial(begin_cancels, [bid.order for bid in bids], self._clock_ms()))
                 sent = dict(self._sent)
                 found = await in_thread(lambda: take_off(self._settings, wallet, bids, sent, self._clock_ms))
-            self._sent |= {bid.order.id: bid.order.id in found.confirmed for bid in bids}
+            self._sent |= {bid.order.id: bid.order.id in found.confirmed for bid in bids if bid.order.venue_id}
             closed = [bid.order for bid in bids if bid.order.id in found.closed]
             _written("close cancelled bids", partial(finish_cancels, closed, self._clock_ms()))
+            for bid in bids:
+                if (venue_id := found.named.get(bid.order.id)) is not None:
+                    _written("note a bid's id", partial(adopt, bid.order, venue_id, self._clock_ms()))
             log.info("%s: cancelled %d of %d bids of %s", wallet.venue, len(closed), len(bids), wallet.address)
         except SignInNeeded:
             log.info("%s: cancels need a sign-in, which workers and drains make", wallet.venue)
@@ -277,126 +271,13 @@ class Brakes:
         finally:
             self._going.remove(going)
             is_first = wallet not in self._rests
-            if len(found.closed) < len(bids):
+            if found.named:  # which can be cancelled now
+                self.soon()
+            elif len(found.closed) < len(bids):
                 rest_s = min(2 * self._rests.get(wallet, (_FIRST_REST_S / 2, 0.0))[0], _LONGEST_REST_S)
                 self._rests[wallet] = rest_s, time.monotonic() + rest_s
             if is_first or len(found.closed) == len(bids):
                 self._wake(going.tasks)
-
-
-class Cancelled(NamedTuple):
-    """Orders (ids) whose cancel the venue has `confirmed`, and those of them that a later read does not show."""
-
-    confirmed: frozenset[int]
-    closed: frozenset[int]
-
-
-def take_off(
-    settings: Settings, wallet: Wallet, bids: Sequence[Owed], sent: Mapping[int, bool], clock_ms: Callable[[], int]
-) -> Cancelled:
-    """Cancels bids of one wallet. `sent` are the orders whose cancel was sent before, and whether it was confirmed.
-
-    Those are cancelled again only if the read shows them. Of runes a part may have been sold before: what became of
-    them is the worker's to find out. Raises VenueError and SignerError.
-    """
-    can = capabilities(wallet.venue)
-    with MarketClient(settings.gateway_socket, _GATEWAY_S, wallet.venue) as market:
-        market.user, market.purpose = int(bids[0].order.user_id), "brake"
-        fresh = [bid for bid in bids if bid.order.id not in sent]
-        done = {order_id for order_id, is_confirmed in sent.items() if is_confirmed}
-        call = _Call(market, settings, wallet, bids[0].address, clock_ms)
-        try:
-            for together in _calls(fresh, can.cancels_at_once, clock_ms() + WRITE_MS):
-                done |= call.cancelled(together)
-        except VenueError as error:
-            if not done:
-                raise
-            log.warning("%s: cancelled %d of %d bids so far: %s", wallet.venue, len(done), len(bids), error)
-        slugs = sorted({bid.order.slug for bid in bids}) if can.own_bids_by_collection else ()
-        try:
-            read = market.own_bids(wallet.address, 0, slugs)
-        except VenueError as error:
-            log.warning("%s: failed to read the bids of %s: %s", wallet.venue, wallet.address, error)
-            return Cancelled(frozenset(done), frozenset())
-        there = {bid.venue_id for bid in read.bids} | {bid.expires_ms for bid in read.bids if bid.expires_ms}
-        shown = [bid for bid in bids if {bid.order.venue_id, bid.order.expires_ms} & there]
-        # After an answer of success a bid may be shown for a moment; the next read tells.
-        left = [bid for bid in shown if bid.order.id in sent or bid.order.id not in done]
-        for together in _calls(left, can.cancels_at_once, clock_ms() + WRITE_MS):
-            done |= call.cancelled(together, splits=True)
-    still = {bid.order.id for bid in shown}
-    closed = (
-        order.id
-        for order, *_ in bids
-        if order.id in done - still
-        and order.updated_ms < read.taken_ms < order.expires_ms
-        and not is_ticker(order.slug)
-    )
-    return Cancelled(frozenset(done), frozenset(closed))
-
-
-def _calls(bids: Sequence[Owed], most: int, soon_ms: int) -> Iterator[Sequence[Owed]]:
-    """Returns the bids of each call; one that may expire meanwhile makes a venue report a failure of all, so it is last
-    and with its like.
-    """
-    lasting = [bid for bid in bids if bid.order.expires_ms > soon_ms]
-    ending = [bid for bid in bids if bid.order.expires_ms <= soon_ms]
-    for some in (lasting, ending):
-        for start in range(0, len(some), most):
-            yield some[start : start + most]
-
-
-class _Call:
-    """The cancels of one wallet's bids; they share a signature, which is made when it is needed."""
-
-    def __init__(
-        self, market: MarketClient, settings: Settings, wallet: Wallet, user: str, clock_ms: Callable[[], int]
-    ) -> None:
-        self._market = market
-        self._settings = settings
-        self._wallet = wallet
-        self._user = user
-        self._clock_ms = clock_ms
-        self._signature = None if capabilities(wallet.venue).cancel_needs_signature else ""
-
-    def cancelled(self, bids: Sequence[Owed], *, splits: bool = False) -> set[int]:
-        """Cancels the bids in one call; returns the orders whose cancel the venue confirms: all of them or none.
-
-        With `splits` a call that fails is repeated in ever smaller parts.
-        """
-        first = bids[0]
-        try:
-            is_done = self._market.cancel(
-                self._wallet.address,
-                [str(bid.order.venue_id) for bid in bids],
-                self._signed(),
-                task=int(first.order.task_id),
-                token=first.token,
-                deadline_ms=self._clock_ms() + WRITE_MS,
-            )
-        except Unknown as error:
-            log.warning("the answer to a cancel of %d bids was lost: %s", len(bids), error)
-            return set()
-        except NotFound:
-            is_done = False
-        except (AuthFailed, NotSupported, SignInNeeded):
-            raise
-        except Refused as error:
-            log.warning("a cancel of %d bids was refused: %s", len(bids), error)
-            is_done = False
-        if is_done:
-            return {bid.order.id for bid in bids}
-        if not splits or len(bids) == 1:
-            return set()
-        half = len(bids) // 2
-        return self.cancelled(bids[:half], splits=True) | self.cancelled(bids[half:], splits=True)
-
-    def _signed(self) -> str:
-        if self._signature is None:
-            challenge = self._market.challenge(self._wallet.address)
-            signer = SignerClient(self._settings.signer_socket, _SIGNER_S)
-            self._signature = signer.sign_brake(self._user, self._wallet.venue, challenge)
-        return self._signature
 
 
 def _row(scope: str, subject: int) -> str | None:

@@ -1,0 +1,149 @@
+"""The cancels of one wallet's bids for a brake, and the read that shows which of them are gone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from core.settings import Settings
+from markets.base import AuthFailed, NotFound, NotSupported, Refused, SignInNeeded, Unknown, VenueError
+from markets.market_client import MarketClient
+from markets.venues import capabilities
+from models.ledger.closing import Owed
+from strategy.bid_config import is_ticker
+from wallet.signer_client import SignerClient
+from workers.bidding.cancels import WRITE_MS
+
+log = logging.getLogger(__name__)
+
+_SIGNER_S, _GATEWAY_S = 5.0, 30.0
+
+
+class Wallet(NamedTuple):
+    """The bids of one address at one venue, which one signature cancels."""
+
+    venue: str
+    address: str
+
+
+class Cancelled(NamedTuple):
+    """Orders (ids) whose cancel the venue has `confirmed`, and those of them that a later read does not show.
+
+    `named` are the venue's ids, by order, of bids whose id was not known.
+    """
+
+    confirmed: frozenset[int]
+    closed: frozenset[int]
+    named: Mapping[int, str]
+
+
+def take_off(
+    settings: Settings, wallet: Wallet, bids: Sequence[Owed], sent: Mapping[int, bool], clock_ms: Callable[[], int]
+) -> Cancelled:
+    """Cancels bids of one wallet. `sent` are the orders whose cancel was sent before, and whether it was confirmed.
+
+    Those are cancelled again only if the read shows them. Of runes a part may have been sold before: what became of
+    them is the worker's to find out. Raises VenueError and SignerError.
+    """
+    can = capabilities(wallet.venue)
+    with MarketClient(settings.gateway_socket, _GATEWAY_S, wallet.venue) as market:
+        market.user, market.purpose = int(bids[0].order.user_id), "brake"
+        fresh = [bid for bid in bids if bid.order.venue_id and bid.order.id not in sent]
+        done = {order_id for order_id, is_confirmed in sent.items() if is_confirmed}
+        call = _Call(market, settings, wallet, bids[0].address, clock_ms)
+        try:
+            for together in _calls(fresh, can.cancels_at_once, clock_ms() + WRITE_MS):
+                done |= call.cancelled(together)
+        except VenueError as error:
+            if not done:
+                raise
+            log.warning("%s: cancelled %d of %d bids so far: %s", wallet.venue, len(done), len(bids), error)
+        slugs = sorted({bid.order.slug for bid in bids}) if can.own_bids_by_collection else ()
+        try:
+            read = market.own_bids(wallet.address, 0, slugs)
+        except VenueError as error:
+            log.warning("%s: failed to read the bids of %s: %s", wallet.venue, wallet.address, error)
+            return Cancelled(frozenset(done), frozenset(), {})
+        # The expiry is a bid's fingerprint where the venue keeps it to the millisecond.
+        by_expiry = {bid.expires_ms: bid.venue_id for bid in read.bids} if can.expiry == "ms" else {}
+        there = {bid.venue_id for bid in read.bids} | by_expiry.keys()
+        named = {bid.order.id: by_expiry.get(bid.order.expires_ms) for bid in bids if not bid.order.venue_id}
+        shown = [bid for bid in bids if bid.order.venue_id and {bid.order.venue_id, bid.order.expires_ms} & there]
+        # After an answer of success a bid may be shown for a moment; the next read tells.
+        left = [bid for bid in shown if bid.order.id in sent or bid.order.id not in done]
+        for together in _calls(left, can.cancels_at_once, clock_ms() + WRITE_MS):
+            done |= call.cancelled(together, splits=True)
+    still = {bid.order.id for bid in shown}
+    closed = (
+        order.id
+        for order, *_ in bids
+        if order.id in done - still
+        and order.updated_ms < read.taken_ms < order.expires_ms
+        and not is_ticker(order.slug)
+    )
+    return Cancelled(frozenset(done), frozenset(closed), {each: name for each, name in named.items() if name})
+
+
+def _calls(bids: Sequence[Owed], most: int, soon_ms: int) -> Iterator[Sequence[Owed]]:
+    """Returns the bids of each call; one that may expire meanwhile makes a venue report a failure of all, so it is last
+    and with its like.
+    """
+    lasting = [bid for bid in bids if bid.order.expires_ms > soon_ms]
+    ending = [bid for bid in bids if bid.order.expires_ms <= soon_ms]
+    for some in (lasting, ending):
+        for start in range(0, len(some), most):
+            yield some[start : start + most]
+
+
+class _Call:
+    """The cancels of one wallet's bids; they share a signature, which is made when it is needed."""
+
+    def __init__(
+        self, market: MarketClient, settings: Settings, wallet: Wallet, user: str, clock_ms: Callable[[], int]
+    ) -> None:
+        self._market = market
+        self._settings = settings
+        self._wallet = wallet
+        self._user = user
+        self._clock_ms = clock_ms
+        self._signature = None if capabilities(wallet.venue).cancel_needs_signature else ""
+
+    def cancelled(self, bids: Sequence[Owed], *, splits: bool = False) -> set[int]:
+        """Cancels the bids in one call; returns the orders whose cancel the venue confirms: all of them or none.
+
+        With `splits` a call that fails is repeated in ever smaller parts.
+        """
+        first = bids[0]
+        try:
+            is_done = self._market.cancel(
+                self._wallet.address,
+                [str(bid.order.venue_id) for bid in bids],
+                self._signed(),
+                task=int(first.order.task_id),
+                token=first.token,
+                deadline_ms=self._clock_ms() + WRITE_MS,
+            )
+        except Unknown as error:
+            log.warning("the answer to a cancel of %d bids was lost: %s", len(bids), error)
+            return set()
+        except NotFound:
+            is_done = False
+        except (AuthFailed, NotSupported, SignInNeeded):
+            raise
+        except Refused as error:
+            log.warning("a cancel of %d bids was refused: %s", len(bids), error)
+            is_done = False
+        if is_done:
+            return {bid.order.id for bid in bids}
+        if not splits or len(bids) == 1:
+            return set()
+        half = len(bids) // 2
+        return self.cancelled(bids[:half], splits=True) | self.cancelled(bids[half:], splits=True)
+
+    def _signed(self) -> str:
+        if self._signature is None:
+            challenge = self._market.challenge(self._wallet.address)
+            signer = SignerClient(self._settings.signer_socket, _SIGNER_S)
+            self._signature = signer.sign_brake(self._user, self._wallet.venue, challenge)
+        return self._signature
