@@ -81,13 +81,17 @@ FACTS_SOCKET = "/var/lib/bidkeeper-gateway/run/facts.sock"
     [
         (REST, (GATEWAY, STRANGER), ASK_SIGNER, SIGNER_SOCKET),
         (REST, (STRANGER,), ASK_GATEWAY, GATEWAY_SOCKET),
-        (SIGNER, (REST, STRANGER), ASK_GATEWAY, FACTS_SOCKET),
+        (SIGNER, (STRANGER,), ASK_GATEWAY, FACTS_SOCKET),
+        (REST, (STRANGER,), ASK_GATEWAY, FACTS_SOCKET),
     ],
 )
 def test_each_answers_one_user_only(
     running: House, friend: int, others: tuple[int, ...], question: str, socket: str
 ) -> None:
-    """But the gateway, which answers the user of the signer, too: an operator asks as that user for drafts to learn."""
+    """But the gateway, which answers the user of the signer, too: an operator asks as that user for drafts to learn.
+
+    And facts, which answer the manager's user: what a bid bought is proved by them.
+    """
     assert ask(friend, question, running, socket) == "ready"
     for user in others:
         assert_closed(ask(user, question, running, socket))
