@@ -301,10 +301,8 @@ def _signature(answer: dict[str, Any]) -> str:
 def _rooms(answer: dict[str, Any]) -> tuple[SignedRoom, ...]:
     # A signer of a former version dates the first expiry alone.
     expiries = answer.get("expiries") or [{}] * len(answer["rooms"])
-    return tuple(
-        SignedRoom(**room, **{name: tuple(values) for name, values in each.items()})
-        for room, each in zip(answer["rooms"], expiries, strict=True)
-    )
+    listed = [{name: tuple(values) for name, values in each.items()} for each in expiries]
+    return tuple(SignedRoom(**room | each) for room, each in zip(answer["rooms"], listed, strict=True))
 
 
 def _sats_or_none(value: Any) -> int | None:

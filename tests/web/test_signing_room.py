@@ -99,3 +99,4 @@ def test_run_says_which_bids_wait_for_signatures_to_expire_and_until_when(
     page.goto(f"/#/tasks/{task}")
     why = page.locator(".why-list")
     expect(why).to_contain_text("This task's signed bids leave room only for renewals of open bids. Enough expires in")
+    expect(why).to_contain_text("the rest is kept for renewals of open bids")

@@ -8,7 +8,8 @@ export const unit = signal(localStorage.getItem("unit") === "btc" ? "btc" : "sat
 unit.subscribe((value) => localStorage.setItem("unit", value));
 
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
-const isMissing = (value) => value === null || value === undefined || Number.isNaN(Number(value));
+// An object is a text that cannot be read (amounts.js), or null.
+const isMissing = (value) => value === undefined || typeof value === "object" || Number.isNaN(value);
 
 /** Whole sats with groups of three: 2,520,000. */
 export function sats(value) {
