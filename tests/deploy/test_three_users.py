@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 from collections.abc import Iterator
 
@@ -103,6 +104,22 @@ def test_sockets_are_open_to_the_group_and_nobody_else(running: House) -> None:
         assert stat.S_IMODE(running.path(socket).stat().st_mode) == 0o660
         assert running.path(socket).stat().st_gid == GROUP
     assert stat.S_IMODE(running.path("/var/lib/bidkeeper/run/manager.sock").stat().st_mode) == 0o600
+
+
+def test_sockets_that_were_removed_come_back_for_the_same_users(running: House) -> None:
+    directory = running.path(GATEWAY_SOCKET).parent
+    running.path(SIGNER_SOCKET).unlink()
+    shutil.rmtree(directory)
+    for user, question, socket in (
+        (REST, ASK_SIGNER, SIGNER_SOCKET),
+        (REST, ASK_GATEWAY, GATEWAY_SOCKET),
+        (SIGNER, ASK_GATEWAY, FACTS_SOCKET),
+    ):
+        until(lambda asked=(user, question, running, socket): ask(*asked) == "ready", f"an answer at {socket}")  # type: ignore[misc]
+        assert stat.S_IMODE(running.path(socket).stat().st_mode) == 0o660
+        assert running.path(socket).stat().st_gid == GROUP
+    made = directory.stat()
+    assert (stat.S_IMODE(made.st_mode), made.st_uid, made.st_gid) == (0o750, GATEWAY, GROUP)
 
 
 @pytest.mark.parametrize("user", [REST, GATEWAY, STRANGER])
