@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
 
 from tests.databases import kept_from_writing
 from tests.e2e.installation import Installation, until
@@ -51,6 +52,8 @@ def test_a_full_disk_places_nothing_and_recovers_alone(service: Installation) ->
         service.up()
         fleet = Fleet(service, tasks=5)
         _fill(ballast)
+        full_answer = requests.get(f"{service.url}/readyz", timeout=30)
+        assert (full_answer.status_code, full_answer.json()["error"]) == (503, "Disk full")
         for task in fleet.tasks:
             fleet.trader.call("POST", f"/api/tasks/{task}/start")
         time.sleep(8)
@@ -102,7 +105,7 @@ def _lines(log: Path) -> str:
 
 
 def _fill(ballast: Path) -> None:
-    with ballast.open("wb") as file:
+    with ballast.open("wb", buffering=0) as file:
         try:
             while True:
                 file.write(b"\0" * 65536)
