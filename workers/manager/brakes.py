@@ -257,12 +257,13 @@ class Brakes:
                 _written("note cancels", partial(begin_cancels, [bid.order for bid in bids], self._clock_ms()))
                 sent = dict(self._sent)
                 found = await in_thread(lambda: take_off(self._settings, wallet, bids, sent, self._clock_ms))
+            named = [bid.order for bid in bids if bid.order.id in found.named]
+            for order in named:
+                _written("note a bid's id", partial(adopt, order, found.named[order.id], self._clock_ms()))
+            _written("note cancels", partial(begin_cancels, named, self._clock_ms()))
             self._sent |= {bid.order.id: bid.order.id in found.confirmed for bid in bids if bid.order.venue_id}
             closed = [bid.order for bid in bids if bid.order.id in found.closed]
             _written("close cancelled bids", partial(finish_cancels, closed, self._clock_ms()))
-            for bid in bids:
-                if (venue_id := found.named.get(bid.order.id)) is not None:
-                    _written("note a bid's id", partial(adopt, bid.order, venue_id, self._clock_ms()))
             log.info("%s: cancelled %d of %d bids of %s", wallet.venue, len(closed), len(bids), wallet.address)
         except SignInNeeded:
             log.info("%s: cancels need a sign-in, which workers and drains make", wallet.venue)
@@ -271,9 +272,7 @@ class Brakes:
         finally:
             self._going.remove(going)
             is_first = wallet not in self._rests
-            if found.named:  # which can be cancelled now
-                self.soon()
-            elif len(found.closed) < len(bids):
+            if len(found.closed) < len(bids):
                 rest_s = min(2 * self._rests.get(wallet, (_FIRST_REST_S / 2, 0.0))[0], _LONGEST_REST_S)
                 self._rests[wallet] = rest_s, time.monotonic() + rest_s
             if is_first or len(found.closed) == len(bids):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from core.settings import Settings
-from markets.base import AuthFailed, NotFound, NotSupported, Refused, SignInNeeded, Unknown, VenueError
+from markets.base import AuthFailed, NotFound, NotSupported, OwnBids, Refused, SignInNeeded, Unknown, VenueError
 from markets.market_client import MarketClient
 from markets.venues import capabilities
 from models.ledger.closing import Owed
@@ -49,9 +49,10 @@ def take_off(
     can = capabilities(wallet.venue)
     with MarketClient(settings.gateway_socket, _GATEWAY_S, wallet.venue) as market:
         market.user, market.purpose = int(bids[0].order.user_id), "brake"
-        fresh = [bid for bid in bids if bid.order.venue_id and bid.order.id not in sent]
+        call = _Call(market, settings, wallet, bids, clock_ms)
+        named = call.find_names()
+        fresh = [bid for bid in bids if bid.order.id in call.ids and bid.order.id not in sent]
         done = {order_id for order_id, is_confirmed in sent.items() if is_confirmed}
-        call = _Call(market, settings, wallet, bids[0].address, clock_ms)
         try:
             for together in _calls(fresh, can.cancels_at_once, clock_ms() + WRITE_MS):
                 done |= call.cancelled(together)
@@ -59,19 +60,13 @@ def take_off(
             if not done:
                 raise
             log.warning("%s: cancelled %d of %d bids so far: %s", wallet.venue, len(done), len(bids), error)
-        slugs = sorted({bid.order.slug for bid in bids}) if can.own_bids_by_collection else ()
-        try:
-            read = market.own_bids(wallet.address, 0, slugs)
-        except VenueError as error:
-            log.warning("%s: failed to read the bids of %s: %s", wallet.venue, wallet.address, error)
-            return Cancelled(frozenset(done), frozenset(), {})
-        # The expiry is a bid's fingerprint where the venue keeps it to the millisecond.
-        by_expiry = {bid.expires_ms: bid.venue_id for bid in read.bids} if can.expiry == "ms" else {}
-        there = {bid.venue_id for bid in read.bids} | by_expiry.keys()
-        named = {bid.order.id: by_expiry.get(bid.order.expires_ms) for bid in bids if not bid.order.venue_id}
-        shown = [bid for bid in bids if bid.order.venue_id and {bid.order.venue_id, bid.order.expires_ms} & there]
+        read = call.read()
+        if read is None:
+            return Cancelled(frozenset(done), frozenset(), named)
+        there = {bid.venue_id for bid in read.bids} | {bid.expires_ms for bid in read.bids if bid.expires_ms}
+        shown = [bid for bid in bids if {call.ids.get(bid.order.id), bid.order.expires_ms} & there]
         # After an answer of success a bid may be shown for a moment; the next read tells.
-        left = [bid for bid in shown if bid.order.id in sent or bid.order.id not in done]
+        left = [bid for bid in shown if bid.order.id in call.ids and (bid.order.id in sent or bid.order.id not in done)]
         for together in _calls(left, can.cancels_at_once, clock_ms() + WRITE_MS):
             done |= call.cancelled(together, splits=True)
     still = {bid.order.id for bid in shown}
@@ -82,7 +77,7 @@ def take_off(
         and order.updated_ms < read.taken_ms < order.expires_ms
         and not is_ticker(order.slug)
     )
-    return Cancelled(frozenset(done), frozenset(closed), {each: name for each, name in named.items() if name})
+    return Cancelled(frozenset(done), frozenset(closed), named)
 
 
 def _calls(bids: Sequence[Owed], most: int, soon_ms: int) -> Iterator[Sequence[Owed]]:
@@ -97,17 +92,50 @@ def _calls(bids: Sequence[Owed], most: int, soon_ms: int) -> Iterator[Sequence[O
 
 
 class _Call:
-    """The cancels of one wallet's bids; they share a signature, which is made when it is needed."""
+    """The calls about one wallet's bids. The cancels share a signature, which is made when it is needed.
+
+    `ids` are the venue's ids of the bids, by order, as far as they are known.
+    """
 
     def __init__(
-        self, market: MarketClient, settings: Settings, wallet: Wallet, user: str, clock_ms: Callable[[], int]
+        self,
+        market: MarketClient,
+        settings: Settings,
+        wallet: Wallet,
+        bids: Sequence[Owed],
+        clock_ms: Callable[[], int],
     ) -> None:
         self._market = market
         self._settings = settings
         self._wallet = wallet
-        self._user = user
+        self._bids = bids
         self._clock_ms = clock_ms
-        self._signature = None if capabilities(wallet.venue).cancel_needs_signature else ""
+        self._can = capabilities(wallet.venue)
+        self._signature = None if self._can.cancel_needs_signature else ""
+        self.ids = {bid.order.id: str(bid.order.venue_id) for bid in bids if bid.order.venue_id}
+
+    def find_names(self) -> dict[int, str]:
+        """Adds the ids of bids that were placed a moment ago, and returns them: a read shows them by their expiry.
+
+        The expiry is a bid's fingerprint where the venue keeps it to the millisecond.
+        """
+        nameless = [bid.order for bid in self._bids if not bid.order.venue_id]
+        read = self.read() if nameless and self._can.expiry == "ms" else None
+        if read is None:
+            return {}
+        by_expiry = {bid.expires_ms: bid.venue_id for bid in read.bids}
+        named = {order.id: by_expiry[order.expires_ms] for order in nameless if order.expires_ms in by_expiry}
+        self.ids |= named
+        return named
+
+    def read(self) -> OwnBids | None:
+        """Reads the wallet's bids; None, with a line in the log, when that failed."""
+        slugs = sorted({bid.order.slug for bid in self._bids}) if self._can.own_bids_by_collection else ()
+        try:
+            return self._market.own_bids(self._wallet.address, 0, slugs)
+        except VenueError as error:
+            log.warning("%s: failed to read the bids of %s: %s", self._wallet.venue, self._wallet.address, error)
+            return None
 
     def cancelled(self, bids: Sequence[Owed], *, splits: bool = False) -> set[int]:
         """Cancels the bids in one call; returns the orders whose cancel the venue confirms: all of them or none.
@@ -118,7 +146,7 @@ class _Call:
         try:
             is_done = self._market.cancel(
                 self._wallet.address,
-                [str(bid.order.venue_id) for bid in bids],
+                [self.ids[bid.order.id] for bid in bids],
                 self._signed(),
                 task=int(first.order.task_id),
                 token=first.token,
@@ -145,5 +173,5 @@ class _Call:
         if self._signature is None:
             challenge = self._market.challenge(self._wallet.address)
             signer = SignerClient(self._settings.signer_socket, _SIGNER_S)
-            self._signature = signer.sign_brake(self._user, self._wallet.venue, challenge)
+            self._signature = signer.sign_brake(self._bids[0].address, self._wallet.venue, challenge)
         return self._signature
