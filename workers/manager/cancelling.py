@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import NamedTuple
 
 from core.settings import Settings
@@ -43,14 +44,14 @@ def take_off(
 ) -> Cancelled:
     """Cancels bids of one wallet. `sent` are the orders whose cancel was sent before, and whether it was confirmed.
 
-    Those are cancelled again only if the read shows them. Of runes a part may have been sold before: what became of
-    them is the worker's to find out. Raises VenueError and SignerError.
+    Those are cancelled again only if the read shows them. A bid on runes of which a part may have been sold is left to
+    its worker, which knows sales. Raises VenueError and SignerError.
     """
     can = capabilities(wallet.venue)
     with MarketClient(settings.gateway_socket, _GATEWAY_S, wallet.venue) as market:
         market.user, market.purpose = int(bids[0].order.user_id), "brake"
         call = _Call(market, settings, wallet, bids, clock_ms)
-        named = call.find_names()
+        named = call.look_first()
         fresh = [bid for bid in bids if bid.order.id in call.ids and bid.order.id not in sent]
         done = {order_id for order_id, is_confirmed in sent.items() if is_confirmed}
         try:
@@ -73,9 +74,7 @@ def take_off(
     closed = (
         order.id
         for order, *_ in bids
-        if order.id in done - still
-        and order.updated_ms < read.taken_ms < order.expires_ms
-        and not is_ticker(order.slug)
+        if order.id in done - still - call.partly and order.updated_ms < read.taken_ms < order.expires_ms
     )
     return Cancelled(frozenset(done), frozenset(closed), named)
 
@@ -94,7 +93,8 @@ def _calls(bids: Sequence[Owed], most: int, soon_ms: int) -> Iterator[Sequence[O
 class _Call:
     """The calls about one wallet's bids. The cancels share a signature, which is made when it is needed.
 
-    `ids` are the venue's ids of the bids, by order, as far as they are known.
+    `ids` are the venue's ids of the bids, by order, as far as they are known; `partly` the orders of which a part may
+    have been sold.
     """
 
     def __init__(
@@ -112,20 +112,29 @@ class _Call:
         self._clock_ms = clock_ms
         self._can = capabilities(wallet.venue)
         self._signature = None if self._can.cancel_needs_signature else ""
+        self.partly = frozenset(order.id for order, *_ in bids if is_ticker(order.slug))
         self.ids = {bid.order.id: str(bid.order.venue_id) for bid in bids if bid.order.venue_id}
 
-    def find_names(self) -> dict[int, str]:
-        """Adds the ids of bids that were placed a moment ago, and returns them: a read shows them by their expiry.
+    def look_first(self) -> dict[int, str]:
+        """Reads the wallet's bids before the cancels, if one of them was placed a moment ago or is on runes.
 
-        The expiry is a bid's fingerprint where the venue keeps it to the millisecond.
+        Returns the ids, by order, of bids without one: a read shows them by their expiry, which is a bid's fingerprint
+        where the venue keeps it to the millisecond.
         """
-        nameless = [bid.order for bid in self._bids if not bid.order.venue_id]
-        read = self.read() if nameless and self._can.expiry == "ms" else None
+        nameless = [bid.order for bid in self._bids if not bid.order.venue_id and self._can.expiry == "ms"]
+        if not nameless and not self.partly:
+            return {}
+        read = self.read()
         if read is None:
             return {}
         by_expiry = {bid.expires_ms: bid.venue_id for bid in read.bids}
         named = {order.id: by_expiry[order.expires_ms] for order in nameless if order.expires_ms in by_expiry}
         self.ids |= named
+        left = {bid.venue_id: bid.quantity for bid in read.bids if bid.quantity is not None}
+        whole = (
+            order.id for order, *_ in self._bids if left.get(self.ids.get(order.id, ""), 0) >= Decimal(order.quantity)
+        )
+        self.partly -= frozenset(whole)
         return named
 
     def read(self) -> OwnBids | None:
