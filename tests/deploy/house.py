@@ -156,7 +156,6 @@ def house() -> House:
         **{
             "#BIDKEEPER_SATFLOW_API_KEY_FILE": "BIDKEEPER_SATFLOW_API_KEY_FILE",
             "CLIENTS=bidkeeper,bidkeeper-signer": f"CLIENTS={REST},{SIGNER}",
-            "CLIENTS=bidkeeper-signer": f"CLIENTS={SIGNER}",
             "CLIENTS=bidkeeper\n": f"CLIENTS={REST}\n",
             "=/": f"={root}/",
             "WHITELIST=": "WHITELIST=*",

@@ -90,6 +90,24 @@ def test_its_owner_lists_it_by_hand_and_no_cheap_price_guards_it(service: Instal
     buyer.end()
 
 
+def test_a_sale_out_of_an_escrow_at_ord_net_is_proved(service: Installation) -> None:
+    trader = Trader(service).sign_in()
+    keys, slug = trader.ok("GET", "/api/wallet"), f"frogs-{secrets.token_hex(4)}"
+    service.sim("PUT", f"/sim/coins/{keys['payment']}", {"values": [400_000] * 6})
+    service.put_collection(slug, [500_000])
+    fixed = {"bidMode": "fixed", "bidFixedLow": 200_000, "bidFixedHigh": 200_000, "bidCount": 1, "loopSeconds": 10}
+    rule = RULE | {"start": False}
+    task = trader.task(
+        slug=slug, venue="simulator-ordnet", deliverTo="vault", hardcapSats=300_000, onFill=rule, **fixed
+    )
+    trader.start(task)
+    until(lambda: service.live_prices(slug) == [200_000], "the offer")
+    item = service.sim("POST", "/sim/sell", {"slug": slug})["inscriptionId"]
+    made = until(lambda: trader.ok("GET", "/api/autolist"), "the auto-list task")[0]
+    assert (made["inscriptionId"], made["config"]["costSats"], made["costSource"]) == (item, 200_000, "fill")
+    trader.stop(task)
+
+
 def test_a_reorganisation_stops_the_listing_of_what_was_bought_until_it_is_proved_again(service: Installation) -> None:
     buyer = Buyer(service, onFill=RULE)
     sale, began = buyer.sold_into(), time.monotonic()
