@@ -6,6 +6,7 @@ gives it a cost. `prove` makes one, and models/ledger/purchases.py reads it back
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -56,10 +57,11 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class SpentCoin:
-    """An output that a transaction spends. `sats` is what left our scripts for it, where it is ours."""
+    """An output that a transaction spends; `script` in hex. Where it is ours, `sats` is what left us by it."""
 
     outpoint: str
     sats: int
+    script: str
     holder: Holder
 
 
@@ -101,9 +103,16 @@ class Move:
 
     @property
     def left_sats(self) -> int:
-        """The sats that left our scripts."""
-        returned = sum(output.sats for output in self.others if output.holder in ("backing", "own"))
-        return sum(coin.sats for coin in self.spent) - returned
+        """The sats that left our scripts.
+
+        A script gets no more back than it paid: a marketplace may write our key into a script that it opens alone.
+        """
+        paid, returned = Counter[str](), Counter[str]()
+        for coin in self.spent:
+            paid[coin.script] += coin.sats
+        for output in self.others:
+            returned[output.script] += output.sats
+        return sum(max(0, sats - returned[script]) for script, sats in paid.items())
 
 
 def prove(claim: Claim, moves: Sequence[Move]) -> ProvenPurchase:

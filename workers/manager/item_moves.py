@@ -101,7 +101,6 @@ class _Moves:
         at, place = self._source(transaction, outpoint.vout, offset)
         came_from = transaction.inputs[at].outpoint
         spent = [coin for each, coin in self._own_coins(facts, transaction) if each != at]
-        mine = frozenset({self._ours.payment, *(script for _, script in self._own_scripts(facts, transaction))})
         is_in_block = facts.is_confirmed is True
         move = Move(
             txid=_hex(outpoint.txid),
@@ -111,7 +110,7 @@ class _Moves:
             item_from=self._item_coin(facts, transaction, at),
             item_to=outpoint.vout,
             spent=tuple(spent),
-            outputs=tuple(self._output(each, mine) for each in transaction.outputs),
+            outputs=tuple(map(self._output, transaction.outputs)),
         )
         return move, came_from, place
 
@@ -137,20 +136,14 @@ class _Moves:
     def _item_coin(self, facts: TransactionFacts, transaction: Transaction, at: int) -> SpentCoin:
         outpoint = transaction.inputs[at].outpoint
         if outpoint.txid == _NO_TXID:
-            return SpentCoin(str(outpoint), 0, "other")
+            return SpentCoin(str(outpoint), 0, "", "other")
         spent = self._spent(outpoint)
         holder: Holder = "other"
         if spent.script == self._ours.payment or self._opened(facts.witnesses[at]):
             holder = "own"
         elif spent.script in self._ours.receivers:
             holder = "receiver"
-        return SpentCoin(str(outpoint), spent.value, holder)
-
-    def _own_scripts(self, facts: TransactionFacts, transaction: Transaction) -> Iterator[tuple[int, bytes]]:
-        """Yields the inputs that spend scripts of our keys, by their witnesses, and those scripts."""
-        for at in range(len(transaction.inputs)):
-            if (opened := self._opened(facts.witnesses[at])) is not None:
-                yield at, opened.paid_to
+        return SpentCoin(str(outpoint), spent.value, spent.script.hex(), holder)
 
     def _own_coins(self, facts: TransactionFacts, transaction: Transaction) -> Iterator[tuple[int, SpentCoin]]:
         for at, item in enumerate(transaction.inputs):
@@ -175,7 +168,7 @@ class _Moves:
             if is_backing:  # the coins that were chosen for this bid paid for it, and for the fee of its escrow
                 change = sum(each.value for each in funding.outputs if each.script == ours.payment)
                 sats = sum(self._spent(item.outpoint).value for item in funding.inputs) - change
-        return SpentCoin(str(outpoint), sats, "backing" if is_backing else "own")
+        return SpentCoin(str(outpoint), sats, spent.script.hex(), "backing" if is_backing else "own")
 
     def _opened(self, witness: Sequence[str]) -> _Opened | None:
         """Returns the script that a witness shows, if one of our keys is in it."""
@@ -188,9 +181,9 @@ class _Moves:
         except WireError:
             return None
 
-    def _output(self, output: TxOutput, mine: frozenset[bytes]) -> MadeOutput:
+    def _output(self, output: TxOutput) -> MadeOutput:
         holder: Holder = "other"
-        if output.script in mine:
+        if output.script == self._ours.payment:
             holder = "own"
         elif output.script in self._ours.receivers:
             holder = "receiver"

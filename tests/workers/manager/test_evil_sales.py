@@ -289,7 +289,7 @@ def test_lies_about_sales(database: str) -> None:
 def any_coin_of_ours(moves: _Moves, *about: Any) -> SpentCoin:
     """A planted bug: any coin of the user backs this bid."""
     outpoint, spent, _ = about
-    return SpentCoin(str(outpoint), spent.value, "backing")
+    return SpentCoin(str(outpoint), spent.value, spent.script.hex(), "backing")
 
 
 def any_past(claim: Claim, moves: Sequence[Move]) -> ProvenPurchase:

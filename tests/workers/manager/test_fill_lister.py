@@ -34,7 +34,7 @@ MARGIN = ListingConfig(min_margin=Decimal("0.10"))
 RULE = OnFill(dump_listing_config(MARGIN), start=True, max_open=1)
 TO_VAULT = replace(CATS, bid_count=1, deliver_to="vault", on_fill=RULE)
 HELD = LocatedInscription("held", "1" * 64 + ":0")
-STRANGER = SpentCoin("9" * 64 + ":0", 10_000, "other")
+STRANGER = SpentCoin("9" * 64 + ":0", 10_000, "seller", "other")
 DAY_S = 86_400
 
 
@@ -70,7 +70,7 @@ class Desk:
         if self.shown:
             raise NotShown(self.shown)
         txid, vout = outpoint.split(":")
-        spent = (SpentCoin(f"{order.id:064x}:0", self.left_sats, "backing"),)
+        spent = (SpentCoin(f"{order.id:064x}:0", self.left_sats, "wallet", "backing"),)
         outputs = (MadeOutput(10_000, "vault", "receiver"),) * (int(vout) + 1)
         outputs = (*(MadeOutput(1, "", "other") for _ in outputs[1:]), outputs[0])
         now_s = self.world.clock.now_ms // 1000
@@ -78,7 +78,14 @@ class Desk:
             f"{order.id:064x}", "b" * 64, 900_000, now_s, STRANGER, 0, spent, (MadeOutput(1, "escrow", "other"),)
         )
         arrived = Move(
-            txid, "c" * 64, 900_000, now_s, SpentCoin(f"{order.id:064x}:0", 1, "other"), int(vout), (), outputs
+            txid,
+            "c" * 64,
+            900_000,
+            now_s,
+            SpentCoin(f"{order.id:064x}:0", 1, "escrow", "other"),
+            int(vout),
+            (),
+            outputs,
         )
         return Evidence((arrived, bought), "vault", None)
 

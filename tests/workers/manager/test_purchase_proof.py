@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 from markets.base import Unavailable
+from models.ledger import purchases, to_list
 from models.ledger.order_table import Order
 from strategy.purchases import Claim, NotShown, NotYetShown, ProvenPurchase, prove
-from tests.wallet.listings import PAYMENT, VAULT
+from tests.wallet.listings import PAYMENT, VAULT, VENUE, with_size
 from tests.workers.manager.purchase_house import (
     BEGAN_S,
     KEYS,
@@ -20,6 +23,7 @@ from tests.workers.manager.purchase_house import (
     OWNERS_SCRIPT,
     PAYMENT_SCRIPT,
     SATFLOW,
+    SELLERS_SCRIPT,
     WALLETS,
     HouseFacts,
     PlayChain,
@@ -140,6 +144,18 @@ def test_a_made_up_witness_proves_nothing(chain: PlayChain) -> None:
         proof(chain, order())
 
 
+def test_change_to_a_script_that_the_venue_opens_alone_lowers_no_cost(chain: PlayChain) -> None:
+    """Our key is in it, and any witness of the venue's opens it."""
+    script = with_size(PAYMENT.get_public_key().sec()) + b"\x75" + with_size(VENUE.get_public_key().sec()) + b"\xac"
+    theirs = b"\x00\x20" + hashlib.sha256(script).digest()
+    wallet, item = WALLETS["2of2"], chain.inscribed(ITEM)
+    coins = chain.coin(400_000, wallet.paid_to), chain.coin(1_000, theirs)
+    spends = [(item, (bytes(64),)), (coins[0], wallet.witness), (coins[1], (b"", bytes(71), script))]
+    paid = item_moves.script_at(KEYS.vault) or b""
+    chain.at[ITEM] = f"{chain.send(spends, [(10_000, paid), (75_000, SELLERS_SCRIPT), (325_000, theirs)])}:0"
+    assert proof(chain, order(75_000)).cost_sats == 400_000
+
+
 def test_without_an_offset_the_whole_output_must_come_from_one_input(chain: PlayChain) -> None:
     chain.bought_from_wallet(ITEM, 1, 75_000)
     chain.knows_offsets = False
@@ -173,3 +189,14 @@ def test_a_proof_holds_while_its_transactions_are_in_their_blocks(chain: PlayCha
     assert facts.standing(found).void
     del chain.kept[txid]
     assert "left the network" in str(facts.standing(replace(found, outpoint=f"{txid}:0")).void)
+
+
+def test_only_the_rule_and_the_ledger_make_proofs() -> None:
+    """A third place cannot forget the proof: without one there is neither a task of a fill nor a cost."""
+    root = Path(purchases.__file__).parents[2]
+    folders = ("cli", "core", "gateway", "hooks", "markets", "models", "server", "strategy", "wallet", "workers")
+    paths = [path for folder in folders for path in (root / folder).rglob("*.py")]
+    making = {path.relative_to(root).as_posix() for path in paths if "ProvenPurchase(" in path.read_text()}
+    assert making == {"strategy/purchases.py", "models/ledger/purchases.py"}
+    wanted = [get_type_hints(asked)["proof"] for asked in (to_list.make_task, to_list.cost)]
+    assert wanted == [ProvenPurchase, ProvenPurchase]
