@@ -24,6 +24,7 @@ from core.local_server import peer_pid
 from core.setting_values import HostPort
 from core.settings import SECRETS, Settings
 from gateway.app import quotas
+from markets.base import Unavailable
 from markets.gateway_client import MOST_SKEW_S, skew_words
 from markets.market_client import MarketClient
 from models.database.kinds import is_postgresql
@@ -239,15 +240,19 @@ def _skew(name: str, skew_s: float | None) -> Iterator[Check]:
 
 
 def _facts(settings: Settings) -> Iterator[Check]:
-    if settings.facts_hosts:
-        with MarketClient(settings.facts_socket, PATIENCE_S) as facts:
+    with MarketClient(settings.facts_socket, PATIENCE_S) as facts:
+        try:
             facts.status()
-        yield ok("facts", "answers")
-        return
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(PATIENCE_S)
-        connection.connect(str(settings.facts_socket))
-    yield ok("facts", "listens (it answers only the signer)")
+        except Unavailable:
+            if settings.facts_hosts:
+                raise
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(PATIENCE_S)
+                connection.connect(str(settings.facts_socket))
+            remedy = "name the manager's user in BIDKEEPER_FACTS_CLIENTS: it proves by facts what bids bought"
+            yield warn("facts", "listens, and does not answer this user", remedy)
+            return
+    yield ok("facts", "answers")
 
 
 def _hooks(settings: Settings) -> Iterator[Check]:

@@ -8,15 +8,17 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from cli.doctor import machine_check
+from cli.doctor import machine_check, program_check
 from cli.doctor.data_check import file_system, verify_tail
 from cli.main import main
 from core import version
+from core.settings import Settings
 from models import base, schema
 from tests.cli.commands import in_this_process
 from tests.cli.conftest import Examine
@@ -258,3 +260,22 @@ def test_a_play_wallet_with_a_real_market_is_a_fault(examine: Examine, environme
     check = examine("settings")["settings"]
     assert check.status == "FAIL"
     assert "BIDKEEPER_PLAY_WALLET" in check.text
+
+
+def test_facts_that_do_not_answer_this_user_are_named(tmp_path: Path) -> None:
+    """As in an installation with three users that was made before the manager asked facts."""
+    settings = Settings(gateway_run_dir=tmp_path)
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(settings.facts_socket))
+        door.listen()
+
+        def turn_away() -> None:
+            for _ in range(2):
+                door.accept()[0].close()
+
+        caller = threading.Thread(target=turn_away)
+        caller.start()
+        found = list(program_check._facts(settings))
+        caller.join()
+    assert [(check.name, check.status) for check in found] == [("facts", "warn")]
+    assert "BIDKEEPER_FACTS_CLIENTS" in str(found[0])
