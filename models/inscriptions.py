@@ -56,7 +56,7 @@ def cached_wallet(address: str, newer_than_ms: int) -> str | None:
 
 def store_wallet(address: str, items: str, told: Mapping[str, Told], now_ms: int) -> None:
     """Stores the items of `address`, and what was told of each inscription."""
-    with unless_full("a look-up"), transaction():
+    with unless_full("an inscription"), transaction():
         new = WalletContents.insert(address=address, items=items, fetched_ms=now_ms)
         new.on_conflict(
             conflict_target=[WalletContents.address], preserve=[WalletContents.items, WalletContents.fetched_ms]
@@ -76,7 +76,7 @@ def cached_inscription(inscription_id: str, newer_than_ms: int) -> str | None:
 
 def store_inscription(inscription_id: str, detail: str, told: Told, now_ms: int) -> None:
     """Stores the details of one inscription."""
-    with unless_full("a look-up"), transaction():
+    with unless_full("an inscription"), transaction():
         _store(inscription_id, now_ms, told, detail)
 
 

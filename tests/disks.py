@@ -51,7 +51,7 @@ def _free_bytes(handle: int) -> int:
 
 @contextmanager
 def full_database(words: str = "database or disk is full") -> Iterator[None]:
-    """Has every write to the database in use fail with these words; reads go on."""
+    """Has every write to the database in use fail with these words; reads work."""
     used = database.obj
     really, connection = used.execute_sql, used.connection()
 

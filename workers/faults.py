@@ -72,7 +72,7 @@ class Faults:
             self.rejected = str(error)
 
     def add_unsigned(self, step: Step, failed_to: str, error: SignerError, *, price_sats: int | None = None) -> None:
-        """Notes that the signer did not sign. Control (reduce, halt) and a full disk let cancels go on: no outage."""
+        """Notes that the signer did not sign. Control (reduce, halt) and a full disk let cancels through: no outage."""
         is_forbidden = isinstance(error, SignerRefused) and error.tag in _CANCELS_ONLY
         self.add(step, failed_to, error, backs_off=not is_forbidden, price_sats=price_sats)
 

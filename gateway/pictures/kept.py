@@ -42,7 +42,7 @@ class KeptPictures:
         self._most_bytes = most_bytes
         self._clock = clock
         self._lock = threading.Lock()
-        self._is_failing = False  # one line in the log tells, until a picture is kept again
+        self._is_failing = False  # logged once, until a picture is kept again
         self._files: OrderedDict[str, _File] | None = None  # the last used last
         self._taken = 0  # bytes of the disk
 

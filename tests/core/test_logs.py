@@ -181,7 +181,7 @@ def test_words_of_a_task_without_its_argument_are_still_a_line_of_json(words: st
     assert (told["message"], told["stack"]) == (words, "Stack: here") and "task" not in told
 
 
-def test_below_the_floor_one_line_says_so_and_lines_go_on_afterwards(
+def test_below_the_floor_one_line_says_so_and_lines_resume_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = io.StringIO()

@@ -35,6 +35,7 @@ def data_on_small_disk() -> Iterator[Installation]:
             yield made
         finally:
             made.destroy()
+    made.data_dir.rmdir()
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def trading(service: Installation) -> tuple[Trader, int]:
 
 @contextmanager
 def full(disk: Path) -> Iterator[None]:
-    """Keeps the disk full: whatever is freed meanwhile, the reserve and files that are replaced, is taken at once."""
+    """Keeps the disk full: whatever is freed meanwhile, the reserve and files that are replaced, is taken again."""
     fillers: list[Path] = []
     is_over = threading.Event()
 
@@ -108,7 +109,7 @@ def test_a_full_data_directory_keeps_no_bid_above_the_market(data_on_small_disk:
         service.put_collection(_SLUG, [18_000, 20_000])
         until(lambda: max(service.live_prices(_SLUG), default=0) <= 13_500, "nor above that of the next")
         numbers = itertools.count()
-        until(lambda: another_task(trader, next(numbers)) == 507, "an answer that there is no room")
+        until(lambda: another_task(trader, next(numbers)) == 507, "a refusal for want of room")
         assert programs <= set(service.processes()), "no program ended"
 
     service.put_collection(_SLUG, [100_000, 110_000])

@@ -1,4 +1,4 @@
-"""A signer whose disk is full to the last byte: it signs what cancels and nothing that places, and forgets no state."""
+"""A signer whose disk is full to the last byte: it signs what cancels and nothing that places, and keeps every state."""
 
 from __future__ import annotations
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from markets.base import AuthFailed, NotFound, Refused, VenueError
 from models.base import unless_full
 from models.ledger import orders
-from models.ledger.order_table import CANCELLING, CLOSED, Order
+from models.ledger.order_table import CANCELLING, CLOSED, LIVE, UNKNOWN, Order
 from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.context import Context
@@ -44,16 +44,31 @@ class _Doomed:
         return None if self.order is None else self.order.price_sats
 
 
+def store_cancels(own: Iterable[Order], unstored: set[int], now_ms: int) -> None:
+    """Moves the orders of `unstored`, whose cancel was sent, to `cancelling`, if the disk has room by now.
+
+    Then reads and sales show how they ended, as for any other.
+    """
+    for order in own:
+        if order.id in unstored:
+            with unless_full(f"the cancel of order {order.id}"):
+                if order.state in (LIVE, UNKNOWN):
+                    orders.move(order, CANCELLING, now_ms)
+                unstored.discard(order.id)
+
+
 class Canceller:
     """Cancels bids of one wallet during one cycle; a challenge is signed once, when needed.
 
-    `asked` are the orders (by id) whose cancel was sent, with the venue's answer.
+    `asked` are the orders (by id) whose cancel was sent, with the venue's answer. `unstored` gets those whose row has
+    no room for it: see `store_cancels`.
     """
 
-    def __init__(self, context: Context, wallet: str, faults: Faults) -> None:
+    def __init__(self, context: Context, wallet: str, faults: Faults, unstored: set[int]) -> None:
         self._context = context
         self._wallet = wallet
         self._faults = faults
+        self._unstored = unstored
         self._signature = None if context.venue.cancel_needs_signature else ""
         self.asked: dict[int, CancelAnswer] = {}
         self.is_stuck = False
@@ -121,9 +136,9 @@ class Canceller:
         with signals_held():
             for order in doomed:
                 if order.state != CANCELLING:
-                    # A full disk keeps no cancel from being sent: the order stays as it is until a read settles it.
-                    with unless_full(f"the cancel of order {order.id}"):
-                        orders.move(order, CANCELLING, self._context.clock_ms())
+                    # A full disk keeps no cancel from being sent.
+                    self._unstored.add(order.id)
+                    store_cancels([order], self._unstored, self._context.clock_ms())
                 self._context.crash("after_cancelling")
             answer = self._sent(asks)
             self.asked.update((order.id, answer or CancelAnswer.FAILED) for order in doomed)

@@ -41,7 +41,7 @@ class BiddingCycle:
         self._config = inputs.config
         self._settler = Settler(inputs)
         self._decider = Decider(inputs)
-        self._canceller = Canceller(inputs.context, inputs.keys.payment, inputs.faults)
+        self._canceller = Canceller(inputs.context, inputs.keys.payment, inputs.faults, inputs.state.unstored)
 
     def run(self) -> BiddingOutcome:
         """Runs the whole cycle and returns its outcome."""

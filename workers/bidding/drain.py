@@ -18,7 +18,7 @@ from strategy.fault_codes import FaultCode, Step
 from strategy.ranking import highest_first
 from wallet.signer_client import SignerError
 from workers.bidding import dry_run
-from workers.bidding.cancels import CancelAnswer, Canceller
+from workers.bidding.cancels import CancelAnswer, Canceller, store_cancels
 from workers.bidding.fills import Explainer
 from workers.bidding.own_bids import Found, as_shown, read_own_bids, settle, settle_reserved
 from workers.context import Context
@@ -40,6 +40,7 @@ class BiddingDrain:
         self._context = context
         self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, rng or random.Random())
         self._has_complained = False
+        self._unstored: set[int] = set()
         self._partly: dict[str, frozenset[int]] = {}
 
     def cycle(self) -> float | None:
@@ -51,6 +52,7 @@ class BiddingDrain:
         with unless_full("an order of a dry run"):
             dry_run.settle(task.id, self._context.clock_ms, is_dry=not self._must_cancel(task))
         settle_reserved(self._context, faults)
+        store_cancels(orders.open_orders(task.id), self._unstored, self._context.clock_ms())
         for wallet in sorted({order.wallet for order in orders.open_orders(task.id) if not order.dry_run}):
             self._end_bids(task, wallet, faults)
         left = orders.count_open(task.id)
@@ -71,7 +73,7 @@ class BiddingDrain:
             for order in as_shown(orders.open_orders(task.id), found)
             if order.state in states and _can_be_cancelled(order, wallet) and not _is_over(order, now_ms)
         )
-        canceller = Canceller(self._context, wallet, faults)
+        canceller = Canceller(self._context, wallet, faults, self._unstored)
         canceller.cancel(doomed, [bid.venue_id for bid in found.strays] if found is not None else ())
         if canceller.asked:
             self._look_again(task, wallet, canceller, faults)

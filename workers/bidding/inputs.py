@@ -39,6 +39,7 @@ class BidderState:
     is_forced: bool = False
     stood_ms: int | None = None
     followers: frozenset[int] = frozenset()
+    unstored: set[int] = field(default_factory=set)  # orders whose cancel was sent, though the disk had no room for it
     balances: tuple[tuple[int, int], ...] = ()  # the newest readings of the balance: when, and sats
 
 

@@ -12,7 +12,7 @@ from strategy.bid_config import canonical_slug
 from strategy.entry import SaleIntoBid
 from strategy.fault_codes import Step
 from workers.bidding import dry_run
-from workers.bidding.cancels import CancelAnswer
+from workers.bidding.cancels import CancelAnswer, store_cancels
 from workers.bidding.fills import Explainer
 from workers.bidding.inputs import CycleInputs
 from workers.bidding.own_bids import Found, needs_fresh_read, read_own_bids, settle, settle_reserved
@@ -46,6 +46,7 @@ class Settler:
         if any(order.dry_run for order in own):
             with unless_full("an order of a dry run"):
                 dry_run.settle(task_id, context.clock_ms, is_dry=self._config.dry_run)
+        store_cancels(own, self._state.unstored, context.clock_ms())
         if any(order.state == RESERVED for order in own):
             settle_reserved(context, self._inputs.faults)
         own = [order for order in own if not order.dry_run]
