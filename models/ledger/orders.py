@@ -69,6 +69,10 @@ class IllegalOrderMove(Exception):
     """A move of an order that does not exist, or from another state than the caller believed."""
 
 
+class MovedMeanwhile(IllegalOrderMove):
+    """A move of an order that another process, such as the manager for a brake, has moved first."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExposureLimits:
     """Limits of the sums of open orders, in sats; 0 for `task` and `installation` means no such limit.
@@ -315,7 +319,7 @@ def _move(
             **bought,
         )
         if moved.rowcount != 1:
-            raise IllegalOrderMove(f"order {order.id} is not {order.state} any more")
+            raise MovedMeanwhile(f"order {order.id} is not {order.state} any more")
         if sale is not None:
             to_list.note(order)
             purchases.note(order, sale.inscription_id, now_ms)

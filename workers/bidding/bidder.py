@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import random
 import time
@@ -32,6 +33,8 @@ from workers.evidence import APART_MS
 from workers.faults import Faults
 from workers.pace import Backoff, until_rare_cycle
 from workers.user_keys import read_user_keys
+
+log = logging.getLogger(__name__)
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
 SHORTEST_PAUSE_S = 1.0
@@ -75,8 +78,17 @@ class Bidder:
 
         Raises BadConfig, and BadCredentials when the venue does not accept a write of ours; both are recorded first.
         When our own bids cannot be read, nothing is placed; known bids that cap, range or limits forbid are cancelled
-        all the same.
+        all the same. When the manager has closed a bid of this cycle meanwhile, for a brake, the next one begins soon.
         """
+        limits = self._limits
+        try:
+            return self._cycle()
+        except orders.MovedMeanwhile as moved:
+            log.info("task %d: begins anew: %s", self._context.task_id, moved)
+            self._due, self._limits = 0.0, limits
+            return SHORTEST_PAUSE_S
+
+    def _cycle(self) -> float | None:
         began = self._monotonic()
         assignment = read_bidding_assignment(self._context)
         if assignment is None:

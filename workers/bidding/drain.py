@@ -45,6 +45,13 @@ class BiddingDrain:
 
     def cycle(self) -> float | None:
         """Runs one round; returns the seconds until the next, or None when no order is open or another worker acts."""
+        try:
+            return self._cycle()
+        except orders.MovedMeanwhile as moved:  # the manager has closed a bid of this round
+            log.info("task %d: begins anew: %s", self._context.task_id, moved)
+            return FIRST_PAUSE_S
+
+    def _cycle(self) -> float | None:
         task = tasks.under_token(self._context.task_id, self._context.token)
         if task is None:
             return None
