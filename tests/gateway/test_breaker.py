@@ -103,6 +103,23 @@ def test_a_dead_venue_hears_no_more_and_a_revived_one_does(bench: Bench, monkeyp
     assert not client.status()["venues"]["simulator"]["is_cut_off"]
 
 
+def test_a_brake_is_sent_to_a_venue_that_does_not_answer(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SPAN_S", 0.0)
+    path = "/address/bids"
+    bench.venue.statuses[path] = 500
+    for _ in range(FAILURES):
+        with pytest.raises(Unavailable):
+            bench.client().own_bids("bc1qpayment", 0)
+    assert bench.gateway.venues.markets["simulator"].breaker.is_open
+    brake = bench.client().by(1, "brake")
+    bench.venue.answers["/cancel"] = {"success": True, "data": {"success": True}}
+    sent = {"task": 1, "token": 1, "deadline_ms": soon()}
+    with pytest.raises(Unavailable, match="nothing was sent"):
+        bench.client().cancel("bc1qpayment", ["a" * 24], "AkcwRA==", **sent)
+    assert brake.cancel("bc1qpayment", ["a" * 24], "AkcwRA==", **sent)
+    assert len(bench.venue.of("/cancel")) == 1
+
+
 @pytest.mark.parametrize(("status", "error"), [(429, RateLimited), (404, NotFound)])
 def test_what_a_venue_says_is_an_answer(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, status: int, error: type[Exception]

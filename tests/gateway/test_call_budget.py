@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from gateway.limits.call_budget import CallBudget, Priority
+from gateway.limits.call_budget import BRAKE_SLOTS, CallBudget, Priority
 from markets.base import RateLimited, Unavailable
 from tests.clock import Monotonic
 
@@ -176,3 +176,63 @@ async def test_a_rounding_error_keeps_nobody_waiting() -> None:
     asked = _asked(budget, order, "next", Priority.REST)
     await _settle()
     assert asked.done() and order[-1] == "next"
+
+
+async def test_a_brake_goes_before_a_hundred_waiting_cancels() -> None:
+    budget, clock = _budget()
+    order: list[str] = []
+    budget.pause(1)
+    asked = [_asked(budget, order, "cancel", Priority.CANCEL) for _ in range(100)]
+    asked += [_asked(budget, order, "brake", Priority.BRAKE)]
+    await _settle()
+    clock.now += 1
+    budget.pump()
+    await _settle()
+    assert order == ["brake"]
+    for each in asked:
+        each.cancel()
+    await asyncio.gather(*asked, return_exceptions=True)
+
+
+async def test_a_brake_has_slots_while_hung_reads_hold_all_others() -> None:
+    budget, _ = _budget(slots=3, spare=1)
+    order: list[str] = []
+    asked = [_asked(budget, order, "read", Priority.OWN_BIDS) for _ in range(4)]
+    await _settle()
+    asked += [_asked(budget, order, "cancel", Priority.CANCEL)]
+    asked += [_asked(budget, order, f"brake {n}", Priority.BRAKE) for n in range(BRAKE_SLOTS + 1)]
+    await _settle()
+    assert order == ["read"] * 3 + [f"brake {n}" for n in range(BRAKE_SLOTS)]
+    budget.done()  # of a brake's own slots, so that the next brake has it and no other call
+    await _settle()
+    assert order[-1] == f"brake {BRAKE_SLOTS}"
+    budget.done()
+    await _settle()
+    assert "cancel" not in order
+    for each in asked:
+        each.cancel()
+    await asyncio.gather(*asked, return_exceptions=True)
+
+
+async def test_a_brake_keeps_to_the_rate_and_to_a_pause_of_the_venue() -> None:
+    budget, clock = _budget()
+    order: list[str] = []
+    asked = [_asked(budget, order, "brake", Priority.BRAKE) for _ in range(12)]
+    await _settle()
+    assert len(order) == 10, "the burst"
+    clock.now += 0.2
+    budget.pump()
+    await _settle()
+    assert len(order) == 11, "the rate"
+    budget.pause(30)
+    clock.now += 29
+    budget.pump()
+    await _settle()
+    assert len(order) == 11
+    with pytest.raises(RateLimited):
+        await budget.take(Priority.BRAKE, clock.now + 0.5)
+    clock.now += 1.2
+    budget.pump()
+    await _settle()
+    assert len(order) == 12
+    await asyncio.gather(*asked)

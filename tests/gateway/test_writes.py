@@ -25,6 +25,7 @@ from markets.base import (
     Unknown,
     VenueError,
 )
+from tests.clock import Monotonic
 from tests.gateway.conftest import ORDER, SOON_S, Bench, eventually, soon
 from tests.gateway.fake_venue import CUT
 
@@ -194,6 +195,69 @@ def test_many_tasks_are_fenced_at_once_and_all_of_their_writes_waited_for(bench:
             _place(bench, task=task, token=token)
     _place(bench, task=2, token=9)
     assert bench.client().fence_all({1: 1, 2: 9, 3: 1}) == {1: 2}
+
+
+@pytest.mark.slow
+def test_hold_drops_queued_places_of_its_tasks_and_no_cancels(bench: Bench) -> None:
+    bench.pause()
+    with ThreadPoolExecutor(4) as askers:
+        held = [askers.submit(_place, bench, token=token) for token in (1, 2)]
+        other, cancel = askers.submit(_place, bench, task=2), askers.submit(_cancel, bench)
+        eventually(lambda: bench.waiting() == 4)
+        bench.client().hold([1, 3], 15)
+        for each in held:
+            with pytest.raises(Refused) as raised:
+                each.result(60)
+            assert raised.value.code == "held"
+        assert bench.waiting() == 2
+        bench.venue.answers[CANCEL] = {"success": True, "data": {"success": True}}
+        bench.go_on()
+        other.result(60)
+        assert cancel.result(60)
+    with pytest.raises(Refused, match="holds task 1"):
+        _place(bench, token=9)
+    assert _cancel(bench)
+    assert len(bench.venue.of(PLACE)) == 1
+
+
+def test_hold_waits_for_a_place_on_the_wire(bench: Bench) -> None:
+    bench.venue.closed_gates.add(PLACE)
+    with ThreadPoolExecutor(2) as askers:
+        place = askers.submit(_place, bench)
+        eventually(lambda: len(bench.venue.of(PLACE)) == 1)
+        hold = askers.submit(bench.client().hold, [1], 15)
+        eventually(lambda: 1 in bench.gateway.fences._held)
+        assert not hold.done()
+        bench.client().hold([2], 15)  # nothing of another task is waited for
+        bench.venue.closed_gates.clear()
+        place.result(60)
+        hold.result(60)
+
+
+def test_hold_is_released_by_zero_for_the_named_tasks_only(bench: Bench) -> None:
+    bench.client().hold([1, 2], 15)
+    bench.client().hold([1], 0)
+    _place(bench, task=1)
+    with pytest.raises(Refused, match="holds task 2"):
+        _place(bench, task=2)
+
+
+def test_hold_ends_by_itself(bench: Bench) -> None:
+    clock = Monotonic(1_000.0)
+    bench.gateway.fences._clock = clock
+    bench.client().hold([1], 15)
+    with pytest.raises(Refused, match="holds task 1"):
+        _place(bench)
+    clock.now += 15
+    _place(bench)
+
+
+@pytest.mark.parametrize("hold_s", [-1, 1.5, True, "15", 10**9, None])
+def test_misshapen_holds_are_refused(hold_s: Any, bench: Bench) -> None:
+    with pytest.raises(Refused) as raised:
+        bench.client().hold([1], hold_s)
+    assert raised.value.code == "bad_request"
+    _place(bench)
 
 
 @pytest.mark.parametrize("tokens", [None, {"1": 2}, [1, 2], [[1]], [[1, -2]], [[1, True]], [["1", 2]]])
