@@ -249,11 +249,14 @@ async def heed_limits(services: Services, user_id: int, at_ms: int) -> None:
 
 
 async def store_again(services: Services) -> None:
-    """Writes the rows of states that could not be stored when they were set."""
+    """Writes the rows of states that could not be stored when they were set, unless another was stored since."""
     for wanted in list(services.unstored.values()):
-        _store(wanted)
+        scope, row_id = wanted.subject.scope, wanted.subject.row_id
+        row = Control.get_or_none(Control.scope == scope, Control.subject_id == row_id)
+        if row is None or row.set_ms <= wanted.at_ms:
+            _store(wanted)
+            log.info("%s on %s is stored by now", wanted.state, scope)
         services.unstored.pop(wanted.subject, None)
-        log.info("%s on %s is stored by now", wanted.state, wanted.subject.scope)
 
 
 async def remind_signer(services: Services) -> None:

@@ -62,16 +62,19 @@ class _Peer:
 
 
 class FakeManager(_Peer):
-    """Does at once in the rows what the manager does with processes; `refuse` is the (code, message) of a refusal."""
+    """Does in the rows what the manager does with processes; `refuse` is the (code, message) of a refusal. `heeded` are
+    the control states that it was asked to follow, `before_heeding` is called with each.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.state = "ready"
         self.settled: list[int] = []
         self.enforced = 0
-        self.heeded: list[tuple[str, int, str | None]] = []
         self.refuse: tuple[str, str] | None = None
         self.before_settling: Callable[[], Any] = lambda: None
+        self.heeded: list[tuple[str, int, str | None]] = []
+        self.before_heeding: Callable[[], Any] = lambda: None
 
     async def _handle(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["op"] == "ping":
@@ -82,6 +85,8 @@ class FakeManager(_Peer):
             self.enforced += 1
             return {"stopped": 2}
         if request["op"] == "heed":
+            if (waits := self.before_heeding()) is not None:
+                await waits
             self.heeded.append((request["scope"], request["subject"], request["state"]))
             return {}
         assert request["op"] == "settle", request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -303,3 +304,49 @@ async def test_one_user_loosens_so_often_a_minute_and_keeps_nobody_else_from_it(
     for state in ("halt", "run"):
         answer = await service.api("PUT", "/api/control", {"scope": "user", "state": state}, token=other)
         assert answer.status == 200
+
+
+@pytest.mark.gen_test
+async def test_signer_and_manager_are_told_of_a_halt_at_the_same_time(service: Service) -> None:
+    """Each answers only when the other has been asked, too: one after the other would end in neither."""
+    asked = {"signer": asyncio.Event(), "manager": asyncio.Event()}
+    handle = service.signer._handle
+
+    async def waits(me: str, other: str) -> None:
+        asked[me].set()
+        await asyncio.wait_for(asked[other].wait(), 60)
+
+    async def handle_after(request: dict[str, Any]) -> Any:
+        if request["op"] == "control":
+            await waits("signer", "manager")
+        return handle(request)
+
+    await service.signer.stop()
+    service.signer._handle = handle_after  # type: ignore[method-assign]
+    await service.signer.start()
+    service.manager.before_heeding = lambda: waits("manager", "signer")
+
+    answer = await put(service, "user", "halt")
+
+    assert (answer.status, answer.json["signerTold"], row(service)) == (200, True, "halt")
+    assert service.manager.heeded == [("user", service.user_id, "halt")]
+
+
+@pytest.mark.gen_test
+async def test_halt_without_a_manager_is_stored_and_signed_no_more(service: Service) -> None:
+    await service.manager.stop()
+
+    answer = await put(service, "user", "halt")
+
+    assert (answer.status, answer.json["signerTold"], row(service)) == (200, True, "halt")
+
+
+@pytest.mark.gen_test
+async def test_run_is_told_to_the_manager_after_its_row(service: Service) -> None:
+    await put(service, "user", "halt")
+    rows: list[str] = []
+    service.manager.before_heeding = lambda: rows.append(row(service))
+
+    await put(service, "user", "run")
+
+    assert (rows, service.manager.heeded[-1]) == (["run"], ("user", service.user_id, "run"))

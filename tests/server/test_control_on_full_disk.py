@@ -1,0 +1,80 @@
+"""Control states on a full disk: in force without a row, and stored when there is room."""
+
+from __future__ import annotations
+
+import pytest
+from peewee import OperationalError
+
+from models import controls
+from server import control
+from server.control import store_again
+from tests.server.conftest import Service
+from tests.server.test_control import put, row
+
+
+def disk_fills(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OperationalError("database or disk is full")
+
+    monkeypatch.setattr(control, "_store", full)
+
+
+@pytest.mark.gen_test
+async def test_halt_on_a_full_disk_is_in_force_and_stored_later(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id, services = await service.new_task(), service.app.settings["services"]
+    with monkeypatch.context() as full:
+        disk_fills(full)
+        answer = await put(service, "task", "halt", task_id)
+        with pytest.raises(OperationalError):
+            await store_again(services)
+
+    assert (answer.status, answer.json["error"]) == (503, "In force, not yet stored")
+    assert "open bids are being cancelled" in answer.json["message"]
+    assert service.signer.told == [("task", str(task_id), "halt")]
+    assert service.manager.heeded == [("task", task_id, "halt")]
+    assert row(service, task_id) == "run"
+    await store_again(services)
+    assert (row(service, task_id), services.unstored) == ("halt", {})
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("away", ["signer", "manager"])
+async def test_halt_on_a_full_disk_says_which_of_the_two_took_it(
+    service: Service, monkeypatch: pytest.MonkeyPatch, away: str
+) -> None:
+    disk_fills(monkeypatch)
+    await (service.signer if away == "signer" else service.manager).stop()
+
+    answer = await put(service, "user", "halt")
+
+    assert (answer.status, answer.json["error"]) == (503, "In force, not yet stored")
+    assert f"the {away} could not be told" in answer.json["message"].lower()
+
+
+@pytest.mark.gen_test
+async def test_halt_that_nothing_took_is_not_in_force(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk_fills(monkeypatch)
+    await service.signer.stop()
+    await service.manager.stop()
+
+    answer = await put(service, "user", "halt")
+
+    assert (answer.status, answer.json["error"]) == (503, "Not in force")
+
+
+@pytest.mark.gen_test
+async def test_halt_of_a_full_disk_is_not_stored_over_a_later_run(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another server's, which knows nothing of what this one has still to store."""
+    with monkeypatch.context() as full:
+        disk_fills(full)
+        await put(service, "user", "halt")
+    service.clock.now_ms += 1
+    controls.put("user", service.user_id, "run", service.user_id, service.clock.now_ms)
+
+    await store_again(service.app.settings["services"])
+
+    assert row(service) == "run"
