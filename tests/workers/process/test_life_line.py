@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from workers.kernel import WAKE
 from workers.process.log_file import KEPT, MAX_BYTES
 
 pytestmark = pytest.mark.slow
@@ -29,7 +30,12 @@ try:
             time.sleep(60)
         except BaseException:
             print("swallowed", flush=True)
-    life_line.pause(60)
+    if sys.argv[2] == "in a cycle":
+        print("works", flush=True)
+        time.sleep(1)  # a signal does not end it
+    while True:
+        life_line.pause(60)
+        print("woken", flush=True)
 except StopAsked:
     sys.exit(7)
 """
@@ -37,6 +43,7 @@ except StopAsked:
 LOG = """
 import os, sys
 from pathlib import Path
+from workers.kernel import WAKE
 from workers.process.log_file import OwnLog
 log = OwnLog(Path(sys.argv[1]))
 for number in range(5):
@@ -92,6 +99,30 @@ def test_a_stop_that_something_swallowed_is_raised_again() -> None:
     assert line.stdout.readline() == "sleeps\n"
     line.process.send_signal(signal.SIGTERM)
     assert line.stdout.readline() == "swallowed\n"
+    assert line.ended() == 7
+
+
+def test_wake_ends_the_wait_and_not_the_worker() -> None:
+    line = Line("waits")
+    line.begin()
+    for _ in range(3):
+        line.process.send_signal(WAKE)
+        assert line.stdout.readline() == "woken\n"
+    with pytest.raises(subprocess.TimeoutExpired):
+        line.process.wait(0.3)
+    line.process.send_signal(signal.SIGTERM)
+    assert line.ended() == 7
+
+
+def test_wake_in_a_cycle_ends_the_next_wait_once() -> None:
+    line = Line("in a cycle")
+    line.begin()
+    assert line.stdout.readline() == "works\n"
+    for _ in range(3):
+        line.process.send_signal(WAKE)
+    assert line.stdout.readline() == "woken\n"
+    line.process.send_signal(signal.SIGTERM)
+    assert line.stdout.read() == "", "three wakes are one cycle"
     assert line.ended() == 7
 
 
