@@ -1,4 +1,4 @@
-"""A signer whose disk is full to the last byte: it signs what cancels and nothing that places, and keeps every state."""
+"""A signer whose disk is full to the last byte signs cancels, places nothing and keeps every control state."""
 
 from __future__ import annotations
 
