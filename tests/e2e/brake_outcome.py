@@ -25,6 +25,11 @@ class Claims:
             self.found.append((seconds, sum(each[0] for each in counts), sum(each[1] for each in counts)))
 
     @property
+    def zero_s(self) -> float | None:
+        """When the service first said that no bid is open."""
+        return next((seconds for seconds, still_open, unknown in self.found if not still_open and not unknown), None)
+
+    @property
     def unknown(self) -> int:
         """The most unknown places of an answer."""
         return max((unknown for _, _, unknown in self.found), default=0)
@@ -39,9 +44,9 @@ class Claims:
     def __str__(self) -> str:
         if not self.found:
             return "says nothing"
-        zero = next((seconds for seconds, still_open, unknown in self.found if not still_open and not unknown), None)
         _, still_open, unknown = self.found[0]
-        return f"says {still_open} open, {unknown} unknown, " + (f"0 at {zero:.2f} s" if zero else "never 0")
+        zero = "never 0" if self.zero_s is None else f"0 at {self.zero_s:.2f} s"
+        return f"says {still_open} open, {unknown} unknown, {zero}"
 
 
 @dataclass

@@ -21,6 +21,7 @@ from tests.e2e.brake_outcome import Claims, Outcome, json_of
 from tests.e2e.installation import Installation, Trader, in_path, until
 
 PLACE_SLACK_S = 2.0  # after a brake's answer and its last cancel: a place that comes late comes within it
+CLAIM_SLACK_S = 10.0  # until the service has said that no bid is open, if it ever does
 # Calls of the marketplace's key. The sources of facts about the chain have a pace of their own.
 KEYED = frozenset({"challenge", "floors", "book", "sales", "own_bids", "balance", "place", "cancel"})
 FLOOR, LOWER_FLOOR, LOWER_CAP = 1_000_000, 600_000, 600_000
@@ -258,7 +259,10 @@ def braked(
         calls = market.calls()
         calls.subtract(before)
         answered_s, statuses = answers.result()
-        time.sleep(max(0.0, answered_s + PLACE_SLACK_S - (now_ms() - began_ms) / 1000))
+        time.sleep(PLACE_SLACK_S)
+        asked_until = time.monotonic() + CLAIM_SLACK_S
+        while brake.is_asked_about and claims.zero_s is None and time.monotonic() < asked_until:
+            time.sleep(_STEP_S)
     market.read()
     after = [bid for bid in market.bids.values() if ladders.owns(bid) and bid.accepted_ms > began_ms]
     late = [bid for bid in after if brake.forbids(bid) and bid.accepted_ms > began_ms + 1000 * answered_s]
