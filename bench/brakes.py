@@ -26,16 +26,15 @@ from typing import Any
 import requests
 
 from simulator.calls.limits import PER_SECOND
+from strategy.bid_config import BidConfig
 from tests.e2e.adversity import ADVERSITIES, Adversity, adverse
 from tests.e2e.brake_outcome import Outcome
-from tests.e2e.braking import BRAKES, BY_NAME, FLOOR, Brake, Ladders, Market, braked, control, with_admin
+from tests.e2e.braking import BRAKES, BY_NAME, FLOOR, Brake, Ladders, Market, braked, control, disagreements, with_admin
 from tests.e2e.installation import Installation, Trader, until
-from tests.faults import checker, evidence
 
 LOOP_S = 30
 TASKS, BIDS_EACH = 3, 4
 WALLETS, TASKS_OF_WALLET = 10, 20
-EXPOSURE = 50_000_000  # of the plan that every user has
 _HEALED_S = 120.0
 
 
@@ -76,20 +75,30 @@ def _runs(brake: Brake, options: argparse.Namespace) -> int:
     runs = options.runs or (20 if adversity is Adversity else 3)
     rng = random.Random(f"{options.seed} {brake.name}")
     say(f"{brake.name}, {runs} runs, seed {options.seed}, loop {LOOP_S} s, while: {options.adversity}")
+    configs: dict[int, list[BidConfig]] = {}
     if adversity is Adversity:
         with adverse(adversity) as (fault, admin):
-            found = [_run(number, brake, fault, admin, rng) for number in range(runs)]
-            wrong = _disagreements(fault.service)
+            found = [_run(number, brake, fault, admin, rng, configs) for number in range(runs)]
+            wrong = _wrong(fault.service, configs)
     else:
         found, wrong = [], []
         for number in range(runs):
             with adverse(adversity) as (fault, admin):
-                found.append(_run(number, brake, fault, admin, rng))
-                wrong += _disagreements(fault.service)
+                configs = {}
+                found.append(_run(number, brake, fault, admin, rng, configs))
+                wrong += _wrong(fault.service, configs)
     return _judged(brake.name, found, wrong, options.most_s)
 
 
-def _run(number: int, brake: Brake, fault: Adversity, admin: Trader, rng: random.Random) -> Outcome:
+def _run(
+    number: int,
+    brake: Brake,
+    fault: Adversity,
+    admin: Trader,
+    rng: random.Random,
+    configs: dict[int, list[BidConfig]],
+) -> Outcome:
+    """Brakes a new user's bids once; `configs` gets those that the tasks had."""
     market, service = Market(fault.service), fault.service
     slugs = [f"{brake.name}-{number}-{at}" for at in range(TASKS)]
     for slug in slugs:
@@ -109,6 +118,8 @@ def _run(number: int, brake: Brake, fault: Adversity, admin: Trader, rng: random
         say(f"{number + 1:>3}  {outcome}{f'   {fault.note}' if fault.note else ''}{ready}")
         return outcome
     finally:
+        ladders.note_configs(ladders.tasks)
+        configs |= ladders.configs
         ladders.remove()
 
 
@@ -121,14 +132,14 @@ def _readiness(service: Installation) -> str:
     return "" if answer.status_code == 200 else f"   readyz {answer.status_code}: {answer.json().get('details')}"
 
 
-def _disagreements(service: Installation) -> list[str]:
+def _wrong(service: Installation, configs: dict[int, list[BidConfig]]) -> list[str]:
     """Holds the ledger against the market's history, once the service is well again."""
     wrong = []
     try:
         until(service.ready_again, "readiness", _HEALED_S)
     except AssertionError:
         wrong.append(f"not ready again {_HEALED_S:.0f} s after the fault{_readiness(service)}")
-    return wrong + checker.disagreements(evidence.read(service, EXPOSURE))
+    return wrong + disagreements(service, configs)
 
 
 def _judged(name: str, found: list[Outcome], wrong: list[str], most_s: float) -> int:
@@ -173,7 +184,7 @@ def _many(options: argparse.Namespace) -> int:
             say(f"  {outcome}")
             say(f"  calls / {PER_SECOND} + 2 s = {aim:.1f} s; took {outcome.seconds:.1f} s; others' bids {others}")
             loosen()
-        wrong = _disagreements(service)
+        wrong = _wrong(service, {})
         all_of_them.remove()
     for each in wrong:
         say(f"DISAGREEMENT: {each}")

@@ -11,17 +11,14 @@ from typing import Any
 
 import requests
 
-from strategy.bid_config import BidConfig, load_bid_config
-from tests.databases import rows
+from strategy.bid_config import BidConfig
 from tests.e2e.brake_outcome import Outcome
-from tests.e2e.braking import BY_NAME, Brake, Ladders, Market, SeenBid, braked, now_ms, with_admin
+from tests.e2e.braking import BY_NAME, Brake, Ladders, Market, SeenBid, braked, disagreements, now_ms, with_admin
 from tests.e2e.installation import Installation, Trader, until
-from tests.faults import checker, evidence
 from tests.faults.evidence import Quiet
 from tests.soak.watch import STARTED
 
 EVERY_S, LATEST_S = 60.0, 20.0  # a brake a minute, in its first seconds
-EXPOSURE = 50_000_000  # of the plan that every user has
 # A signature counts against the signer's ceilings until it expires: the demo's hour leaves no allowance for 60 ladders.
 EXPIRY_MINUTES = 15
 _PATIENCE_S, _SETTLE_S = 40.0, 3.0
@@ -97,7 +94,7 @@ class Demo(Ladders):
 
     def _reduce(self, task: dict[str, Any], market: Market) -> Pressed:
         # The market moves by itself here, so which bids are too high is not known; nothing may be placed.
-        brake = Brake("reduce", BY_NAME["reduce"].press, concerns=lambda bid: False)
+        brake = Brake("reduce", BY_NAME["reduce"].press, concerns=lambda bid: False, is_counted=False)
         return Pressed(brake, lambda: self._loosen(self.trader, {"scope": "user"}))
 
     def _stop(self, task: dict[str, Any], market: Market) -> Pressed:
@@ -146,14 +143,14 @@ class Demo(Ladders):
 
     def _make_again(self, config: dict[str, Any]) -> None:
         made = self._until_ok(lambda: self.trader.call("POST", "/api/tasks", config), "the task to be made again")
-        self.note_config(made["id"])
+        self.note_configs([made["id"]])
         self._start(made["id"])
 
     def _change(self, task: int, **change: Any) -> None:
         path = f"/api/tasks/{task}"
-        self.note_config(task)
+        self.note_configs([task])
         self._until_ok(lambda: self.trader.call("PUT", path, change), f"a change of task {task}")
-        self.note_config(task)
+        self.note_configs([task])
 
     def _raise_ceiling(self) -> None:
         change = {"maxHardcap": None}
@@ -172,11 +169,6 @@ class Demo(Ladders):
 
         until(is_ok, what)
         return found[0].json()
-
-    def note_config(self, task: int) -> None:
-        """Keeps a config that the task has, for the checker."""
-        found = rows(self.service.database_url, "SELECT config FROM tasks WHERE id = ?", [task])
-        self.configs.setdefault(task, []).extend(load_bid_config(config) for (config,) in found)
 
     def _tasks(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.trader.ok("GET", "/api/tasks")
@@ -210,18 +202,11 @@ def hour(minutes: float, seed: int, most_s: float) -> int:
                 quiet.append(Quiet(pressed.task, outcome.began_ms + round(1000 * outcome.answered_s), released_ms))
             found.append(outcome)
             print(f"{minute + 1:>3}  {outcome}", flush=True)
-        wrong = _disagreements(service, demo, quiet)
+        wrong = disagreements(service, demo.configs, quiet)
         quiet += demo.stop_all()
         time.sleep(_SETTLE_S)
-        wrong += [each for each in _disagreements(service, demo, quiet) if each not in wrong]
+        wrong += [each for each in disagreements(service, demo.configs, quiet) if each not in wrong]
     return _judged(found, wrong, most_s)
-
-
-def _disagreements(service: Installation, demo: Demo, quiet: list[Quiet]) -> list[str]:
-    read = evidence.read(service, EXPOSURE)
-    read.quiet = quiet
-    read.configs |= demo.configs
-    return checker.disagreements(read)
 
 
 def _judged(found: list[Outcome], wrong: list[str], most_s: float) -> int:

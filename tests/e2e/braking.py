@@ -10,17 +10,22 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import requests
 
+from strategy.bid_config import BidConfig, load_bid_config
+from tests.databases import rows
 from tests.e2e.brake_outcome import Claims, Outcome, json_of
 from tests.e2e.installation import Installation, Trader, in_path, until
+from tests.faults import checker, evidence
+from tests.faults.evidence import Quiet
 
 PLACE_SLACK_S = 2.0  # after a brake's answer and its last cancel: a place that comes late comes within it
+EXPOSURE = 50_000_000  # of the plan that every user has
 CLAIM_SLACK_S = 10.0  # until the service has said that no bid is open, if it ever does
 # Calls of the marketplace's key. The sources of facts about the chain have a pace of their own.
 KEYED = frozenset({"challenge", "floors", "book", "sales", "own_bids", "balance", "place", "cancel"})
@@ -97,6 +102,8 @@ class Ladders:
         self.wallet = self.trader.ok("GET", "/api/wallet")["payment"]
         self.bids_each = int(config["bidCount"])
         self.tasks = [self.trader.task(slug=slug, **(LADDER | config)) for slug in slugs]
+        self.configs: dict[int, list[BidConfig]] = {}
+        self.note_configs(self.tasks)
 
     def owns(self, bid: SeenBid) -> bool:
         return bid.maker == self.wallet and bid.slug in self.slugs
@@ -128,6 +135,12 @@ class Ladders:
         other.key, other.address = self.trader.key, self.trader.address
         return other.sign_in()
 
+    def note_configs(self, tasks: Iterable[int]) -> None:
+        """Keeps the configs that the tasks have now, for the checker: it judges bids by all that a task had."""
+        for task in tasks:
+            found = rows(self.service.database_url, "SELECT config FROM tasks WHERE id = ?", [task])
+            self.configs.setdefault(task, []).extend(load_bid_config(config) for (config,) in found)
+
     def remove(self) -> None:
         """Deletes the tasks, so that they cost the next user no call. A task may already be deleted."""
         with contextlib.suppress(requests.RequestException):
@@ -150,7 +163,8 @@ class Brake:
     forbids: Callable[[SeenBid], bool] = lambda bid: True
     prepare: Callable[[Ladders], None] = lambda ladders: None
     access: Callable[[Ladders], Callable[[], bool]] | None = None
-    is_asked_about: bool = False  # whether GET /api/control counts its open bids
+    is_counted: bool = True  # whether the answer counts its open bids: the market decides what reduce cancels
+    is_asked_about: bool = False  # whether GET /api/control counts them, too
 
 
 def control(state: str) -> Press:
@@ -176,6 +190,7 @@ BRAKES = (
         control("reduce"),
         concerns=lambda bid: bid.price > LADDER["bidPercentHigh"] * LOWER_FLOOR * 1.02,
         prepare=lambda ladders: ladders.put_floor(LOWER_FLOOR),
+        is_counted=False,
     ),
     Brake("stop", lambda ladders: ladders.of_each("POST", "/stop")),
     Brake("delete", lambda ladders: ladders.of_each("DELETE", "")),
@@ -288,7 +303,8 @@ def _pressed(brake: Brake, ladders: Ladders, claims: Claims, began_ms: int) -> t
     except requests.RequestException:
         found = []
     seconds = (now_ms() - began_ms) / 1000
-    claims.add(seconds, *map(json_of, found))
+    if brake.is_counted:
+        claims.add(seconds, *map(json_of, found))
     return seconds, [answer.status_code for answer in found] or [0]
 
 
@@ -318,6 +334,16 @@ def _was_open(bid: SeenBid, at_ms: int) -> bool:
 
 def _seconds(bid: SeenBid, began_ms: int) -> float:
     return math.inf if bid.ended_ms is None else (bid.ended_ms - began_ms) / 1000
+
+
+def disagreements(
+    service: Installation, configs: Mapping[int, list[BidConfig]], quiet: Sequence[Quiet] = ()
+) -> list[str]:
+    """Holds the ledger against the market's history; `configs` are those that changed tasks had."""
+    read = evidence.read(service, EXPOSURE)
+    read.quiet = list(quiet)
+    read.configs |= configs
+    return checker.disagreements(read)
 
 
 @contextlib.contextmanager
