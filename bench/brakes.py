@@ -184,9 +184,7 @@ def _many(options: argparse.Namespace) -> int:
             is_late |= outcome.seconds > aim_s
             others = sum(len(market.open(user.owns)) for user in users if user not in users_concerned)
             say(f"  {outcome}")
-            say(
-                f"  aim: {CALLS_OF_WALLET} calls of a wallet / {PER_SECOND} + 2 s = {aim_s:.1f} s; others' bids: {others}"
-            )
+            say(f"  aim: {CALLS_OF_WALLET} calls a wallet / {PER_SECOND} + 2 s = {aim_s:.1f} s; others' bids: {others}")
             loosen()
         wrong = _wrong(service, {})
         all_of_them.remove()

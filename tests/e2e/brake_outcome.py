@@ -19,8 +19,15 @@ class Claims:
     found: list[tuple[float, int, int]] = field(default_factory=list)
 
     def add(self, seconds: float, *answers: Any) -> None:
-        """Notes answers that have `closing`, where null means that nothing is open, or `openBids`."""
-        counts = [_open_and_unknown(answer) for answer in answers if {"closing", "openBids"} & answer.keys()]
+        """Notes answers that have `closing`, where null means that nothing is open, or `openBids`.
+
+        Under `reduce` the market decides which bids are cancelled, so that null claims nothing.
+        """
+        counts = [
+            _open_and_unknown(answer)
+            for answer in answers
+            if {"closing", "openBids"} & answer.keys() and answer.get("effective", {}).get("state") != "reduce"
+        ]
         if counts:
             self.found.append((seconds, sum(each[0] for each in counts), sum(each[1] for each in counts)))
 
@@ -115,5 +122,6 @@ def json_of(answer: requests.Response) -> dict[str, Any]:
 
 
 def _open_and_unknown(answer: dict[str, Any]) -> tuple[int, int]:
-    closing = answer.get("closing") or {"open": answer.get("openBids", 0), "unknown": 0}
+    of_all = answer.get("global", {}).get("closing")  # of all users, for an administrator
+    closing = of_all or answer.get("closing") or {"open": answer.get("openBids", 0), "unknown": 0}
     return int(closing["open"]), int(closing["unknown"])
