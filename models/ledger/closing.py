@@ -73,10 +73,10 @@ def owed(slot: Slot, now_ms: int, told: Iterable[tuple[str, int]] = (), lowered:
     `told`, which could not be stored. Of the tasks `lowered` (ids) also the bids above the cap or ceiling of now.
     """
     is_halted = _is_halted(told)
-    owes = Order.select(Order.task_id).where(IS_OPEN, IS_REAL)
+    owes = fn.EXISTS(Order.select(Order.id).where(Order.task_id == Task.id, IS_OPEN, IS_REAL))
     wanted: Any = Task.select(Task, User, is_halted.alias("is_halted")).join(User)
     goes = is_halted | (Task.desired == STOPPED) | Task.deleted_ms.is_null(False) | Task.id.in_(list(lowered))
-    found = wanted.where(Task.kind == BIDDING, slot.has(Task.user), Task.id.in_(owes), goes)
+    found = wanted.where(Task.kind == BIDDING, slot.has(Task.user), goes, owes)
     tasks = {task.id: task for task in found if task.is_halted or task.desired == RUNNING or not stays(task)}
     if not tasks:
         return []

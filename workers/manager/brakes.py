@@ -91,6 +91,7 @@ class Brakes:
     async def run(self) -> None:
         """Looks for bids that must go, for as long as the manager runs."""
         while True:
+            began = time.monotonic()
             try:
                 is_owing = bool(self._look())
             except PeeweeException as error:
@@ -100,7 +101,9 @@ class Brakes:
                 log.exception("failed to look for bids that must go")
                 is_owing = False
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._due.wait(), _OWING_S if is_owing else self._look_s)
+                rest_s = _OWING_S if is_owing else self._look_s
+                # Of thousands of bids a look takes a part of a second, and the loop has more to do.
+                await asyncio.wait_for(self._due.wait(), max(rest_s, 9 * (time.monotonic() - began)))
             self._due.clear()
 
     def soon(self, task_ids: Collection[int] = ()) -> None:
