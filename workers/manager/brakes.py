@@ -41,6 +41,7 @@ HOLD_S = 15  # longer than a bid that was signed before may still be sent
 _HELD_S = 1.0  # the longest wait for bids on the wire before the cancels go out
 _GATEWAY_S = 30.0
 _FIRST_REST_S, _LONGEST_REST_S = 0.5, 10.0
+_LONGEST_LOOK_S = 3.0
 _OWING_S = 0.5  # between two looks while bids must go
 _HEARD_MS = 60_000
 _AT_ONCE = 4  # wallets of a venue: more would wait at the gateway until their requests time out
@@ -103,7 +104,9 @@ class Brakes:
             with suppress(TimeoutError):
                 rest_s = _OWING_S if is_owing else self._look_s
                 # Of thousands of bids a look takes a part of a second, and the loop has more to do.
-                await asyncio.wait_for(self._due.wait(), max(rest_s, 9 * (time.monotonic() - began)))
+                await asyncio.wait_for(
+                    self._due.wait(), max(rest_s, min(9 * (time.monotonic() - began), _LONGEST_LOOK_S))
+                )
             self._due.clear()
 
     def soon(self, task_ids: Collection[int] = ()) -> None:
