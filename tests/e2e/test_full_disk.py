@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -139,3 +141,16 @@ def test_a_full_signer_directory_signs_cancels_and_no_bid(signer_on_small_disk: 
     trader.ok("PUT", "/api/control", {"scope": "user", "state": "run"})
     until(lambda: len(service.live_prices(_SLUG)) == 3, "bids again")
     until(lambda: trader.get(task)["lastError"] is None and agrees(service), "one story, and no error")
+
+
+def test_a_supervisord_that_ended_by_itself_is_started_again() -> None:
+    service = Installation()
+    try:
+        service.up()
+        [former] = service.processes("supervisord")
+        os.kill(former, signal.SIGKILL)
+        until(lambda: [pid for pid in service.processes("supervisord") if pid != former], "another supervisord")
+        until(service.ready_again, "the programs again")
+        service.down()
+    finally:
+        service.destroy()

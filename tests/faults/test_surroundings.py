@@ -44,7 +44,7 @@ def test_nothing_is_placed_while_the_database_is_locked(service: Installation) -
 
 def test_a_full_disk_places_nothing_and_recovers_alone(service: Installation) -> None:
     need_root("mount a small disk")
-    options = ["-t", "tmpfs", "-o", "size=160m,mode=0700"]
+    options = ["-t", "tmpfs", "-o", "size=320m,mode=0700"]
     mounted = subprocess.run(["mount", *options, "tmpfs", str(service.data_dir)], capture_output=True, text=True)
     require(f"mount: {mounted.stderr.strip()}" if mounted.returncode else "")
     ballast = service.data_dir / "ballast"
