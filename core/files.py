@@ -28,9 +28,11 @@ SHORT_OF_DISK = (
 # Freed for what must be written when the disk is full.
 RESERVE_BYTES = 16 << 20
 RESERVE = "reserve"
+_LAST_BYTES = 1 << 20  # less than this is no room for a transaction
 
 log = logging.getLogger(__name__)
 
+_without_reserve: set[Path] = set()  # directories whose reserve could not be made
 _KEEP_SIZE = 1  # of fallocate: the file's size stays as it is
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _WORDS_OF_FULL = ("disk is full", "No space left on device")  # SQLite's and PostgreSQL's
@@ -51,8 +53,8 @@ def is_short(directory: Path) -> bool:
 
 
 def require_room(directory: Path) -> None:
-    """Raises OSError where the disk of `directory` is short, for what must leave the rest of it to others."""
-    if is_short(directory):
+    """Raises OSError where the disk of `directory`, if it is there, is short: for what leaves the rest to others."""
+    if directory.exists() and is_short(directory):
         raise OSError(errno.ENOSPC, f"less than {FLOOR_BYTES >> 20} MiB of the disk are free", os.fspath(directory))
 
 
@@ -76,7 +78,10 @@ def kept_reserve(directory: Path, every_s: float = 5.0) -> Iterator[None]:
 
 
 def make_reserve(directory: Path) -> None:
-    """Makes the reserve of `directory` unless it is there, or the disk would be short with it. Failures are logged."""
+    """Makes the reserve of `directory` unless it is there, or the disk would be short with it.
+
+    A failure is logged once, until the reserve could be made.
+    """
     path = directory / RESERVE
     try:
         if path.exists() or _free_bytes(directory) < FLOOR_BYTES + RESERVE_BYTES:
@@ -86,8 +91,11 @@ def make_reserve(directory: Path) -> None:
             os.posix_fallocate(handle, 0, RESERVE_BYTES)
         finally:
             os.close(handle)
+        _without_reserve.discard(directory)
     except OSError as error:
-        log.warning("failed to keep %d bytes in reserve in %s: %s", RESERVE_BYTES, directory, error.strerror)
+        if directory not in _without_reserve:
+            log.warning("failed to keep %d bytes in reserve in %s: %s", RESERVE_BYTES, directory, error.strerror)
+        _without_reserve.add(directory)
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
 
@@ -100,6 +108,13 @@ def free_reserve(directory: Path) -> bool:
         return False
     log.error("the disk of %s is full: its reserve of %d bytes is freed", directory, RESERVE_BYTES)
     return True
+
+
+def free_if_full(directory: Path) -> None:
+    """Removes the reserve of `directory` if its disk has no room left for what is about to be written."""
+    with contextlib.suppress(OSError):
+        if _free_bytes(directory) < _LAST_BYTES:
+            free_reserve(directory)
 
 
 def keep_room(file: int, size: int) -> None:

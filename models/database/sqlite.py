@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from peewee import OperationalError, SqliteDatabase
 
-from core.files import free_reserve, is_full
+from core.files import free_if_full, free_reserve, is_full
 
 _BUSY_SECONDS = 15
 
@@ -50,24 +50,21 @@ class Sqlite(SqliteDatabase):
         return cls(uri, uri=True, timeout=_BUSY_SECONDS)
 
     def execute_sql(self, sql: str, params: Any = None) -> Any:
-        """Runs a statement. One that is a transaction by itself is tried once more if the full disk's reserve helps."""
+        """Runs a statement; outside of a transaction once more, if the full disk's reserve could be freed."""
         try:
             return super().execute_sql(sql, params)
         except OperationalError as error:
-            if self.in_transaction() or not self._has_made_room(error):
+            if self.in_transaction() or not (is_full(error) and free_reserve(self._directory)):
                 raise
             return super().execute_sql(sql, params)
 
-    def commit(self) -> None:
-        try:
-            super().commit()
-        except OperationalError as error:
-            if not (self._has_made_room(error) and self.connection().in_transaction):
-                raise
-            super().commit()
+    def rollback(self) -> None:
+        if self.connection().in_transaction:  # a full disk has ended it
+            super().rollback()
 
-    def _has_made_room(self, error: OperationalError) -> bool:
-        return is_full(error) and free_reserve(Path(self.database).parent)
+    @property
+    def _directory(self) -> Path:
+        return Path(self.database).parent
 
     def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Returns all rows of a statement."""
@@ -75,7 +72,11 @@ class Sqlite(SqliteDatabase):
 
     @contextmanager
     def writing(self, *, durable: bool, alone: bool) -> Iterator[None]:
-        """Holds a writing transaction, which always is alone."""
+        """Holds a writing transaction, which always is alone.
+
+        A commit without room could not be tried again, so the reserve of a full disk is freed before it begins.
+        """
+        free_if_full(self._directory)
         if durable:
             self.execute_sql("PRAGMA synchronous=FULL")
         try:

@@ -37,7 +37,7 @@ class Journal:
         if self._path is None:
             return
         try:
-            require_room(self._path.parent.parent)
+            require_room(self._path.parent)
             self._append(self._path, entry)
         except Exception as error:
             # A journal is worth less than any cycle, so no fault of it may end one.
