@@ -174,9 +174,13 @@ class Manager:
         self._background.run(self._brakes.run())
         self._surroundings.spawner.open()
         _free_locks(self._settings, self._slot)
-        tasks.forget_workers(self._slot)
-        await self._full_sweep()
-        await self._sweep()
+        try:
+            tasks.forget_workers(self._slot)
+        except OperationalError as error:
+            # On a full disk the brakes work all the same. Each task's keeper settles its row when there is room.
+            log.error("failed to note that no worker of the last manager runs: %s", error)
+        await self._swept(self._full_sweep)
+        await self._swept(self._sweep)
         self._servers: list[Door | asyncio.Server] = [await serve(self._socket, self.answer)]
         if (at := self._settings.manager_at(self._slot.number)) and self._context:
             self._servers.append(await serve_far(at, self.answer, context=self._context))
@@ -264,10 +268,14 @@ class Manager:
     async def _every(self, seconds: float, sweep: Callable[[], Awaitable[object]]) -> None:
         while True:
             await asyncio.sleep(seconds)
-            try:
-                await sweep()
-            except Exception:
-                log.exception("failed to sweep")
+            await self._swept(sweep)
+
+    @staticmethod
+    async def _swept(sweep: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await sweep()
+        except Exception:
+            log.exception("failed to sweep")
 
     async def _sweep(self) -> None:
         """Finds changed rows without a request.

@@ -49,6 +49,23 @@ async def test_starting_what_runs_changes_nothing(installation: Installation) ->
         assert len(installation.signer.grants(task)) == 1
 
 
+async def test_manager_that_starts_on_a_full_disk_has_its_brakes(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It could not begin before, and nothing cancelled a bid until there was room."""
+
+    def full(*_: object) -> None:
+        raise OperationalError("database or disk is full")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(tasks, "forget_workers", full)
+        async with installation.running():
+            assert (await installation.manager.answer({"op": "ping"}))["state"]
+            asked = {"op": "heed", "scope": "global", "subject": 0, "state": "halt", "at_ms": 1}
+            assert await installation.manager.answer(asked) == {}
+            disk.undo()
+
+
 async def test_stop_answers_when_the_worker_is_gone_and_its_rights_are(installation: Installation) -> None:
     async with installation.running():
         task = await installation.started()
