@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 import simulator.handler
@@ -106,6 +106,8 @@ class House:
     `interrupt` has something happen in the middle of a coming cycle.
     """
 
+    manager_kind: ClassVar[type[Manager]] = Manager
+
     def __init__(
         self,
         seed: int = 0,
@@ -163,7 +165,7 @@ class House:
         self.open_signer()
         self.market = MarketHere(self._ask_gateway)
         self.signer = SignerClient(self.settings.signer_socket)
-        self.manager = Manager(self.clock, self.settings, self.market, self.signer, self._hire)
+        self.manager = self.manager_kind(self.clock, self.settings, self.market, self.signer, self._hire)
 
     def close(self) -> None:
         self._stack.close()

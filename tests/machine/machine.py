@@ -45,10 +45,13 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.steps = 0
-        self.house = House()
-        self.owners = Owners(self.house)
+        self.house, self.owners = self._opened()
         self.market = Market(self.house, self.owners.told, self.owners.wallets)
         self.watch = Watch(self.house, self.owners)
+
+    def _opened(self) -> tuple[House, Owners]:
+        house = House()
+        return house, Owners(house)
 
     @initialize(first=ordinals, second=configs, floor=floors, rivals=rivals)
     def two_tasks(self, first: BidConfig, second: BidConfig, floor: int, rivals: list[int]) -> None:
