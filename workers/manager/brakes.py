@@ -260,7 +260,8 @@ class Brakes:
         found = Cancelled(frozenset(), frozenset(), {})
         try:
             async with self._seat(wallet.venue):
-                _written("note cancels", partial(begin_cancels, [bid.order for bid in bids], self._clock_ms()))
+                known = [bid.order for bid in bids if bid.order.venue_id]
+                _written("note cancels", partial(begin_cancels, known, self._clock_ms()))
                 sent = dict(self._sent)
                 found = await in_thread(lambda: take_off(self._settings, wallet, bids, sent, self._clock_ms))
             named = [bid.order for bid in bids if bid.order.id in found.named]

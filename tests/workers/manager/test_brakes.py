@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -25,9 +28,10 @@ from models.ledger.order_table import CANCELLING, Order
 from strategy.bid_config import BidConfig
 from tests.workers.bidding.world import World
 from wallet.signer_client import SignerUnavailable
-from workers.manager import brakes
+from workers.manager import brakes, cancelling
 from workers.manager.background import Background
-from workers.manager.brakes import Brakes, Wallet, take_off
+from workers.manager.brakes import Brakes
+from workers.manager.cancelling import Cancelled, Wallet, take_off
 
 FOUR = BidConfig(slug="cats", bid_count=4, hardcap_sats=100_000)
 
@@ -44,8 +48,9 @@ def here(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
         world.signer._here()
         return "YnJha2U="
 
-    monkeypatch.setattr(brakes, "MarketClient", market)
-    monkeypatch.setattr(brakes, "SignerClient", lambda *_: world.signer)
+    for module in (brakes, cancelling):
+        monkeypatch.setattr(module, "MarketClient", market)
+    monkeypatch.setattr(cancelling, "SignerClient", lambda *_: world.signer)
     monkeypatch.setattr(world.signer, "sign_brake", sign_brake, raising=False)
     monkeypatch.setattr(world.market, "hold", lambda tasks, seconds: None, raising=False)
     return world
@@ -63,16 +68,27 @@ def halt(world: World, task: int) -> None:
     controls.put("task", task, "halt", None, world.clock())
 
 
-def taken_off(world: World) -> int:
-    """Returns how many bids one round takes off, as the ledger has them."""
-    found = owed(EVERYBODY)
-    closing.begin_cancels([bid.order for bid in found], world.clock())
-    return len(round_of(world, found))
+def closed(world: World, rounds: int = 1) -> list[int]:
+    """Returns how many bids each round closes."""
+    sent: dict[int, bool] = {}
+    numbers = []
+    for _ in range(rounds):
+        found = due(world)
+        closing.begin_cancels([bid.order for bid in found], world.clock())
+        done = round_of(world, found, sent)
+        sent |= {bid.order.id: bid.order.id in done.confirmed for bid in found}
+        closing.finish_cancels([bid.order for bid in found if bid.order.id in done.closed], world.clock())
+        numbers.append(len(done.closed))
+    return numbers
 
 
-def round_of(world: World, found: list[Owed]) -> frozenset[int]:
+def due(world: World) -> list[Owed]:
+    return owed(EVERYBODY, world.clock())
+
+
+def round_of(world: World, found: list[Owed], sent: Mapping[int, bool] = MappingProxyType({})) -> Cancelled:
     [(venue, wallet)] = {(bid.order.venue, bid.order.wallet) for bid in found}
-    return take_off(world.settings, Wallet(venue, wallet), found, world.clock)
+    return take_off(world.settings, Wallet(venue, wallet), found, sent, world.clock)
 
 
 def cancels(world: World) -> list[int]:
@@ -80,81 +96,77 @@ def cancels(world: World) -> list[int]:
     return [len(done) - 1 for done in world.market.done if done[0] == "cancel"]
 
 
-# What a round does
-
-
 def test_one_call_cancels_all_bids_of_a_halted_task(here: World) -> None:
     halt(here, bids(here))
-    assert taken_off(here) == 4
+    assert closed(here) == [4]
     assert (here.market.own_, cancels(here)) == ([], [4])
 
 
 def test_failure_of_several_is_halved_until_the_one_that_fails_is_alone(here: World) -> None:
+    """Once a read shows that they are there: of bids that are gone a venue would report each as failed."""
     halt(here, bids(here))
-    here.market.fail("cancel", NotFound("one of them"), None, NotFound("one of them"), None, NotFound("this one"))
-    assert taken_off(here) == 3
-    assert cancels(here) == [4, 2, 2, 1, 1]
-    assert len(here.market.own_) == 1
+    some, this = NotFound("one of them"), NotFound("this one")
+    here.market.fail("cancel", some, some, None, some, None, this)
+    assert closed(here, rounds=2) == [0, 3]
+    assert cancels(here) == [4, 4, 2, 2, 1, 1, 1]
 
 
-def test_lost_answer_is_not_taken_for_a_cancel(here: World) -> None:
+def test_bids_that_a_read_does_not_show_are_not_cancelled_again(here: World) -> None:
     halt(here, bids(here))
     here.market.fail("cancel", "lost")
-    assert taken_off(here) == 0
+    assert closed(here, rounds=3) == [0, 0, 0], "the answer was lost: they may have been sold"
     assert (here.market.own_, cancels(here)) == ([], [4])
 
 
 @pytest.mark.parametrize("error", [AuthFailed("bad key"), SignInNeeded("sign in")])
 def test_refusal_that_is_about_no_bid_is_not_halved(here: World, error: Refused) -> None:
-    """Twelve bids would take 23 calls, and each would be refused."""
     halt(here, bids(here))
     here.market.fail("cancel", error)
     with pytest.raises(type(error)):
-        taken_off(here)
+        closed(here)
     assert cancels(here) == [4]
 
 
-def test_cancels_of_a_round_that_breaks_off_are_not_lost(here: World) -> None:
-    """Otherwise each round would send them again, and the venue would report each of them as failed."""
+def test_confirmed_cancels_are_kept_when_the_read_fails(here: World) -> None:
     halt(here, bids(here))
-    here.market.fail("cancel", NotFound("one of them"), None, Unavailable("no turn in time"))
-    assert taken_off(here) == 2
-    assert len(here.market.own_) == 2
+    here.market.fail("own_bids", Unavailable("no turn in time"))
+    assert closed(here, rounds=2) == [0, 4]
+    assert cancels(here) == [4]
 
 
 def test_bid_that_a_read_still_shows_is_not_gone(here: World) -> None:
     halt(here, bids(here))
     here.market.fail("cancel", "lie")
-    assert taken_off(here) == 3
+    assert closed(here) == [3]
 
 
 def test_read_that_began_before_the_cancel_closes_nothing(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
     halt(here, bids(here))
     before_ms = here.clock()
     monkeypatch.setattr(here.market, "own_bids", lambda *_: OwnBids((), before_ms))
-    assert taken_off(here) == 0
+    assert closed(here) == [0]
 
 
 def test_bid_that_expires_before_the_read_is_left_to_the_worker(here: World) -> None:
     halt(here, bids(here))
     late_ms = max(order.expires_ms for order in Order.select())
-    here.market.script["own_bids"] = []
     here.market.own_bids = lambda *_: OwnBids((), late_ms)  # type: ignore[method-assign]
-    assert taken_off(here) == 0
+    assert closed(here) == [0]
 
 
-def test_rune_bid_is_cancelled_and_left_to_the_worker(here: World) -> None:
-    """A part of it may have been sold before."""
+@pytest.mark.parametrize(("share", "number"), [(1, 4), (2, 0)], ids=["whole", "a part may have been sold"])
+def test_rune_bid_is_closed_if_a_read_before_showed_it_whole(here: World, share: int, number: int) -> None:
     halt(here, bids(here))
     Order.update(slug="UNCOMMON•GOODS").execute()
-    assert taken_off(here) == 0
+    here.market.own_ = [replace(bid, quantity=Decimal(1) / share) for bid in here.market.own_]
+    assert closed(here) == [number]
     assert here.market.own_ == []
 
 
 def test_sold_bid_is_not_closed_as_cancelled(here: World) -> None:
     halt(here, bids(here))
     here.market.sell(here.market.prices[0])
-    taken_off(here)
+    closed(here, rounds=2)
     sold = Order.select().order_by(Order.price_sats.desc()).get()
     assert (here.market.own_, sold.state) == ([], CANCELLING)
 
@@ -164,19 +176,16 @@ def test_only_bids_of_the_halted_task_go(here: World) -> None:
     here.bidder(halted).cycle()
     Order.update(venue_id=Order.expires_ms.cast("TEXT")).where(Order.venue_id.is_null()).execute()
     halt(here, halted)
-    assert {bid.order.task_id for bid in owed(EVERYBODY)} == {halted}
+    assert {bid.order.task_id for bid in due(here)} == {halted}
     assert len(orders.open_orders(left)) == 4
 
 
-@pytest.mark.parametrize(("column", "value"), [("venue_id", None), ("dry_run", True), ("state", "unknown")])
+@pytest.mark.parametrize(("column", "value"), [("dry_run", True), ("state", "unknown"), ("state", "submitted")])
 def test_order_that_no_venue_can_cancel_is_not_owed(here: World, column: str, value: object) -> None:
-    """It has no id yet, is of a dry run, or is in doubt until a worker's read shows it."""
+    """It is of a dry run, on its way, or in doubt until a worker's read shows it."""
     halt(here, bids(here))
     Order.update(**{column: value}).execute()
-    assert owed(EVERYBODY) == []
-
-
-# The manager's part
+    assert due(here) == []
 
 
 class Desk:
@@ -234,7 +243,7 @@ async def test_row_is_followed_without_a_notice(here: World, make_desk: Callable
     task, desk = bids(here), make_desk()
     desk.background.run(desk.brakes.run())
     halt(here, task)
-    await desk.until(lambda: here.market.own_ == [] and [task] in desk.woken)
+    await desk.until(lambda: here.market.own_ == [] and any(task in woken for woken in desk.woken))
     assert orders.open_orders(task) == []
     await desk.close()
 
@@ -249,6 +258,39 @@ async def test_halt_without_a_row_cancels_and_is_kept_over_a_kill(here: World, m
     second.background.run(second.brakes.run())
     await second.until(lambda: here.market.own_ == [])
     await second.close()
+
+
+async def test_bids_placed_a_moment_ago_go_before_a_worker_has_read_their_ids(
+    here: World, make_desk: Callable[..., Desk]
+) -> None:
+    """The venue gives no id to a place, and the worker may hang."""
+    task, _ = here.begun(FOUR)
+    assert {order.venue_id for order in orders.open_orders(task)} == {None}
+    desk = make_desk()
+    halt(here, task)
+    desk.background.run(desk.brakes.run())
+    await desk.until(lambda: orders.open_orders(task) == [])
+    assert here.market.own_ == []
+    assert None not in {order.venue_id for order in Order.select()}
+    await desk.close()
+
+
+async def test_bid_without_an_id_that_is_not_shown_is_not_noted_as_cancelled(
+    here: World, make_desk: Callable[..., Desk]
+) -> None:
+    """The venue may show it later, and a worker takes a cancelled bid that no read shows for gone."""
+    task, _ = here.begun(FOUR)
+    kept, here.market.own_ = here.market.own_, []
+    desk = make_desk()
+    halt(here, task)
+    reads = len(here.market.max_ages)
+    desk.brakes._look()
+    await desk.until(lambda: len(here.market.max_ages) > reads and desk.brakes._going == [])
+    assert set(here.open(task).values()) == {"live"}
+    here.market.own_ = kept
+    desk.background.run(desk.brakes.run())
+    await desk.until(lambda: here.market.own_ == [])
+    await desk.close()
 
 
 async def test_halt_without_a_row_ends_with_run(here: World, make_desk: Callable[..., Desk]) -> None:
@@ -362,3 +404,28 @@ async def test_no_drain_is_started_while_cancels_are_under_way(here: World, make
     assert min(rests) > 0
     await desk.until(lambda: desk.brakes.drain_rest_s(task) == 0)
     await desk.close()
+
+
+@pytest.mark.parametrize("operation", ["own_bids", "challenge", "cancel"])
+@pytest.mark.parametrize("kind", ["bidder", "drain"])
+def test_worker_whose_bids_the_manager_closed_begins_anew(here: World, kind: str, operation: str) -> None:
+    """The manager's round falls into the worker's cycle: before it reads, decides or cancels."""
+    task, bidder = here.begun(FOUR)
+    here.later(FOUR.loop_s, bidder)
+
+    def beside(now: str) -> None:
+        if now == operation:
+            here.market.witness = lambda now: None
+            found = due(here)
+            closing.begin_cancels([bid.order for bid in found], here.clock())
+            gone = round_of(here, found).closed
+            closing.finish_cancels([bid.order for bid in found if bid.order.id in gone], here.clock())
+            assert len(gone) == 4
+
+    halt(here, task)
+    worker = bidder if kind == "bidder" else here.drain(task)
+    here.market.witness = beside
+    here.later(FOUR.loop_s, worker)
+    here.later(FOUR.loop_s, worker)
+    assert (here.market.own_, here.open(task), here.row(task).last_error) == ([], {}, None)
+    assert [reason for _, reason in here.closed()] == ["cancelled"] * 4
