@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from markets.base import Unavailable
 from markets.items.whereabouts import LocatedInscription
 from models.leases.slot import EVERYBODY
 from models.ledger import orders, purchases, to_list
@@ -22,9 +23,10 @@ from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.bid_parts import OnFill
 from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config
 from strategy.listing.price import guard
-from strategy.purchases import MadeOutput, Move, NotShown, ProvenPurchase, SpentCoin
+from strategy.purchases import MadeOutput, Move, NotShown, NotYetShown, ProvenPurchase, SpentCoin
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import CATS, Crash, CrashAt, World
+from wallet.signer_client import SignerUnavailable
 from workers.crashpoints import FILL_NAMES
 from workers.manager.fill_lister import FillLister
 from workers.manager.purchase_facts import Evidence, Found, Standing
@@ -263,6 +265,30 @@ def test_what_the_chain_does_not_show_is_dropped_with_the_reason(world: World) -
     assert desk.look(times=3) == ("dropped", reason, None) and desk.reads == 1
     assert autolists() == [] and to_list.count_open(task) == 0
     assert purchases.of_inscription(int(world.user.id), ITEM) == purchases.ClaimedPurchase(Order.get().id)
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (Unavailable("the server is down"), "failed to read how it was bought: the server is down"),
+        (SignerUnavailable("no answer"), "failed to read how it was bought"),
+        (NotYetShown("the transaction that bought it is in no block yet"), "is in no block yet"),
+    ],
+)
+def test_a_fill_waits_while_the_chain_does_not_answer(world: World, fault: Exception, says: str) -> None:
+    buys(world)
+    desk = Desk(world)
+    honest = desk.read
+
+    def away(*about: Any) -> Evidence:
+        raise fault
+
+    desk.lister._read = away
+    waits = desk.look()
+    assert waits is not None and waits.state == "waiting" and says in str(waits.reason)
+    assert autolists() == []
+    desk.lister._read = honest
+    assert desk.look(after_s=12, times=2)[0] == "listed"  # type: ignore[index]
 
 
 def test_less_than_the_price_is_refused_as_a_cost(world: World) -> None:
