@@ -89,7 +89,7 @@ FACTS_SOCKET = "/var/lib/bidkeeper-gateway/run/facts.sock"
 def test_each_answers_one_user_only(
     running: House, friend: int, others: tuple[int, ...], question: str, socket: str
 ) -> None:
-    """But the gateway, which answers the user of the signer, too: an operator asks as that user for drafts to learn.
+    """Except the gateway, which answers the user of the signer, too: an operator asks as that user for drafts to learn.
 
     And facts, which answer the manager's user: what a bid bought is proved by them.
     """

@@ -192,7 +192,7 @@ def test_a_proof_holds_while_its_transactions_are_in_their_blocks(chain: PlayCha
 
 
 def test_only_the_rule_and_the_ledger_make_proofs() -> None:
-    """A third place cannot forget the proof: without one there is neither a task of a fill nor a cost."""
+    """A third place cannot leave the proof out: without one there is neither a task of a fill nor a cost."""
     root = Path(purchases.__file__).parents[2]
     folders = ("cli", "core", "gateway", "hooks", "markets", "models", "server", "strategy", "wallet", "workers")
     paths = [path for folder in folders for path in (root / folder).rglob("*.py")]
