@@ -52,7 +52,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "signer.ledger": ("ledger", "signer", "signer_requests", "signer_control"),
     "signer.signed": ("ledger", "ceilings", "sign_listings"),
     "signer.authority": ("signer", "signer_requests", "signer_control", "ceilings", "sign_listings"),
-    "signer.grants": ("signer", "signer_requests", "signer_control", "sign_listings"),
+    "signer.grants": ("signer", "signer_requests", "signer_control", "sign_listings", "undone", "full_disk"),
     "signer.bids": ("signer", "signer_requests", "ceilings"),
     "signer.listings": (*_SIGNER, "outputs_unique"),
     "signer.listing_terms": ("sign_listings", "judge", "outputs_unique"),

@@ -309,6 +309,13 @@ def test_log_and_file_agree_on_what_was_listed(open_desk: Desk) -> None:
         require_agreement(*files, open_desk.now_ms)
 
 
+def test_on_a_short_disk_nothing_is_listed(open_desk: Desk) -> None:
+    open_desk.is_short = lambda: True
+    assert tag_of(open_desk.sign, listing()) == "disk-full"
+    open_desk.is_short = lambda: False
+    assert open_desk.sign(listing())
+
+
 def test_without_an_audit_line_there_is_no_listing(open_desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_space(handle: int) -> None:
         raise OSError(28, "No space left on device")

@@ -170,3 +170,23 @@ def test_a_misshapen_control_is_refused(arguments: dict[str, Any], bench: Bench)
     assert tag_of(bench.ask, "control", **arguments) == "bad-request"
     assert tag_of(bench.ask, "controls", **(arguments or {"x": 1})) == "bad-request"
     assert bench.ask("controls")["controls"] == []
+
+
+def unreadable() -> bool:
+    raise OSError("nobody answers")
+
+
+@pytest.mark.parametrize("is_short", [lambda: True, unreadable])
+def test_a_disk_that_is_short_or_unknown_signs_cancels_alone(is_short: Any, bench: Bench) -> None:
+    secret = bench.grant()
+    bench.sign_bid(secret)
+    bench.is_short = is_short
+    assert tag_of(bench.sign_bid, secret, intent=intent(2)) == "disk-full"
+    assert bench.sign_challenge(secret) and bench.sign_brake(USER)
+    bench.control("halt")
+    written = bench.audit_path.read_bytes()
+    assert tag_of(bench.control, "run") == "disk-full"
+    assert bench.audit_path.read_bytes() == written, "the room for lines is for cancels"
+    bench.is_short = lambda: False
+    bench.control("run")
+    assert bench.sign_bid(secret, intent=intent(2))

@@ -293,6 +293,14 @@ def test_the_halt_file_stops_everything(signer: Desk) -> None:
     assert signer.sign(from_payment(1)) == signed
 
 
+def test_a_short_disk_stops_everything(signer: Desk) -> None:
+    signer.is_short = lambda: True
+    for asked in (from_payment(2), of_inscription(3), from_bidding(4)):
+        assert tag_of(signer.sign, asked) == "disk-full"
+    signer.is_short = lambda: False
+    assert signer.sign(from_payment(2))
+
+
 def test_play_keys_empty_no_real_bidding_wallet_and_the_other_way_round(signer: Desk) -> None:
     assert tag_of(signer.sign, from_bidding(venue="satflow")) == "market"
     assert signer.sign(from_bidding(1))["psbt"]

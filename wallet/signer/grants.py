@@ -113,6 +113,7 @@ class Grants:
 
     def _loosen(self, control: ControlState, entry: Answer) -> None:
         authority, now = self._authority, self._authority.clock()
+        authority.require_room()  # the room for the log's lines is kept for cancels
         authority.may_loosen(now)
         last_line = authority.audit.number
         try:
