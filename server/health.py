@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import threading
 import time
@@ -15,6 +14,7 @@ from peewee import PeeweeException
 
 from core import local, version
 from core.errors import BidkeeperError
+from core.files import FLOOR_BYTES, is_full
 from core.settings import Settings
 from markets.market_client import MarketClient
 from models import base, schema
@@ -25,11 +25,9 @@ from server.http.services import Services
 from wallet.signer_client import SignerClient
 
 PATIENCE_S = 2.0
-LEAST_FREE_BYTES = 64 << 20
 WRITE_EVERY_S = 10.0
 DISK_FULL = "disk full"
 _WRITTEN = "readyz"  # the file in the data directory
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class HealthHandler(Handler):
@@ -177,14 +175,14 @@ class Writes:
         try:
             for directory in dict.fromkeys(self._directories):
                 free, found = _free_bytes(directory)
-                if free < LEAST_FREE_BYTES:
-                    return f"{DISK_FULL}: {free >> 20} MiB are free at {found}, {LEAST_FREE_BYTES >> 20} are needed"
+                if free < FLOOR_BYTES:
+                    return f"{DISK_FULL}: {free >> 20} MiB are free at {found}, {FLOOR_BYTES >> 20} are needed"
             if self._clock() >= self._to_disk_due:
                 _overwrite(self._file)
                 self._to_disk_due = self._clock() + WRITE_EVERY_S
             return ""
         except OSError as error:
-            if error.errno in _FULL:
+            if is_full(error):
                 return f"{DISK_FULL}: {error.filename or self._file}"
             raise
         finally:
@@ -198,7 +196,7 @@ class Writes:
         if self._clock() < self._to_database_due:
             return ""
         if fault := base.write_fault():
-            return f"{DISK_FULL}: {fault}" if "full" in fault or "No space left" in fault else fault
+            return f"{DISK_FULL}: {fault}" if is_full(OSError(fault)) else fault
         self._to_database_due = self._clock() + WRITE_EVERY_S
         return ""
 

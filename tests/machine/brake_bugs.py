@@ -12,6 +12,7 @@ from models.ledger.closing import Owed
 from tests.machine.braked import Braked
 from workers.manager import brakes
 from workers.manager.brakes import Brakes
+from workers.manager.cancelling import Cancelled
 
 FLOOR = 100_000
 Walk = Callable[[Braked], None]
@@ -19,7 +20,7 @@ Walk = Callable[[Braked], None]
 
 def waits_for_a_cycle(patch: pytest.MonkeyPatch) -> None:
     """The manager takes nothing off: each worker does when it wakes up."""
-    patch.setattr(Brakes, "_look", lambda self: False)
+    patch.setattr(Brakes, "_look", lambda self, lowered=(): frozenset())
 
 
 def needs_a_row(patch: pytest.MonkeyPatch) -> None:
@@ -36,10 +37,10 @@ def counts_by_an_older_read(patch: pytest.MonkeyPatch) -> None:
     """A bid is gone when a read does not show it, whenever that read began."""
     take_off = brakes.take_off
 
-    def without_the_rule(settings: Any, wallet: Any, bids: Sequence[Owed], clock_ms: Any) -> frozenset[int]:
+    def without_the_rule(settings: Any, wallet: Any, bids: Sequence[Owed], *more: Any) -> Cancelled:
         for bid in bids:
             bid.order.updated_ms = 0
-        return take_off(settings, wallet, bids, clock_ms)
+        return take_off(settings, wallet, bids, *more)
 
     patch.setattr(brakes, "take_off", without_the_rule)
 

@@ -16,7 +16,6 @@ from unittest.mock import patch
 
 from peewee import PeeweeException
 
-import workers.manager.brakes
 from markets.base import OwnBids
 from models import controls
 from models.base import database
@@ -31,6 +30,7 @@ from tests.machine.manager import Crash, Manager, Worker
 from tests.machine.owner import STRICTNESS, Owners
 from wallet.protocol import Scope, State
 from wallet.signer_client import SignerError
+from workers.manager import brakes, cancelling
 from workers.manager.background import Background
 from workers.manager.brakes import Brakes
 
@@ -120,11 +120,11 @@ class BrakedHouse(House):
         self._brake_loop: Loop | None = None
         self._is_braking = False
         super()._open()
-        module = workers.manager.brakes
-        for name, value in (
-            ("MarketClient", lambda *_: _Market(self)),
-            ("in_thread", self._in_thread),
-            ("time", SimpleNamespace(monotonic=self.clock.monotonic)),
+        for module, name, value in (
+            (brakes, "MarketClient", lambda *_: _Market(self)),
+            (cancelling, "MarketClient", lambda *_: _Market(self)),
+            (brakes, "in_thread", self._in_thread),
+            (brakes, "time", SimpleNamespace(monotonic=self.clock.monotonic)),
         ):
             self._stack.enter_context(patch.object(module, name, value))
         assert isinstance(self.manager, BrakedManager)

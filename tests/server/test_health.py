@@ -18,6 +18,7 @@ from tornado.ioloop import IOLoop
 from tornado.web import Application, RequestHandler
 
 from core import version
+from core.files import FLOOR_BYTES
 from core.local_server import serve
 from models import base, schema
 from models.leases import leases
@@ -158,7 +159,7 @@ async def test_a_disk_with_little_room_is_full(service: Service, monkeypatch: py
         found = real(path)
         if path != service.settings.signer_files:
             return found
-        return os.statvfs_result((*found[:4], (health.LEAST_FREE_BYTES - 1) // found.f_frsize, *found[5:]))
+        return os.statvfs_result((*found[:4], (FLOOR_BYTES - 1) // found.f_frsize, *found[5:]))
 
     service.settings.signer_files.mkdir()
     monkeypatch.setattr(os, "statvfs", statvfs)
