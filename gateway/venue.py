@@ -79,7 +79,7 @@ class Venue:
         has none), Unavailable when the breaker is open or the turn did not come.
         """
         errand = current()
-        if errand.purpose == "brake":
+        if errand.purpose == "brake" and priority <= Priority.OWN_BIDS:  # nothing is placed for a brake
             priority = Priority.BRAKE
         elif errand.purpose == "look":
             priority = Priority.LOOKUP

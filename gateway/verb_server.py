@@ -43,7 +43,7 @@ from markets.gateway_client import MAX_REQUEST
 log = logging.getLogger(__name__)
 # At least as many as all venues have slots, so that a call with a turn never waits for another venue's. Started as
 # needed.
-THREADS = 24
+THREADS = 32
 _ALIVE_S = 1.0
 _LAST_ANSWERS_S = 0.7  # how long the end waits for calls on the wire
 

@@ -55,6 +55,10 @@ class TooManyLookups(RateLimited):
     kind = "too_many_lookups"
 
 
+class GatewayAway(Unavailable):
+    """The gateway itself could not be asked, so nothing was sent."""
+
+
 class Unknown(VenueError):
     """A write was sent and its answer was lost, late, 5xx or unreadable: look before anything is sent again."""
 

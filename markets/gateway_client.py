@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 
 from core.unix_http import NoAnswer, NotSent, UnixHttp
 from markets import codec
-from markets.base import Refused, Unavailable, Unknown, VenueError, from_wire
+from markets.base import GatewayAway, Refused, Unavailable, Unknown, VenueError, from_wire
 
 MAX_REQUEST = 256 * 1024  # bytes; the gateway closes the connection on more
 Value = TypeVar("Value")
@@ -94,7 +94,7 @@ class GatewayClient:
         try:
             body = self._http.post(asked, repeatable=not write)
         except NotSent as error:
-            raise Unavailable(f"failed to ask the gateway: {error}") from error
+            raise GatewayAway(f"failed to ask the gateway: {error}") from error
         except NoAnswer as error:
             raise lost(f"no answer from the gateway: {error}") from error
         try:

@@ -120,6 +120,16 @@ def write_if_free(query: Any) -> None:
         log.info("a note is left to the next call: %s", error)
 
 
+@contextmanager
+def hurried() -> Iterator[None]:
+    """Has writes fail (OperationalError) that would wait longer than a fifth of a second for another process."""
+    database.execute_sql(database.obj.hurry)
+    try:
+        yield
+    finally:
+        database.execute_sql(database.obj.calm)
+
+
 def write_fault() -> str:
     """Commits a write that changes nothing; returns why it failed, "" if it did not.
 

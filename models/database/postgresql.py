@@ -71,6 +71,7 @@ class Postgresql(PostgresqlDatabase):
     mark_column = "pg_current_snapshot()::text"
     larger = "GREATEST"
     same_write = "UPDATE schema_migration SET applied = applied WHERE name = '0001_tables'"
+    hurry, calm = "SET lock_timeout TO 200", f"SET lock_timeout TO '{_BUSY_SECONDS}s'"
     busy_words = "lock timeout"
     joined = "string_agg(COALESCE(({value})::text, 'null'), ',' ORDER BY {by})"
     # A number of ours may be larger than its INTEGER, and a text longer than we thought, which SQLite takes.

@@ -34,6 +34,7 @@ class Sqlite(SqliteDatabase):
     larger = "MAX"
     # A write that changes nothing; of a row with the same values nothing is written.
     same_write = "PRAGMA user_version = 0"
+    hurry, calm = "PRAGMA busy_timeout=200", f"PRAGMA busy_timeout={1000 * _BUSY_SECONDS}"
     busy_words = "locked"
     joined = "group_concat(COALESCE({value}, 'null'))"
 

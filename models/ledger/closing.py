@@ -24,6 +24,11 @@ from strategy.bid_config import load_bid_config
 
 CANCELLABLE = (LIVE, CANCELLING)
 DOUBT_MS = 60_000
+_IS_ABOUT = (
+    (Control.scope == GLOBAL)
+    | ((Control.scope == USER) & (Control.subject_id == Task.user))
+    | ((Control.scope == TASK) & (Control.subject_id == Task.id))
+)
 MOST_SATS = 21_000_000 * 100_000_000
 
 
@@ -47,9 +52,14 @@ class Owed(NamedTuple):
     address: str
 
 
-def concerned(scope: str, subject: int, slot: Slot) -> list[int]:
-    """Returns the slot's tasks (ids) that are wanted to run and that a control state of this scope is about."""
+def concerned(scope: str, subject: int, slot: Slot, *, is_free: bool = False) -> list[int]:
+    """Returns the slot's tasks (ids) that are wanted to run and that a control state of this scope is about.
+
+    `is_free`: only those that no control state holds back.
+    """
     about = {GLOBAL: Task.id > 0, USER: Task.user == subject, TASK: Task.id == subject}[scope]
+    if is_free:
+        about &= ~fn.EXISTS(Control.select(Control.scope).where(Control.state != controls.RUN, _IS_ABOUT))
     wanted: Any = Task.select(Task.id).where(Task.desired == RUNNING, slot.has(Task.user), about)
     return [task_id for (task_id,) in wanted.tuples()]
 
@@ -102,12 +112,7 @@ def _most_sats(task: Task) -> int:
 
 def _is_halted(told: Iterable[tuple[str, int]]) -> Any:
     """Makes the expression that is true of tasks that are halted."""
-    is_about = (
-        (Control.scope == GLOBAL)
-        | ((Control.scope == USER) & (Control.subject_id == Task.user))
-        | ((Control.scope == TASK) & (Control.subject_id == Task.id))
-    )
-    is_halted: Any = fn.EXISTS(Control.select(Control.scope).where(Control.state == HALT, is_about))
+    is_halted: Any = fn.EXISTS(Control.select(Control.scope).where(Control.state == HALT, _IS_ABOUT))
     for scope, subject in told:
         is_halted |= {GLOBAL: Task.id > 0, USER: Task.user == subject, TASK: Task.id == subject}[scope]
     return is_halted
@@ -137,8 +142,12 @@ def adopt(found: Order, venue_id: str, now_ms: int) -> None:
         orders.move(found, LIVE, now_ms, venue_id=venue_id)
 
 
+def _as_known(order: Order) -> tuple[Any, ...]:
+    return Order.id == order.id, Order.state == CANCELLING, Order.updated_ms == order.updated_ms
+
+
 def finish_cancels(found: Collection[Order], now_ms: int) -> None:
-    """Closes in one commit, as cancelled, those of these orders whose cancels are under way."""
+    """Closes in one commit, as cancelled, those of these orders whose cancels are under way and were not seen since."""
     if not found:
         return
     with transaction(durable=True, alone=False):
@@ -146,7 +155,7 @@ def finish_cancels(found: Collection[Order], now_ms: int) -> None:
         for order in found:
             changes: dict[Any, Any] = {Order.state: CLOSED, Order.close_reason: "cancelled", Order.misses: 0}
             changes |= {Order.updated_ms: now_ms, Order.closed_ms: now_ms}
-            if Order.update(changes).where(Order.id == order.id, Order.state == CANCELLING).execute():
+            if Order.update(changes).where(*_as_known(order)).execute():
                 tell_order(order, now_ms, CLOSED, "cancelled", {})
 
 

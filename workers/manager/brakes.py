@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -26,14 +26,16 @@ from peewee import PeeweeException
 from core.errors import PeerRefused
 from core.files import Brake, BrakeFile
 from core.settings import Settings
-from markets.base import SignInNeeded, VenueError
+from markets.base import GatewayAway, SignInNeeded, VenueError
 from markets.market_client import MarketClient
+from models import base
 from models.controls import HALT, RUN, SCOPES, STATES, Control
 from models.leases.slot import Slot
 from models.ledger.closing import Owed, adopt, begin_cancels, concerned, finish_cancels, owed
+from models.ledger.orders import IllegalOrderMove
 from wallet.signer_client import SignerError
 from workers.manager.background import Background, in_thread
-from workers.manager.cancelling import Cancelled, Wallet, take_off
+from workers.manager.cancelling import Cancelled, Known, Wallet, take_off
 
 log = logging.getLogger(__name__)
 
@@ -44,14 +46,16 @@ _FIRST_REST_S, _LONGEST_REST_S = 0.5, 10.0
 _LONGEST_LOOK_S = 3.0
 _OWING_S = 0.5  # between two looks while bids must go
 _HEARD_MS = 60_000
-_AT_ONCE = 4  # wallets of a venue: more would wait at the gateway until their requests time out
-_TRUST_S = 5.0  # for how long cancels under way keep a drain from being started
+_SEATS, _MOST_SEATS = 4, 12  # wallets of a venue whose bids are cancelled at a time, at most with those that hang
+_HANGS_S = 10.0  # calls that take longer than a write may wait for its turn
+_REPEAT_S = 1.0  # between two times that the same state is followed
 _ME = "manager"
 
 
 class _Going(NamedTuple):
-    """Cancels under way: since when (monotonic), for which tasks and orders (ids)."""
+    """Cancels under way: of which wallet, since when (monotonic), for which tasks and orders (ids)."""
 
+    wallet: Wallet
     since: float
     tasks: frozenset[int]
     orders: frozenset[int]
@@ -85,8 +89,12 @@ class Brakes:
         self._lowered: set[int] = set()  # tasks one of whose limits may have become lower
         self._going: list[_Going] = []
         self._heard: dict[tuple[str, int, str], int] = {}  # control states that were followed, with their times
-        self._sent: dict[int, bool] = {}  # orders whose cancel was sent; whether the venue confirmed it
-        self._seats: dict[str, asyncio.Semaphore] = {}  # by venue
+        self._known = Known()
+        self._busy: frozenset[int] = frozenset()  # tasks whose bids had to be cancelled at the last look
+        # By scope and subject: the state that was followed last, within the last second, and once more in a second.
+        self._followed: dict[tuple[str, int], str | None] = {}
+        self._recently: set[tuple[str, int]] = set()
+        self._again: set[tuple[str, int]] = set()
         self._rests: dict[Wallet, tuple[float, float]] = {}  # the last rest, and its end on the monotonic clock
 
     async def run(self) -> None:
@@ -127,13 +135,27 @@ class Brakes:
         if said is not None:
             self._heard[where, whose, said] = at_ms
             self._remember(where, whose, said, at_ms)
-        self._background.run(self._heeded(where, whose, said))
+        self._follow(where, whose, said)
+
+    def _follow(self, scope: str, subject: int, state: str | None) -> None:
+        """Follows a state now, or in a second if it is the one that was followed last: requests cost nothing."""
+        former = self._followed.get((scope, subject))
+        self._followed[scope, subject] = state
+        if former == state and (scope, subject) in self._recently:
+            if (scope, subject) not in self._again:
+                self._again.add((scope, subject))
+                self._background.run(self._heeded(scope, subject, state, is_new=False))
+            return
+        self._background.run(self._heeded(scope, subject, state, is_new=True))
 
     def drain_rest_s(self, task_id: int) -> float:
         """Returns the seconds until a drain of the task may be needed, while its cancels are under way from here."""
         now = time.monotonic()
-        is_going = any(task_id in going.tasks and now - going.since < _TRUST_S for going in self._going)
-        return _OWING_S if is_going else 0.0
+        working = [going for going in self._going if now - going.since < _HANGS_S]
+        is_going = any(task_id in going.tasks for going in working)
+        # Its wallet may wait for a seat; a drain for each task would only take calls from those that have one.
+        waits = task_id in self._busy and len(working) >= _SEATS
+        return _OWING_S if is_going or waits else 0.0
 
     def close(self) -> None:
         self._told.close()
@@ -186,15 +208,21 @@ class Brakes:
         for row in Control.select().where(Control.set_ms > minute_ago_ms):
             if self._heard.get((row.scope, row.subject_id, row.state), 0) < row.set_ms:
                 self._heard[row.scope, row.subject_id, row.state] = row.set_ms
-                self._background.run(self._heeded(row.scope, row.subject_id, row.state))
+                self._follow(row.scope, row.subject_id, row.state)
         self._heard = {heard: at_ms for heard, at_ms in self._heard.items() if at_ms > minute_ago_ms}
 
-    async def _heeded(self, scope: str, subject: int, state: str | None) -> None:
-        tasks = concerned(scope, subject, self._slot)
+    async def _heeded(self, scope: str, subject: int, state: str | None, *, is_new: bool) -> None:
+        of = scope, subject
+        if not is_new:
+            await asyncio.sleep(_REPEAT_S)
+            self._again.discard(of)
+        self._recently.add(of)
+        asyncio.get_running_loop().call_later(_REPEAT_S, self._recently.discard, of)
+        tasks = concerned(scope, subject, self._slot, is_free=state == RUN)
         if state is not None:
             await self._hold(tasks, 0 if state == RUN else HOLD_S)
-        self._rests.clear()  # a brake does not wait for the back-off of another
-        busy = self._look(tasks if state is None else ())
+        # A brake does not wait for the back-off of another.
+        busy = self._look(tasks if state is None else (), tasks if is_new else ())
         # Workers whose bids are being cancelled are woken afterwards: before, they would cancel the same ones.
         self._wake([task_id for task_id in tasks if task_id not in busy])
 
@@ -214,10 +242,10 @@ class Brakes:
         except VenueError as error:
             log.warning("failed to have the gateway hold %d tasks: %s", len(tasks), error)
 
-    def _look(self, lowered: Collection[int] = ()) -> frozenset[int]:
+    def _look(self, lowered: Collection[int] = (), hurried: Collection[int] = ()) -> frozenset[int]:
         """Starts the cancels that are due; returns the tasks whose bids have to be cancelled.
 
-        `lowered` are tasks one of whose limits may have become lower.
+        `lowered` are tasks one of whose limits may have become lower; those of `hurried` wait for no back-off.
         """
         self._listen()
         self._lowered.update(lowered)
@@ -227,63 +255,72 @@ class Brakes:
         every = [bid.order for bids in found.values() for bid in bids]
         busy = frozenset(order.task_id for order in every)
         self._lowered &= busy
-        self._sent = {order.id: self._sent[order.id] for order in every if order.id in self._sent}
+        self._known = self._known.of({order.id for order in every})
         self._rests = {wallet: rest for wallet, rest in self._rests.items() if wallet in found}
         now = time.monotonic()
         under_way = {order_id for going in self._going for order_id in going.orders}
         for wallet, owing in found.items():
             # Cancels under way may hang, and the bids of a later brake do not wait for that.
             bids = [bid for bid in owing if bid.order.id not in under_way]
-            if bids and now >= self._rests.get(wallet, (0.0, 0.0))[1]:
+            is_due = now >= self._rests.get(wallet, (0.0, 0.0))[1] or any(bid.order.task_id in hurried for bid in bids)
+            if bids and is_due and self._has_seat(wallet.venue, now):
                 of_tasks = frozenset(bid.order.task_id for bid in bids)
-                going = _Going(now, of_tasks, frozenset(bid.order.id for bid in bids))
+                going = _Going(wallet, now, of_tasks, frozenset(bid.order.id for bid in bids))
                 self._going.append(going)
                 self._background.run(self._take_off(wallet, bids, going))
+        self._busy = busy
         return busy
 
-    @asynccontextmanager
-    async def _seat(self, venue: str) -> AsyncIterator[None]:
-        """Waits for one of the venue's few seats; not for long, since those who have them may hang."""
-        seats = self._seats.setdefault(venue, asyncio.Semaphore(_AT_ONCE))
-        try:
-            await asyncio.wait_for(seats.acquire(), _TRUST_S)
-        except TimeoutError:
-            yield
-            return
-        try:
-            yield
-        finally:
-            seats.release()
+    def _has_seat(self, venue: str, now: float) -> bool:
+        """Tells whether one more wallet may have its bids cancelled at a venue.
+
+        With more than a few at once the calls would wait at the gateway until they time out. A wallet whose calls hang
+        gives its seat to another.
+        """
+        since = [going.since for going in self._going if going.wallet.venue == venue]
+        working = sum(now - each < _HANGS_S for each in since)
+        return working < _SEATS and len(since) < _MOST_SEATS
 
     async def _take_off(self, wallet: Wallet, bids: Sequence[Owed], going: _Going) -> None:
         """Cancels the bids of one wallet, and closes those that are cancelled for certain."""
-        found = Cancelled(frozenset(), frozenset(), {})
+        found = Cancelled(frozenset(), self._known, {})
+        rest_s = self._next_rest_s(wallet)
         try:
-            async with self._seat(wallet.venue):
-                known = [bid.order for bid in bids if bid.order.venue_id]
-                _written("note cancels", partial(begin_cancels, known, self._clock_ms()))
-                sent = dict(self._sent)
-                found = await in_thread(lambda: take_off(self._settings, wallet, bids, sent, self._clock_ms))
+            _written(
+                "note cancels", partial(begin_cancels, [bid.order for bid in bids if bid.order.venue_id], self._now)
+            )
+            known = self._known
+            found = await in_thread(lambda: take_off(self._settings, wallet, bids, known, self._clock_ms))
             named = [bid.order for bid in bids if bid.order.id in found.named]
             for order in named:
-                _written("note a bid's id", partial(adopt, order, found.named[order.id], self._clock_ms()))
-            _written("note cancels", partial(begin_cancels, named, self._clock_ms()))
-            self._sent |= {bid.order.id: bid.order.id in found.confirmed for bid in bids if bid.order.venue_id}
+                _written("note a bid's id", partial(adopt, order, found.named[order.id], self._now))
+            _written("note cancels", partial(begin_cancels, named, self._now))
             closed = [bid.order for bid in bids if bid.order.id in found.closed]
-            _written("close cancelled bids", partial(finish_cancels, closed, self._clock_ms()))
+            _written("close cancelled bids", partial(finish_cancels, closed, self._now))
             log.info("%s: cancelled %d of %d bids of %s", wallet.venue, len(closed), len(bids), wallet.address)
         except SignInNeeded:
             log.info("%s: cancels need a sign-in, which workers and drains make", wallet.venue)
+        except GatewayAway as error:
+            rest_s = _FIRST_REST_S  # our own gateway: supervisord starts it again
+            log.warning("%s: failed to cancel %d bids of %s: %s", wallet.venue, len(bids), wallet.address, error)
         except (VenueError, SignerError) as error:
             log.warning("%s: failed to cancel %d bids of %s: %s", wallet.venue, len(bids), wallet.address, error)
         finally:
             self._going.remove(going)
-            is_first = wallet not in self._rests
-            if len(found.closed) < len(bids):
-                rest_s = min(2 * self._rests.get(wallet, (_FIRST_REST_S / 2, 0.0))[0], _LONGEST_REST_S)
+            self._known = self._known.after(going.orders, found.known)
+            is_first, is_done = wallet not in self._rests, len(found.closed) == len(bids)
+            if not is_done:
                 self._rests[wallet] = rest_s, time.monotonic() + rest_s
-            if is_first or len(found.closed) == len(bids):
+            if is_first or is_done:
                 self._wake(going.tasks)
+            self.soon()  # another wallet may have the seat
+
+    def _next_rest_s(self, wallet: Wallet) -> float:
+        return min(2 * self._rests.get(wallet, (_FIRST_REST_S / 2, 0.0))[0], _LONGEST_REST_S)
+
+    @property
+    def _now(self) -> int:
+        return self._clock_ms()
 
 
 def _row(scope: str, subject: int) -> str | None:
@@ -292,8 +329,9 @@ def _row(scope: str, subject: int) -> str | None:
 
 
 def _written(to_do: str, write: Callable[[], None]) -> None:
-    """Writes rows if that is possible. Cancels do not depend on it: what has no row is found out by later reads."""
+    """Writes rows if that is possible soon. Cancels do not depend on it: later rounds and reads make up for it."""
     try:
-        write()
-    except PeeweeException as error:
+        with base.hurried():
+            write()
+    except (PeeweeException, IllegalOrderMove) as error:
         log.warning("failed to %s in the ledger: %s", to_do, error)

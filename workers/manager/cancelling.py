@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
 from core.settings import Settings
-from markets.base import AuthFailed, NotFound, NotSupported, OwnBids, Refused, SignInNeeded, Unknown, VenueError
+from markets.base import AuthFailed, NotSupported, OwnBids, Refused, SignInNeeded, Unknown, VenueError
 from markets.market_client import MarketClient
 from markets.venues import capabilities
 from models.ledger.closing import Owed
@@ -28,55 +29,76 @@ class Wallet(NamedTuple):
     address: str
 
 
-class Cancelled(NamedTuple):
-    """Orders (ids) whose cancel the venue has `confirmed`, and those of them that a later read does not show.
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Orders (ids) whose cancel was sent: the venue has `confirmed` it, or it was `tried` with another answer."""
 
-    `named` are the venue's ids, by order, of bids whose id was not known.
+    confirmed: frozenset[int] = frozenset()
+    tried: frozenset[int] = frozenset()
+
+    def of(self, orders: Collection[int]) -> Known:
+        """Returns what is known of these orders alone."""
+        return Known(self.confirmed.intersection(orders), self.tried.intersection(orders))
+
+    def after(self, orders: frozenset[int], now: Known) -> Known:
+        """Returns this with what is known `now` of these orders."""
+        now = now.of(orders)
+        return Known(self.confirmed - orders | now.confirmed, self.tried - orders | now.tried)
+
+
+class Cancelled(NamedTuple):
+    """Orders (ids) that are cancelled for certain, what is known of cancels now, and ids that the venue has shown.
+
+    `closed` are those whose cancel the venue has confirmed and a later read does not show. `named` are the venue's ids,
+    by order, of bids whose id was not known.
     """
 
-    confirmed: frozenset[int]
     closed: frozenset[int]
+    known: Known
     named: Mapping[int, str]
 
 
 def take_off(
-    settings: Settings, wallet: Wallet, bids: Sequence[Owed], sent: Mapping[int, bool], clock_ms: Callable[[], int]
+    settings: Settings, wallet: Wallet, bids: Sequence[Owed], known: Known, clock_ms: Callable[[], int]
 ) -> Cancelled:
-    """Cancels bids of one wallet. `sent` are the orders whose cancel was sent before, and whether it was confirmed.
+    """Cancels bids of one wallet.
 
-    Those are cancelled again only if the read shows them. A bid on runes of which a part may have been sold is left to
-    its worker, which knows sales. Raises VenueError and SignerError.
+    A bid whose cancel was tried before is cancelled again only if a read shows it, since of bids that are gone a venue
+    reports a failure; without a read it is cancelled again in any case. A bid that is gone without a confirmed cancel
+    may have been sold: it is left to its worker, which knows sales. So is one on runes of which a part may have been
+    sold. Raises VenueError and SignerError where nothing at all could be done.
     """
     can = capabilities(wallet.venue)
     with MarketClient(settings.gateway_socket, _GATEWAY_S, wallet.venue) as market:
         market.user, market.purpose = int(bids[0].order.user_id), "brake"
-        call = _Call(market, settings, wallet, bids, clock_ms)
-        named = call.look_first()
-        fresh = [bid for bid in bids if bid.order.id in call.ids and bid.order.id not in sent]
-        done = {order_id for order_id, is_confirmed in sent.items() if is_confirmed}
-        try:
-            for together in _calls(fresh, can.cancels_at_once, clock_ms() + WRITE_MS):
-                done |= call.cancelled(together)
-        except VenueError as error:
-            if not done:
-                raise
-            log.warning("%s: cancelled %d of %d bids so far: %s", wallet.venue, len(done), len(bids), error)
-        read = call.read()
-        if read is None:
-            return Cancelled(frozenset(done), frozenset(), named)
-        there = {bid.venue_id for bid in read.bids} | {bid.expires_ms for bid in read.bids if bid.expires_ms}
-        shown = [bid for bid in bids if {call.ids.get(bid.order.id), bid.order.expires_ms} & there]
-        # After an answer of success a bid may be shown for a moment; the next read tells.
-        left = [bid for bid in shown if bid.order.id in call.ids and (bid.order.id in sent or bid.order.id not in done)]
-        for together in _calls(left, can.cancels_at_once, clock_ms() + WRITE_MS):
-            done |= call.cancelled(together, splits=True)
-    still = {bid.order.id for bid in shown}
+        calls = _Calls(market, settings, wallet, bids, known, clock_ms)
+        named = calls.look_first()
+        fresh = [bid for bid in bids if bid.order.id in calls.ids and bid.order.id not in known.confirmed | known.tried]
+        stopped = calls.cancel(_calls(fresh, can.cancels_at_once, clock_ms() + WRITE_MS), splits=False)
+        if stopped is not None and not calls.confirmed:
+            raise stopped
+        read = calls.read()
+        there = set() if read is None else _marks(read)
+        shown = [bid for bid in bids if {calls.ids.get(bid.order.id), bid.order.expires_ms} & there]
+        # What a read shows after its cancel was confirmed in a round before was not cancelled.
+        calls.confirmed -= {bid.order.id for bid in shown if bid.order.id in known.confirmed}
+        again = shown if read is not None else [bid for bid in bids if bid.order.id in known.tried]
+        left = [bid for bid in again if bid.order.id in calls.ids and bid.order.id not in calls.confirmed]
+        if stopped is None:
+            calls.cancel(_calls(left, can.cancels_at_once, clock_ms() + WRITE_MS), splits=True)
+    gone = calls.confirmed - {bid.order.id for bid in shown} - calls.partly
     closed = (
         order.id
         for order, *_ in bids
-        if order.id in done - still - call.partly and order.updated_ms < read.taken_ms < order.expires_ms
+        if read is not None and order.id in gone and order.updated_ms < read.taken_ms < order.expires_ms
     )
-    return Cancelled(frozenset(done), frozenset(closed), named)
+    known = Known(frozenset(calls.confirmed), frozenset(calls.tried - calls.confirmed))
+    return Cancelled(frozenset(closed), known, named)
+
+
+def _marks(read: OwnBids) -> set[str | int | None]:
+    """Returns the ids and the expiries of the bids that a read shows."""
+    return {bid.venue_id for bid in read.bids} | {bid.expires_ms for bid in read.bids if bid.expires_ms}
 
 
 def _calls(bids: Sequence[Owed], most: int, soon_ms: int) -> Iterator[Sequence[Owed]]:
@@ -90,11 +112,11 @@ def _calls(bids: Sequence[Owed], most: int, soon_ms: int) -> Iterator[Sequence[O
             yield some[start : start + most]
 
 
-class _Call:
+class _Calls:
     """The calls about one wallet's bids. The cancels share a signature, which is made when it is needed.
 
     `ids` are the venue's ids of the bids, by order, as far as they are known; `partly` the orders of which a part may
-    have been sold.
+    have been sold. `confirmed` and `tried` are as in `Known`.
     """
 
     def __init__(
@@ -103,6 +125,7 @@ class _Call:
         settings: Settings,
         wallet: Wallet,
         bids: Sequence[Owed],
+        known: Known,
         clock_ms: Callable[[], int],
     ) -> None:
         self._market = market
@@ -112,6 +135,7 @@ class _Call:
         self._clock_ms = clock_ms
         self._can = capabilities(wallet.venue)
         self._signature = None if self._can.cancel_needs_signature else ""
+        self.confirmed, self.tried = set(known.confirmed), set(known.tried)
         self.partly = frozenset(order.id for order, *_ in bids if is_ticker(order.slug))
         self.ids = {bid.order.id: str(bid.order.venue_id) for bid in bids if bid.order.venue_id}
 
@@ -146,37 +170,49 @@ class _Call:
             log.warning("%s: failed to read the bids of %s: %s", self._wallet.venue, self._wallet.address, error)
             return None
 
-    def cancelled(self, bids: Sequence[Owed], *, splits: bool = False) -> set[int]:
-        """Cancels the bids in one call; returns the orders whose cancel the venue confirms: all of them or none.
+    def cancel(self, calls: Iterable[Sequence[Owed]], *, splits: bool) -> VenueError | None:
+        """Makes these calls, until one cannot be made; returns the reason, which the rest would meet as well.
 
-        With `splits` a call that fails is repeated in ever smaller parts.
+        With `splits` a call that fails is repeated in ever smaller parts. Raises SignerError.
         """
-        first = bids[0]
+        try:
+            for together in calls:
+                self._cancel(together, splits=splits)
+        except VenueError as error:
+            log.warning("%s: cancels of %s stop here: %s", self._wallet.venue, self._wallet.address, error)
+            return error
+        return None
+
+    def _cancel(self, bids: Sequence[Owed], *, splits: bool) -> None:
+        first, signature = bids[0], self._signed()
+        of = {bid.order.id for bid in bids}
+        self.tried |= of
+        is_done = False
         try:
             is_done = self._market.cancel(
                 self._wallet.address,
                 [self.ids[bid.order.id] for bid in bids],
-                self._signed(),
+                signature,
                 task=int(first.order.task_id),
                 token=first.token,
                 deadline_ms=self._clock_ms() + WRITE_MS,
             )
         except Unknown as error:
             log.warning("the answer to a cancel of %d bids was lost: %s", len(bids), error)
-            return set()
-        except NotFound:
-            is_done = False
+            return
         except (AuthFailed, NotSupported, SignInNeeded):
             raise
-        except Refused as error:
-            log.warning("a cancel of %d bids was refused: %s", len(bids), error)
-            is_done = False
+        except Refused as error:  # NotFound among them
+            log.info("a cancel of %d bids was refused: %s", len(bids), error)
+        except VenueError:
+            self.tried -= of  # nothing was sent
+            raise
         if is_done:
-            return {bid.order.id for bid in bids}
-        if not splits or len(bids) == 1:
-            return set()
-        half = len(bids) // 2
-        return self.cancelled(bids[:half], splits=True) | self.cancelled(bids[half:], splits=True)
+            self.confirmed |= of
+        elif splits and len(bids) > 1:
+            half = len(bids) // 2
+            self._cancel(bids[:half], splits=True)
+            self._cancel(bids[half:], splits=True)
 
     def _signed(self) -> str:
         if self._signature is None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -19,7 +18,8 @@ from peewee import OperationalError
 from core.errors import PeerRefused
 from core.files import BrakeFile
 from core.settings import Settings
-from markets.base import AuthFailed, NotFound, OwnBids, Refused, SignInNeeded, Unavailable
+from markets.base import AuthFailed, NotFound, OwnBids, RateLimited, Refused, SignInNeeded, Unavailable
+from markets.venues import capabilities
 from models import controls
 from models.leases.slot import EVERYBODY
 from models.ledger import closing, orders
@@ -31,7 +31,7 @@ from wallet.signer_client import SignerUnavailable
 from workers.manager import brakes, cancelling
 from workers.manager.background import Background
 from workers.manager.brakes import Brakes
-from workers.manager.cancelling import Cancelled, Wallet, take_off
+from workers.manager.cancelling import Cancelled, Known, Wallet, take_off
 
 FOUR = BidConfig(slug="cats", bid_count=4, hardcap_sats=100_000)
 
@@ -70,13 +70,12 @@ def halt(world: World, task: int) -> None:
 
 def closed(world: World, rounds: int = 1) -> list[int]:
     """Returns how many bids each round closes."""
-    sent: dict[int, bool] = {}
-    numbers = []
+    known, numbers = Known(), []
     for _ in range(rounds):
         found = due(world)
         closing.begin_cancels([bid.order for bid in found], world.clock())
-        done = round_of(world, found, sent)
-        sent |= {bid.order.id: bid.order.id in done.confirmed for bid in found}
+        done = round_of(world, found, known)
+        known = done.known
         closing.finish_cancels([bid.order for bid in found if bid.order.id in done.closed], world.clock())
         numbers.append(len(done.closed))
     return numbers
@@ -86,9 +85,9 @@ def due(world: World) -> list[Owed]:
     return owed(EVERYBODY, world.clock())
 
 
-def round_of(world: World, found: list[Owed], sent: Mapping[int, bool] = MappingProxyType({})) -> Cancelled:
+def round_of(world: World, found: list[Owed], known: Known | None = None) -> Cancelled:
     [(venue, wallet)] = {(bid.order.venue, bid.order.wallet) for bid in found}
-    return take_off(world.settings, Wallet(venue, wallet), found, sent, world.clock)
+    return take_off(world.settings, Wallet(venue, wallet), found, known or Known(), world.clock)
 
 
 def cancels(world: World) -> list[int]:
@@ -132,6 +131,38 @@ def test_confirmed_cancels_are_kept_when_the_read_fails(here: World) -> None:
     here.market.fail("own_bids", Unavailable("no turn in time"))
     assert closed(here, rounds=2) == [0, 4]
     assert cancels(here) == [4]
+
+
+def test_cancels_go_on_behind_a_venue_that_wants_a_pause(here: World) -> None:
+    """As at a venue that takes one bid a call and a few calls a minute: the first ones are not cancelled again."""
+    halt(here, bids(here))
+    here.market.fail("cancel", None, RateLimited(1.0, "a pause"), None)
+    one_by_one = replace(capabilities("simulator"), cancels_at_once=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cancelling, "capabilities", lambda name: one_by_one)
+        assert closed(here, rounds=2) == [1, 3]
+    assert (here.market.own_, cancels(here)) == ([], [1, 1, 1, 1, 1])
+
+
+def test_bid_that_was_sold_after_a_confirmed_cancel_is_not_closed_as_cancelled(here: World) -> None:
+    halt(here, bids(here))
+    here.market.fail("cancel", "lie")  # confirmed, and not carried out
+    assert closed(here) == [3]
+    [bid] = here.market.own_
+    here.market.fail("cancel", NotFound("it was sold"))
+    known = Known(confirmed=frozenset(order.id for order in Order.select() if order.state == CANCELLING))
+    done = round_of(here, due(here), known)
+    here.market.own_.remove(bid)
+    assert (done.known.confirmed, round_of(here, due(here), done.known).closed) == (frozenset(), frozenset())
+
+
+def test_cancels_are_tried_again_while_no_read_succeeds(here: World) -> None:
+    halt(here, bids(here))
+    some = NotFound("one of them")
+    here.market.fail("cancel", some, some, None, None)
+    here.market.fail("own_bids", *[Unavailable("no turn in time")] * 2)
+    assert closed(here, rounds=2) == [0, 0]
+    assert here.market.own_ == []
 
 
 def test_bid_that_a_read_still_shows_is_not_gone(here: World) -> None:
