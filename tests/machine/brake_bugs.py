@@ -25,7 +25,7 @@ def waits_for_a_cycle(patch: pytest.MonkeyPatch) -> None:
 
 def needs_a_row(patch: pytest.MonkeyPatch) -> None:
     """A cancel is sent only once its note is in the ledger."""
-    patch.setattr(brakes, "_written", lambda to_do, write: write())
+    patch.setattr(brakes, "_written", lambda to_do, write: write() is None)
 
 
 def forgotten_after_a_kill(patch: pytest.MonkeyPatch) -> None:
@@ -38,9 +38,14 @@ def counts_by_an_older_read(patch: pytest.MonkeyPatch) -> None:
     take_off = brakes.take_off
 
     def without_the_rule(settings: Any, wallet: Any, bids: Sequence[Owed], *more: Any) -> Cancelled:
+        changed = [bid.order.updated_ms for bid in bids]
         for bid in bids:
             bid.order.updated_ms = 0
-        return take_off(settings, wallet, bids, *more)
+        try:
+            return take_off(settings, wallet, bids, *more)
+        finally:
+            for bid, updated_ms in zip(bids, changed, strict=True):
+                bid.order.updated_ms = updated_ms
 
     patch.setattr(brakes, "take_off", without_the_rule)
 

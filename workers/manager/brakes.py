@@ -284,7 +284,7 @@ class Brakes:
     async def _take_off(self, wallet: Wallet, bids: Sequence[Owed], going: _Going) -> None:
         """Cancels the bids of one wallet, and closes those that are cancelled for certain."""
         found = Cancelled(frozenset(), self._known, {})
-        rest_s = self._next_rest_s(wallet)
+        rest_s, is_done = self._next_rest_s(wallet), False
         try:
             _written(
                 "note cancels", partial(begin_cancels, [bid.order for bid in bids if bid.order.venue_id], self._now)
@@ -296,7 +296,8 @@ class Brakes:
                 _written("note a bid's id", partial(adopt, order, found.named[order.id], self._now))
             _written("note cancels", partial(begin_cancels, named, self._now))
             closed = [bid.order for bid in bids if bid.order.id in found.closed]
-            _written("close cancelled bids", partial(finish_cancels, closed, self._now))
+            is_done = _written("close cancelled bids", partial(finish_cancels, closed, self._now))
+            is_done = is_done and len(closed) == len(bids)
             log.info("%s: cancelled %d of %d bids of %s", wallet.venue, len(closed), len(bids), wallet.address)
         except SignInNeeded:
             log.info("%s: cancels need a sign-in, which workers and drains make", wallet.venue)
@@ -308,7 +309,7 @@ class Brakes:
         finally:
             self._going.remove(going)
             self._known = self._known.after(going.orders, found.known)
-            is_first, is_done = wallet not in self._rests, len(found.closed) == len(bids)
+            is_first = wallet not in self._rests
             if not is_done:
                 self._rests[wallet] = rest_s, time.monotonic() + rest_s
             if is_first or is_done:
@@ -328,10 +329,12 @@ def _row(scope: str, subject: int) -> str | None:
     return None if row is None else str(row.state)
 
 
-def _written(to_do: str, write: Callable[[], None]) -> None:
-    """Writes rows if that is possible soon. Cancels do not depend on it: later rounds and reads make up for it."""
+def _written(to_do: str, write: Callable[[], None]) -> bool:
+    """Writes rows if that is possible soon; returns whether it was. Cancels do not depend on it."""
     try:
         with base.hurried():
             write()
     except (PeeweeException, IllegalOrderMove) as error:
         log.warning("failed to %s in the ledger: %s", to_do, error)
+        return False
+    return True
