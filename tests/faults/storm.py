@@ -18,6 +18,7 @@ import requests
 
 from strategy.bid_config import BidConfig, load_bid_config
 from tests.e2e.installation import until
+from tests.faults.checker import LATE_MS
 from tests.faults.evidence import AskMove, Quiet, task_log
 from tests.faults.fleet import Fleet, now_ms
 
@@ -153,6 +154,7 @@ class Storm(Blows):
             (self.stop, 6),
             (self.start, 14),
             (self.change, 4),
+            (self.brake, 4),
         ]
 
     def rage(self, enough: Callable[[], bool], seconds: float) -> None:
@@ -234,6 +236,44 @@ class Storm(Blows):
         )
         self.fleet.trader.call("PUT", f"/api/tasks/{task}", body)
         self._note_config(task)
+
+    def brake(self) -> None:
+        """Halts a task or all of them, often with a program killed right after it: no bid is left, whoever is dead."""
+        task = self.rng.choice(self.fleet.tasks)
+        is_about_all = self.rng.random() < 0.5
+        about: dict[str, Any] = {"scope": "user"} if is_about_all else {"scope": "task", "taskId": task}
+        halted = list(self.fleet.tasks) if is_about_all else [task]
+        try:
+            answer = self.fleet.trader.call("PUT", "/api/control", about | {"state": "halt"})
+            answered_ms = now_ms()
+            if answer.status_code == 200:
+                if self.rng.random() < 0.5:
+                    self.kill_program()
+                until(lambda: self._are_gone(halted), "the end of all bids of a halt", 240)
+                if answer.json()["signerTold"] and (from_ms := answered_ms + LATE_MS) < now_ms():
+                    self.fleet.quiet += [Quiet(each, from_ms, now_ms()) for each in halted]
+        finally:
+            until(lambda: self._lets_go(about), "the end of a halt", 240)
+
+    def _are_gone(self, tasks: list[int]) -> bool:
+        """Tells whether no bid of halted tasks is left, and none counts as open. Each that is there is counted.
+
+        One whose fate is unknown may count as such for as long as it may live.
+        """
+        with contextlib.suppress(requests.RequestException):
+            answer = self.fleet.trader.call("GET", "/api/control")
+            if answer.status_code == 200:
+                counts = {each["taskId"]: each["closing"] for each in answer.json()["tasks"] if each["closing"]}
+                slugs = {self.configs[task][-1].slug: task for task in tasks}
+                left = {slugs[bid.slug] for bid in self.fleet.taken() if bid.end_ms is None and bid.slug in slugs}
+                assert left <= counts.keys(), f"bids of tasks {sorted(left - counts.keys())} are open, closing is null"
+                return not left and not any(counts[task]["open"] for task in tasks if task in counts)
+        return False
+
+    def _lets_go(self, about: dict[str, Any]) -> bool:
+        with contextlib.suppress(requests.RequestException):
+            return self.fleet.trader.call("PUT", "/api/control", about | {"state": "run"}).status_code == 200
+        return False
 
     def _note_config(self, task: int) -> None:
         self.configs[task].append(load_bid_config(self.fleet.stored_config(task)))

@@ -174,8 +174,13 @@ class Braked(Machine):
 
     def _set_amid(self, scope: Any, at: int, seconds: float) -> None:
         """Within a worker's cycle: a bid that was signed before may still be placed, so the answer comes after it."""
+
+        def answer() -> None:
+            if self.owners.tasks:
+                self.owners.answered(scope, at, "halt")
+
         if self.owners.tasks and self.owners.set_control(scope, at, "halt"):
-            self.house.after_cycle(lambda: self.owners.tasks and self.owners.answered(scope, at, "halt"))
+            self.house.after_cycle(answer)
         self.house.run_brakes(seconds)
 
     def _all_well(self, floor: int) -> None:

@@ -165,7 +165,7 @@ class BrakedHouse(House):
             task.cancel()
         with contextlib.suppress(RuntimeError):  # it was stopped between two runs
             self._outside_of_loops(lambda: loop.run_until_complete(asyncio.sleep(0)))
-        self._outside_of_loops(lambda: loop.run_until_complete(self._background.cancel()))
+        self._outside_of_loops(lambda: loop.run_until_complete(self._brake_work.cancel()))
         self._brakes.close()
         loop.close()
 
@@ -176,13 +176,13 @@ class BrakedHouse(House):
             return
         if self._brake_loop is None:
             self._brake_loop = Loop(self.clock)
-            self._background = Background()
+            self._brake_work = Background()
             wake = self.manager.wake  # type: ignore[attr-defined]
-            self._brakes = Brakes(self.settings, EVERYBODY, self._background, self.clock.ms, wake, look_s=LOOK_S)
+            self._brakes = Brakes(self.settings, EVERYBODY, self._brake_work, self.clock.ms, wake, look_s=LOOK_S)
             self._brake_loop.run_until_complete(self._begin())
         self._is_braking, self._is_dead = True, False
         try:
-            self._brake_loop.run_until_complete(work)
+            self._brake_loop.run_until_complete(self._through(work))
         except RuntimeError:
             if not self._is_dead:
                 raise
@@ -193,8 +193,16 @@ class BrakedHouse(House):
             self.manager.die()
             self.manager.full_sweep()
 
+    async def _through(self, work: Any) -> None:
+        """Waits for `work`, and for the rounds that have begun: an owner's next deed does not fall into one."""
+        await work
+        idle = 0
+        while idle < 20:  # turns of the loop, in which a look that is due begins its rounds
+            await asyncio.sleep(0)
+            idle = 0 if self._brakes._going else idle + 1
+
     async def _begin(self) -> None:
-        self._background.run(self._brakes.run())
+        self._brake_work.run(self._brakes.run())
 
     async def _in_thread(self, call: Callable[[], Value]) -> Value:
         """In the place of `background.in_thread`; after the manager's death nothing of it goes on."""

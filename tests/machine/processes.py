@@ -112,6 +112,12 @@ class Processes(RuleBasedStateMachine):
         self._do(self.storm.start, rng)
 
     @rule(rng=randoms)
+    def brake(self, rng: random.Random) -> None:
+        self._end_halt()
+        self._do(self.storm.brake, rng)
+        self.tally["brakes"] += 1
+
+    @rule(rng=randoms)
     def put(self, rng: random.Random) -> None:
         self._do(self.storm.change, rng)
         self.tally["changes"] += 1

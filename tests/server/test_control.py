@@ -322,7 +322,7 @@ async def test_signer_and_manager_are_told_of_a_halt_at_the_same_time(service: S
         return handle(request)
 
     await service.signer.stop()
-    service.signer._handle = handle_after  # type: ignore[method-assign]
+    service.signer._handle = handle_after  # type: ignore[assignment,method-assign]
     await service.signer.start()
     service.manager.before_heeding = lambda: waits("manager", "signer")
 
