@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -178,13 +178,17 @@ def closing_of_all() -> Closing | None:
     return Closing(can_go, sum(counts.values()) - can_go, row.set_ms) if counts else None
 
 
-def closing(user_id: int, *, is_refused: bool = False) -> dict[int, Closing]:
+def closing(
+    user_id: int, *, is_refused: bool = False, unstored: Mapping[tuple[str, int], int] | None = None
+) -> dict[int, Closing]:
     """Returns the user's tasks, deleted ones among them, whose bids must go and are not all gone.
 
-    `is_refused`: the user may run no tasks, so that no stopped task's bids stay.
+    `is_refused`: the user may run no tasks, so that no stopped task's bids stay. `unstored` are the times of halts
+    without a row, by scope and subject.
     """
+    told = {of: since_ms for of, since_ms in (unstored or {}).items() if of[0] != USER or of[1] == user_id}
     counts: Any = Order.select(Order.task_id, Order.state, fn.COUNT(Order.id), fn.MIN(Order.updated_ms))
-    goes = _is_halted(()) | (Task.desired == STOPPED) | Task.deleted_ms.is_null(False)
+    goes = _is_halted(told) | (Task.desired == STOPPED) | Task.deleted_ms.is_null(False)
     of_user = counts.join(Task, on=(Task.id == Order.task_id)).where(Order.user_id == user_id, IS_OPEN, IS_REAL, goes)
     found: dict[int, list[tuple[str, int, int]]] = {}
     for task_id, state, count, first_ms in of_user.group_by(Order.task_id, Order.state).tuples():
@@ -192,6 +196,8 @@ def closing(user_id: int, *, is_refused: bool = False) -> dict[int, Closing]:
     if not found:
         return {}
     halted = _halts(user_id)
+    for (scope, subject), told_ms in told.items():
+        halted.setdefault(subject if scope == TASK else None, told_ms)
     closings = {}
     for task in Task.select().where(Task.id.in_(list(found))):
         counted = found[task.id]

@@ -14,6 +14,7 @@ from tornado.web import HTTPError, RequestHandler
 from core.files import is_full
 from markets.base import VenueError
 from markets.market_client import MarketClient
+from models.controls import HALT
 from models.ledger.closing import Closing, closing
 from models.users import User
 from server.http import blocking, callers, json_out
@@ -228,7 +229,10 @@ class SignedIn(Handler):
 
     def going(self) -> dict[int, Closing]:
         """Returns the caller's tasks whose bids must go and are not all gone, deleted ones among them."""
-        return closing(self.user.id, is_refused=self.services.entitlements.refusal(self.user, self.now_ms) is not None)
+        is_refused = self.services.entitlements.refusal(self.user, self.now_ms) is not None
+        halts = [wanted for wanted in self.services.unstored.values() if wanted.state == HALT]
+        unstored = {(halt.subject.scope, halt.subject.row_id): halt.at_ms for halt in halts}
+        return closing(self.user.id, is_refused=is_refused, unstored=unstored)
 
     def path_id(self, text: str) -> int:
         """Reads an id in a path. Raises ApiError (404) for one that no row can have."""

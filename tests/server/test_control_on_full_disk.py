@@ -9,7 +9,8 @@ from models import controls
 from server import control
 from server.control import store_again
 from tests.server.conftest import Service
-from tests.server.test_control import put, row
+from tests.server.running_tasks import open_order
+from tests.server.test_control import NOW, put, row
 
 
 def disk_fills(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,3 +79,19 @@ async def test_halt_of_a_full_disk_is_not_stored_over_a_later_run(
     await store_again(service.app.settings["services"])
 
     assert row(service) == "run"
+
+
+@pytest.mark.gen_test
+async def test_bids_of_a_halt_without_a_row_are_counted(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signer's state is shown, so without a count the page would call the task halted while its bids are open."""
+    task_id = await service.new_task()
+    open_order(service, task_id)
+    disk_fills(monkeypatch)
+
+    await put(service, "user", "halt")
+    seen = (await service.ask("GET", "/api/control")).json
+    other = await service.api("GET", "/api/control", token=service.other_token)
+
+    [task] = seen["tasks"]
+    assert (task["effective"]["state"], task["closing"]) == ("halt", {"open": 1, "unknown": 0, "since": NOW})
+    assert (seen["closing"], other.json["closing"]) == (task["closing"], None)
