@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
 
 from gateway import venue as module_of_venue
+from gateway import verb_server
 from gateway.limits import breaker as module
 from gateway.limits.breaker import FAILURES, PROBE_S, SPAN_S, Breaker
-from gateway.limits.call_budget import Priority
+from gateway.limits.call_budget import BRAKE_SLOTS, Priority
 from gateway.limits.windows import READ
+from markets import venues
 from markets.base import NotFound, RateLimited, Unavailable, Unknown
 from tests.clock import Monotonic
-from tests.gateway.conftest import ORDER, Bench, soon
+from tests.gateway.conftest import ORDER, Bench, eventually, soon
 
 
 @pytest.fixture
@@ -118,6 +121,28 @@ def test_a_brake_is_sent_to_a_venue_that_does_not_answer(bench: Bench, monkeypat
         bench.client().cancel("bc1qpayment", ["a" * 24], "AkcwRA==", **sent)
     assert brake.cancel("bc1qpayment", ["a" * 24], "AkcwRA==", **sent)
     assert len(bench.venue.of("/cancel")) == 1
+
+
+def test_a_brake_does_not_wait_for_a_read_that_a_task_has_queued(bench: Bench) -> None:
+    """With the task's priority it would be behind all that wait, and behind reads that hang in every slot."""
+    bench.venue.answers["/address/bids"] = {"data": {"results": []}}
+    bench.pause()
+    with ThreadPoolExecutor(2) as askers:
+        asked = [askers.submit(bench.client().own_bids, "bc1qpayment", 0)]
+        eventually(lambda: bench.waiting() == 1)
+        asked += [askers.submit(bench.client().by(1, "brake").own_bids, "bc1qpayment", 0)]
+        eventually(lambda: bench.waiting() == 2)
+        bench.go_on()
+        for each in asked:
+            each.result(60)
+    assert len(bench.venue.of("/address/bids")) == 2
+
+
+def test_brakes_have_threads_while_calls_hang_in_every_slot_of_every_venue() -> None:
+    named = [venues.capabilities(name) for name in ("satflow", "ordnet", "unisat", "ordinalswallet")]
+    of_venues = sum(can.slots + BRAKE_SLOTS for can in named)
+    of_sources = 1 + 2 * verb_server._source_budget("http://127.0.0.1:1")._slots
+    assert of_venues + of_sources <= verb_server.THREADS
 
 
 @pytest.mark.parametrize(("status", "error"), [(429, RateLimited), (404, NotFound)])
