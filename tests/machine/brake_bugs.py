@@ -28,13 +28,13 @@ def needs_a_row(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(brakes, "_written", lambda to_do, write: write() is None)
 
 
-def forgotten_after_a_kill(patch: pytest.MonkeyPatch) -> None:
+def lost_by_a_kill(patch: pytest.MonkeyPatch) -> None:
     """A brake without a row is in the manager's memory alone."""
     patch.setattr(BrakeFile, "_write", lambda self, at, text: None)
 
 
 def counts_by_an_older_read(patch: pytest.MonkeyPatch) -> None:
-    """A bid is gone when a read does not show it, whenever that read began."""
+    """A bid counts as cancelled when a read does not show it, whenever that read began."""
     take_off = brakes.take_off
 
     def without_the_rule(settings: Any, wallet: Any, bids: Sequence[Owed], *more: Any) -> Cancelled:
@@ -65,8 +65,8 @@ def _read_under_way(machine: Braked) -> None:
 BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Walk, tuple[str, ...]]] = {
     "a brake that waits for a cycle": (waits_for_a_cycle, _halted(), ("not_followed",)),
     "a brake that needs a row": (needs_a_row, _halted(is_full=True), ("not_followed",)),
-    "a brake that is forgotten after a kill on a full disk": (
-        forgotten_after_a_kill,
+    "a brake that is lost by a kill on a full disk": (
+        lost_by_a_kill,
         _halted(is_full=True, dies_at=1),
         ("not_followed",),
     ),

@@ -1,4 +1,4 @@
-"""The rules about brakes: in every state, beside every step of a worker, with anything dead, away or full."""
+"""The rules about brakes: in every state, during every step of a worker, with anything dead, away or full."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Braked(Machine):
         house = BrakedHouse()
         return house, BrakedOwners(house)
 
-    # A brake beside a worker
+    # A brake during a worker's cycle
 
     @rule(scope=SCOPES, at=whole, state=STRICTER, tells=st.booleans(), seconds=BESIDE_S)
     def brake(self, scope: Any, at: int, state: Any, tells: bool, seconds: float) -> None:

@@ -65,7 +65,7 @@ class _Market(MarketHere):
 
 
 class BrakedManager(Manager):
-    """A manager that goes on while no row can be written, as the real one does."""
+    """A manager that continues while no row can be written, as the real one does."""
 
     house: BrakedHouse
 
@@ -151,7 +151,7 @@ class BrakedHouse(House):
         self._in_brake_loop(heed())
 
     def run_brakes(self, seconds: float) -> None:
-        """Lets the brakes go on for so long, and no worker. A manager that dies meanwhile is started again."""
+        """Runs the brakes for so long, and no worker. A manager that dies meanwhile is started again."""
         end = self.clock.monotonic() + seconds
         while not self._is_braking and (left := end - self.clock.monotonic()) > 0:
             self._in_brake_loop(asyncio.sleep(left))
@@ -170,7 +170,7 @@ class BrakedHouse(House):
         loop.close()
 
     def _in_brake_loop(self, work: Any) -> None:
-        """Runs `work` in the loop of the brakes, which are begun if there are none; not within themselves."""
+        """Runs `work` in the loop of the brakes, which are started where necessary; never within itself."""
         if self._is_braking:
             work.close()
             return
@@ -197,7 +197,7 @@ class BrakedHouse(House):
         """Waits for `work`, and for the rounds that have begun: an owner's next deed does not fall into one."""
         await work
         idle = 0
-        while idle < 20:  # turns of the loop, in which a look that is due begins its rounds
+        while idle < 20:  # turns of the loop, in which the next read of the ledger starts its rounds
             await asyncio.sleep(0)
             idle = 0 if self._brakes._going else idle + 1
 
@@ -205,7 +205,7 @@ class BrakedHouse(House):
         self._brake_work.run(self._brakes.run())
 
     async def _in_thread(self, call: Callable[[], Value]) -> Value:
-        """In the place of `background.in_thread`; after the manager's death nothing of it goes on."""
+        """In the place of `background.in_thread`; after the manager's death it never returns."""
         assert self._brake_loop is not None
         if not self._is_dead:
             try:
@@ -225,7 +225,7 @@ class BrakedHouse(House):
         finally:
             asyncio._set_running_loop(running)
 
-    # Beside one another
+    # Worker and brakes at the same time
 
     def beside_question(self, after: int, deed: Callable[[], None]) -> None:
         """Has `deed` happen before or after the coming questions of workers to the gateway: twice for each it is one
@@ -248,7 +248,7 @@ class BrakedHouse(House):
         shown = [bid for bid in bids(self.world.engine.history.rows(None)) if bid.order_id in venue_ids]
         for order in Order.select().where(Order.expires_ms.in_([bid.expires_ms for bid in shown])):
             if not self.may_go(order.task_id):
-                self.complaints.append(f"foreign_cancel: of order {order.id}, and task {order.task_id} may go on")
+                self.complaints.append(f"foreign_cancel: of order {order.id}, and task {order.task_id} may keep it")
 
     def cycle_of_one(self) -> None:
         """A deed: one worker has a whole cycle now."""
@@ -269,7 +269,7 @@ class BrakedHouse(House):
         if left > 1:
             return left - 1, deed
         self._at_question = self._at_brake = None
-        self.hits[f"beside a {where}"] += 1
+        self.hits[f"during a {where}"] += 1
         deed()
         return None
 
@@ -293,7 +293,7 @@ class BrakedHouse(House):
 
 
 class BrakedOwners(Owners):
-    """Owners whose server tells signer and manager of each control state, and keeps what it cannot store."""
+    """Owners whose server sends each control state to signer and manager, and keeps what it cannot store."""
 
     house: BrakedHouse
 

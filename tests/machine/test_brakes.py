@@ -56,10 +56,10 @@ def test_whatever_falls_between_two_steps_of_a_brake_breaks_no_promise(what: str
         return lambda machine: machine.something_beside_a_brake(nth, "user", 0, what)
 
     Braked.start_counting()
-    assert walked(*(beside(nth) for nth in DEATHS[1:])).hits["beside a brake"] >= 4
+    assert walked(*(beside(nth) for nth in DEATHS[1:])).hits["during a brake"] >= 4
 
 
-def test_brake_beside_any_step_of_a_worker_breaks_no_promise() -> None:
+def test_brake_during_any_step_of_a_worker_breaks_no_promise() -> None:
     def at_point(after: int) -> Walk:
         return lambda machine: machine.halt_beside_a_worker(after, "task", after, 2.0, after % 3 == 0)
 
@@ -68,7 +68,7 @@ def test_brake_beside_any_step_of_a_worker_breaks_no_promise() -> None:
 
     Braked.start_counting()
     machine = walked(*(at(after) for after in range(1, 25) for at in (at_point, at_question)))
-    assert machine.hits["beside a question"] >= 16
+    assert machine.hits["during a question"] >= 16
 
 
 @pytest.mark.parametrize("bug", BUGS)

@@ -307,7 +307,7 @@ async def test_one_user_loosens_so_often_a_minute_and_keeps_nobody_else_from_it(
 
 
 @pytest.mark.gen_test
-async def test_signer_and_manager_are_told_of_a_halt_at_the_same_time(service: Service) -> None:
+async def test_signer_and_manager_learn_of_a_halt_at_the_same_time(service: Service) -> None:
     """Each answers only when the other has been asked, too: one after the other would end in neither."""
     asked = {"signer": asyncio.Event(), "manager": asyncio.Event()}
     handle = service.signer._handle
@@ -342,7 +342,7 @@ async def test_halt_without_a_manager_is_stored_and_signed_no_more(service: Serv
 
 
 @pytest.mark.gen_test
-async def test_run_is_told_to_the_manager_after_its_row(service: Service) -> None:
+async def test_run_reaches_the_manager_after_its_row(service: Service) -> None:
     await put(service, "user", "halt")
     rows: list[str] = []
     service.manager.before_heeding = lambda: rows.append(row(service))

@@ -42,7 +42,7 @@ async def test_halt_on_a_full_disk_is_in_force_and_stored_later(
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("away", ["signer", "manager"])
-async def test_halt_on_a_full_disk_says_which_of_the_two_took_it(
+async def test_halt_on_a_full_disk_names_the_peer_that_is_away(
     service: Service, monkeypatch: pytest.MonkeyPatch, away: str
 ) -> None:
     disk_fills(monkeypatch)
