@@ -79,13 +79,13 @@ def _runs(brake: Brake, options: argparse.Namespace) -> int:
     say(f"{brake.name}, {runs} runs, seed {options.seed}, loop {LOOP_S} s, while: {options.adversity}")
     configs: dict[int, list[BidConfig]] = {}
     if adversity is Adversity:
-        with adverse(adversity) as (fault, admin):
+        with adverse(adversity, rng) as (fault, admin):
             found = [_run(number, brake, fault, admin, rng, configs) for number in range(runs)]
             wrong = _wrong(fault.service, configs)
     else:
         found, wrong = [], []
         for number in range(runs):
-            with adverse(adversity) as (fault, admin):
+            with adverse(adversity, rng) as (fault, admin):
                 configs = {}
                 found.append(_run(number, brake, fault, admin, rng, configs))
                 wrong += _wrong(fault.service, configs)
@@ -112,8 +112,7 @@ def _run(
         ladders.put_floor(round(FLOOR * rng.uniform(0.93, 1.07)))  # so that a loop that comes meanwhile replaces bids
         time.sleep(rng.uniform(0, LOOP_S))
         try:
-            fault.brew(ladders, rng)
-            outcome = braked(brake, ladders, market, fault.strike)
+            outcome = braked(brake, ladders, market, fault)
             ready = _readiness(service)
         finally:
             fault.heal()

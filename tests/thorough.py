@@ -10,6 +10,10 @@ _BY_FILE: dict[str, tuple[str, ...]] = {
     # Kills, and what follows one: machine/test_in_process.py has them at each point, faults/test_storm.py as SIGKILL.
     "machine/test_processes.py": (),
     "e2e/test_trade_loop.py": (),
+    "e2e/test_brakes.py": tuple(
+        f"test_a_halt_ends_all_bids_while[{fault}]"
+        for fault in ("hang", "workers-stopped", "signer-disk", "signer-disk-eaten")
+    ),
     "e2e/test_purchases.py": (  # workers/manager/test_fill_lister.py
         "test_a_reorganisation_stops_the_listing_of_what_was_bought_until_it_is_proved_again",
     ),

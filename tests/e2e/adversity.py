@@ -31,14 +31,14 @@ class Adversity:
     `brew` waits until the fault may strike, `strike` is the last moment before the brake, and `heal` follows it.
     """
 
-    def __init__(self, service: Installation) -> None:
-        self.service = service
+    def __init__(self, service: Installation, rng: random.Random) -> None:
+        self.service, self.rng = service, rng
         self.note = ""
 
     def prepare(self) -> None:
         pass
 
-    def brew(self, ladders: Ladders, rng: random.Random) -> None:
+    def brew(self, ladders: Ladders) -> None:
         pass
 
     def strike(self) -> None:
@@ -59,8 +59,8 @@ class FullDisk(Adversity):
 
     part, is_eaten = "", False
 
-    def __init__(self, service: Installation) -> None:
-        super().__init__(service)
+    def __init__(self, service: Installation, rng: random.Random) -> None:
+        super().__init__(service, rng)
         self._disk = service.data_dir / self.part
         self._ballast = self._disk / "ballast"
         self._enough = threading.Event()
@@ -77,12 +77,12 @@ class FullDisk(Adversity):
         self._is_mounted = True
         (self.service.data_dir / "up.out").symlink_to(self._out)  # its reader keeps it elsewhere
 
-    def brew(self, ladders: Ladders, rng: random.Random) -> None:
+    def brew(self, ladders: Ladders) -> None:
         self._fill()
         if self.is_eaten:
             self._eater = threading.Thread(target=self._eat)
             self._eater.start()
-        time.sleep(rng.uniform(0, 5))
+        time.sleep(self.rng.uniform(0, 5))
 
     def heal(self) -> None:
         self._enough.set()
@@ -127,7 +127,7 @@ class EatenSignerDisk(FullSignerDisk):
 class HungRead(Adversity):
     """Every read of the market hangs; the brake comes when the workers are in one."""
 
-    def brew(self, ladders: Ladders, rng: random.Random) -> None:
+    def brew(self, ladders: Ladders) -> None:
         before = self._reads()
         self.service.sim(
             "PUT",
@@ -135,7 +135,7 @@ class HungRead(Adversity):
             [{"operation": name, "mode": "slow", "delaySeconds": HUNG_S} for name in _READS],
         )
         until(lambda: self._reads() > before, "a worker's read", 90)
-        time.sleep(rng.uniform(0, 3))
+        time.sleep(self.rng.uniform(0, 3))
 
     def heal(self) -> None:
         with contextlib.suppress(requests.RequestException):
@@ -149,8 +149,8 @@ class HungRead(Adversity):
 class StoppedWorkers(Adversity):
     """The workers run no instruction for twenty seconds."""
 
-    def brew(self, ladders: Ladders, rng: random.Random) -> None:
-        time.sleep(rng.uniform(0, 10))
+    def brew(self, ladders: Ladders) -> None:
+        time.sleep(self.rng.uniform(0, 10))
         self._pids = [pid for pids in self.service.workers_of(ladders.tasks).values() for pid in pids]
         self._timer = threading.Timer(HUNG_S, self._send, [signal.SIGCONT])
 
@@ -171,8 +171,8 @@ class StoppedWorkers(Adversity):
 class KilledGateway(Adversity):
     """The gateway is killed the moment before; `note` says when another one answered."""
 
-    def brew(self, ladders: Ladders, rng: random.Random) -> None:
-        time.sleep(rng.uniform(0, 10))
+    def brew(self, ladders: Ladders) -> None:
+        time.sleep(self.rng.uniform(0, 10))
         (self._pid,) = self.service.processes("cli.main", "gateway")
 
     def strike(self) -> None:
@@ -193,8 +193,8 @@ class KilledGateway(Adversity):
 class RemovedDoors(Adversity):
     """Every socket of the run directory is removed the moment before."""
 
-    def brew(self, ladders: Ladders, rng: random.Random) -> None:
-        time.sleep(rng.uniform(0, 10))
+    def brew(self, ladders: Ladders) -> None:
+        time.sleep(self.rng.uniform(0, 10))
 
     def strike(self) -> None:
         doors = sorted((self.service.data_dir / "run").glob("*.sock"))
@@ -226,12 +226,12 @@ ADVERSITIES: dict[str, type[Adversity]] = {
 
 
 @contextlib.contextmanager
-def adverse(kind: type[Adversity]) -> Iterator[tuple[Adversity, Trader]]:
+def adverse(kind: type[Adversity], rng: random.Random) -> Iterator[tuple[Adversity, Trader]]:
     """Starts an installation around which the fault is set up; yields it with the administrator."""
     made: list[Adversity] = []
 
     def prepare(service: Installation) -> None:
-        made.append(kind(service))
+        made.append(kind(service, rng))
         made[0].prepare()
 
     try:

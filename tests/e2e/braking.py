@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import requests
 
@@ -250,17 +250,30 @@ class Asker:
                 self._claims.add((now_ms() - self._began_ms) / 1000, json_of(answer))
 
 
+class Fault(Protocol):
+    """What strikes the moment before a brake (tests/e2e/adversity.py)."""
+
+    def brew(self, ladders: Ladders) -> None:
+        """Waits until the fault may strike."""
+
+    def strike(self) -> None:
+        """Strikes."""
+
+
 def braked(
     brake: Brake,
     ladders: Ladders,
     market: Market,
-    strike: Callable[[], object] = lambda: None,
+    fault: Fault | None = None,
     patience_s: float = _PATIENCE_S,
 ) -> Outcome:
-    """Presses the brake right after `strike`, and follows its bids until all have ended or patience has."""
+    """Presses the brake under a fault, if there is one, and follows its bids until all have ended or patience has."""
     has_ended = brake.access(ladders) if brake.access else None
+    if fault is not None:
+        fault.brew(ladders)
     brake.prepare(ladders)
-    strike()
+    if fault is not None:
+        fault.strike()
     before = market.calls()
 
     def concerned(bid: SeenBid) -> bool:

@@ -68,12 +68,11 @@ def test_a_halt_ends_all_bids_while(name: str) -> None:
     kind = ADVERSITIES[name]
     if issubclass(kind, FullDisk):
         need_root("mount a small disk")
-    with adverse(kind) as (fault, admin):
+    with adverse(kind, random.Random(1)) as (fault, admin):
         market = Market(fault.service)
         ladders = whole_ladders(fault.service, admin, market)
         try:
-            fault.brew(ladders, random.Random(1))
-            outcome = braked(BY_NAME["halt"], ladders, market, fault.strike, patience_s=LONGEST_REST_S)
+            outcome = braked(BY_NAME["halt"], ladders, market, fault, patience_s=LONGEST_REST_S)
         finally:
             fault.heal()
 
