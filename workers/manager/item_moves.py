@@ -156,8 +156,12 @@ class _Moves:
             yield at, self._own_coin(item.outpoint, spent, opened)
 
     def _own_coin(self, outpoint: Outpoint, spent: TxOutput, opened: _Opened) -> SpentCoin:
-        """Judges our coin: whether it backs this very bid, and what left our scripts for it."""
-        ours, is_backing, sats = self._ours, False, spent.value
+        """Judges our coin: whether it backs this very bid, and what left our scripts for it.
+
+        The signer signs an offer only on coins that are unspent, and those are some of the bid's. So an escrow that
+        all of the bid's coins fund is newer than the bid.
+        """
+        ours, is_backing, is_newer, sats = self._ours, False, False, spent.value
         if ours.backing == "bidding_wallet":
             is_backing = opened.offer is None and not opened.is_key_alone
         elif (offer := opened.offer) is not None:
@@ -165,10 +169,11 @@ class _Moves:
             coins = {str(item.outpoint) for item in funding.inputs}
             is_meant = (offer.price_sats, offer.receive_script) == (ours.price_sats, ours.receive)
             is_backing = is_meant and coins <= ours.coins
+            is_newer = is_backing and coins == ours.coins
             if is_backing:  # the coins that were chosen for this bid paid for it, and for the fee of its escrow
                 change = sum(each.value for each in funding.outputs if each.script == ours.payment)
                 sats = sum(self._spent(item.outpoint).value for item in funding.inputs) - change
-        return SpentCoin(str(outpoint), sats, spent.script.hex(), "backing" if is_backing else "own")
+        return SpentCoin(str(outpoint), sats, spent.script.hex(), "backing" if is_backing else "own", is_newer)
 
     def _opened(self, witness: Sequence[str]) -> _Opened | None:
         """Returns the script that a witness shows, if one of our keys is in it."""

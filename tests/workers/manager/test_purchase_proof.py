@@ -13,7 +13,7 @@ import pytest
 from markets.base import Unavailable
 from models.ledger import purchases, to_list
 from models.ledger.order_table import Order
-from strategy.purchases import Claim, NotShown, NotYetShown, ProvenPurchase, prove
+from strategy.purchases import BLOCK_CLOCK_S, Claim, NotShown, NotYetShown, ProvenPurchase, prove
 from tests.wallet.listings import PAYMENT, VAULT, VENUE, with_size
 from tests.workers.manager.purchase_house import (
     BEGAN_S,
@@ -97,6 +97,24 @@ def test_a_purchase_from_before_the_bid_is_not_proved(chain: PlayChain) -> None:
     assert proof(chain, order(placed_s=BEGAN_S))
     with pytest.raises(NotShown, match="before this bid was placed"):
         proof(chain, order(placed_s=BEGAN_S + 1))
+
+
+def test_an_escrow_that_is_newer_than_its_bid_is_proved_though_its_blocks_clock_is_slow(chain: PlayChain) -> None:
+    coins = chain.coin(50_000, PAYMENT_SCRIPT), chain.coin(40_000, PAYMENT_SCRIPT)
+    chain.bought_from_escrow(ITEM, 1, 75_000, coins)
+    slow = BEGAN_S + BLOCK_CLOCK_S
+    assert proof(chain, order(venue=ORDNET, coins=coins, placed_s=slow)).cost_sats == 75_000
+    with pytest.raises(NotShown, match="before this bid was placed"):
+        proof(chain, order(venue=ORDNET, coins=coins, placed_s=slow + 1))
+
+
+def test_an_escrow_without_all_of_its_bids_coins_may_be_older_than_the_bid(chain: PlayChain) -> None:
+    """The signer looks only at coins that are spent, so one that was spent before may be among a bid's coins."""
+    old, new = chain.coin(90_000, PAYMENT_SCRIPT), chain.coin(90_000, PAYMENT_SCRIPT)
+    chain.bought_from_escrow(ITEM, 2, 75_000, (old,))
+    assert proof(chain, order(venue=ORDNET, coins=(old, new)))
+    with pytest.raises(NotShown, match="before this bid was placed"):
+        proof(chain, order(venue=ORDNET, coins=(old, new), placed_s=BEGAN_S + 1))
 
 
 def test_another_bids_escrow_or_another_users_wallet_proves_nothing(chain: PlayChain) -> None:
