@@ -8,7 +8,7 @@ no two orders can be proved by one coin.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from peewee import SQL, BigIntegerField, CharField, IntegrityError, TextField
@@ -18,6 +18,7 @@ from models.leases.slot import Slot
 from models.ledger.order_table import IS_FILLED, IS_REAL, LISTED, TO_LIST, Order
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
+from strategy.listing.listing_config import dump_listing_config, load_listing_config
 from strategy.purchases import NOT_SHOWN, ProvenPurchase
 
 WAITING = "waiting"
@@ -29,7 +30,7 @@ DROPPED = "dropped"
 class Purchase(Row):
     """The proof of one order's purchase, with the fields of ProvenPurchase, which are None without a proof.
 
-    A void proof keeps its `cost_sats`. `reason` says why there is no proof.
+    A void proof keeps its `cost_sats`, so that a task with this cost is known. `reason` says why there is no proof.
     """
 
     order_id = BigIntegerField(primary_key=True)
@@ -127,15 +128,32 @@ def claimed_costs(order_ids: Collection[int]) -> dict[int, set[int]]:
 
 
 def record(proof: ProvenPurchase, now_ms: int) -> bool:
-    """Writes a proof; returns False, with nothing written, when its transaction has proved another order."""
+    """Writes a proof; returns False, with nothing written, when its transaction has proved another order.
+
+    An auto-list task with the cost of a void proof of this order gets the new cost. A cost that its owner typed stays.
+    Raises TaskChanged, with nothing written.
+    """
     values = {name: getattr(proof, name) for name in _OF_PROOF} | {"state": PROVED, "reason": None}
+    its = Purchase.order_id == proof.order_id
     try:
         with transaction():
-            Purchase.delete().where(Purchase.order_id == proof.order_id).execute()
+            void_cost = Purchase.select(Purchase.cost_sats).where(its).scalar()
+            Purchase.delete().where(its).execute()
             Purchase.insert(**values, updated_ms=now_ms).execute()
+            if void_cost not in (None, proof.cost_sats):
+                _correct_cost(proof, void_cost)
     except IntegrityError:
         return False
     return True
+
+
+def _correct_cost(proof: ProvenPurchase, void_cost: int) -> None:
+    """Writes the proof's cost into the order's auto-list task in place of a void proof's; any other cost stays."""
+    task = Task.get_or_none(Task.source_order == proof.order_id, Task.deleted_ms.is_null())
+    config = None if task is None else load_listing_config(task.config)
+    if task is not None and config is not None and config.cost_sats == void_cost:
+        proved = dump_listing_config(replace(config, cost_sats=proof.cost_sats))
+        tasks.change_autolist_task(task, collection_id=task.collection_id, config=proved)
 
 
 def stands(proof: ProvenPurchase) -> bool:
@@ -152,10 +170,10 @@ def settle(proof: ProvenPurchase) -> None:
 def drop(order: Order, detail: str, now_ms: int) -> str:
     """Ends the search for a proof: the chain shows none. Returns the reason, in words for the order's owner."""
     reason = f"{NOT_SHOWN}: {detail}"
-    values = {"order_id": order.id, "state": DROPPED, "reason": reason, "updated_ms": now_ms}
+    values = {"state": DROPPED, "reason": reason, "updated_ms": now_ms} | _VOID
     with transaction():
-        Purchase.delete().where(Purchase.order_id == order.id).execute()
-        Purchase.insert(**values).execute()
+        if not Purchase.update(**values).where(Purchase.order_id == order.id).execute():
+            Purchase.insert(order_id=order.id, **values).execute()
     return reason
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from peewee import fn
 
+from models.base import transaction
 from models.leases.slot import Slot
 from models.ledger import purchases
 from models.ledger.listing_table import SOLD, Listing
@@ -105,16 +106,17 @@ def make_task(
 
 
 def _take_up_again(order: Order, proof: ProvenPurchase, task_id: int, *, is_wanted: bool) -> int | None:
-    """Gives the task of an earlier proof the cost of this one, and starts it again."""
-    task = Task.get_by_id(task_id)
-    config = replace(load_listing_config(task.config), cost_sats=cost(proof))
-    if not purchases.stands(proof):
-        return None
-    tasks.change_autolist_task(task, collection_id=task.collection_id, config=dump_listing_config(config))
-    if not _end(order, LISTED, None, task_id):
-        return None
-    if is_wanted:
-        tasks.set_desired(task, RUNNING)
+    """Starts the task of an earlier proof again. It keeps its cost, and gets the proof's if it has none."""
+    with transaction():
+        if not purchases.stands(proof) or not _end(order, LISTED, None, task_id):
+            return None
+        task = Task.get_by_id(task_id)
+        config = load_listing_config(task.config)
+        if config.cost_sats is None:
+            guarded = dump_listing_config(replace(config, cost_sats=cost(proof)))
+            tasks.change_autolist_task(task, collection_id=task.collection_id, config=guarded)
+        if is_wanted:
+            tasks.set_desired(task, RUNNING)
     return task_id
 
 

@@ -177,6 +177,20 @@ async def test_a_cost_of_a_purchase_that_is_void_is_called_claimed(service: Serv
     assert answer.json["costSource"] == "fill" and proof is not None
     purchases.void(proof, "a reorganisation", 1)
     assert (await service.ask("GET", "/api/autolist")).json[0]["costSource"] == "claimed"
+    purchases.drop(order, "it is with another", 2)
+    assert (await service.ask("GET", "/api/autolist")).json[0]["costSource"] == "claimed"
+
+
+@pytest.mark.gen_test
+async def test_a_stopped_task_gets_the_cost_of_the_new_proof(service: Service) -> None:
+    order = proved(bought(service.user_id, 75_000, inscription_id=INSCRIPTION), 75_600)
+    await service.ask("POST", "/api/autolist", LISTING)
+    proof = purchases.of_order(order.id)
+    assert proof is not None
+    purchases.void(proof, "a reorganisation", 1)
+    proved(order, 80_000)
+    (listing,) = (await service.ask("GET", "/api/autolist")).json
+    assert (listing["costSource"], listing["config"]["costSats"]) == ("fill", 80_000)
 
 
 @pytest.mark.parametrize("count", [0, 2])
