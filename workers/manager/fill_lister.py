@@ -2,9 +2,10 @@
 
 A marketplace's word proves nothing. A fill waits (models/ledger/purchases.py) until the chain shows that its bid bought
 the inscription, or shows something else. If its task wants it listed (to_list.py), it then waits until the inscription
-is seen in the vault, confirmed, by two reads; its task is created and the wish is over, in one commit. Nothing else is
-remembered: a manager that dies anywhere leaves a fill that waits. Fills wait for a week. A proof is checked until its
-block is too deep to be reorganised; a void proof ends the authority that came of it.
+is seen in the vault, confirmed, by two reads, on the output to which the purchase brought it. Its task is created and
+the wish is over, in one commit. Nothing else is remembered: a manager that dies anywhere leaves a fill that waits.
+Fills wait for a week. A proof is checked until its block is too deep to be reorganised, and right before a task is made
+of it; a void proof ends the authority that came of it.
 """
 
 from __future__ import annotations
@@ -100,8 +101,9 @@ class FillLister:
     async def look(self) -> None:
         """Looks at every fill that is due, and takes it as far as it goes."""
         if self._monotonic() >= self._next_check:
-            await self._check_proofs()
+            # Before the work, because an error there must not make every look begin with it.
             self._next_check = self._monotonic() + CHECKS * self._look_s
+            await self._check_proofs()
         found = {order.id: order for order in (*purchases.unproven(self._slot), *to_list.waiting(self._slot))}
         waiting = [found[order_id] for order_id in sorted(found)]
         self._looks = {order.id: self._looks[order.id] for order in waiting if order.id in self._looks}
@@ -129,16 +131,27 @@ class FillLister:
         """Checks every proof that is not settled, and voids those that the chain no longer shows."""
         for proof in purchases.unsettled(self._slot):
             try:
-                standing = await in_thread(partial(self._check, proof))
+                await self._void_unless_shown(proof)
             except (VenueError, NotYetShown) as error:
                 log.info("order %d: its purchase could not be checked: %s", proof.order_id, error)
-                continue
-            if standing.void is not None:
-                reason = f"the chain does not show its purchase any more: {standing.void}"
-                log.warning("order %d: %s; its auto-list task stops", proof.order_id, reason)
-                purchases.void(proof, reason, self._clock_ms())
-            elif standing.depth >= SETTLED_BLOCKS:
-                purchases.settle(proof)
+            except Exception:
+                # Other proofs are checked, and other fills are listed.
+                log.exception("order %d: failed to check its purchase", proof.order_id)
+
+    async def _void_unless_shown(self, proof: ProvenPurchase) -> str | None:
+        """Voids the proof if the chain no longer shows it, and returns why. Raises VenueError, and NotYetShown."""
+        standing = await in_thread(partial(self._check, proof))
+        if standing.void is not None:
+            return self._void(proof, standing.void)
+        if standing.depth >= SETTLED_BLOCKS:
+            purchases.settle(proof)
+        return None
+
+    def _void(self, proof: ProvenPurchase, detail: str) -> str:
+        reason = f"the chain does not show its purchase any more: {detail}"
+        log.warning("order %d: %s; an auto-list task that came of it stops", proof.order_id, reason)
+        purchases.void(proof, reason, self._clock_ms())
+        return reason
 
     def _wait(self, order: Order, reason: str) -> None:
         if self._clock_ms() - int(order.closed_ms or 0) > WEEK_MS:
@@ -168,6 +181,9 @@ class FillLister:
         if is_wanted and found.vault is not None and found.vault != order.receive:
             raise _Never(f"it was delivered to {order.receive}, not to the vault")
         outpoint = _held_at(order, found, look)
+        if proof is not None and proof.outpoint != outpoint:
+            self._void(proof, f"the item lies at {outpoint}, and the purchase brought it to {proof.outpoint}")
+            proof = None
         if proof is None:
             proof = await self._prove(order, user, outpoint)
         if not is_wanted:
@@ -178,6 +194,7 @@ class FillLister:
             look.due = self._monotonic() + self._look_s
             to_list.wait_on(order, "it is seen in the vault, and looked at once more")
             return
+        await self._refuse_void(proof, look)
         self._crash("fill-seen")
         self._list(order, proof)
 
@@ -202,6 +219,18 @@ class FillLister:
             raise _Unproven("its transaction has proved what another bid bought")
         log.info("order %d: bought %s in %s for %d sats", order.id, proof.inscription_id, proof.txid, proof.cost_sats)
         return proof
+
+    async def _refuse_void(self, proof: ProvenPurchase, look: _Look) -> None:
+        """Checks the proof at the moment at which an auto-list task comes of it. Raises _NotYet."""
+        try:
+            reason = await self._void_unless_shown(proof)
+        except NotYetShown as missing:
+            raise _NotYet(str(missing)) from None
+        except VenueError as error:
+            raise _NotYet(note_of(error)) from None
+        if reason is not None:
+            look.outpoint = None
+            raise _NotYet(reason)
 
     def _refuse_too_many(self, row: Task, rule: OnFill) -> None:
         if (refusal := self._entitlements.refusal(row.user, self._clock_ms())) is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -13,104 +12,23 @@ from markets.base import Unavailable
 from markets.items.whereabouts import LocatedInscription
 from models.leases.slot import EVERYBODY
 from models.ledger import orders, purchases, to_list
-from models.ledger.fills import Autolist, Wanted, newest
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.table import Task
 from models.users import User
 from strategy.bid_config import BidConfig, dump_bid_config
-from strategy.bid_parts import OnFill
 from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config
 from strategy.listing.price import guard
-from strategy.purchases import MadeOutput, Move, NotShown, NotYetShown, ProvenPurchase, SpentCoin
+from strategy.purchases import NotYetShown, ProvenPurchase
 from tests.workers.bidding.fakes import KEYS
-from tests.workers.bidding.world import CATS, Crash, CrashAt, World
+from tests.workers.bidding.world import Crash, CrashAt, World
+from tests.workers.manager.fill_desk import HELD, ITEM, MARGIN, OTHER, RULE, TO_VAULT, Desk, autolists, buys
 from wallet.signer_client import SignerUnavailable
 from workers.crashpoints import FILL_NAMES
-from workers.manager.fill_lister import FillLister
-from workers.manager.purchase_facts import Evidence, Found, Standing
+from workers.manager.purchase_facts import Evidence, Found
 
-ITEM, OTHER = "ab" * 32 + "i0", "cd" * 32 + "i0"
-MARGIN = ListingConfig(min_margin=Decimal("0.10"))
-RULE = OnFill(dump_listing_config(MARGIN), start=True, max_open=1)
-TO_VAULT = replace(CATS, bid_count=1, deliver_to="vault", on_fill=RULE)
-HELD = LocatedInscription("held", "1" * 64 + ":0")
-STRANGER = SpentCoin("9" * 64 + ":0", 10_000, "seller", "other")
 DAY_S = 86_400
-
-
-class Desk:
-    """A lister of fills over the world's database, with an index and a chain that say what they are told to.
-
-    `left_sats` is what left our scripts for the item on the chain.
-    """
-
-    def __init__(self, world: World, crash: Any = lambda point: None) -> None:
-        self.world, self.place, self.vault, self.reads = world, HELD, KEYS.vault, 0
-        self.fault: str | None = None
-        self.left_sats, self.shown, self.standing = 75_600, "", Standing(None, 1)
-        self.lister = FillLister(
-            world.settings,
-            5.0,
-            world.clock,
-            EVERYBODY,
-            monotonic=lambda: world.clock.now_ms / 1000,
-            find=self.find,
-            read=self.read,
-            check=lambda proof: self.standing,
-            crash=crash,
-        )
-
-    def find(self, order: Order, user: User) -> Found:
-        assert user.address == "bc1quser"
-        self.reads += 1
-        return Found(self.place, self.vault, self.fault)
-
-    def read(self, order: Order, user: User, outpoint: str) -> Evidence:
-        """A purchase in a transaction of the order's own, in a block of now."""
-        if self.shown:
-            raise NotShown(self.shown)
-        txid, vout = outpoint.split(":")
-        spent = (SpentCoin(f"{order.id:064x}:0", self.left_sats, "wallet", "backing"),)
-        outputs = (MadeOutput(10_000, "vault", "receiver"),) * (int(vout) + 1)
-        outputs = (*(MadeOutput(1, "", "other") for _ in outputs[1:]), outputs[0])
-        now_s = self.world.clock.now_ms // 1000
-        bought = Move(
-            f"{order.id:064x}", "b" * 64, 900_000, now_s, STRANGER, 0, spent, (MadeOutput(1, "escrow", "other"),)
-        )
-        arrived = Move(
-            txid,
-            "c" * 64,
-            900_000,
-            now_s,
-            SpentCoin(f"{order.id:064x}:0", 1, "escrow", "other"),
-            int(vout),
-            (),
-            outputs,
-        )
-        return Evidence((arrived, bought), "vault", None)
-
-    def look(self, *, after_s: float = 6.0, times: int = 1) -> Autolist | None:
-        for _ in range(times):
-            self.world.clock.advance(after_s)
-            asyncio.run(self.lister.look())
-        return newest(int(self.world.user.id), Wanted(side="buy"), 1)[0].autolist
-
-
-def buys(world: World, config: BidConfig = TO_VAULT, item: str | None = ITEM, fee: int = 600) -> int:
-    """The task of a bid of 75,000 that was filled."""
-    task, bidder = world.begun(config)
-    world.later(30, bidder)
-    world.clock.advance(10)
-    world.market.sales_[-1:] = [replace(world.market.sell(75_000, buyer=KEYS.vault), inscription_id=item)]
-    world.market.balance_sats -= 75_000 + fee
-    world.later(20, bidder)
-    return task
-
-
-def autolists() -> list[Task]:
-    return list(Task.select().where(Task.kind == "listing").order_by(Task.id))
 
 
 def test_the_worked_example(world: World) -> None:
@@ -313,67 +231,6 @@ def test_a_purchase_of_a_task_without_on_fill_is_proved_for_its_cost(world: Worl
     assert Desk(world).look() is None and autolists() == []
     found = purchases.of_inscription(int(world.user.id), ITEM)
     assert isinstance(found, ProvenPurchase) and to_list.cost(found) == 75_600
-
-
-def test_one_transaction_proves_one_order(world: World) -> None:
-    buys(world)
-    desk = Desk(world)
-    desk.look(times=2)
-    row = Order.get().__data__ | {"id": 50, "intent": "x", "expires_ms": 5, "sale_id": "other"}
-    Order.insert(row | {"autolist_state": "waiting", "autolist_task": None}).execute()
-    first = Order.get()
-    honest = desk.read
-    desk.lister._read = lambda order, *about: honest(first, *about)  # another order's coins
-    desk.look(times=2)
-    assert Order.get_by_id(50).autolist_state == "dropped"
-    assert Order.get_by_id(50).autolist_reason.endswith("its transaction has proved what another bid bought")
-    assert len(autolists()) == 1
-
-
-@pytest.mark.parametrize("is_stopped", [False, True], ids=["running", "stopped by its owner"])
-def test_a_reorganisation_stops_the_task_until_the_purchase_is_proved_again(world: World, is_stopped: bool) -> None:
-    buys(world)
-    desk = Desk(world)
-    listed = desk.look(times=2)
-    (made,) = autolists()
-    assert made.desired == "running"
-    if is_stopped:
-        tasks.set_desired(made, "stopped")
-
-    desk.standing, desk.place = Standing("transaction 12 left its block", 0), LocatedInscription("pending")
-    assert desk.look(after_s=40)
-    reason = "the chain does not show its purchase any more: transaction 12 left its block"
-    (made,) = autolists()
-    assert (made.desired, made.last_error) == ("stopped", None if is_stopped else reason)
-    assert isinstance(purchases.of_inscription(int(world.user.id), ITEM), purchases.ClaimedPurchase)
-    assert Order.get().autolist_state == ("listed" if is_stopped else "waiting")
-
-    desk.standing, desk.place, desk.left_sats = Standing(None, 1), HELD, 80_000
-    assert desk.look(after_s=15, times=2) == listed
-    (made,) = autolists()
-    cost = load_listing_config(made.config).cost_sats
-    assert (made.desired, cost) == ("stopped" if is_stopped else "running", 80_000)
-
-
-def test_a_purchase_that_a_reorganisation_undoes_stays_stopped(world: World) -> None:
-    buys(world)
-    desk = Desk(world)
-    desk.look(times=2)
-    desk.standing, desk.shown = Standing("transaction 12 left its block", 0), "it is with another"
-    assert desk.look(after_s=40)[0] == "dropped"  # type: ignore[index]
-    assert [made.desired for made in autolists()] == ["stopped"]
-
-
-def test_a_proof_is_checked_until_its_block_is_deep(world: World) -> None:
-    buys(world)
-    desk, asked = Desk(world), []
-    desk.lister._check = lambda proof: asked.append(proof) or desk.standing
-    desk.look(times=2)
-    desk.look(after_s=31, times=3)
-    assert len(asked) == 3
-    desk.standing = Standing(None, 6)
-    desk.look(after_s=31, times=3)
-    assert len(asked) == 4 and isinstance(purchases.of_inscription(int(world.user.id), ITEM), ProvenPurchase)
 
 
 def test_one_that_cannot_be_worked_on_keeps_no_other_waiting(world: World) -> None:
