@@ -16,7 +16,7 @@ from workers.bidding.journal import Journal
 from workers.context import Context
 from workers.faults import Faults
 
-FRESH_S = 1.0  # old enough for tasks on one market to share what they read at the same brake
+FRESH_S = 0.0  # by reads that begin after the brake; tasks on one market share those
 
 
 @dataclass(slots=True)
