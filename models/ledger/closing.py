@@ -34,7 +34,7 @@ MOST_SATS = 21_000_000 * 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """Bids that must leave the market: `open` are there by the last read, of the `unknown` ones nobody knows yet.
+    """Bids that have to be cancelled: `open` ones are there by the last read, `unknown` ones are in doubt.
 
     A bid is open until a read that began after its cancel does not show it. `since_ms` is when they were to go.
     """
@@ -80,7 +80,7 @@ def owed(slot: Slot, now_ms: int, told: Iterable[tuple[str, int]] = (), lowered:
     Among them are bids whose id at the venue is not known yet: of live orders, and of those in doubt for a minute.
 
     Those of deleted and of stopped tasks, and of halted ones: by the rows of controls, or by the scopes and subjects of
-    `told`, which could not be stored. Of the tasks `lowered` (ids) also the bids above the cap or ceiling of now.
+    `told`, which have no row. Of the tasks `lowered` (ids) also the bids above the cap or ceiling of now.
     """
     is_halted = _is_halted(told)
     owes = fn.EXISTS(Order.select(Order.id).where(Order.task_id == Task.id, IS_OPEN, IS_REAL))

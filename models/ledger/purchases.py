@@ -30,7 +30,7 @@ DROPPED = "dropped"
 class Purchase(Row):
     """The proof of one order's purchase, with the fields of ProvenPurchase, which are None without a proof.
 
-    A void proof keeps its `cost_sats`, so that a task with this cost is known. `reason` says why there is no proof.
+    A void proof keeps its `cost_sats`, so that a task with this cost is known. `reason` says why a proof is missing.
     """
 
     order_id = BigIntegerField(primary_key=True)

@@ -51,7 +51,7 @@ async def test_halt_on_a_full_disk_names_the_peer_that_is_away(
     answer = await put(service, "user", "halt")
 
     assert (answer.status, answer.json["error"]) == (503, "In force, not yet stored")
-    assert f"the {away} could not be told" in answer.json["message"].lower()
+    assert f"the {away} does not have it" in answer.json["message"].lower()
 
 
 @pytest.mark.gen_test

@@ -173,7 +173,7 @@ def test_a_misshapen_control_is_refused(arguments: dict[str, Any], bench: Bench)
 
 
 def unreadable() -> bool:
-    raise OSError("nobody answers")
+    raise OSError("no answer")
 
 
 @pytest.mark.parametrize("is_short", [lambda: True, unreadable])

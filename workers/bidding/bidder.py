@@ -96,7 +96,7 @@ class Bidder:
         limits = assignment.limits
         if began < self._due and limits == self._limits:
             return min(self._due - began, LONGEST_REST_S)
-        # Under a halt the manager cancels, so that there is no hurry.
+        # Under a halt the manager cancels, so that this can wait.
         is_braked = self._limits not in (None, limits) and assignment.control.state != HALT
         self._limits = limits
         faults, is_late = Faults(), False

@@ -1,13 +1,15 @@
-"""The brakes: the manager takes bids off the market itself, so that this waits for no worker, process or timer.
+"""The brakes: the manager cancels bids itself, so that a brake waits for no worker, process or timer.
 
-What must go is read from the ledger again and again (models/ledger/closing.py): bids of halted, stopped and deleted
-tasks. So a brake cannot be forgotten, whoever dies in between. Who sets one tells the manager (`heed`), which then
-looks at once. The order: the gateway holds the tasks, so that no bid follows; the cancels of one wallet go out
-together, under a signature that needs no grant; a bid is closed by a read that began after its cancel; then the
-workers are woken, which look after all the rest.
+The ledger says which bids have to be cancelled: those of halted, stopped and deleted tasks (models/ledger/closing.py).
+The manager reads it every second, so that a brake survives any death; `heed` makes it read immediately. Its order:
 
-Rows are written where that is possible. Where it is not, on a full disk, the cancel is sent all the same, and a brake
-that has no row is kept in a file whose room was taken before; in memory, where that file cannot be written either.
+1. The gateway holds the tasks, so that no bid follows.
+2. The cancels of one wallet are sent together, under a signature that needs no grant.
+3. A bid is closed if a read that began after its cancel does not show it.
+4. The workers are woken and handle the rest.
+
+A row that cannot be written, on a full disk, does not keep a cancel from being sent. A brake without a row is kept in a
+file whose room was reserved before, or in memory if that file cannot be written either.
 """
 
 from __future__ import annotations
@@ -111,14 +113,14 @@ class Brakes:
                 is_owing = False
             with suppress(TimeoutError):
                 rest_s = _OWING_S if is_owing else self._look_s
-                # Of thousands of bids a look takes a part of a second, and the loop has more to do.
+                # With thousands of bids a read takes a part of a second, and the loop has other work.
                 await asyncio.wait_for(
                     self._due.wait(), max(rest_s, min(9 * (time.monotonic() - began), _LONGEST_LOOK_S))
                 )
             self._due.clear()
 
     def soon(self, task_ids: Collection[int] = ()) -> None:
-        """Has the next look begin at once, also for bids of these tasks that are above a limit of now."""
+        """Has the ledger read immediately, also for bids of these tasks that are above their limits."""
         self._lowered.update(task_ids)
         self._due.set()
 
@@ -130,7 +132,7 @@ class Brakes:
         if scope not in SCOPES or type(subject) is not int or type(at_ms) is not int:
             raise PeerRefused(_ME, "unreadable", "heed takes a scope, a subject and a time")
         if state is not None and state not in STATES:
-            raise PeerRefused(_ME, "unreadable", f"there is no state {state!r}")
+            raise PeerRefused(_ME, "unreadable", f"unknown state {state!r}")
         where, whose, said = str(scope), int(subject), None if state is None else str(state)
         if said is not None:
             self._heard[where, whose, said] = at_ms
@@ -189,7 +191,7 @@ class Brakes:
             self._untold[brake.scope, brake.subject] = replace(brake, state=RUN)
 
     def _halted(self) -> list[tuple[str, int]]:
-        """Returns what is halted without a row; forgets what has one by now, or was let go since."""
+        """Returns the halts without a row; removes those that have one by now or were released since."""
         found = []
         kept = {(brake.scope, brake.subject): brake for brake in self._told.all()} | self._untold
         for brake in kept.values():
@@ -201,8 +203,8 @@ class Brakes:
         return found
 
     def _listen(self) -> None:
-        """Follows the states of the last minute that nobody has told of: the way here may be cut, or another program
-        has written the row.
+        """Follows the states of the last minute that no request has named: the way to this process may be cut, or
+        another program has written the row.
         """
         minute_ago_ms = self._clock_ms() - _HEARD_MS
         for row in Control.select().where(Control.set_ms > minute_ago_ms):
@@ -274,8 +276,8 @@ class Brakes:
     def _has_seat(self, venue: str, now: float) -> bool:
         """Tells whether one more wallet may have its bids cancelled at a venue.
 
-        With more than a few at once the calls would wait at the gateway until they time out. A wallet whose calls hang
-        gives its seat to another.
+        With more than a few at a time their calls would wait at the gateway until they time out. A wallet gives its
+        seat to another if its calls hang.
         """
         since = [going.since for going in self._going if going.wallet.venue == venue]
         working = sum(now - each < _HANGS_S for each in since)

@@ -1,4 +1,4 @@
-"""The cancels of one wallet's bids for a brake, and the read that shows which of them are gone."""
+"""The cancels of one wallet's bids for a brake, and the read that confirms them."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def take_off(
 ) -> Cancelled:
     """Cancels bids of one wallet.
 
-    A bid whose cancel was tried before is cancelled again only if a read shows it, since of bids that are gone a venue
-    reports a failure; without a read it is cancelled again in any case. A bid that is gone without a confirmed cancel
-    may have been sold: it is left to its worker, which knows sales. So is one on runes of which a part may have been
-    sold. Raises VenueError and SignerError where nothing at all could be done.
+    A bid whose cancel was tried before is cancelled again only if a read shows it, since a venue reports a failure for
+    every bid that it does not have; without a read it is cancelled again in any case. A bid that disappears without a
+    confirmed cancel may have been sold: it is left to its worker, which reads sales. So is a bid on runes of which a
+    part may have been sold. Raises VenueError and SignerError where nothing at all could be done.
     """
     can = capabilities(wallet.venue)
     with MarketClient(settings.gateway_socket, _GATEWAY_S, wallet.venue) as market:
