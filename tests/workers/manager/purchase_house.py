@@ -145,6 +145,12 @@ class PlayChain:
         self.at[item] = f"{txid}:0"
         self.truth[item] = Truth(None, 0, self.clock_s)
 
+    def comes_back(self, item: str) -> None:
+        """The owner takes an item out of the vault, and puts it back."""
+        for paid in (OWNERS_SCRIPT, VAULT_SCRIPT):
+            self.at[item] = f"{self.send([(self.at[item], KEY_PATH)], [(POSTAGE, paid)])}:0"
+        self.truth[item] = Truth(None, 0, self.clock_s)
+
     def bought_from_wallet(
         self,
         item: str,

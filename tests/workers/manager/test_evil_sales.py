@@ -1,8 +1,9 @@
 """A gateway that lies about what was bought, ten thousand times: the fourth attacker.
 
 Every story is another user's day on a play chain: items that lay in the vault, deposits, bids at two venues, sales into
-them, and a reorganisation. The chain is honest; what the gateway says that each bid bought is not. `EVIL_REQUESTS` and
-`EVIL_SEED` as for the other attackers (tests/wallet/test_evil_gateway.py).
+them, an item that its owner takes out and puts back, and a reorganisation. The chain is honest; what the gateway says
+that each bid bought is not. `EVIL_REQUESTS` and `EVIL_SEED` as for the other attackers
+(tests/wallet/test_evil_gateway.py).
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ class Day:
     chain: PlayChain = field(default_factory=PlayChain)
     bids: list[Bid] = field(default_factory=list)
     undone: set[str] = field(default_factory=set)
+    back: str | None = None
 
     def __post_init__(self) -> None:
         self.now_s = self.chain.clock_s
@@ -173,6 +175,13 @@ class Day:
                 said[bid.way if bid.told != bid.bought else "true"] += 1
         return said
 
+    def owner_moves_one(self) -> None:
+        """Takes an item that was bought, and whose fill waits, out of the vault, and puts it back."""
+        bought = [bid.bought for bid in self.bids if bid.bought]
+        if bought and self.rng.random() < 0.3:
+            self.back = self.rng.choice(bought)
+            self.chain.comes_back(self.back)
+
     def look(self, times: int = 2) -> None:
         for _ in range(times):
             self.later(6)
@@ -180,7 +189,7 @@ class Day:
 
     def honest_fills_are_listed(self) -> None:
         """Two looks list what was really bought, if no other bid is said to have bought it."""
-        told = Counter(bid.told for bid in self.bids if bid.told)
+        told = Counter(bid.told for bid in self.bids if bid.told not in (None, self.back))
         listed = {task.source_order: task.inscription_id for task in self.listed()}
         for bid in self.bids:
             if bid.told is not None and bid.told == bid.bought and told[bid.told] == 1:
@@ -255,7 +264,9 @@ def days(rng: random.Random, lies: int) -> Said:
         day.morning()
         day.noon()
         said.ways += day.lies()
-        day.look()
+        day.look(1)
+        day.owner_moves_one()
+        day.look(1)
         day.honest_fills_are_listed()
         said.given += day.judge()
         if rng.random() < 0.4:
