@@ -249,14 +249,21 @@ async def heed_limits(services: Services, user_id: int, at_ms: int) -> None:
 
 
 async def store_again(services: Services) -> None:
-    """Writes the rows of states that could not be stored when they were set, unless another was stored since."""
+    """Writes the rows of states that could not be stored when they were set, unless a newer state has a row.
+
+    While that is not possible, signer and manager are sent them again: a peer that was away does not have them.
+    """
     for wanted in list(services.unstored.values()):
         scope, row_id = wanted.subject.scope, wanted.subject.row_id
         row = Control.get_or_none(Control.scope == scope, Control.subject_id == row_id)
-        if row is None or row.set_ms <= wanted.at_ms:
-            _store(wanted)
-            log.info("%s on %s is stored by now", wanted.state, scope)
-        services.unstored.pop(wanted.subject, None)
+        try:
+            if row is None or row.set_ms <= wanted.at_ms:
+                _store(wanted)
+                log.info("%s on %s is stored by now", wanted.state, scope)
+            services.unstored.pop(wanted.subject, None)
+        except PeeweeException as error:
+            log.warning("%s on %s is not stored yet: %s", wanted.state, scope, error)
+            await _told_both(services, wanted)
 
 
 async def remind_signer(services: Services) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Any
 
 from models.tasks import tasks
@@ -42,11 +43,12 @@ class TaskActionsHandler(TaskRunner, TaskChanger):
         self.answer({"results": await asyncio.gather(*(seated(task_id) for task_id in ids))})
 
     async def _stop_together(self, ids: list[int]) -> None:
-        """Has the bids of all tasks cancelled now: the stops themselves take their turns."""
+        """Has the bids of all tasks cancelled now. The stops themselves take their turns, and report what fails."""
         own = {task.id: task for task in tasks.of_user(self.user.id, BIDDING) if self.may_name(task.id)}
         for task_id in ids:
             if task_id in own and not is_idle(own[task_id]):
-                await self.wish_to_stop(own[task_id])
+                with suppress(ApiError):
+                    await self.wish_to_stop(own[task_id])
         await heed_limits(self.services, self.user.id, self.now_ms)
 
     def _tagged(self, tag: str) -> list[int]:
