@@ -1,4 +1,4 @@
-"""Proofs of purchases that the chain undoes, or cannot show: what came of them stops, and the others go on."""
+"""Proofs of purchases that the chain undoes, or cannot show: what came of them stops, and no other proof waits."""
 
 from __future__ import annotations
 
