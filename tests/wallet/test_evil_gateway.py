@@ -31,7 +31,7 @@ from wallet.signer.audit import verify_chain
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unlogged")]
 
-REQUESTS = part_of(int(os.environ.get("EVIL_REQUESTS", "10000")), dear=True)
+REQUESTS = max(2_500, part_of(int(os.environ.get("EVIL_REQUESTS", "10000")), dear=True))
 SEED = int(os.environ.get("EVIL_SEED", "1"))
 CEILINGS = Ceilings(
     outstanding_user=300_000, outstanding_host=300_000, sats_hour_host=900_000, secure_listings=SECURE_AT_PLAY
