@@ -95,7 +95,7 @@ def test_a_task_that_leaves_its_bids_at_a_stop_cancels_them_when_it_is_deleted(
 
     answer = trader.ok("DELETE", f"/api/tasks/{task}")
 
-    assert answer.keys() == {"success", "openBids"} and answer["success"] is True
+    assert answer.keys() == {"success", "openBids", "closing"} and answer["success"] is True
     until(lambda: service.live_prices("control-dogs") == [], "the end of every bid")
     assert trader.call("GET", f"/api/tasks/{task}").status_code == 404
     assert trader.task(slug="control-dogs", **LADDER) > task

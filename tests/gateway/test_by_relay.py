@@ -68,7 +68,9 @@ class Relayed:
 
     def signal_nginx(self, number: int) -> None:
         pid = self.host.processes["relay"].pid
-        (worker,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        # Its other child watches the socket.
+        (worker,) = (each for each in children if Path(f"/proc/{each}/comm").read_text().strip() == "nginx")
         os.kill(int(worker), number)
 
 
