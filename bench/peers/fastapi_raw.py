@@ -122,6 +122,7 @@ class TaskOut(msgspec.Struct, rename="camel"):
     venue: str
     tags: msgspec.Raw
     fills: Fills
+    closing: None = None  # no bid has to be cancelled
 
 
 path, port, pragmas = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])

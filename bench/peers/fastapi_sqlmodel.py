@@ -162,6 +162,7 @@ class TaskOut(Camel):
     venue: str
     tags: list[str]
     fills: Fills
+    closing: None = None  # no bid has to be cancelled
 
 
 FILLS = (

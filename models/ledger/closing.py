@@ -45,10 +45,9 @@ class Closing:
 
 
 class Owed(NamedTuple):
-    """A bid that must go, its task's token of now, and the sign-in address of its owner."""
+    """A bid that has to be cancelled, and the sign-in address of its owner."""
 
     order: Order
-    token: int
     address: str
 
 
@@ -95,7 +94,7 @@ def owed(slot: Slot, now_ms: int, told: Iterable[tuple[str, int]] = (), lowered:
     can_go = rows.where(Order.state.in_(CANCELLABLE) | is_new_doubt).order_by(Order.price_sats.desc(), Order.id)
     most = {task_id: 0 if _is_over(task) else _most_sats(task) for task_id, task in tasks.items()}
     going = (order for order in can_go if order.price_sats > most[order.task_id])
-    return [Owed(order, tasks[order.task_id].token, tasks[order.task_id].user.address) for order in going]
+    return [Owed(order, tasks[order.task_id].user.address) for order in going]
 
 
 def _is_over(task: Any) -> bool:

@@ -138,7 +138,7 @@ class BiddingDrain:
     def _tell(self, task: Task, left: int, faults: Faults) -> None:
         """Writes to the task's `last_error` why we cannot cancel, and clears only our own text there."""
         log.info("task %d: %d open orders left%s", task.id, left, f"; {faults.text}" if faults.texts else "")
-        if faults.texts:
+        if faults.texts and left:  # the manager may have cancelled the same bids for a brake
             fault = FaultCode.CANNOT_CANCEL, {"left": left}
             tasks.note_trouble(task, faults.text, self._context.clock_ms(), fault)
             self._has_complained = True

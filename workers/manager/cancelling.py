@@ -20,6 +20,8 @@ from workers.bidding.cancels import WRITE_MS
 log = logging.getLogger(__name__)
 
 _SIGNER_S, _GATEWAY_S = 5.0, 30.0
+# A cancel of bids by their ids needs no fence: no later bid has one of these ids.
+_NEVER_STALE = 2**62
 
 
 class Wallet(NamedTuple):
@@ -194,7 +196,7 @@ class _Calls:
                 [self.ids[bid.order.id] for bid in bids],
                 signature,
                 task=int(first.order.task_id),
-                token=first.token,
+                token=_NEVER_STALE,
                 deadline_ms=self._clock_ms() + WRITE_MS,
             )
         except Unknown as error:
