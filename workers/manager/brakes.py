@@ -50,6 +50,7 @@ _OWING_S = 0.5  # between two looks while bids must go
 _HEARD_MS = 60_000
 _SEATS, _MOST_SEATS = 4, 12  # wallets of a venue whose bids are cancelled at a time, at most with those that hang
 _HANGS_S = 10.0  # calls that take longer than a write may wait for its turn
+_WORKER_S = 2.0  # for a worker that is not stuck to act on a lower limit
 _REPEAT_S = 1.0  # between two times that the same state is followed
 _ME = "manager"
 
@@ -88,7 +89,8 @@ class Brakes:
         self._told = BrakeFile(settings.data_dir / (f"brakes-{slot.number}" if slot.of > 1 else "brakes"))
         self._untold: dict[tuple[str, str], Brake] = {}  # those of which the file has nothing, or too much
         self._due = asyncio.Event()
-        self._lowered: set[int] = set()  # tasks one of whose limits may have become lower
+        # Tasks one of whose limits may have become lower, and when their bids are cancelled from here.
+        self._lowered: dict[int, float] = {}
         self._going: list[_Going] = []
         self._heard: dict[tuple[str, int, str], int] = {}  # control states that were followed, with their times
         self._known = Known()
@@ -121,7 +123,7 @@ class Brakes:
 
     def soon(self, task_ids: Collection[int] = ()) -> None:
         """Has the ledger read immediately, also for bids of these tasks that are above their limits."""
-        self._lowered.update(task_ids)
+        self._lower(task_ids)
         self._due.set()
 
     def heed(self, scope: object, subject: object, state: object, at_ms: object) -> None:
@@ -250,16 +252,17 @@ class Brakes:
         `lowered` are tasks one of whose limits may have become lower; those of `hurried` wait for no back-off.
         """
         self._listen()
-        self._lowered.update(lowered)
+        self._lower(lowered)
         found: dict[Wallet, list[Owed]] = {}
-        for bid in owed(self._slot, self._clock_ms(), self._halted(), self._lowered):
+        now = time.monotonic()
+        above = [task_id for task_id, due in self._lowered.items() if now >= due]
+        for bid in owed(self._slot, self._clock_ms(), self._halted(), above):
             found.setdefault(Wallet(bid.order.venue, bid.order.wallet), []).append(bid)
         every = [bid.order for bids in found.values() for bid in bids]
         busy = frozenset(order.task_id for order in every)
-        self._lowered &= busy
+        self._lowered = {task: due for task, due in self._lowered.items() if now < due or task in busy}
         self._known = self._known.of({order.id for order in every})
         self._rests = {wallet: rest for wallet, rest in self._rests.items() if wallet in found}
-        now = time.monotonic()
         under_way = {order_id for going in self._going for order_id in going.orders}
         for wallet, owing in found.items():
             # Cancels under way may hang, and the bids of a later brake do not wait for that.
@@ -272,6 +275,11 @@ class Brakes:
                 self._background.run(self._take_off(wallet, bids, going))
         self._busy = busy
         return busy
+
+    def _lower(self, task_ids: Collection[int]) -> None:
+        """Notes a lower limit. The worker has a moment to cancel by itself, since its cycle records the reason."""
+        for task_id in task_ids:
+            self._lowered.setdefault(task_id, time.monotonic() + _WORKER_S)
 
     def _has_seat(self, venue: str, now: float) -> bool:
         """Tells whether one more wallet may have its bids cancelled at a venue.
