@@ -113,12 +113,12 @@ class Brakes:
             except Exception:
                 log.exception("failed to look for bids that must go")
                 is_owing = False
+            rest_s = _OWING_S if is_owing else self._look_s
+            # With thousands of bids a read takes a part of a second, and the loop has other work.
+            rest_s = max(rest_s, min(9 * (time.monotonic() - began), _LONGEST_LOOK_S))
             with suppress(TimeoutError):
-                rest_s = _OWING_S if is_owing else self._look_s
-                # With thousands of bids a read takes a part of a second, and the loop has other work.
-                await asyncio.wait_for(
-                    self._due.wait(), max(rest_s, min(9 * (time.monotonic() - began), _LONGEST_LOOK_S))
-                )
+                async with asyncio.timeout(rest_s):  # wait_for may swallow a cancel (Python 3.11)
+                    await self._due.wait()
             self._due.clear()
 
     def soon(self, task_ids: Collection[int] = ()) -> None:
@@ -240,7 +240,8 @@ class Brakes:
         if not tasks:
             return
         try:
-            await asyncio.wait_for(in_thread(ask), _HELD_S)
+            async with asyncio.timeout(_HELD_S):
+                await in_thread(ask)
         except TimeoutError:
             log.warning("bids of %d tasks are still on the wire: the cancels do not wait for them", len(tasks))
         except VenueError as error:
