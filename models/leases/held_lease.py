@@ -61,7 +61,9 @@ class HeldLease:
         holder: Holder | None = None,
     ) -> None:
         self.taken = taken
-        self._holder = holder
+        # Of a holder that is not named after its directory, nothing shows whether that was made again.
+        is_named = holder is not None and holder.directory and leases.home_of(holder.directory) == holder.home
+        self._holder = holder if is_named else None
         directory = None if holder is None else holder.directory
         self._sightings = None if directory is None else Sightings(directory, name)
         self.is_anothers = taken is not None and bool(taken.former_home)
