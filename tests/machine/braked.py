@@ -131,6 +131,7 @@ class Braked(Machine):
         house, owners = self.house, self.owners
         for task in owners.tasks:
             owners.stop(task)
+        self._no_faults()
         house.run(30)
         began = {wallet: house.market.own_bids(wallet, 0) for wallet in owners.wallets}
         self._all_well(floor)
@@ -185,12 +186,15 @@ class Braked(Machine):
 
     def _all_well(self, floor: int) -> None:
         """Everything trades, with nothing wrong."""
+        self._no_faults()
+        self._trade_at(floor, [])
+
+    def _no_faults(self) -> None:
         house = self.house
         house.calm()
         house.interrupt(1 << 60, die)
         house.signer_fails, house.gateway_fails, house.wire.lost_requests = [], [], 0
         self.market.no_faults()
-        self._trade_at(floor, [])
 
     def _stays(self, task_id: int) -> bool:
         """Tells whether its bids may stay for what the rows say: a stop that leaves them, or a halt without a row."""
