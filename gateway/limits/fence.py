@@ -112,7 +112,7 @@ class Fences:
         return self._least[task]
 
     async def hold(self, tasks: Collection[int], seconds: float) -> None:
-        """Refuses bids and listings of `tasks` for so long (0: no more); returns when none of them is on the wire."""
+        """Refuses bids and listings of `tasks` for `seconds` (0 ends that); returns when none of them is being sent."""
         now = self._clock()
         self._held = {task: until for task, until in self._held.items() if until > now and task not in tasks}
         if not seconds:
