@@ -237,11 +237,13 @@ async def test_a_write_that_hangs_holds_one_thread(service: Service, monkeypatch
     begun = []
     monkeypatch.setattr(health, "PATIENCE_S", 0.2)
     monkeypatch.setattr(os, "fsync", lambda _: begun.append(1) or may_end.wait(60))
-    found = [(await service.api("GET", "/readyz")).details for _ in range(3)]
+    answers = [(await service.api("GET", "/readyz")).details for _ in range(3)]
     may_end.set()
 
-    late, waiting = ["disk: no answer within 0.2 s"], ["disk: a write has not ended yet"]
-    assert ([each for each in found if each[0].startswith("disk")], len(begun)) == ([late, waiting, waiting], 1)
+    # Another part may be slow on a busy machine: only the disk's reasons are judged.
+    found = [reason for details in answers for reason in details if reason.startswith("disk")]
+    late, waiting = "disk: no answer within 0.2 s", "disk: a write has not ended yet"
+    assert (found, len(begun)) == ([late, waiting, waiting], 1)
 
 
 @pytest.mark.gen_test
