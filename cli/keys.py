@@ -188,5 +188,5 @@ def _unlock(socket: Path) -> None:
     except PeerRefused as refused:
         raise BidkeeperError(refused.message) from None
     except PeerError as error:
-        raise BidkeeperError(str(error)) from None
+        raise BidkeeperError(str(error)) from error
     print("the signer is ready")

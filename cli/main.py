@@ -9,7 +9,7 @@ import logging
 import sys
 
 from core import logs
-from core.errors import BidkeeperError, SettingsError
+from core.errors import BidkeeperError, PeerUnavailable, SettingsError
 from core.settings import SECRETS, load
 from wallet.signer.allowed import with_normal_addresses
 
@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
     except SettingsError as error:
         return _failed(options, error.problems, 2)
     except BidkeeperError as error:
-        return _failed(options, [str(error)], 1)
+        return _failed(options, [f"{error}{_remedy(error)}"], 1)
     except BrokenPipeError:
         return 1
     except OSError as error:
@@ -88,6 +88,32 @@ def main(arguments: list[str] | None = None) -> int:
         return _failed(options, [f"{error.filename}: {error.strerror}"], 1)
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        if not _is_of_database(error):
+            raise
+        text = f"the database cannot be used: {error}; bidkeeper doctor --only data says what to do"
+        return _failed(options, [text], 1)
+
+
+def _remedy(error: BidkeeperError) -> str:
+    """Returns what to do about the database or a program that does not listen, to follow the error's text; else ""."""
+    database_errors = sys.modules.get("models.database.errors")
+    if database_errors is not None and isinstance(error, database_errors.DatabaseAway):
+        return "; bidkeeper doctor --only data says what to do"
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, PeerUnavailable):
+        cause = cause.__cause__
+    is_down = cause is not None and isinstance(cause.__cause__, FileNotFoundError | ConnectionRefusedError)
+    return "; start the service with bidkeeper up" if is_down and "while it runs" not in str(error) else ""
+
+
+def _is_of_database(error: Exception) -> bool:
+    """Tells whether the database itself failed (damaged, locked, away), and not a statement that is wrong.
+
+    Programs without a database do not load the library, so it is not imported here.
+    """
+    peewee = sys.modules.get("peewee")
+    return peewee is not None and type(error) in (peewee.DatabaseError, peewee.OperationalError)
 
 
 def _failed(options: argparse.Namespace, problems: list[str], code: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Literal
 
 Status = Literal["ok", "warn", "FAIL"]
@@ -40,6 +41,16 @@ def warn(name: str, text: str, remedy: str) -> Check:
 def fail(name: str, text: str, remedy: str) -> Check:
     """Makes a finding that does not work, or must not be so."""
     return Check("FAIL", name, text, remedy)
+
+
+def unreadable(name: str, path: Path, error: Exception, remedy: str) -> Check:
+    """Makes the finding of a path that cannot be read; `remedy` is that of contents that are damaged."""
+    why = error.strerror if isinstance(error, OSError) else None
+    if isinstance(error, PermissionError):
+        remedy = "run the doctor as the user of the installation, or as root"
+    elif isinstance(error, IsADirectoryError | NotADirectoryError):
+        remedy = "move what is there away: it must be a file in a directory"
+    return fail(name, f"{path} cannot be read: {why or error}", remedy)
 
 
 def safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:

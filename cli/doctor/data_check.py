@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cli.doctor import database_check
-from cli.doctor.check import Check, fail, ok, warn
+from cli.doctor.check import Check, fail, ok, unreadable, warn
 from core.settings import Settings
 from wallet.learnt.store import LEARNT_FILE
 from wallet.signer.signer_process import KEYSTORE
@@ -26,8 +26,9 @@ _AUDIT_TAIL = 1 << 20
 def examine(settings: Settings, seen: database_check.DatabaseState) -> Iterator[Check]:
     """Looks at everything; the database's contents go to `seen`."""
     directory = settings.data_dir
-    if not directory.is_dir():
-        yield warn("data directory", f"{directory} does not exist yet", "bidkeeper up creates it")
+    if (missing := _missing(directory)) is not None:
+        seen.fault = missing
+        yield missing
         return
     yield _directory(settings)
     yield _file_system(settings)
@@ -35,6 +36,18 @@ def examine(settings: Settings, seen: database_check.DatabaseState) -> Iterator[
     yield from _signer_files(settings.signer_files)
     yield from database_check.examine(settings, seen)
     yield _audit(settings.signer_files / "audit.jsonl")
+
+
+def _missing(directory: Path) -> Check | None:
+    name = "data directory"
+    try:
+        if stat.S_ISDIR(directory.stat().st_mode):
+            return None
+    except FileNotFoundError:
+        return warn(name, f"{directory} does not exist yet", "bidkeeper up creates it")
+    except OSError as error:
+        return unreadable(name, directory, error, "set another BIDKEEPER_DATA_DIR")
+    return fail(name, f"{directory} is not a directory", "move it away, or set another BIDKEEPER_DATA_DIR")
 
 
 def _directory(settings: Settings) -> Check:
@@ -102,12 +115,17 @@ def _room(directory: Path) -> Check:
 def _signer_files(directory: Path) -> Iterator[Check]:
     name = "signer's files"
     try:
-        if not directory.is_dir():
+        if not os.path.lexists(directory):
             yield ok(name, f"{directory} does not exist yet; the signer creates it")
             return
         files = (directory, directory / KEYSTORE, directory / LEARNT_FILE)
+        if not directory.is_dir():
+            raise NotADirectoryError
         paths = [path for path in files if os.path.lexists(path)]
         modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in paths}
+    except NotADirectoryError:
+        yield fail(name, f"{directory} is not a directory", "move it away; the signer creates it")
+        return
     except PermissionError:
         yield ok(name, f"{_user(os.geteuid())} cannot enter {directory}, as intended when the signer has its own user")
         return
@@ -128,8 +146,10 @@ def _audit(path: Path) -> Check:
         return ok(name, "nothing was signed yet")
     except PermissionError:
         return ok(name, "only the signer's user can read it; as that user: bidkeeper audit verify")
-    except (ValueError, LookupError, TypeError) as error:
-        return fail(name, f"broken: {error}", remedy)
+    except OSError as error:
+        return unreadable(name, path, error, remedy)
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        return fail(name, f"broken: {error}" if type(error) is ValueError else "broken: no line of the signer", remedy)
     return ok(name, f"the hash chain of the last {count} lines is intact" if count else "nothing was signed yet")
 
 

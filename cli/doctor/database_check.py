@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from peewee import PeeweeException
 
 from cli.doctor import leases_check, postgresql_check
-from cli.doctor.check import Check, fail, ok, warn
+from cli.doctor.check import Check, fail, ok, unreadable, warn
 from core.errors import BidkeeperError
 from core.settings import Settings
 from models import base, schema
@@ -19,7 +20,7 @@ from models.database.errors import Unfit
 from models.database.kinds import is_postgresql, place
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import RUNNING, Task
-from models.users import Whitelist
+from models.users import User, Whitelist
 from strategy import monthly
 
 _WAL_FORMAT = (2, 2)  # bytes 18 and 19 of a database in WAL mode
@@ -27,19 +28,25 @@ _WAL_FORMAT = (2, 2)  # bytes 18 and 19 of a database in WAL mode
 
 @dataclass(slots=True)
 class DatabaseState:
-    """The database's contents: the number of wanted tasks, by venue, and the newest slugs traded."""
+    """The database's contents: wanted tasks (their number, and by venue), the newest slugs traded, and people.
+
+    `users` are (sign-in, receive) addresses; None, as are the others, if the contents were not read. `fault` says why.
+    """
 
     tasks: int | None = None
     collection: str | None = None
     rune: str | None = None
     running: dict[str, list[monthly.Task]] | None = None
+    listed: frozenset[str] = frozenset()
+    users: list[tuple[str, str]] | None = None
+    fault: Check | None = None
 
 
 def examine(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
-    if is_postgresql(settings.database_url):
-        yield from _server(settings, seen)
-    else:
-        yield from _file(settings, seen)
+    for check in _server(settings, seen) if is_postgresql(settings.database_url) else _file(settings, seen):
+        if seen.users is None:
+            seen.fault = check
+        yield check
 
 
 def _server(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
@@ -58,11 +65,10 @@ def _server(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
 
 def _file(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
     name, path = "database", Path(settings.database_url.removeprefix("sqlite:///"))
-    if not path.exists():
-        yield warn(name, f"{path} does not exist yet", "bidkeeper up (or migrate) creates it")
-        return
-    is_open = path.with_name(path.name + "-wal").exists()
     try:
+        if not os.path.lexists(path):
+            raise FileNotFoundError
+        is_open = path.with_name(path.name + "-wal").exists()
         with path.open("rb") as file:
             is_wal = tuple(file.read(20)[18:]) == _WAL_FORMAT
         with base.reading(settings.database_url, alone=not is_open):
@@ -77,8 +83,10 @@ def _file(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
                 )
             else:
                 yield from _contents(settings, seen, "intact, in WAL mode")
+    except FileNotFoundError:
+        yield warn(name, f"{path} does not exist yet", "bidkeeper up (or migrate) creates it")
     except (OSError, sqlite3.Error, BidkeeperError, PeeweeException) as error:
-        yield fail(name, f"{path} cannot be read: {error}", "restore a backup if it is damaged (docs/operations.md)")
+        yield unreadable(name, path, error, "restore a backup if it is damaged (docs/operations.md)")
 
 
 def _contents(settings: Settings, seen: DatabaseState, state: str) -> Iterator[Check]:
@@ -92,10 +100,12 @@ def _contents(settings: Settings, seen: DatabaseState, state: str) -> Iterator[C
         return
     seen.tasks = Task.select().where(Task.desired == RUNNING, Task.deleted_ms.is_null()).count()
     seen.running = running_tasks()
+    seen.listed = frozenset(str(row.address) for row in Whitelist.select())
+    seen.users = [(str(user.address), str(user.ordinals_address)) for user in User.select().order_by(User.id)]
     seen.collection, seen.rune = _newest("ordinals"), _newest("rune")
     text = f"{state}, migrations up to date; {seen.tasks} tasks are set to run"
     yield ok("database", f"{text}; last migrated by {schema.written_by()[-1]}")
-    if not (settings.whitelist or settings.admins or Whitelist.select().exists()):
+    if not (settings.whitelist or settings.admins or seen.listed):
         yield warn("whitelist", "empty: no address can sign in", "bidkeeper whitelist add ADDRESS")
 
 

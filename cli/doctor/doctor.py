@@ -109,7 +109,7 @@ def _with(
     if "venues" in parts:
         yield from safely("venues", _venues(settings, about(options, settings, seen), clock_ms))
     if LIVE in parts:
-        yield from safely("live", live_check.examine(settings))
+        yield from safely("live", live_check.examine(settings, seen))
 
 
 def _venues(settings: Settings, subjects: About, clock_ms: Callable[[], int]) -> Iterator[Check]:

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 from cli.doctor import form_check
 from cli.doctor.check import Check, fail, ok, warn, way_to_keys
+from cli.doctor.database_check import DatabaseState
 from cli.funds import fundings, funds
 from core.errors import BidkeeperError
 from core.settings import PLAY_MARKET, Settings
 from markets.base import NotFound, VenueError
 from markets.funding import Funding
 from markets.market_client import MarketClient
-from models import base
-from models.users import User, Whitelist
 from wallet.ceilings import ceilings_of
 from wallet.co_signers import SETTING
 from wallet.protocol import UserKeys
@@ -23,7 +22,7 @@ _PATIENCE_S = 15.0
 _PAGE = "docs/going-live.md"
 
 
-def examine(settings: Settings) -> Iterator[Check]:
+def examine(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
     """Yields a line for each step; a setting that is right for practice only is a fault here."""
     if settings.market == PLAY_MARKET:
         yield fail(
@@ -38,7 +37,7 @@ def examine(settings: Settings) -> Iterator[Check]:
     yield from _sources(settings)
     yield from _keys(settings)
     yield from form_check.examine(settings)
-    yield from _people(settings)
+    yield from _people(settings, seen)
 
 
 def _name(settings: Settings) -> Iterator[Check]:
@@ -105,20 +104,22 @@ def _keys(settings: Settings) -> Iterator[Check]:
         yield ok("live keys", "real keys, unlocked; do you have the 24 words on paper, and a backup?")
 
 
-def _people(settings: Settings) -> Iterator[Check]:
+def _people(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
     """Yields the addresses that may sign in and, for each user who did, the funds behind their bids."""
-    with base.reading(settings.database_url):
-        listed = {str(row.address) for row in Whitelist.select()} | settings.whitelist | settings.admins
-        users = [(str(user.address), str(user.ordinals_address)) for user in User.select().order_by(User.id)]
+    if seen.users is None:
+        text, remedy = (seen.fault.text, seen.fault.remedy) if seen.fault else ("not read", "see the database's line")
+        yield fail("live users", f"the database's users are unknown: {text}", remedy)
+        return
+    listed = seen.listed | settings.whitelist | settings.admins
     if "*" in listed:
         yield warn("live users", "any address can sign in", f"list the addresses in the whitelist ({_PAGE})")
     elif listed:
         yield ok("live users", f"{len(listed)} addresses can sign in")
     else:
         yield fail("live users", "no address can sign in", "bidkeeper whitelist add ADDRESS")
-    if not users:
+    if not seen.users:
         yield warn("live funds", "no user has signed in yet", "bidkeeper sign-in ADDRESS")
-    for address, receive in users:
+    for address, receive in seen.users:
         try:
             keys = SignerClient(settings.signer_socket, _PATIENCE_S).addresses(address)
         except BidkeeperError as error:

@@ -27,6 +27,7 @@ from gateway.app import quotas
 from markets.base import Unavailable
 from markets.gateway_client import MOST_SKEW_S, skew_words
 from markets.market_client import MarketClient
+from models.database.errors import DatabaseAway
 from models.database.kinds import is_postgresql
 from wallet.signer_client import SignerClient
 
@@ -59,7 +60,7 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
     may_be_elsewhere = is_postgresql(settings.database_url) or settings.tls_dir is not None
     if not may_be_elsewhere or list(settings.run_dir.glob("manager*.sock")):
         yield from _asked("manager", settings, lambda: _managers(settings), settings.manager_socket)
-    if not may_be_elsewhere or settings.hooks_socket.exists():
+    if not may_be_elsewhere or not _is_missing(settings.hooks_socket):
         yield from _asked("hooks", settings, lambda: _hooks(settings), settings.hooks_socket)
     if settings.market == "simulator":
         yield from _asked("simulator", settings, lambda: _simulator(settings))
@@ -89,16 +90,17 @@ def quota(venue: str, status: dict[str, Any]) -> Check:
 
 def _kept_quota(settings: Settings) -> Iterator[Check]:
     """Yields the month's use as the gateway has written it down."""
-    file = settings.quota_file
-    if any(is_held(settings, name) for name in SECRETS) or (file.exists() and not os.access(file, os.R_OK)):
+    if any(is_held(settings, name) for name in SECRETS) or not os.access(settings.quota_file.parent, os.X_OK):
+        return
+    if settings.quota_file.exists() and not os.access(settings.quota_file, os.R_OK):
         return
     try:
         kept = quotas(settings)
+    except (DatabaseAway, PeeweeException):
+        return  # what is wrong with the database is said there
     except BidkeeperError as error:
         yield fail("quota", str(error), "remove the file if the count may start again at 0")
         return
-    except PeeweeException:
-        return  # what is wrong with the database is said there
     for venue, each in kept.items():
         yield quota(venue, each.status())
 
@@ -154,7 +156,8 @@ def _asked(
     try:
         yield from look()
     except (BidkeeperError, OSError, http.client.HTTPException) as error:
-        reason = str(error).removeprefix(f"{name}: ") or type(error).__name__
+        words = error.strerror if isinstance(error, OSError) else None
+        reason = (words or str(error)).removeprefix(f"{name}: ") or type(error).__name__
         yield _silent(name, settings, error, reason, path)
     except (ValueError, LookupError, TypeError) as error:
         text = f"its answer is not understood: {type(error).__name__}: {error}"

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from core.setting_texts import HELD
 from core.settings import load
 from tests import postgresql
 from tests.cli.commands import Way, as_program, in_this_process
+from tests.cli.half_made import PARTS, examined
 from tests.cli.venue import venue
 from tests.e2e.installation import Installation, in_path, installation, until
 from wallet.keystore import keys_import, keystore
@@ -68,6 +70,14 @@ def test_a_healthy_service(healthy: Installation) -> None:
     venues = {"satflow floors", "satflow listings", "satflow bids", "unisat rune listings", "mempool fees", "ord index"}
     assert programs | venues | {"database", "audit log", "quota", "rune unit"} <= set(checks)
     assert checks[f"port {healthy.port}"]["text"] == "used by this Bidkeeper"
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_part_judges_a_running_service(healthy: Installation, part: str) -> None:
+    until(healthy.ready_again, "ready")
+    found = examined(healthy.environment, "--only", part)
+    failed = [check.line() for check in found if check.status == "FAIL" and check.name not in OF_THE_MACHINE]
+    assert [line.split(":")[0] for line in failed] == (["FAIL live market"] if part == "live" else []), failed
 
 
 def test_it_reads_and_writes_nothing_at_the_venue(healthy: Installation) -> None:
@@ -143,27 +153,42 @@ def test_a_venue_that_asks_for_a_pause(healthy: Installation) -> None:
     assert any(line.startswith("warn satflow floors: too many calls") for line in lines)
 
 
-@pytest.fixture
-def locked(tmp_path: Path) -> Iterator[Installation]:
-    """Starts a signer alone, for real money, with a locked keystore."""
+@contextmanager
+def signer_alone(out: Path, *, has_keys: bool) -> Iterator[Installation]:
+    """Starts a signer alone, for real money, with a locked keystore or none."""
     with venue({}) as made:
         url = f"{made.url}/v1"
         real = {"BIDKEEPER_MARKET": "satflow", "BIDKEEPER_SATFLOW_API_KEY": "key", "BIDKEEPER_SATFLOW_URL": url}
         alone = Installation(**real)
-        keys = alone.data_dir / "signer"
-        keys.mkdir(mode=0o700)
-        seed = keys_import.seed_of(keys_import.words_of(os.urandom(32)))
-        keystore.create(keys / "keystore.json", "a passphrase", Contents(seed, ()))
+        if has_keys:
+            keys = alone.data_dir / "signer"
+            keys.mkdir(mode=0o700)
+            seed = keys_import.seed_of(keys_import.words_of(os.urandom(32)))
+            keystore.create(keys / "keystore.json", "a passphrase", Contents(seed, ()))
         command = [sys.executable, "-m", "cli.main", "signer"]
-        with (tmp_path / "out").open("w") as out:
-            signer = subprocess.Popen(command, env=alone.environment, stdout=out, stderr=out)
+        with out.open("w") as log:
+            signer = subprocess.Popen(command, env=alone.environment, stdout=log, stderr=log)
         try:
-            until(lambda: "answering at" in (tmp_path / "out").read_text(), "the signer's socket")
+            until(lambda: "answering at" in out.read_text(), "the signer's socket")
             yield alone
         finally:
             signer.kill()
             signer.wait()
             alone.destroy()
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Installation]:
+    with signer_alone(tmp_path / "out", has_keys=True) as alone:
+        yield alone
+
+
+@pytest.mark.parametrize(("has_keys", "way"), [(True, "run bidkeeper keys unlock"), (False, "run bidkeeper keys init")])
+def test_every_part_judges_a_signer_that_was_never_unlocked(tmp_path: Path, has_keys: bool, way: str) -> None:
+    with signer_alone(tmp_path / "out", has_keys=has_keys) as alone:
+        found = {part: {each.name: each for each in examined(alone.environment, "--only", part)} for part in PARTS}
+    assert (found["live"]["live keys"].status, found["live"]["live keys"].remedy) == ("FAIL", way)
+    assert (found["programs"]["signer"].status, found["programs"]["signer"].remedy) == ("FAIL", way)
 
 
 def test_a_signer_that_is_locked(locked: Installation) -> None:

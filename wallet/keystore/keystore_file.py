@@ -49,9 +49,12 @@ def read(path: Path) -> dict[str, Any]:
         if path.stat().st_mode & 0o077:
             raise KeystoreError(f"{path} can be read by others: chmod 600 it")
         stored = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        text = f"failed to read {path}: {error.strerror}; bidkeeper keys init creates keys for real money"
+        raise KeystoreError(text) from error
     except OSError as error:
         raise KeystoreError(f"failed to read {path}: {error.strerror}") from error
-    except ValueError:
+    except (ValueError, RecursionError):
         raise KeystoreError(f"{path} is no keystore: it is not JSON") from None
     if not isinstance(stored, dict):
         raise KeystoreError(f"{path} is no keystore")

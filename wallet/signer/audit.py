@@ -194,6 +194,6 @@ def _number(line: bytes, where: str) -> int:
         entry = json.loads(line)
         if line.endswith(b"\n") and type(entry["number"]) is int:
             return int(entry["number"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise AuditError(f"the {where} of the audit log is unreadable")
