@@ -9,7 +9,7 @@ from markets.base import NotFound, VenueError
 from models.ledger import orders, withdrawals
 from models.tasks.task_list import bidding_task_list
 from server.bidding.signed_rooms import user_room
-from server.funding import backings, most_to_lose
+from server.funding import at_stake, backings
 from server.http import json_out
 from server.http.base import SignedIn
 from server.withdrawals.as_json import withdrawal_as_json
@@ -38,20 +38,20 @@ class WalletHandler(SignedIn):
             trouble = "the marketplace has no bidding wallet for these addresses yet"
         except VenueError as error:
             trouble = error.message
-        exposure = orders.exposure(self.user.id)
+        open_sats = orders.exposure_by_venue(self.user.id)
         room = await user_room(self.services, self.user, self.services.entitlements.plan(self.user))
         payment_sats = await self._confirmed_sats(keys.payment)
         behind = await backings(self.services.settings, self.look, keys, receive, payment_sats)
-        worst_loss = most_to_lose(behind)
+        stake = at_stake(behind, open_sats)
         answer = {
             "payment": keys.payment,
             "vault": keys.vault,
             "ordinalsAddress": receive,
             "receives": self._receives(keys),
             "biddingWallet": wallet,
-            "exposure": exposure,
-            "worstLoss": worst_loss,
-            "ifAllFillNow": None if worst_loss is None else min(exposure, worst_loss),
+            "exposure": sum(open_sats.values()),
+            "worstLoss": stake and stake.worst_loss,
+            "ifAllFillNow": stake and stake.if_all_fill_now,
             "signedSats": room and room.signed_sats,
             "signedLimitSats": room and room.most_sats,
             "signedFreeAt": None if room is None or room.frees_ms is None else json_out.iso(room.frees_ms),

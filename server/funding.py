@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from core.settings import Settings
@@ -45,11 +46,29 @@ async def backings(
     return list(await asyncio.gather(*(_backing(ask, each, keys, receive, payment_sats) for each in known if each)))
 
 
-def most_to_lose(found: Iterable[Backing]) -> int | None:
-    """Returns the sats that bids can cost at all venues together; None when some cannot be told."""
-    by_address = {each.address or each.funding.venue: each.sats for each in found}
-    known = [sats for sats in by_address.values() if sats is not None]
-    return sum(known) if len(known) == len(by_address) else None
+class AtStake(NamedTuple):
+    """The sats that bids can cost: ever, and now if every open order is filled."""
+
+    worst_loss: int
+    if_all_fill_now: int
+
+
+def at_stake(found: Iterable[Backing], open_sats: Mapping[str, int]) -> AtStake | None:
+    """Returns the sats at stake, where `open_sats` are those of the open orders by venue.
+
+    An address counts once, and pays for its own orders only: whichever is less of them and its balance. None while a
+    balance, or what backs some of the orders, is unknown.
+    """
+    balances, wanted = dict[str, int](), Counter[str]()
+    for each in found:
+        if each.sats is None:
+            return None
+        address = each.address or each.funding.venue
+        balances[address] = each.sats
+        wanted[address] += open_sats.get(each.funding.venue, 0)
+    if wanted.total() != sum(open_sats.values()):
+        return None
+    return AtStake(sum(balances.values()), sum(min(sats, wanted[address]) for address, sats in balances.items()))
 
 
 async def _backing(

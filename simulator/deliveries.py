@@ -54,7 +54,7 @@ def deliver(engine: Engine, bid: Order, sale: Sale, item: Item, fee: int) -> str
 def _backing(engine: Engine, payment: str, sats: int) -> list[Coin]:
     """Returns coins of the bidding wallets of `payment` that come to `sats`, or all of them."""
     found: list[Coin] = []
-    for address in engine.wallets.paying_wallets(payment):
+    for address in engine.wallets.bidding_wallets(payment):
         for coin in sorted(money.coins(engine, address), key=lambda coin: -coin.value):
             if sum(each.value for each in found) < sats:
                 found.append(coin)

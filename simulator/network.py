@@ -225,9 +225,6 @@ def _is_ecdsa(tx: Transaction, at: int, code: Script, value: int, signature: byt
 
 def _move(engine: Engine, tx: Transaction, coins: list[Coin]) -> None:
     """Moves assets first in, first out: an inscription goes with its coin's first sat; runes go to the first output."""
-    for coin in coins:
-        if coin.address is not None:
-            engine.wallets.separate(coin.address)
     held = _carried(tx, coins)
     runes = {name: pile for coin in coins for name, pile in coin.runes.items()}
     txid = settle(engine, tx, held, confirmed=False)

@@ -34,7 +34,6 @@ def draft(engine: Engine, payment: str, amount: int, poison: Poison | None = Non
     known = wallets.bidding_wallets(payment)
     if not known:
         raise Refusal("there is no bidding wallet for this address")
-    wallets.separate(payment)
     source = max(known, key=wallets.balance)
     held = [coin for coin in coins(engine, source) if engine.chain.confirmations(coin.txid)]
     chosen: list[Coin] = []

@@ -14,9 +14,9 @@ import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from peewee import IntegrityError
+from peewee import IntegrityError, fn
 
 from models import locks
 from models.base import transaction
@@ -238,6 +238,12 @@ def _next_expiry(wallet: str, expires_ms: int) -> int:
 def exposure(user_id: int, *, dry_run: bool = False) -> int:
     """Returns sats of all open orders of the user: of the real ones, or of those of dry runs."""
     return int(statements.OPEN_OF_USER.rows(user_id=user_id, dry_run=dry_run)[0][0])
+
+
+def exposure_by_venue(user_id: int) -> dict[str, int]:
+    """Returns the sats of the user's open real orders at each venue that has any."""
+    rows: Any = Order.select(Order.venue, fn.SUM(Order.price_sats)).where(Order.user_id == user_id, IS_OPEN, IS_REAL)
+    return {venue: int(sats) for venue, sats in rows.group_by(Order.venue).tuples()}
 
 
 def open_count(user_id: int, *, dry_run: bool = False) -> int:

@@ -191,14 +191,16 @@ class Wallet(Answer):
         int | None,
         Field(
             ge=0,
-            description="The most that bids can cost, whatever their exposure: all that backs them at all "
-            "marketplaces, each address once. Null when it cannot be told.",
+            description="The most that bids can ever cost: the balances of all addresses that back them, each counted "
+            "once. Null while one is unknown.",
         ),
     ]
     if_all_fill_now: Annotated[
         int | None,
         Field(
-            ge=0, description="What is spent if every open order is filled: exposure, or `worstLoss` if that is less."
+            ge=0,
+            description="The most that is spent if every open order is filled now: at each address, its open orders or "
+            "its balance, whichever is less. Null with `worstLoss`.",
         ),
     ]
     signed_sats: Annotated[

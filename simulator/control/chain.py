@@ -13,10 +13,7 @@ _MOST_BLOCKS = 10_000
 
 
 class PutCoins(JsonHandler):
-    """`PUT /sim/coins/{address} {values: [sats]}`: makes these coins all the money of an address and returns them.
-
-    A payment address's bidding wallets keep the balance they had in common with it.
-    """
+    """`PUT /sim/coins/{address} {values: [sats]}`: makes these coins all the money of an address and returns them."""
 
     def put(self, address: str) -> None:
         body = self.body()
@@ -26,7 +23,6 @@ class PutCoins(JsonHandler):
             raise bad(f"values must be a list of at most {_MOST_COINS}")
         owner = scripts.known_address(text(address, "address"))
         engine = self.world.engine
-        engine.wallets.separate(owner)
         set_coins(engine, owner, [whole(value, "values", 1) for value in values])
         coins = [coin for coin in engine.chain.unspent(owner) if not coin.inscriptions and not coin.runes]
         self.send([{"outpoint": coin.outpoint, "value": coin.value} for coin in coins])

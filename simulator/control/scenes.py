@@ -65,7 +65,7 @@ class PutRune(JsonHandler):
 class PutWallet(JsonHandler):
     """`PUT /sim/wallets/{address} {balance?, inscriptions?: [{id, collection, name?, traits?}]}`.
 
-    Given fields replace the former ones; a payment address and its bidding wallets have one balance.
+    Given fields replace the former ones.
     """
 
     def put(self, address: str) -> None:

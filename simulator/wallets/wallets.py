@@ -1,7 +1,6 @@
 """Play money and play inscriptions by address.
 
-A payment address and its bidding wallets are names of one balance, until its owner moves some of it on the chain: from
-then on each has a balance of its own, equal to the common one.
+Each address has a balance of its own. The first bidding wallet of a payment address gets half of that address's sats.
 """
 
 from __future__ import annotations
@@ -33,11 +32,8 @@ class Wallets:
 
     def __init__(self) -> None:
         self._balances: dict[str, int] = {}
-        self._payment_of: dict[str, str] = {}
         self._pair_of: dict[str, Pair] = {}
         self.bidding_kind: WalletKind = "2of2"  # of the bidding wallets that are asked for from now on
-        # Bidding wallets by payment address, once they no longer share its money, newest last.
-        self._separate: dict[str, list[str]] = {}
         self.inscriptions: dict[str, dict[str, Item]] = {}
         self.runes: dict[str, dict[str, Decimal]] = {}
 
@@ -48,13 +44,17 @@ class Wallets:
         """
         pair = Pair(payment, ordinals, public_key)
         address = address_of(pair, self.bidding_kind)
-        self._pair_of[address] = pair
-        if payment not in self._separate:
-            self._payment_of[address] = payment
-        elif address not in self._separate[payment]:
-            self._separate[payment].append(address)
-            self._balances.setdefault(address, 0)
+        if address not in self._pair_of:
+            is_first = not self.bidding_wallets(payment)
+            self._pair_of[address] = pair
+            self._balances.setdefault(address, self._half_of(payment) if is_first else 0)
         return address
+
+    def _half_of(self, payment: str) -> int:
+        """Takes half of the sats at `payment` away and returns them."""
+        whole = self.balance(payment)
+        self._balances[payment] = whole - whole // 2
+        return whole // 2
 
     def pair_of(self, bidding_wallet: str) -> Pair:
         """Returns the owner of a bidding wallet."""
@@ -64,43 +64,23 @@ class Wallets:
         """Returns the bidding wallets of a payment address, oldest first."""
         return [address for address, pair in self._pair_of.items() if pair.payment == payment]
 
-    def separate(self, payment: str) -> None:
-        """Gives the newest bidding wallet of `payment` the common balance as its own, and `payment` as well."""
-        mine = self.bidding_wallets(payment)
-        if payment in self._separate or not mine:
-            return
-        common = self.balance(payment)
-        self._separate[payment] = mine
-        for address in mine:
-            del self._payment_of[address]
-            self._balances[address] = common if address == mine[-1] else 0
-
     def backing(self, payment: str) -> int:
-        """Returns the sats that back the bids of `payment`: those of its bidding wallets."""
-        if payment not in self._separate:
-            return self.balance(payment)
-        return sum(map(self.balance, self._separate[payment]))
-
-    def paying_wallets(self, payment: str) -> list[str]:
-        """Returns the bidding wallets whose coins pay for bids of `payment`: while they share its money, the newest."""
-        return self._separate.get(payment) or self.bidding_wallets(payment)[-1:]
+        """Returns the sats that back the bids of `payment`: its bidding wallets', or its own while it has none."""
+        return sum(map(self.balance, self.bidding_wallets(payment) or [payment]))
 
     def pay_from_backing(self, payment: str, sats: int) -> None:
         """Takes the cost of a bid of `payment` from its backing."""
-        for address in self._separate.get(payment, [payment]):
+        for address in self.bidding_wallets(payment) or [payment]:
             part = min(sats, self.balance(address))
             self.debit(address, part)
             sats -= part
 
-    def _account(self, address: str) -> str:
-        return self._payment_of.get(address, address)
-
     def balance(self, address: str) -> int:
-        """Returns the sats of the account that `address` belongs to."""
-        return self._balances.get(self._account(address), FRESH_BALANCE)
+        """Returns the sats of `address`."""
+        return self._balances.get(address, FRESH_BALANCE)
 
     def set_balance(self, address: str, sats: int) -> None:
-        self._balances[self._account(address)] = sats
+        self._balances[address] = sats
 
     def debit(self, address: str, sats: int) -> None:
         self.set_balance(address, max(0, self.balance(address) - sats))
@@ -130,10 +110,8 @@ class Wallets:
         """Returns plain JSON values that `load` reads back."""
         return {
             "balances": self._balances,
-            "payment_of": self._payment_of,
             "pair_of": self._pair_of,
             "bidding_kind": self.bidding_kind,
-            "separate": self._separate,
             "inscriptions": {
                 address: [asdict(item) for item in held.values()] for address, held in self.inscriptions.items()
             },
@@ -145,12 +123,14 @@ class Wallets:
 
     def load(self, row: dict[str, Any]) -> None:
         self._balances = dict(row["balances"])
-        self._payment_of = dict(row["payment_of"])
         # An older state file, without withdrawals, has neither.
         pairs = row.get("pair_of", {}).items()
         self._pair_of = {address: Pair(*map(str, pair)) for address, pair in pairs}
         self.bidding_kind = row.get("bidding_kind", "2of2")
-        self._separate = {payment: list(mine) for payment, mine in row.get("separate", {}).items()}
+        # In an older state file, bidding wallets may be other names of a payment address's balance.
+        for address, payment in row.get("payment_of", {}).items():
+            is_first = self.bidding_wallets(payment)[:1] == [address]
+            self._balances.setdefault(address, self._half_of(payment) if is_first else 0)
         self.inscriptions = {
             address: {item["id"]: _item(item) for item in held} for address, held in row["inscriptions"].items()
         }

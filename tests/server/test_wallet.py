@@ -6,6 +6,7 @@ import pytest
 
 from markets.base import Balance, NotFound, Unavailable
 from markets.utxos import Utxo
+from models.ledger.order_table import Order
 from models.tasks.table import Task
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import OWNER, Service
@@ -92,12 +93,33 @@ async def test_what_bids_can_cost_is_all_that_backs_them_anywhere(service: Servi
     service.gateway.answers["coins"] = Unavailable("away")
     unknown = await service.ask("GET", "/api/wallet")
 
-    def told(answer: Answer) -> tuple[object, ...]:
-        return tuple(answer.json[name] for name in ("exposure", "worstLoss", "ifAllFillNow"))
+    assert at_stake(both) == (90_000, 100_000, 70_000), "only the bidding wallet backs that order"
+    assert at_stake(one) == (90_000, 30_000, 0)
+    assert at_stake(unknown) == (90_000, None, None)
 
-    assert told(both) == (90_000, 100_000, 90_000)
-    assert told(one) == (90_000, 30_000, 30_000)
-    assert told(unknown) == (90_000, None, None)
+
+@pytest.mark.gen_test
+async def test_an_order_is_paid_from_the_wallet_that_backs_it_alone(service: Service) -> None:
+    service.gateway.answers["balance"] = Balance("bc1qmultisig", 100_000, START_MS)
+    service.gateway.answers["coins"] = (Utxo("ab" * 32 + ":0", 3_000_000, True),)
+    task_id = await service.new_task()
+    for number, sats in enumerate((90_000, 75_000, 60_000), start=1):
+        order = open_order(service, task_id, number)
+        Order.update(price_sats=sats).where(Order.id == order.id).execute()
+
+    backed_by_one = await service.ask("GET", "/api/wallet")
+    Order.update(venue="simulator-ordnet").where(Order.price_sats == 90_000).execute()
+    backed_by_both = await service.ask("GET", "/api/wallet")
+    Order.update(venue="ordnet").where(Order.price_sats == 90_000).execute()
+    unknown = await service.ask("GET", "/api/wallet")
+
+    assert at_stake(backed_by_one) == (225_000, 3_100_000, 100_000)
+    assert at_stake(backed_by_both) == (225_000, 3_100_000, 90_000 + 100_000)
+    assert at_stake(unknown) == (225_000, None, None), "nothing here backs an order at a venue that was taken away"
+
+
+def at_stake(answer: Answer) -> tuple[object, ...]:
+    return tuple(answer.json[name] for name in ("exposure", "worstLoss", "ifAllFillNow"))
 
 
 @pytest.mark.gen_test

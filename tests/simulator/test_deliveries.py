@@ -29,7 +29,7 @@ async def sold(desk: Desk, price: int = 60_000, fee: int = 600) -> Any:
 @pytest.mark.parametrize("kind", ["2of2", "2of3", "leaf"])
 async def test_the_bidding_wallet_pays_and_its_script_is_shown(desk: Desk, kind: str) -> None:
     wallet = await bidding_wallet(desk, kind)
-    await desk.sim("PUT", f"wallets/{ANN.payment}", {"balance": 100_000})
+    await desk.sim("PUT", f"wallets/{wallet}", {"balance": 100_000})
     sale = await sold(desk)
     (txid,) = sale["txids"]
     bought = await mempool_says(desk, f"tx/{txid}")
@@ -45,7 +45,7 @@ async def test_the_bidding_wallet_pays_and_its_script_is_shown(desk: Desk, kind:
     onward = await mempool_says(desk, f"tx/{where['satpoint'].split(':')[0]}")
     assert [source["txid"] for source in onward["vin"]] == [txid]
     assert where["address"] == ANN.ordinals and onward["status"]["confirmed"]
-    _, stats = await desk.ask("GET", f"/mempool/api/address/{ANN.payment}")
+    _, stats = await desk.ask("GET", f"/mempool/api/address/{wallet}")
     assert stats["chain_stats"]["funded_txo_sum"] == 39_400
 
 

@@ -111,8 +111,9 @@ async def test_a_wallet_is_paged_by_cursor(desk: Desk) -> None:
     assert (await desk.read("item", inscriptionId="f" * 64 + "i0"))[0] == 404
 
 
-async def test_payment_address_and_bidding_wallet_are_one_account(desk: Desk) -> None:
+async def test_the_first_bidding_wallet_gets_half_of_the_payment_addresss_balance(desk: Desk) -> None:
     query = {"paymentAddress": ANN.payment, "ordinalsAddress": ANN.ordinals, "paymentPubkey": ANN.pubkey}
+    _, (before,) = await desk.ask("GET", f"/mempool/api/address/{ANN.payment}/utxo")
     wallet = (await desk.data("address/bidding-wallet", **query))["address"]
     assert wallet == (await desk.data("address/bidding-wallet", **query))["address"]
 
@@ -120,13 +121,15 @@ async def test_payment_address_and_bidding_wallet_are_one_account(desk: Desk) ->
         stats = [await desk.ask("GET", f"/mempool/api/address/{a}") for a in (wallet, ANN.payment)]
         return [row["chain_stats"]["funded_txo_sum"] - row["chain_stats"]["spent_txo_sum"] for _, row in stats]
 
-    assert await balances() == [100_000_000, 100_000_000]
+    assert before["value"] == 100_000_000
+    assert await balances() == [50_000_000, 50_000_000], "no sat counts twice"
     await desk.sim("PUT", f"wallets/{wallet}", {"balance": 5})
-    assert await balances() == [5, 5]
     await desk.sim("PUT", f"wallets/{ANN.payment}", {"balance": 7})
-    assert await balances() == [7, 7]
+    assert await balances() == [5, 7]
     _, (utxo,) = await desk.ask("GET", f"/mempool/api/address/{wallet}/utxo")
-    assert (utxo["value"], utxo["status"]["confirmed"]) == (7, True)
+    assert (utxo["value"], utxo["status"]["confirmed"]) == (5, True)
+    _, (utxo,) = await desk.ask("GET", f"/mempool/api/address/{ANN.payment}/utxo")
+    assert utxo["value"] == 7
     assert (await desk.read("address/bidding-wallet", **(query | {"paymentPubkey": BOB.pubkey})))[0] == 400
 
 

@@ -172,6 +172,25 @@ async def test_faults_of_a_withdrawal(desk: Desk) -> None:
     assert (await submit(desk, psbt))[0] == 200, "one that waits is taken again"
 
 
+async def test_a_withdrawal_brings_no_sats_into_being(desk: Desk) -> None:
+    wallet = await wallet_of(desk)
+    before = await balance(desk, ANN.payment) + await balance(desk, wallet)
+    assert before == 100_000_000
+    psbt = await drafted(desk)
+    assert await balance(desk, ANN.payment) + await balance(desk, wallet) == before
+    assert (await submit(desk, sign(psbt)))[0] == 200
+    assert before - 5_000 < await balance(desk, ANN.payment) + await balance(desk, wallet) < before
+
+
+async def test_an_older_states_common_balance_is_divided(desk: Desk) -> None:
+    wallet = await wallet_of(desk)
+    kept = desk.world.engine.wallets.dump()
+    kept |= {"balances": {ANN.payment: 70_001}, "payment_of": {wallet: ANN.payment}, "separate": {}}
+    fresh = type(desk.world.engine.wallets)()
+    fresh.load(kept)
+    assert (fresh.balance(ANN.payment), fresh.balance(wallet)) == (35_001, 35_000)
+
+
 async def test_separate_money_survives_a_restart_of_the_market(desk: Desk) -> None:
     wallet = await wallet_of(desk)
     await desk.sim("PUT", f"wallets/{wallet}", {"balance": 80_000})

@@ -48,7 +48,7 @@ class PreciseFees(MempoolHandler):
 
 
 class AddressStats(MempoolHandler):
-    """`GET /api/address/:a`: the account's balance, for a payment address and its bidding wallets alike."""
+    """`GET /api/address/:a`: the balance of an address."""
 
     operation: Operation = "balance"
 

@@ -10,6 +10,7 @@ from simulator.bitcoin.keys import belongs_to
 from simulator.calls.operations import Operation
 from simulator.dialects.satflow import seen
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attribute, sign_in_address
+from simulator.money import follow
 from simulator.orders import Market, Order, ticker_key
 from simulator.pictures.content import media_of
 from simulator.shapes import iso
@@ -66,6 +67,7 @@ class BiddingWallet(SatflowHandler):
             raise bad("paymentPubkey is not the key of paymentAddress")
         # The live market: a name learnt by a frozen copy would be lost with it.
         address = self.world.engine.wallets.bidding_wallet(payment, ordinals, public_key)
+        follow(self.world.engine, payment)
         self.world.engine.changes += 1
         found = {"userPaymentAddress": payment, "multiSig": {"address": address}}
         return found if self.is_as_seen else found | {"address": address}

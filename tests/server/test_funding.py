@@ -1,0 +1,59 @@
+"""The sats at stake in random bids, against a sum that fills one sat of an order after the other."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from markets.funding import Funding, Place
+from server.funding import Backing, at_stake
+
+VENUES = ("satflow", "ordnet", "third", "fourth")
+ADDRESSES = ("bc1qpayment", "bc1qbidding")
+FEW = st.integers(0, 12)
+
+
+@st.composite
+def backings(draw: st.DrawFn, balances: st.SearchStrategy[int | None] = FEW) -> list[Backing]:
+    """Each venue is backed by one of two addresses, or by a wallet that is not there yet."""
+    sats = {address: draw(balances) for address in ADDRESSES}
+    found = []
+    for venue in VENUES:
+        address = draw(st.sampled_from((*ADDRESSES, None)))
+        place: Place = "payment" if address == ADDRESSES[0] else "bidding"
+        found.append(Backing(Funding(venue, place, "", ""), address, sats[address] if address else 0))
+    return found
+
+
+def filled(found: list[Backing], orders: list[tuple[str, int]]) -> int:
+    """Spends the orders sat by sat, each from the address behind it for as long as that has any."""
+    left = {each.address: each.sats or 0 for each in found if each.address}
+    backed_by = {each.funding.venue: each.address for each in found}
+    spent = 0
+    for venue, price in orders:
+        for _ in range(price):
+            address = backed_by[venue]
+            if address is not None and left[address]:
+                left[address] -= 1
+                spent += 1
+    return spent
+
+
+@given(backings(), st.lists(st.tuples(st.sampled_from(VENUES), FEW), max_size=8))
+def test_fills_spend_what_lies_behind_each_order(found: list[Backing], orders: list[tuple[str, int]]) -> None:
+    open_sats = {venue: sum(price for at, price in orders if at == venue) for venue, _ in orders}
+    stake = at_stake(found, open_sats)
+    assert stake is not None
+    assert stake.if_all_fill_now == filled(found, orders)
+    assert stake.if_all_fill_now <= min(sum(price for _, price in orders), stake.worst_loss)
+    assert stake.worst_loss == sum({each.address: each.sats or 0 for each in found}.values())
+
+
+@given(backings(st.none() | FEW))
+def test_an_unknown_balance_leaves_the_stake_unknown(found: list[Backing]) -> None:
+    assert (at_stake(found, {}) is None) == any(each.sats is None for each in found)
+
+
+def test_an_order_with_an_unknown_backing_leaves_the_stake_unknown() -> None:
+    found = [Backing(Funding("satflow", "bidding", "", ""), "bc1qbidding", 100_000)]
+    assert at_stake(found, {"ordnet": 1}) is None
