@@ -22,6 +22,26 @@ _WORDS: dict[Place, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class ToFund:
+    """The address that lacks money, and the sats to send there; None where the amount is unknown."""
+
+    address: str
+    sats: int | None
+
+    @property
+    def words(self) -> str:
+        """The advice in words, without a full stop."""
+        return f"send {'sats' if self.sats is None else f'at least {self.sats:,} sats'} to {self.address}"
+
+
+def to_fund(address: str | None, missing_sats: int | None) -> ToFund | None:
+    """Returns the advice for an address that may be unknown; an amount of 0 or less is unknown, too."""
+    if address is None:
+        return None
+    return ToFund(address, missing_sats if missing_sats is not None and missing_sats > 0 else None)
+
+
+@dataclass(frozen=True, slots=True)
 class Funding:
     """The place whose sats back bids at `venue`; `backs` and `way_out` are words for its user."""
 

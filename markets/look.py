@@ -12,11 +12,15 @@ from typing import Protocol, TypeVar
 
 from core.errors import BidkeeperError
 from markets.base import AskBook, Balance, BidBook, Fees, Kind, NotSupported, VenueError
+from markets.funding import ToFund, to_fund
 from markets.market_client import MarketClient
 from strategy.bid_config import BidConfig, is_ticker, normal_slug
+from strategy.bidding.exposure import missing_sats
 from strategy.bidding.measure import measure
 from strategy.book import Ask, Bid, History, Snapshot
+from strategy.entry import Entry
 from strategy.fault_codes import Step
+from strategy.plan import BidPlan
 
 # An accepted bid costs its bidder a purchase transaction of about this size, for ordinals and runes alike. Venues state
 # some 600 sats for it at low rates.
@@ -93,6 +97,12 @@ class MarketLook:
     funded_at: str | None = None
     balance_ms: int | None = None
     books: Books | None = None
+
+
+def fund_of(entry: Entry, plan: BidPlan, seen: MarketLook) -> ToFund | None:
+    """Returns the address and the sats that the bids of a plan lack, None if they lack none or it is unknown."""
+    missing = missing_sats(entry, plan)
+    return to_fund(seen.funded_at, missing) if missing else None
 
 
 class Looker:

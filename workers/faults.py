@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 from core.errors import BidkeeperError
 from core.logs import mask
 from markets.base import AuthFailed, RateLimited, Refused, Unavailable, Unknown, VenueError
+from markets.funding import ToFund
 from strategy.fault_codes import FaultCode, Step
 from wallet.protocol import DISK_FULL
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 
 _CANCELS_ONLY = ("control-state", DISK_FULL)  # tags of the signer's refusals
+_OF_MONEY = (FaultCode.INSUFFICIENT_FUNDS, FaultCode.NO_COINS)
 _LONGEST = 200  # of one text: it may quote a venue
 _MOST = 5
 
@@ -48,13 +50,18 @@ class Faults:
         backs_off: bool = True,
         code: FaultCode | None = None,
         price_sats: int | None = None,
+        fund: ToFund | None = None,
         **params: int | str,
     ) -> None:
         """Notes a step that failed; `failed_to` completes "failed to ...". An error has its own code.
 
         `price_sats` is that of the one bid or listing which it is about, `params` are other values in the words.
+        `fund` is the way to enough money, added to a fault of money only.
         """
         text = mask(f"failed to {failed_to}: {error}".replace("\n", " "))[:_LONGEST]
+        if fund is not None and (code or _code_of(error)) in _OF_MONEY:
+            text = f"{text}; {fund.words}"
+            params |= {"address": fund.address} | ({} if fund.sats is None else {"sendSats": fund.sats})
         if text not in self.texts:
             self.texts.append(text)
             self.coded.append(_coded(step, error, code, price_sats, params))
@@ -64,10 +71,17 @@ class Faults:
             self.retry_after_s = max(self.retry_after_s, error.retry_after_s or 0.0)
 
     def add_write(
-        self, step: Step, failed_to: str, error: VenueError, *, backs_off: bool = True, price_sats: int | None = None
+        self,
+        step: Step,
+        failed_to: str,
+        error: VenueError,
+        *,
+        backs_off: bool = True,
+        price_sats: int | None = None,
+        fund: ToFund | None = None,
     ) -> None:
         """Notes a fault of a write, where a refusal of our credentials is final."""
-        self.add(step, failed_to, error, backs_off=backs_off, price_sats=price_sats)
+        self.add(step, failed_to, error, backs_off=backs_off, price_sats=price_sats, fund=fund)
         if isinstance(error, AuthFailed):
             self.rejected = str(error)
 

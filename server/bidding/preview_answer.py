@@ -5,8 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from markets.look import MarketLook
+from markets.funding import ToFund
+from markets.look import MarketLook, fund_of
 from server.http import json_out
+from strategy.bidding.exposure import missing_sats
 from strategy.entry import Entry
 from strategy.hints import hints
 from strategy.monthly import Bidding, MonthlyQuota, MonthlyVerdict
@@ -19,10 +21,10 @@ _FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW, Reason.SIGNED_LIMIT)  # a bid is wa
 
 def plan_as_json(entry: Entry, plan: BidPlan, seen: MarketLook, quota: MonthlyQuota, user_id: int) -> dict[str, Any]:
     """Returns the decision, its basis, and the cost of a month of it beside the other tasks of `quota`."""
-    limits = entry.limits
+    limits, fund = entry.limits, fund_of(entry, plan, seen)
     task = Bidding(entry.config, 0 if entry.config.dry_run else len(_wanted(plan)), user_id)
     return {
-        "rungs": rungs_as_json(entry, plan),
+        "rungs": rungs_as_json(entry, plan, fund),
         "cancels": [
             {"order": cancel.order_id, "price": cancel.price_sats, "reason": str(cancel.reason), "hard": cancel.hard}
             for cancel in plan.to_cancel
@@ -34,6 +36,8 @@ def plan_as_json(entry: Entry, plan: BidPlan, seen: MarketLook, quota: MonthlyQu
         "market": _market(seen),
         "balance": seen.balance_sats,
         "feeReserve": seen.fee_reserve_sats,
+        "fundedAt": seen.funded_at,
+        "missing": missing_sats(entry, plan),
         "limits": {
             "taskTotal": limits.task_total or None,
             "exposure": limits.user_headroom,
@@ -68,8 +72,8 @@ def _ladder_sats(plan: BidPlan) -> int:
     return sum(note.price_sats or 0 for note in _wanted(plan))
 
 
-def rungs_as_json(entry: Entry, plan: BidPlan) -> list[dict[str, Any]]:
-    """Returns the fate of each rung, with the bid that holds it or is to come."""
+def rungs_as_json(entry: Entry, plan: BidPlan, fund: ToFund | None = None) -> list[dict[str, Any]]:
+    """Returns the fate of each rung, with the bid that holds it or is to come; `fund` is the way to enough balance."""
     own = {order.id: order.quantity for order in entry.own}
 
     def quantity(note: RungNote) -> Decimal | None:
@@ -83,7 +87,7 @@ def rungs_as_json(entry: Entry, plan: BidPlan) -> list[dict[str, Any]]:
             "price": note.price_sats,
             "quantity": quantity(note),
             "reason": str(note.reason),
-            "detail": note.detail,
+            "detail": fund.words if fund and note.reason is Reason.INSUFFICIENT_BALANCE else note.detail,
             "order": note.order_id,
         }
         for note in plan.rungs

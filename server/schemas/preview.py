@@ -170,6 +170,12 @@ class Preview(Answer):
     book: Annotated[OrderBook, Field(description="The best 50 levels of the books that the plan was made on.")]
     balance: Annotated[SATS | None, Field(description="Of the bidding wallet; null when it is not known.")]
     fee_reserve: Annotated[SATS | None, Field(description="Kept for the fees of one purchase; null: not known.")]
+    funded_at: Annotated[
+        str | None, Field(description="The address whose balance that is: send sats here. Null when it is not known.")
+    ]
+    missing: Annotated[
+        int, Field(ge=0, description="Sats to send there for all bids of the plan; 0 if the balance covers them.")
+    ]
     exposure: Annotated[int, Field(ge=0, description="Sats of all open orders of the caller.")]
     limits: PreviewLimits
     control: Annotated[EffectiveState, Field(description="The plan does not heed it: it shows what `run` would do.")]

@@ -67,7 +67,7 @@ class WithdrawalPlanner:
             return send_sats(coins, amount, destination, rate)
 
         chosen = await self._chosen(address, kind, rate, lambda coins: amount is not None and _pays(composed, coins))
-        made = _composed(lambda: composed(chosen.coins), chosen)
+        made = _composed(lambda: composed(chosen.coins), chosen, f"Withdraw less, or send sats to {address}.")
         asked = WithdrawalToSign(
             intent="",
             user=self._address,
@@ -106,8 +106,9 @@ class WithdrawalPlanner:
         def composed(coins: Sequence[Coin]) -> Composed:
             return send_inscription(item, coins, destination, rate)
 
-        chosen = await self._chosen(keys.payment, "p2wpkh", rate, lambda coins: _pays(composed, coins), MAX_COINS - 1)
-        made = _composed(lambda: composed(chosen.coins), chosen, f"Send sats for the fee to {keys.payment}.")
+        fund, most = f"Send sats for the fee to {keys.payment}.", MAX_COINS - 1
+        chosen = await self._chosen(keys.payment, "p2wpkh", rate, lambda coins: _pays(composed, coins), most, fund)
+        made = _composed(lambda: composed(chosen.coins), chosen, fund)
         asked = WithdrawalToSign(
             intent="",
             user=self._address,
@@ -150,14 +151,15 @@ class WithdrawalPlanner:
         return bids | dict.fromkeys(withdrawals.taken_coins(user_id), "another withdrawal spends it")
 
     async def _chosen(
-        self, address: str, kind: CoinKind, rate: int, is_enough: Enough, most: int = MAX_COINS
+        self, address: str, kind: CoinKind, rate: int, is_enough: Enough, most: int = MAX_COINS, fund: str = ""
     ) -> Chosen:
         found = await self._ask(lambda market: market.coins(address, 0.0))
         choosing = Choosing(self._ask, kind, script_at(address), self._kept(), rate)
         chosen = await choosing.choose(found, is_enough, most)
         if not chosen.coins:
             reasons = "; ".join(f"{each.coin.outpoint}: {each.reason}" for each in chosen.left_out[:5])
-            raise CannotWithdraw(NOTHING, f"There are no coins to send at {address}. {reasons}".strip())
+            text = f"There are no coins to send at {address}. {fund}".strip()
+            raise CannotWithdraw(NOTHING, f"{text} {reasons}".strip())
         return chosen
 
     async def _fee_per_kvb(self) -> int:

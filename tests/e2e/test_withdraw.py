@@ -73,6 +73,11 @@ def owner(service: Installation) -> Iterator[Owner]:
     service.sim("PUT", "/sim/faults", [])
 
 
+def test_a_new_traders_sats_are_counted_once(service: Installation) -> None:
+    wallet = Trader(service).sign_in().ok("GET", "/api/wallet")
+    assert wallet["biddingWallet"]["balanceSats"] + wallet["paymentSats"] == wallet["worstLoss"] == 100_000_000
+
+
 def test_all_of_the_payment_address_goes_to_the_sign_in_address(owner: Owner) -> None:
     coins = owner.fund(owner.payment, 60_000, 40_000, 25_000)
     quoted = owner.withdraw(from_="payment", dryRun=True)

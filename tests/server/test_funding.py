@@ -1,12 +1,17 @@
-"""The sats at stake in random bids, against a sum that fills one sat of an order after the other."""
+"""The address behind bids: the sats at stake there, against a sum that fills order after order, and those missing."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from markets.base import Balance
 from markets.funding import Funding, Place
 from server.funding import Backing, at_stake
+from tests.server.api import START_MS
+from tests.server.conftest import Service
+from tests.server.test_preview import EXAMPLE, preview, prices, with_floor
 
 VENUES = ("satflow", "ordnet", "third", "fourth")
 ADDRESSES = ("bc1qpayment", "bc1qbidding")
@@ -57,3 +62,18 @@ def test_an_unknown_balance_leaves_the_stake_unknown(found: list[Backing]) -> No
 def test_an_order_with_an_unknown_backing_leaves_the_stake_unknown() -> None:
     found = [Backing(Funding("satflow", "bidding", "", ""), "bc1qbidding", 100_000)]
     assert at_stake(found, {"ordnet": 1}) is None
+
+
+@pytest.mark.gen_test
+async def test_too_small_a_balance_names_the_address_and_the_sats_that_it_lacks(service: Service) -> None:
+    with_floor(service, 100_000, 120_000)
+    service.gateway.answers["balance"] = Balance("bc1qbidding", 50_000, START_MS)
+
+    short = await preview(service, **EXAMPLE)
+    service.gateway.answers["balance"] = Balance("bc1qbidding", 50_000 + short.json["missing"], START_MS)
+    enough = await preview(service, **EXAMPLE)
+
+    assert (short.json["fundedAt"], short.json["missing"]) == ("bc1qbidding", 26_000), "75,000 and 1,000 for the fee"
+    refused = [rung["detail"] for rung in short.json["rungs"] if rung["reason"] == "insufficient_balance"]
+    assert refused == ["send at least 26,000 sats to bc1qbidding"] * 2
+    assert {reason for _, reason in prices(enough)} == {"place"} and enough.json["missing"] == 0

@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from strategy.bidding.exposure import missing_sats
 from strategy.plan import BidPlan, PlannedBid
 from strategy.reasons import Reason
 from tests.examples import part_of
@@ -161,3 +162,19 @@ def with_place(made: BidPlan, price: int, **changes: object) -> BidPlan:
 
 def with_note(made: BidPlan, **changes: object) -> BidPlan:
     return replace(made, rungs=(replace(made.rungs[0], **changes), *made.rungs[1:]))  # type: ignore[arg-type]
+
+
+def test_the_missing_sats_are_enough_for_every_bid_that_the_balance_refused() -> None:
+    rng, seen = Random(11), set[str]()
+    for _ in range(4_000):
+        cycle = random_cycle(rng)
+        plan = cycle.plan()
+        missing = missing_sats(cycle.entry(), plan)
+        is_refused = any(note.reason is Reason.INSUFFICIENT_BALANCE for note in plan.rungs)
+        assert bool(missing) == is_refused, cycle
+        if is_refused and cycle.limits.balance_sats is not None:
+            seen.add(cycle.profile.balance_model)
+            limits = replace(cycle.limits, balance_sats=cycle.limits.balance_sats + missing)
+            again = replace(cycle, limits=limits).plan()
+            assert not any(note.reason is Reason.INSUFFICIENT_BALANCE for note in again.rungs), cycle
+    assert seen == {"per_bid", "reserved"}

@@ -54,6 +54,35 @@ def test_every_fault_has_words_and_none_is_made_up(javascript: Modules) -> None:
     assert set(javascript.value("texts/reasons.js", "FAULTS")) == {code.value for code in FaultCode}
 
 
+@pytest.mark.parametrize(
+    ("code", "params", "words"),
+    [
+        ("insufficient_funds", {"address": "bc1qone"}, " Send sats to bc1qone."),
+        ("no_coins", {"address": "bc1qone", "sendSats": 50_546}, " Send at least 50,546 sats to bc1qone."),
+        ("no_coins", None, "."),
+    ],
+)
+def test_a_fault_of_money_names_the_address_to_fund(
+    javascript: Modules, code: str, params: dict[str, object] | None, words: str
+) -> None:
+    told = {"lastErrorCode": code, "lastErrorParams": params}
+    assert javascript.call("texts/reasons.js", "faultOf", told)["why"].endswith(words)
+
+
+def test_a_rung_without_balance_names_the_address_to_fund(javascript: Modules) -> None:
+    words = javascript.call("texts/rung_details.js", "detailWords", "send at least 26,000 sats to bc1qone")
+    assert words == "Send at least 26,000 sats to bc1qone."
+
+
+def test_a_task_without_balance_wants_sats_at_the_address_to_fund(javascript: Modules) -> None:
+    rung = {"isLive": False, "reason": "insufficient_balance", "price": 60_000, "detail": ""}
+    fund = {"address": "bc1qone", "missing": 26_000}
+    decision = {"rungs": [rung], "unpriced": [], "balance": 50_000, "feeReserve": 1_000, "fund": fund}
+    javascript.value("texts/task.js", "")  # the screen's words
+    (words,) = javascript.call("screens/task/wants.js", "wantsOf", decision, {"me": None})
+    assert words == "26,000 sats more at bc1qone, which has 50,000 sats."
+
+
 def test_a_reason_is_a_short_title_a_sentence_and_a_kind(javascript: Modules) -> None:
     for code, (title, why, kind) in javascript.value("texts/reasons.js", "REASONS").items():
         assert len(title.split()) <= 3, code

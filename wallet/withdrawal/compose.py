@@ -104,7 +104,9 @@ def _fee(size: int, fee_per_kvb: int) -> int:
 
 def _positive(sats: int) -> int:
     if sats <= 0:
-        raise PolicyRefused("funds", "the coins do not pay for this and its fee")
+        raise PolicyRefused(
+            "funds", f"the coins do not pay for this and its fee: at least {1 - sats:,} sats are missing"
+        )
     return sats
 
 

@@ -148,6 +148,7 @@ export function decisionOf(task, moment, records, isNow) {
     hold: cycle?.hold || null,
     balance: cycle?.balance ?? null,
     feeReserve: cycle?.feeReserve ?? null,
+    fund: record?.detail?.seen?.fundedAt ? { address: record.detail.seen.fundedAt, missing: record.detail.seen.missingSats } : null,
     signed: record?.detail?.signed || [],
     rungs: [...live, ...empty].sort((a, b) => (b.unit ?? b.price) - (a.unit ?? a.price)),
     planned: notes.length,

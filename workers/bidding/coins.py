@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from markets.base import NotSupported, VenueError
+from markets.funding import ToFund
 from markets.offers import Coin
 from markets.utxos import Utxo
 from strategy.fates import PlaceResult
@@ -60,8 +61,10 @@ class PaymentCoins:
             return PlaceResult.NOT_SENT
         sats = sum(each.value for each in chosen)
         text = f"{sats} sats in {len(chosen)} confirmed coins are all that nothing else lies or stands on"
-        code = FaultCode.NO_COINS
-        self._faults.add(Step.READ_COINS, failed_to, text, backs_off=False, code=code, price_sats=price, sats=sats)
+        code, fund = FaultCode.NO_COINS, ToFund(self._payment, price + DUST_SATS)  # one coin pays, and leaves no dust
+        self._faults.add(
+            Step.READ_COINS, failed_to, text, backs_off=False, code=code, price_sats=price, fund=fund, sats=sats
+        )
         return PlaceResult.NO_COINS
 
     def _confirmed(self) -> list[Utxo]:

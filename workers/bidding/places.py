@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from markets.base import BidOrder, Refused, Unavailable, VenueError
+from markets.funding import ToFund
 from markets.offers import Coin
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
@@ -95,7 +96,8 @@ class BidPlacer:
         self._context.crash("after_sign")
         orders.move(order, SIGNED, self._context.clock_ms())
         self._context.crash("after_store")
-        return Try(planned, self._submit(order, signed, planned.rung, signed.timestamp_ms + WRITE_MS), order)
+        deadline_ms = signed.timestamp_ms + WRITE_MS
+        return Try(planned, self._submit(order, signed, planned.rung, deadline_ms, terms.fund(signed.price)), order)
 
     def _reserve(self, planned: PlannedBid, terms: Terms, coins: Iterable[Coin], replaced: Collection[int]) -> Order:
         now_ms = self._context.clock_ms()
@@ -117,10 +119,12 @@ class BidPlacer:
         )
         return orders.reserve(new, terms.exposure_limits, now_ms, replaced)
 
-    def _submit(self, order: Order, bid: BidOrder, rung: int, deadline_ms: int) -> PlaceResult:
+    def _submit(
+        self, order: Order, bid: BidOrder, rung: int, deadline_ms: int, fund: ToFund | None = None
+    ) -> PlaceResult:
         orders.move(order, SUBMITTED, self._context.clock_ms())
         self._context.crash("before_submit")
-        result, venue_id = self._sent(bid, rung, deadline_ms)
+        result, venue_id = self._sent(bid, rung, deadline_ms, fund)
         self._context.crash("after_submit")
         now_ms = self._context.clock_ms()
         if result is PlaceResult.PLACED:
@@ -132,8 +136,8 @@ class BidPlacer:
         self._context.crash("after_record")
         return result
 
-    def _sent(self, bid: BidOrder, rung: int, deadline_ms: int) -> Sent:
-        """Sends a bid once.
+    def _sent(self, bid: BidOrder, rung: int, deadline_ms: int, fund: ToFund | None) -> Sent:
+        """Sends a bid once; `fund` goes into the fault if the venue says that the balance does not cover it.
 
         An Unavailable closes the order like a refusal: it is the gateway's word that nothing was written to the venue,
         and the signature was in no other hands. Were that ever wrong, the bid would be found by its expiry as a stray
@@ -145,7 +149,7 @@ class BidPlacer:
                 bid, task=context.task_id, token=context.token, deadline_ms=deadline_ms, rung=rung
             )
         except Refused as error:
-            self._faults.add_write(Step.PLACE, failed_to, error, backs_off=False, price_sats=bid.price)
+            self._faults.add_write(Step.PLACE, failed_to, error, backs_off=False, price_sats=bid.price, fund=fund)
             return Sent(GATEWAY_REFUSALS.get(error.code, PlaceResult.REFUSED))
         except Unavailable as error:
             self._faults.add(Step.PLACE, failed_to, error, price_sats=bid.price)

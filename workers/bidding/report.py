@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from markets.funding import ToFund
 from markets.gateway_client import stretch_s
+from markets.look import fund_of
 from models import controls
 from models.base import unless_full
 from models.events.table import OUTBID_LIMITED, QUOTA
@@ -18,6 +20,7 @@ from models.ledger.order_table import Order
 from models.tasks import cycles
 from models.tasks.samples import Sample
 from models.tasks.troubles import Conditions
+from strategy.bidding.exposure import missing_sats
 from strategy.bidding.patience import patience_of, used_percent
 from strategy.book import Snapshot
 from strategy.fates import PlaceResult, WorkerReason
@@ -169,6 +172,8 @@ def _action(outcome: BiddingOutcome) -> str:
         text += f"; {', '.join(marks)}"
     if Reason.INSUFFICIENT_BALANCE in skipped and (address := outcome.decision.seen.funded_at):
         text += f"; these bids are backed by {address}"
+        if (fund := _fund(outcome)) is not None and fund.sats is not None:
+            text += f", which lacks {fund.sats:,} sats"
     if outcome.filled:
         text = f"filled {len(outcome.filled)}, {text}"
     if outcome.assignment.config.dry_run:
@@ -177,6 +182,11 @@ def _action(outcome: BiddingOutcome) -> str:
     if control.state != controls.RUN:
         text = f"control {control.state} ({control.scope}): {text}"
     return text
+
+
+def _fund(outcome: BiddingOutcome) -> ToFund | None:
+    last = outcome.done.last
+    return fund_of(last.entry, last.plan, last.seen)
 
 
 def _patience(outcome: BiddingOutcome) -> str:
@@ -263,6 +273,8 @@ def _seen(decision: Decision) -> dict[str, Any]:
         "reference": _text(plan.reference),
         "raw_reference": _text(plan.raw_reference),
         "balance_sats": seen.balance_sats,
+        "funded_at": seen.funded_at,
+        "missing_sats": missing_sats(decision.entry, plan),
         "fee_reserve_sats": seen.fee_reserve_sats,
         "asks": None,
         "own_asks": None,
@@ -302,12 +314,14 @@ def _rungs(outcome: BiddingOutcome) -> list[dict[str, Any]]:
     fates = {tried.planned.rung: tried for tried in outcome.done.tries}
     held = {order.id: Decimal(order.quantity) for order in outcome.decision.own}
     ranks = ranks_after(outcome.done, outcome.filled)
-    rows = []
+    fund, rows = _fund(outcome), []
     for note in _notes(outcome):
         row: dict[str, Any] = {"rung": note.rung, "price_sats": note.price_sats, "reason": str(note.reason)}
         is_held = note.order_id is not None and note.rung not in fates
         row["quantity"] = _text(held.get(note.order_id or 0, note.quantity) if is_held else note.quantity)
-        if note.detail:
+        if fund is not None and note.reason is Reason.INSUFFICIENT_BALANCE:
+            row["detail"] = fund.words
+        elif note.detail:
             row["detail"] = note.detail
         if note.order_id is not None:
             row["order"] = note.order_id

@@ -16,7 +16,7 @@ def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
     config, limits, rungs = inputs.config, decision.entry.limits, decision.plan.rungs
 
     def note(code: FaultCode, text: str, **params: int) -> None:
-        inputs.faults.add(Step.PLACE, "place", text, backs_off=False, code=code, **params)
+        inputs.faults.add(Step.PLACE, "place", text, backs_off=False, code=code, fund=None, **params)
 
     if inputs.assignment.is_short_of_disk:
         note(FaultCode.DISK_FULL, SHORT_OF_DISK)

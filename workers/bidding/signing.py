@@ -154,9 +154,9 @@ class DraftSigning:
         try:
             return self._context.market.draft_bid(ask)
         except Refused as error:
-            self._faults.add(
-                Step.DRAFT, f"draft a bid of {order.price_sats}", error, backs_off=False, price_sats=order.price_sats
-            )
+            price, failed_to = order.price_sats, f"draft a bid of {order.price_sats}"
+            fund = terms.fund(price)
+            self._faults.add(Step.DRAFT, failed_to, error, backs_off=False, price_sats=price, fund=fund)
             return GATEWAY_REFUSALS.get(error.code, PlaceResult.REFUSED)
         except VenueError as error:
             self._faults.add(Step.DRAFT, f"draft a bid of {order.price_sats}", error, price_sats=order.price_sats)

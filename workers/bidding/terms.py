@@ -7,6 +7,8 @@ from decimal import Decimal
 
 from markets.call_costs import life_s
 from markets.capabilities import Capabilities
+from markets.funding import ToFund, to_fund
+from markets.look import MarketLook
 from models.ledger.limits import exposure_limits_of
 from models.ledger.orders import ExposureLimits
 from strategy.bid_config import BidConfig
@@ -31,6 +33,12 @@ class Terms:
     venue: Capabilities
     exposure_limits: ExposureLimits
     life_ms: int
+    seen: MarketLook
+
+    def fund(self, price_sats: int) -> ToFund | None:
+        """Returns the way to enough balance for a bid that the venue says is not covered."""
+        balance, fee = self.seen.balance_sats, self.seen.fee_reserve_sats or 0
+        return to_fund(self.seen.funded_at, None if balance is None else price_sats + fee - balance)
 
 
 def terms_of(inputs: CycleInputs, decision: Decision, untracked_sats: int) -> Terms:
@@ -40,7 +48,7 @@ def terms_of(inputs: CycleInputs, decision: Decision, untracked_sats: int) -> Te
     exposure_limits = exposure_limits_of(config, assignment.plan, decision.entry.limits, most_sats, untracked_sats)
     receive = keys.vault if goes_to_vault(config, venue) else assignment.user.ordinals_address
     life = life_ms(config, inputs.profile, venue, patience_of(decision.entry.limits.signed), inputs.state.stood_ms)
-    return Terms(config, assignment.user.id, receive, keys, venue, exposure_limits, life)
+    return Terms(config, assignment.user.id, receive, keys, venue, exposure_limits, life, decision.seen)
 
 
 def goes_to_vault(config: BidConfig, venue: Capabilities) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from markets.base import Refused, Unavailable, VenueError
+from markets.funding import to_fund
 from markets.listings import ListingDraft, ListingOrder, ListingToDraft
 from models.ledger import listings
 from models.ledger.listing_table import LIVE, REFUSED, SIGNED, SUBMITTED, UNKNOWN, Listing
@@ -116,9 +117,8 @@ class ListingPlacer:
         try:
             return self._context.market.draft_listing(ask)
         except VenueError as error:
-            self._faults.add(
-                Step.DRAFT, f"get a draft of a listing at {row.price_sats}", error, price_sats=row.price_sats
-            )
+            price, failed_to = row.price_sats, f"get a draft of a listing at {row.price_sats}"
+            self._faults.add(Step.DRAFT, failed_to, error, price_sats=price, fund=to_fund(ask.receive, None))
             listings.give_up(row, REFUSED, self._context.clock_ms())
             return None
 
@@ -170,7 +170,8 @@ class ListingPlacer:
         try:
             context.market.list_item(order, task=context.task_id, token=context.token, deadline_ms=deadline_ms)
         except Refused as error:
-            self._faults.add_write(Step.LIST, failed_to, error, price_sats=order.ask.price)
+            fund = to_fund(order.ask.receive, None)  # the payment address, for a venue that wants sats there
+            self._faults.add_write(Step.LIST, failed_to, error, price_sats=order.ask.price, fund=fund)
             return ListingResult.NOT_ALLOWED if error.code in ("stale_token", "held") else ListingResult.REFUSED
         except Unavailable as error:
             self._faults.add(Step.LIST, failed_to, error, price_sats=order.ask.price)

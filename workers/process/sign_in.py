@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from markets.base import RateLimited, SignInNeeded, Unavailable, VenueError
+from markets.base import RateLimited, Refused, SignInNeeded, Unavailable, VenueError
 from markets.gateway_client import Value
 from markets.market_client import MarketClient
 from markets.offers import Pair, SignInAnswer
@@ -66,7 +66,12 @@ class TaskSignIn:
             signatures = {text.id: self._signed(text.message, text.address, keys) for text in wanted.texts}
         except SignerError as error:
             raise Unavailable(str(error)) from error
-        market.sign_in(SignInAnswer(pair, wanted.reference, signatures))
+        try:
+            market.sign_in(SignInAnswer(pair, wanted.reference, signatures))
+        except Refused as error:  # a venue may want some money at that address
+            if "payment address" not in error.message.lower():
+                raise
+            raise Unavailable(f"{error.message}; the payment address is {keys.payment}") from error
 
     def _known_keys(self) -> UserKeys:
         if self._keys is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -41,10 +42,12 @@ async def test_an_inscription_goes_with_a_coin_for_its_fee(service: Service, cha
 async def test_an_inscription_needs_a_coin_for_its_fee(service: Service, chain: Chain) -> None:
     in_vault(service, chain)
     refused = await withdraw(service, from_="vault", inscriptionId=INSCRIPTION)
-    assert (refused.status, KEYS["payment"] in refused.json["message"]) == (409, True)
+    fund = f"Send sats for the fee to {KEYS['payment']}."
+    assert (refused.status, fund in refused.json["message"]) == (409, True)
     chain.put(KEYS["payment"], coin(1, 500))
     refused = await withdraw(service, from_="vault", inscriptionId=INSCRIPTION)
-    assert (refused.status, KEYS["payment"] in refused.json["message"]) == (409, True)
+    assert (refused.status, fund in refused.json["message"]) == (409, True)
+    assert re.search(r"fee: at least [\d,]+ sats are missing\.", refused.json["message"])
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,8 @@ def test_what_could_not_be_drafted_is_closed_and_nothing_was_signed(drafts: Draf
     assert drafts.closed() == [(75_000, "refused"), (60_000, "refused")]
     assert drafts.signer.offers == {}
     assert "skipped 1 refused, 1 not_sent, 3 put_off" in drafts.action(task)
+    address = drafts.market.balance("bc1qpayment", "", "", 0).address
+    assert f"too little; send sats to {address}" in str(drafts.row(task).last_error)
 
 
 def test_a_signer_that_refuses_closes_the_order(drafts: DraftWorld) -> None:

@@ -56,6 +56,7 @@ def test_no_dust_is_left_over_and_no_more_than_twenty_coins(
     if not chosen:
         assert "skipped 1 no_coins" in drafts.action(task)
         assert "that nothing else lies or stands on" in str(drafts.row(task).last_error)
+        assert "; send at least 50,546 sats to bc1qpayment" in str(drafts.row(task).last_error), "price and no dust"
         assert (drafts.closed(), drafts.open(task)) == ([], {})
 
 

@@ -74,9 +74,13 @@ def test_the_place_of_a_bid_is_not_told_when_the_others_were_not_read(world: Wor
 def test_too_small_a_balance_is_told_with_the_address_to_fund(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.market.balance_sats = 50_500
     with caplog.at_level(logging.INFO):
-        world.begun()
+        task, _ = world.begun()
     address = world.market.balance(KEYS.payment, "", "", 0).address
-    assert f"skipped 2 insufficient_balance; these bids are backed by {address}" in caplog.text
+    backed = f"these bids are backed by {address}, which lacks 25,000 sats"  # 75,000 and 500 for the fee, less 50,500
+    assert f"skipped 2 insufficient_balance; {backed}" in caplog.text
+    detail = world.detail(task)
+    assert {rung.get("detail") for rung in detail["rungs"][:2]} == {f"send at least 25,000 sats to {address}"}
+    assert (detail["seen"]["funded_at"], detail["seen"]["missing_sats"]) == (address, 25_000)
 
 
 def test_one_line_a_cycle_and_one_a_bid_without_signatures(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -51,10 +51,12 @@ def test_a_refused_bid_is_closed_and_the_lower_ones_are_tried(world: World) -> N
 
     assert world.market.prices == LADDER[1:]
     assert world.closed() == [(75_000, "refused")]
-    assert world.row(task).last_error == "failed to place 75000: the bidding wallet is short"
+    fund = "send sats to bc1qpayment"  # the balance that was read does cover the bid
+    assert world.row(task).last_error == f"failed to place 75000: the bidding wallet is short; {fund}"
     assert seconds(pause) > 20, "a refusal is no outage"
     assert world.detail(task)["rungs"][0]["fate"] == "refused"
-    assert world.detail(task)["faults"] == [{"code": "insufficient_funds", "step": "place", "priceSats": 75_000}]
+    fault = {"code": "insufficient_funds", "step": "place", "priceSats": 75_000, "address": "bc1qpayment"}
+    assert world.detail(task)["faults"] == [fault]
 
 
 def test_what_was_never_sent_is_closed_and_tried_again_later(world: World) -> None:

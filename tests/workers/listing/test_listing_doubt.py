@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from markets.base import Unavailable, Unknown
+from markets.base import InsufficientFunds, Unavailable, Unknown
 from tests.workers.listing.listing_world import ListingWorld
 from wallet.signer_client import SignerUnavailable
 from workers.listing.lister import IN_DOUBT_S, Lister
@@ -138,3 +138,11 @@ def test_an_unknown_answer_of_another_kind_is_unknown_too(shop: ListingWorld) ->
     shop.market.fail("list", Unknown("cut"))
     shop.lister(task).cycle()
     assert shop.rows() == [(105_000, "unknown", None)]
+
+
+@pytest.mark.parametrize("step", ["list", "draft"])
+def test_a_venue_that_wants_sats_for_a_listing_is_told_with_the_address(shop: ListingWorld, step: str) -> None:
+    task = shop.task()
+    shop.market.fail(step, InsufficientFunds("not enough for the postage"))
+    shop.lister(task).cycle()
+    assert str(shop.row(task).last_error).endswith("not enough for the postage; send sats to bc1qpayment")

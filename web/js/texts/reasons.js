@@ -1,5 +1,7 @@
 // Every code of docs/reasons.md in a trader's words: [title of three words at most, why in one short sentence, kind].
 // The kind chooses the colour and the shape: do, keep, wait, limit, fault or stop.
+import { amount } from "../format.js";
+
 export const REASONS = {
   // Actions
   place: ["New bid", "A bid is wanted at this price.", "do"],
@@ -172,8 +174,12 @@ export function spoken(words) {
   return said.slice(0, 1).toUpperCase() + said.slice(1);
 }
 
+/** Says which address to send money to, and how much; without `sats` the amount is not known. */
+export const fundWords = (address, sats) => `Send ${sats ? `at least ${amount(sats)}` : "sats"} to ${address}.`;
+
 /** {title, why} of what went wrong, by its code; the server's words where no code says more than they do. */
 export function faultOf(task) {
   const [title, why] = (task.lastErrorCode !== "other" && FAULTS[task.lastErrorCode]) || [spoken(task.lastError), ""];
-  return { title, why };
+  const { address, sendSats } = task.lastErrorParams || {};
+  return { title, why: address ? `${why} ${fundWords(address, sendSats)}` : why };
 }

@@ -19,6 +19,7 @@ const CEILINGS = { task: "This task's signed bids", user: "Your signed bids", in
  * was named then is shorter by that.
  */
 export function detailWords(detail, since = 0) {
+  if (/^send /.test(detail)) return `${detail[0].toUpperCase()}${detail.slice(1)}.`;
   const { whose, kept, left } = signingRoom(detail) || {};
   if (!whose) return DETAILS[detail] || "";
   const why = kept ? `${CEILINGS[whose]} leave room only for renewals of open bids.` : `${CEILINGS[whose]} reach their limit.`;

@@ -7,7 +7,7 @@ import { Sized } from "../../parts/sized.js";
 import { Refused } from "../../parts/states.js";
 import { now } from "../../store.js";
 import { t } from "../../texts.js";
-import { markOf, reasonOf } from "../../texts/reasons.js";
+import { fundWords, markOf, reasonOf } from "../../texts/reasons.js";
 import { callsOf, frameOf, sumOf, warningsOf } from "./plan_frame.js";
 import { plainWords } from "./words.js";
 
@@ -69,6 +69,9 @@ function whyOf(code, plan) {
     spend_cap_per_day: limits.spendToday,
   };
   const figure = figures[code];
+  if (code === "insufficient_balance" && plan.fundedAt && plan.missing) {
+    return `${reasonOf(code).why} ${t("plan.figure.insufficient_balance", { figure: amount(figure) })} ${fundWords(plan.fundedAt, plan.missing)}`;
+  }
   return `${reasonOf(code).why}${figure === undefined || figure === null ? "" : ` ${t(`plan.figure.${code}`, { figure: amount(figure) })}`}`;
 }
 

@@ -78,7 +78,7 @@ export function warningsIn(config, plan, venue) {
     found.push(t("start.hardcap", { cap: amount(config.hardcapSats), share: percent(config.hardcapSats / each / Number(floor)), floor: amount(Number(floor) * each) }));
   }
   const total = plan.rungs.reduce((sum, rung) => sum + (rung.price || 0), 0);
-  if (plan.balance !== null && total > plan.balance) found.push(t("start.balance", { total: amount(total), balance: amount(plan.balance) }));
+  if (plan.balance !== null && total > plan.balance) found.push(t("start.balance", { total: amount(total), balance: amount(plan.balance), address: plan.fundedAt }));
   const most = venue?.limits.callsPerMonth;
   const calls = plan.monthlyCalls ? plan.monthlyCalls.reads + plan.monthlyCalls.writes : 0;
   if (most && calls > 0.05 * most) found.push(t("start.calls", { calls, share: percent(calls / most, 0) }));

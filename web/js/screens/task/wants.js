@@ -6,8 +6,11 @@ import { signingRoom } from "../../texts/rung_details.js";
 const fullest = (rooms) => rooms.reduce((a, b) => (b.signedSats / b.mostSats > a.signedSats / a.mostSats ? b : a));
 
 const WANTS = {
-  insufficient_balance: ({ decision, lowest }) =>
-    decision.balance === null ? null : t("why.balance", { more: amount(Math.max(0, lowest + (decision.feeReserve || 0) - decision.balance)), balance: amount(decision.balance) }),
+  insufficient_balance: ({ decision, lowest }) => {
+    if (decision.balance === null) return null;
+    const more = decision.fund?.missing || Math.max(0, lowest + (decision.feeReserve || 0) - decision.balance);
+    return t("why.balance", { more: amount(more), balance: amount(decision.balance), address: decision.fund?.address });
+  },
   exposure_limit: ({ me }) => me && t("why.exposure", { exposure: amount(me.stats.exposure), most: amount(me.stats.maxExposure) }),
   task_total: ({ decision }) => t("why.task_total", { most: amount(decision.config.maxBidTotal) }),
   signed_limit: ({ decision, details }) => {
