@@ -89,8 +89,8 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        if not _is_of_database(error):
-            raise
+        if _is_program(options) or not _is_of_database(error):
+            raise  # a program's log is to have the traceback
         text = f"the database cannot be used: {error}; bidkeeper doctor --only data says what to do"
         return _failed(options, [text], 1)
 
@@ -116,11 +116,14 @@ def _is_of_database(error: Exception) -> bool:
     return peewee is not None and type(error) in (peewee.DatabaseError, peewee.OperationalError)
 
 
+def _is_program(options: argparse.Namespace) -> bool:
+    return VERBS[options.verb][0] in ("cli.programs", "cli.relay")
+
+
 def _failed(options: argparse.Namespace, problems: list[str], code: int) -> int:
     """Says why the verb failed: a person on stderr, and in a program's log that is JSON in its form."""
-    is_program = VERBS[options.verb][0] in ("cli.programs", "cli.relay")
     for problem in problems:
-        if is_program and logs.writes_json():
+        if _is_program(options) and logs.writes_json():
             log.error("%s", problem)
         else:
             print(f"bidkeeper: {problem}", file=sys.stderr)

@@ -14,6 +14,7 @@ from pathlib import Path
 from cli.doctor import database_check
 from cli.doctor.check import Check, fail, ok, unreadable, warn
 from core.settings import Settings
+from models.database.kinds import is_postgresql
 from wallet.learnt.store import LEARNT_FILE
 from wallet.signer.signer_process import KEYSTORE
 
@@ -29,6 +30,8 @@ def examine(settings: Settings, seen: database_check.DatabaseState) -> Iterator[
     if (missing := _missing(directory)) is not None:
         seen.fault = missing
         yield missing
+        if is_postgresql(settings.database_url):
+            yield from database_check.examine(settings, seen)
         return
     yield _directory(settings)
     yield _file_system(settings)
