@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from decimal import Decimal
 from typing import Any
@@ -82,6 +83,16 @@ def test_what_the_plan_shows_is_placed(service: Installation, visitor: Visitor, 
     sent = [each for each in visitor.requests if each.method == "POST" and each.url.endswith("/api/tasks")]
     assert len(sent) == 1
     assert page.evaluate("Object.keys(sessionStorage).filter((key) => key.startsWith('draft'))") == []
+
+
+def test_a_plan_without_balance_says_how_much_to_send_where(
+    service: Installation, visitor: Visitor, person: Person
+) -> None:
+    wallet = person.ok("GET", "/api/wallet")["biddingWallet"]["address"]
+    service.sim("PUT", f"/sim/wallets/{wallet}", {"balance": 500_000})
+    slug, page = collection(service, 1_000_000), opened(visitor, person, "#/new")
+    field(page, "slug").fill(slug)
+    expect(page.locator(".plan-notes")).to_contain_text(re.compile(rf"Send at least [\d,]+ sats to {wallet}\."))
 
 
 def test_a_pasted_address_of_a_page_becomes_the_slug(service: Installation, visitor: Visitor, person: Person) -> None:
