@@ -127,7 +127,8 @@ def _peer(course: str, hire: Callable[[Desk], Bot], *, duels: bool = False, hour
         nonlocal places
         places += event == "accepted"
         if event == "filled":
-            engine.wallets.set_balance(order.maker, PLENTY)
+            for address in engine.wallets.bidding_wallets(order.maker) or [order.maker]:
+                engine.wallets.set_balance(address, PLENTY)
         standing.look(clock.now_ms)
 
     script = Script(engine, course, COURSES[course].scenes(SEED))

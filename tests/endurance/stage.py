@@ -314,7 +314,9 @@ class Stage(AbstractContextManager["Stage"]):
             if time.wallet == order.maker and time.config.slug == order.slug:
                 time.hear(event, order, time_ms, self._floor(order.slug))
                 if event == "filled":
-                    self.house.world.engine.wallets.set_balance(time.wallet, PLENTY)
+                    wallets = self.house.world.engine.wallets
+                    for address in wallets.bidding_wallets(time.wallet) or [time.wallet]:
+                        wallets.set_balance(address, PLENTY)
         self.on_change()
 
     def _floor(self, slug: str) -> int:

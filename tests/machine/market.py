@@ -56,7 +56,9 @@ class Market:
                 self._told.done["sale"] += 1
 
     def balance(self, user: int, sats: int) -> None:
-        self._house.wire.control("PUT", f"/sim/wallets/{self._wallets[user]}", {"balance": sats})
+        payment = self._wallets[user]
+        for address in (payment, *self._house.world.engine.wallets.bidding_wallets(payment)):
+            self._house.wire.control("PUT", f"/sim/wallets/{address}", {"balance": sats})
 
     def fault(self, operation: str, mode: str, count: int, delay: int) -> None:
         body = {"operation": operation, "mode": mode, "count": count, "delaySeconds": delay}
