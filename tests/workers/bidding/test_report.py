@@ -71,7 +71,7 @@ def test_the_place_of_a_bid_is_not_told_when_the_others_were_not_read(world: Wor
     assert {(rung["quantity"], rung["rank"]) for rung in world.detail(task)["rungs"]} == {("1", None)}
 
 
-def test_too_small_a_balance_is_told_with_the_address_to_fund(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_too_small_a_balance_names_the_address_to_fund(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.market.balance_sats = 50_500
     with caplog.at_level(logging.INFO):
         task, _ = world.begun()

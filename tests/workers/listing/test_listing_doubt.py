@@ -141,7 +141,7 @@ def test_an_unknown_answer_of_another_kind_is_unknown_too(shop: ListingWorld) ->
 
 
 @pytest.mark.parametrize("step", ["list", "draft"])
-def test_a_venue_that_wants_sats_for_a_listing_is_told_with_the_address(shop: ListingWorld, step: str) -> None:
+def test_a_listing_that_lacks_sats_names_the_address_to_fund(shop: ListingWorld, step: str) -> None:
     task = shop.task()
     shop.market.fail(step, InsufficientFunds("not enough for the postage"))
     shop.lister(task).cycle()

@@ -158,9 +158,7 @@ def test_whatever_fails_at_it_the_write_was_not_sent(
     assert cancel(market) is True, "the next time it is tried again"
 
 
-def test_a_venue_that_wants_money_at_the_payment_address_is_told_with_that_address(
-    market: SigningInClient, gateway: Gateway
-) -> None:
+def test_a_sign_in_that_lacks_sats_names_the_payment_address(market: SigningInClient, gateway: Gateway) -> None:
     gateway.fails["sign_in"] = AuthFailed("The payment address must hold at least 0.01 BTC confirmed")
     with pytest.raises(Unavailable, match=f"0.01 BTC confirmed; the payment address is {KEYS.payment}"):
         cancel(market)
