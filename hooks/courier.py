@@ -1,8 +1,9 @@
 """The courier: it makes deliveries of new events and sends those that are due.
 
-A hook has one delivery on its way at a time. Hooks whose last try failed share a lane of a few threads of their own, so
-that receivers that are down, however many and slow, keep none of the others waiting. In each lane a user has two on
-the way at most, of the hooks that were served longest ago, so that slow receivers keep no other user's waiting.
+A hook has one delivery on its way at a time. Turns go between users first, then between a user's hooks. The next place
+of a lane goes to the user with the fewest deliveries on the way, then to the one who has held places for the shortest
+time of late. A hook whose last try failed or took longer than SLOW_S is in the slow lane. A longer try leaves
+the fast lane meanwhile, so that a slow receiver holds a place there for SLOW_S.
 """
 
 from __future__ import annotations
@@ -10,42 +11,70 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from hooks.messages import message_id
-from hooks.sender import Outcome
+from hooks.sender import LONGEST_S, Outcome
 from models.events import reading
 from models.events.table import PASSING
-from models.hooks import queue
+from models.hooks import bounds, codes, queue
 from models.hooks.table import Delivery, Hook
 
 LOOK_S = 0.5
-HEALTHY, AILING = 8, 4  # threads
-OF_A_USER = 2
+SLOW_S = 3.0
+FAST, SLOW = 16, 8  # places
+OF_A_USER = 2  # in each lane
+MOST_OF_A_USER = 2 * OF_A_USER  # on the way, those that left the fast lane included
+# A try ends after LONGEST_S, so no more can be on their way.
+_THREADS = FAST * math.ceil(LONGEST_S / SLOW_S) + SLOW
+_HALVED_S = 60.0  # after this the time that a user has held places counts for half
 
 Send = Callable[[str, str, str, str], Outcome]
 log = logging.getLogger(__name__)
 
 
 class _Lane:
-    """Some threads, and the number of them that are free."""
+    """Places for deliveries, and the time for which each user has lately held them."""
 
-    def __init__(self, threads: int, name: str) -> None:
-        self.free = threads
-        self.executor = ThreadPoolExecutor(threads, name)
+    def __init__(self, places: int) -> None:
+        self.free = places
+        self.of_user: Counter[int] = Counter()
+        self._held: dict[int, tuple[float, float]] = {}  # by user: seconds, as of when
+
+    def turn(self, user_id: int, now_s: float) -> tuple[int, float]:
+        """Returns a value that is least for the user whose turn it is."""
+        return self.of_user[user_id], self._held_s(user_id, now_s)
+
+    def _held_s(self, user_id: int, now_s: float) -> float:
+        seconds, at_s = self._held.get(user_id, (0.0, now_s))
+        return float(seconds * 0.5 ** ((now_s - at_s) / _HALVED_S))
+
+    def enter(self, user_id: int) -> None:
+        """Takes a place; a try that left the fast lane takes one though none is free."""
+        self.free -= 1
+        self.of_user[user_id] += 1
+
+    def leave(self, user_id: int, seconds: float, now_s: float) -> None:
+        """Frees a place that was held for these seconds."""
+        self.free += 1
+        self.of_user[user_id] -= 1
+        self._held[user_id] = self._held_s(user_id, now_s) + seconds, now_s
 
 
 class Courier:
     """All hooks' deliveries. Use it in one loop, with the database open; only `send` runs in threads."""
 
-    def __init__(self, send: Send, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, send: Send, clock_ms: Callable[[], int], new_code: Callable[[], str] = codes.new_code) -> None:
         self._send = send
         self._clock_ms = clock_ms
-        self._healthy, self._ailing = _Lane(HEALTHY, "healthy"), _Lane(AILING, "ailing")
+        self._new_code = new_code
+        self._fast, self._slow = _Lane(FAST), _Lane(SLOW)
+        self._threads = ThreadPoolExecutor(_THREADS, "courier")
+        self._slow_hooks: set[int] = set()
         self._on_the_way: dict[int, asyncio.Task[None]] = {}
-        self._of_user: Counter[tuple[_Lane, int]] = Counter()
         self._served: dict[int, int] = {}  # by hook: the number of its latest delivery of all
         self._numbers = itertools.count(1)
         self._mark: object = None
@@ -68,6 +97,7 @@ class Courier:
             return
         hooks, now_ms = queue.users_with_hooks(), self._clock_ms()
         if self._seen is None:
+            codes.ask_where_none_was(now_ms)
             seen, concerned = reading.newest_id(), set(hooks)  # after a start: nobody knows what was missed
         else:
             seen, concerned = self._told_since(self._seen)
@@ -85,44 +115,73 @@ class Courier:
         return seen, concerned
 
     def send_due(self) -> None:
-        """Sends the next delivery of each hook that has one and none on its way, as far as threads are free."""
+        """Sends the next delivery of each hook that has one and none on its way, as far as places are free."""
         now_ms = self._clock_ms()
-        for hook_id in sorted(queue.hooks_due(now_ms), key=lambda each: (self._served.get(each, 0), each)):
-            hook = None if hook_id in self._on_the_way else Hook.get_or_none(Hook.id == hook_id)
-            if hook is None:
-                continue
-            lane = self._ailing if hook.is_failing else self._healthy
-            has_room = lane.free and self._of_user[lane, hook.user_id] < OF_A_USER
-            delivery = queue.next_due(hook, now_ms) if has_room else None
-            if delivery is not None:
-                lane.free -= 1
-                self._of_user[lane, hook.user_id] += 1
-                self._served[hook_id] = next(self._numbers)
-                self._on_the_way[hook_id] = asyncio.create_task(self._deliver(lane, hook, delivery))
+        bounds.settle(now_ms)
+        lanes: dict[_Lane, dict[int, list[Hook]]] = {self._fast: {}, self._slow: {}}
+        for hook in sorted(queue.hooks_due(now_ms), key=lambda each: (self._served.get(each.id, 0), each.id)):
+            if hook.id not in self._on_the_way:
+                lane = self._slow if hook.is_failing or hook.id in self._slow_hooks else self._fast
+                lanes[lane].setdefault(hook.user_id, []).append(hook)
+        for lane, of_users in lanes.items():
+            self._fill(lane, of_users, now_ms)
 
-    async def _deliver(self, lane: _Lane, hook: Hook, delivery: Delivery) -> None:
+    def _fill(self, lane: _Lane, of_users: dict[int, list[Hook]], now_ms: int) -> None:
+        """Gives the free places of a lane away. Each user's hooks are in the order of their turns."""
+        now_s = asyncio.get_running_loop().time()
+        while of_users and lane.free > 0 and len(self._on_the_way) < _THREADS:
+            user_id = min(of_users, key=lambda each: lane.turn(each, now_s))
+            hooks, on_the_way = of_users[user_id], self._fast.of_user[user_id] + self._slow.of_user[user_id]
+            if not hooks or lane.of_user[user_id] >= OF_A_USER or on_the_way >= MOST_OF_A_USER:
+                del of_users[user_id]
+            else:
+                self._begin(lane, hooks.pop(0), now_ms)
+
+    def _begin(self, lane: _Lane, hook: Hook, now_ms: int) -> None:
+        deliveries = queue.next_due(hook, now_ms)
+        body = queue.begin(hook, deliveries, self._new_code, now_ms) if deliveries else None
+        if body is not None:
+            lane.enter(hook.user_id)
+            self._served[hook.id] = next(self._numbers)
+            self._on_the_way[hook.id] = asyncio.create_task(self._deliver(lane, hook, deliveries, body))
+
+    async def _deliver(self, lane: _Lane, hook: Hook, deliveries: list[Delivery], body: str) -> None:
         loop, outcome = asyncio.get_running_loop(), None
+        began_s = entered_s = loop.time()
         try:
-            name = message_id(hook.id, delivery.id, delivery.body)
-            outcome = await loop.run_in_executor(
-                lane.executor, self._send, hook.kind, hook.receiver, delivery.body, name
-            )
-            self._note(hook, delivery, outcome)
+            name = message_id(hook.id, deliveries[0].id, deliveries[0].body)
+            sending = loop.run_in_executor(self._threads, self._send, hook.kind, hook.receiver, body, name)
+            if lane is self._fast and not (await asyncio.wait([sending], timeout=SLOW_S))[0]:
+                lane.leave(hook.user_id, loop.time() - entered_s, loop.time())
+                lane, entered_s = self._slow, loop.time()
+                lane.enter(hook.user_id)
+                self._send_more()
+            outcome = await sending
+            self._note(hook, deliveries, outcome)
         except Exception:
-            log.exception("failed to deliver %d", delivery.id)
+            log.exception("failed to deliver %d", deliveries[0].id)
         finally:
-            lane.free += 1
-            self._of_user[lane, hook.user_id] -= 1
+            lane.leave(hook.user_id, loop.time() - entered_s, loop.time())
+            (self._slow_hooks.add if loop.time() - began_s > SLOW_S else self._slow_hooks.discard)(hook.id)
             del self._on_the_way[hook.id]
         if outcome is not None and outcome.error is None:
-            self.send_due()  # the next one need not wait for the next look
+            self._send_more()
 
-    def _note(self, hook: Hook, delivery: Delivery, outcome: Outcome) -> None:
-        what = f"hook {hook.id}: {delivery.event}, event {delivery.event_id}"
+    def _send_more(self) -> None:
+        """Sends what need not wait for the next look, since a place is free."""
+        try:
+            self.send_due()
+        except Exception:
+            log.exception("failed to send more")
+
+    def _note(self, hook: Hook, deliveries: list[Delivery], outcome: Outcome) -> None:
+        what = f"hook {hook.id}: {deliveries[0].event}, event {deliveries[0].event_id}"
+        if len(deliveries) > 1:
+            what += f" and {len(deliveries) - 1} more"
         if outcome.error is None:
-            queue.sent(delivery, outcome.status, self._clock_ms())
+            queue.sent(deliveries, outcome.status, self._clock_ms())
             log.info("%s: delivered", what)
-        elif queue.failed(delivery, outcome.status, outcome.error, self._clock_ms()):
-            log.warning("%s: given up: %s", what, outcome.error)
+        elif dead := queue.failed(deliveries, outcome.status, outcome.error, self._clock_ms()):
+            log.warning("%s: %d given up: %s", what, dead, outcome.error)
         else:
             log.info("%s: waits: %s", what, outcome.error)

@@ -11,10 +11,21 @@ from typing import Any
 
 from core.hook_receivers import Receiver
 from core.hook_urls import DISCORD, NTFY, TELEGRAM, WEBHOOK, standard_key
+from models.hooks.codes import CODE_MS
 
 TELEGRAM_API = "https://api.telegram.org"
 SIGNATURE = "X-Bidkeeper-Signature"
 _LONGEST = 1_800  # letters of a chat message
+_SUBJECT = "Bidkeeper: "
+_CODE = """{code}
+
+This code confirms your address for notifications of Bidkeeper, for the user {user}.
+Enter it in Bidkeeper under Settings, Hooks, within {minutes} minutes.
+
+Did you not ask for it? Then ignore this mail: without the code, no notification is sent to you.
+"""
+_FOOT = """You get this because this address was confirmed for the user {user}. A mail a minute is sent at most.
+To stop it, delete the hook in Bidkeeper under Settings, Hooks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +77,26 @@ def message_id(hook_id: int, delivery_id: int, body: str) -> str:
     The body is part of it, since a restored database gives the numbers of its deliveries again.
     """
     return "msg_" + hashlib.sha256(f"{hook_id}.{delivery_id}.{body}".encode()).hexdigest()[:32]
+
+
+def mail_of(body: str) -> tuple[str, str]:
+    """Makes a mail's subject and text: of a code, of one event, or of several as a summary.
+
+    A code's mail goes to an address that has not agreed: nothing in it is of its user's choice.
+    """
+    found = json.loads(body)
+    if "code" in found:
+        return _SUBJECT + "confirm this address", _CODE.format(minutes=CODE_MS // 60_000, **found)
+    events = found.get("events", [found])
+    subject = line(found)[:120] if events == [found] else f"{len(events)} events"
+    lines = [line(each) for each in events]
+    if events != [found]:
+        lines = [f"{each['at']}  {text}" for each, text in zip(events, lines, strict=True)]
+    if found.get("lost"):
+        lines.append(f"Lost so far, because more than the hook's queue holds waited: {found['lost']}.")
+    details = [json.dumps(found, indent=1)] if events == [found] else []
+    parts = ["\n".join(lines), *details, _FOOT.format(user=events[0]["user"])]
+    return _SUBJECT + " ".join(subject.split()), "\n\n".join(parts) + "\n"
 
 
 def line(event: dict[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import smtplib
 import ssl
 import time
@@ -19,10 +18,10 @@ from core.hook_receivers import NoReceiver, Receivers
 from core.hook_urls import MAIL
 from core.public_connection import Connection, NotAllowed
 from core.setting_values import Network, is_loopback
-from hooks.messages import Post, line, post_of
+from hooks.messages import Post, mail_of, post_of
 
 LONGEST_S = 15.0
-_SECONDS_OF_MAIL = 20.0
+_SECONDS_OF_MAIL = 15.0
 
 
 class Outcome(NamedTuple):
@@ -42,12 +41,12 @@ class Mailer:
 
     def send(self, to: str, body: str) -> None:
         """Hands one message to the server. Raises OSError or SMTPException."""
-        parts, event = urlsplit(self.url), json.loads(body)
+        parts, (subject, text) = urlsplit(self.url), mail_of(body)
         host, context = parts.hostname or "", ssl.create_default_context(cafile=certifi.where())
         message = EmailMessage()
         message["From"], message["To"] = self.sender, to
-        message["Subject"] = "Bidkeeper: " + line(event)[:120].replace("\n", " ").replace("\r", " ")
-        message.set_content(f"{line(event)}\n\n{json.dumps(event, indent=1)}\n")
+        message["Subject"] = subject
+        message.set_content(text)
         if parts.scheme == "smtps":
             server: smtplib.SMTP = smtplib.SMTP_SSL(host, parts.port or 465, timeout=_SECONDS_OF_MAIL, context=context)
         else:

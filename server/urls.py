@@ -106,6 +106,8 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/hooks", hooks.HooksHandler),
     (rf"/api/hooks/{_ID}", hooks.OneHookHandler),
     (rf"/api/hooks/{_ID}/test", hooks.TryHookHandler),
+    (rf"/api/hooks/{_ID}/code", hooks.HookCodeHandler),
+    (rf"/api/hooks/{_ID}/confirm", hooks.ConfirmHookHandler),
     (rf"/api/hooks/{_ID}/deliveries", hooks.DeliveriesHandler),
     (rf"/api/hooks/{_ID}/deliveries/([1-9][0-9]*)/redeliver", hooks.RedeliverHandler),
     (r"/api/venues", venues.VenuesHandler),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from core.hook_urls import MAIL
 from models.base import transaction
 from models.events import reading
-from models.hooks import queue
+from models.hooks import codes, queue
 from models.hooks.table import Hook
 
 MOST_HOOKS = 10  # of a user
@@ -43,15 +44,23 @@ def add(user_id: int, events: Sequence[str], *, may_still: Callable[[], bool], *
         if Hook.select().where(Hook.user == user_id).count() >= MOST_HOOKS:
             raise TooManyHooks
         row: Hook = Hook.create(user=user_id, events=" ".join(events), cursor=reading.newest_id(), **values)
+        if codes.is_awaited(row):
+            codes.ask(row, row.created_ms)
     return row
 
 
 def change(hook: Hook, now_ms: int, *, may_still: Callable[[], bool], **values: Any) -> None:
-    """Changes the hook's columns; what has happened so far is delivered as they were. Raises NotAnyMore."""
+    """Changes the hook's columns; what has happened so far is delivered as they were. Raises NotAnyMore.
+
+    The new address of a mail hook has not agreed yet: a code is asked for.
+    """
     with transaction():
         if not may_still():
             raise NotAnyMore
         queue.take(hook.id, now_ms, to_the_end=True)
+        if hook.kind == MAIL and values.get("shown", hook.shown) != hook.shown:
+            values |= {"agreed_ms": None, "code_hash": None, "code_ms": None}
+            codes.ask(hook, now_ms)
         if values:
             Hook.update(values).where(Hook.id == hook.id).execute()
 

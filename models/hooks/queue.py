@@ -2,27 +2,33 @@
 
 An event becomes a hook's delivery in the commit that moves the hook's cursor past it: each once, whatever dies. A
 delivery is done in a commit after it was sent, so one whose sender dies meanwhile is sent again, under its event's id.
-Of those about one task only the oldest is ever due.
+Of those about one task only the oldest is ever due. Mails are the exception: one mail takes all that are due.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from peewee import SQL, fn
 
 from core import event_words
+from core.hook_urls import MAIL
 from models.base import database, transaction
 from models.events import reading
 from models.events.reading import Told
 from models.events.table import Forgotten
-from models.hooks.table import DEAD, IS_WAITING, SENT, TEST, WAITING, Delivery, Hook
+from models.hooks import bounds, codes
+from models.hooks.table import CODE, DEAD, IS_WAITING, SENT, TEST, WAITING, Delivery, Hook
 from models.users import User
 
 MOST_WAITING = 1_000  # of a hook; what comes then is lost, and counted
 KEPT_DONE = 200
 DELAYS_S = (10, 60, *[600] * 6)  # after each failed try; after one more it is dead
+MOST_IN_MAIL = 200
 _AT_ONCE = 200
 
 
@@ -118,11 +124,11 @@ def has(hook: Hook, delivery_id: int) -> bool:
 
 
 def again(hook: Hook, delivery_id: int, now_ms: int) -> Delivery | None:
-    """Has a done delivery sent once more; returns it, None when it waits, or is not there."""
+    """Has a done delivery sent once more; returns it, None when it waits, is a code, or is not there."""
     found = Delivery.hook == hook.id, Delivery.id == delivery_id
     anew = {"state": WAITING, "tries": 0, "due_ms": now_ms, "done_ms": None, "error": None, "status": None}
     with transaction():
-        if not Delivery.update(anew).where(*found, Delivery.state.in_([SENT, DEAD])).execute():
+        if not Delivery.update(anew).where(*found, Delivery.state.in_([SENT, DEAD]), Delivery.event != CODE).execute():
             return None
     row: Delivery = Delivery.get(*found)
     return row
@@ -145,49 +151,92 @@ def counts_of_all() -> dict[str, int]:
     return {WAITING: 0, SENT: 0, DEAD: 0} | dict(states.tuples())
 
 
-def hooks_due(now_ms: int) -> list[int]:
-    """Returns the ids of the hooks that may have something to send."""
-    rows: Any = Delivery.select(Delivery.hook).where(IS_WAITING, Delivery.due_ms <= now_ms).distinct().tuples()
-    return [hook_id for (hook_id,) in rows]
+def hooks_due(now_ms: int) -> list[Hook]:
+    """Returns the hooks that may have something to send."""
+    return list(Hook.select().where(Hook.id.in_(Delivery.select(Delivery.hook).where(IS_WAITING, _is_due(now_ms)))))
 
 
-def next_due(hook: Hook, now_ms: int) -> Delivery | None:
-    """Returns the delivery that is to be sent now: the oldest that is due and not behind another of its task.
+def _is_due(now_ms: int) -> Any:
+    """Holds for a delivery whose time has come, or is farther away than any delay: then the clock was ahead."""
+    return (Delivery.due_ms <= now_ms) | (Delivery.due_ms > now_ms + 1000 * max(DELAYS_S))
 
-    A test neither waits for the hook's interval nor for others.
+
+def next_due(hook: Hook, now_ms: int) -> list[Delivery]:
+    """Returns what is to be sent now; nothing while the user is at a bound.
+
+    That is the oldest delivery that is due and not behind another of its task; of a mail hook all that are due and not
+    behind one that is not. A test waits neither for the hook's interval nor for others. A hook that waits for its code
+    gets nothing but the code.
     """
-    of_hook = (Delivery.hook == hook.id) & IS_WAITING
-    may_go = Delivery.event == TEST
-    if hook.sent_ms is None or not 0 <= now_ms - hook.sent_ms < 1000 * hook.min_interval_s:
-        oldest = Delivery.select(fn.MIN(Delivery.id)).where(of_hook, Delivery.event != TEST).group_by(Delivery.task_id)
-        may_go |= Delivery.id.in_(oldest)
-    due = Delivery.select().where(of_hook, Delivery.due_ms <= now_ms, may_go)
-    found: Delivery | None = due.order_by(Delivery.id).first()
-    return found
-
-
-def sent(delivery: Delivery, status: int | None, now_ms: int) -> None:
-    """Notes that the receiver has taken it."""
-    done = {"state": SENT, "tries": Delivery.tries + 1, "done_ms": now_ms, "status": status, "error": None}
-    with transaction():
-        Delivery.update(done).where(Delivery.id == delivery.id).execute()
-        Hook.update(sent_ms=now_ms, is_failing=False).where(Hook.id == delivery.hook_id).execute()
-        _forget_done(delivery.hook_id)
-
-
-def failed(delivery: Delivery, status: int | None, error: str, now_ms: int) -> bool:
-    """Notes a failed try: it is tried again later, or dead; a test is not tried again. Returns whether it is dead."""
-    changes: dict[str, Any] = {"tries": delivery.tries + 1, "status": status, "error": error[:200]}
-    is_dead = delivery.event == TEST or delivery.tries >= len(DELAYS_S)
-    if is_dead:
-        changes |= {"state": DEAD, "done_ms": now_ms}
+    is_due = (Delivery.hook == hook.id) & IS_WAITING & _is_due(now_ms)
+    if codes.is_awaited(hook):
+        found = list(Delivery.select().where(is_due, Delivery.event == CODE).limit(1))
+        is_free = not (found and bounds.code_wait_s(hook.user_id, hook.shown, now_ms))
     else:
-        changes["due_ms"] = now_ms + 1000 * DELAYS_S[delivery.tries]
+        is_in_time = hook.sent_ms is None or not 0 <= now_ms - hook.sent_ms < 1000 * hook.min_interval_s
+        may_go = (Delivery.event == TEST) | (_not_behind(hook, now_ms) if is_in_time else SQL("1 = 0"))
+        most = MOST_IN_MAIL if hook.kind == MAIL else 1
+        found, is_free = list(Delivery.select().where(is_due, may_go).order_by(Delivery.id).limit(most)), True
+    return found if is_free and bounds.may_send(hook.user_id, hook.kind, now_ms) else []
+
+
+def _not_behind(hook: Hook, now_ms: int) -> Any:
+    """Holds for the deliveries that wait for no other of their task, or for such as go in the same mail."""
+    waiting = Delivery.select(fn.MIN(Delivery.id)).where(Delivery.hook == hook.id, IS_WAITING, Delivery.event != TEST)
+    if hook.kind != MAIL:
+        return Delivery.id.in_(waiting.group_by(Delivery.task_id))
+    later: Any = waiting.select_extend(Delivery.task_id).where(~_is_due(now_ms)).group_by(Delivery.task_id)
+    behind = [
+        (Delivery.task_id.is_null() if task is None else Delivery.task_id == task) & (Delivery.id > first)
+        for first, task in later.tuples()
+    ]
+    return ~reduce(or_, behind) if behind else SQL("1 = 1")
+
+
+def begin(hook: Hook, deliveries: list[Delivery], new_code: Callable[[], str], now_ms: int) -> str | None:
+    """Notes a try before it is made; returns the body to send, None for a code if the hook has another address now."""
+    first = deliveries[0]
     with transaction():
-        Delivery.update(changes).where(Delivery.id == delivery.id).execute()
-        Hook.update(is_failing=True).where(Hook.id == delivery.hook_id).execute()
-        _forget_done(delivery.hook_id)
-    return is_dead
+        if first.event == CODE:
+            code = new_code()
+            if not codes.store(hook, code, now_ms):
+                return None
+            bounds.note(hook.user_id, CODE, hook.shown, now_ms)
+            return json.dumps(json.loads(first.body) | {"code": code})
+        bounds.note(hook.user_id, hook.kind, None, now_ms)
+    if len(deliveries) == 1:
+        return str(first.body)
+    return json.dumps({"events": [json.loads(each.body) for each in deliveries], "lost": hook.lost})
+
+
+def sent(deliveries: list[Delivery], status: int | None, now_ms: int) -> None:
+    """Notes that the receiver has taken them."""
+    done = {"state": SENT, "tries": Delivery.tries + 1, "done_ms": now_ms, "status": status, "error": None}
+    hook_id = deliveries[0].hook_id
+    with transaction():
+        Delivery.update(done).where(Delivery.id.in_([each.id for each in deliveries])).execute()
+        Hook.update(sent_ms=now_ms, is_failing=False).where(Hook.id == hook_id).execute()
+        _forget_done(hook_id)
+
+
+def failed(deliveries: list[Delivery], status: int | None, error: str, now_ms: int) -> int:
+    """Notes a failed try: they are tried again later, or dead; a test and a code are not tried again.
+
+    Returns the number of the dead.
+    """
+    hook_id, dead = deliveries[0].hook_id, 0
+    with transaction():
+        for delivery in deliveries:
+            changes: dict[str, Any] = {"tries": delivery.tries + 1, "status": status, "error": error[:200]}
+            if delivery.event in (TEST, CODE) or delivery.tries >= len(DELAYS_S):
+                dead += 1
+                changes |= {"state": DEAD, "done_ms": now_ms}
+            else:
+                changes["due_ms"] = now_ms + 1000 * DELAYS_S[delivery.tries]
+            Delivery.update(changes).where(Delivery.id == delivery.id).execute()
+        Hook.update(is_failing=True).where(Hook.id == hook_id).execute()
+        _forget_done(hook_id)
+    return dead
 
 
 def _forget_done(hook_id: int) -> None:

@@ -12,6 +12,7 @@ SENT = "sent"
 DEAD = "dead"
 
 TEST = "test"  # the event of a delivery that its owner asked for
+CODE = "code"  # the event of the one mail that an address gets before it has agreed
 
 
 class Hook(Row):
@@ -19,6 +20,9 @@ class Hook(Row):
 
     `receiver` names the file with its address and secret, `shown` is the part of the address that is no secret. All
     events up to `cursor` have become deliveries, or are not for it; `lost` counts those for which its queue was full.
+
+    A mail hook's address has agreed since `agreed_ms`. Until then `code_hash` and `code_ms` are of the code that was
+    last sent to it, and `code_tries` counts the tries to send that code back.
     """
 
     id = primary_key()
@@ -35,13 +39,17 @@ class Hook(Row):
     lost = IntegerField(default=0)
     sent_ms = BigIntegerField(null=True)
     created_ms = BigIntegerField()
+    agreed_ms = BigIntegerField(null=True)
+    code_hash = CharField(max_length=64, null=True)
+    code_ms = BigIntegerField(null=True)
+    code_tries = IntegerField(null=True)
 
     class Meta:
         table_name = "hooks"
 
 
 class Delivery(Row):
-    """One event on its way to one hook, with the body that is sent; `event_id` is null for a test.
+    """One event on its way to one hook, with the body that is sent; `event_id` is null for a test and a code.
 
     `due_ms` is when it is tried next; `status` and `error` tell of the last try.
     """
@@ -65,6 +73,22 @@ class Delivery(Row):
         table_name = "deliveries"
 
 
+class Send(Row):
+    """One try to send something for a user, which counts in the bounds (models/hooks/bounds.py); it outlives its hook.
+
+    `kind` is the hook's, or CODE; then `address` is the hash of the mail address.
+    """
+
+    id = primary_key()
+    user_id = BigIntegerField()
+    kind = CharField(max_length=10)
+    address = CharField(max_length=64, null=True)
+    at_ms = BigIntegerField()
+
+    class Meta:
+        table_name = "hook_sends"
+
+
 # A literal, as in the indexes: SQLite sees at once which index to use.
 IS_WAITING = Delivery.state == SQL(f"'{WAITING}'")
 for _name, _columns, _where, _unique in (
@@ -74,3 +98,9 @@ for _name, _columns, _where, _unique in (
     ("deliveries_event", (Delivery.hook, Delivery.event_id), Delivery.event_id.is_null(False), True),
 ):
     Delivery.add_index(Delivery.index(*_columns, name=_name, where=_where, unique=_unique))
+for _name, _of_send, _where in (
+    ("hook_sends_user", (Send.user_id, Send.at_ms), None),
+    ("hook_sends_address", (Send.address, Send.at_ms), Send.address.is_null(False)),
+    ("hook_sends_at", (Send.at_ms,), None),
+):
+    Send.add_index(Send.index(*_of_send, name=_name, where=_where))

@@ -9,14 +9,16 @@ from typing import Any
 
 from core.hook_receivers import NoReceiver, Receiver, Receivers
 from core.hook_urls import MAIL, WEBHOOK, new_secret, secret_problem, shown, url_problem, would_tell_secret
-from models.hooks import hooks, queue
+from models.base import transaction
+from models.hooks import bounds, codes, hooks, queue
+from models.hooks.codes import WrongCode
 from models.hooks.hooks import MOST_HOOKS, NotAnyMore, TooManyHooks
 from models.hooks.table import DEAD, WAITING, Delivery, Hook
 from server.http import json_out
 from server.http.api_errors import ApiError, invalid, not_found, too_many, unauthorized
 from server.http.base import MAX_ID, SignedIn
 from server.http.query import Query
-from server.schemas.hooks import HookChange, NewHook
+from server.schemas.hooks import HookChange, HookCode, NewHook
 
 DEFAULT_DELIVERIES, MOST_DELIVERIES = 50, 200
 
@@ -51,6 +53,16 @@ class HookHandler(SignedIn):
         """Raises ApiError (429) when the caller has had too much sent by hand."""
         if wait_s := self.services.sent_by_hand.take(str(self.user.id)):
             raise too_many("Too many deliveries by hand", wait_s)
+
+    def refuse_without_code(self, hook: Hook) -> None:
+        """Raises ApiError (409) while the hook waits for its code."""
+        if codes.is_awaited(hook):
+            raise ApiError(409, "The hook waits for its code", message="Confirm its address with the code first.")
+
+    def refuse_with_consent(self, hook: Hook) -> None:
+        """Raises ApiError (409) unless the hook waits for its code."""
+        if not codes.is_awaited(hook):
+            raise ApiError(409, "The hook waits for no code")
 
 
 class HooksHandler(HookHandler):
@@ -141,8 +153,37 @@ class TryHookHandler(HookHandler):
 
     def post(self, hook_id: str) -> None:
         hook = self.hook(hook_id)
+        self.refuse_without_code(hook)
         self.refuse_too_many_calls()
         self.answer(_delivery(queue.add_test(hook, self.now_ms)), 202)
+
+
+class HookCodeHandler(HookHandler):
+    """POST /api/hooks/:id/code"""
+
+    def post(self, hook_id: str) -> None:
+        hook = self.hook(hook_id)
+        self.refuse_with_consent(hook)
+        if wait_s := bounds.code_wait_s(self.user.id, hook.shown, self.now_ms):
+            raise too_many("A code was sent already", wait_s, "Use the code of the newest mail, or wait for a new one.")
+        self.refuse_too_many_calls()
+        with transaction():
+            codes.ask(hook, self.now_ms)
+        self.answer(_as_json(hook), 202)
+
+
+class ConfirmHookHandler(HookHandler):
+    """POST /api/hooks/:id/confirm"""
+
+    def post(self, hook_id: str) -> None:
+        hook, body = self.hook(hook_id), self.body(HookCode)
+        self.refuse_with_consent(hook)
+        try:
+            if not codes.confirm(hook, body.code, self.now_ms, may_still=self.is_signed_in):
+                raise unauthorized()
+        except WrongCode as wrong:
+            raise invalid([f"code: {wrong}"]) from None
+        self.answer(_as_json(self.hook(hook_id)))
 
 
 class DeliveriesHandler(HookHandler):
@@ -162,10 +203,11 @@ class RedeliverHandler(HookHandler):
         hook = self.hook(hook_id)
         if len(delivery_id) > 19 or int(delivery_id) > MAX_ID or not queue.has(hook, int(delivery_id)):
             raise not_found()
+        self.refuse_without_code(hook)
         self.refuse_too_many_calls()
         row = queue.again(hook, int(delivery_id), self.now_ms)
         if row is None:
-            raise ApiError(409, "It waits to be delivered already")
+            raise ApiError(409, "It waits to be delivered already, or is a code, which is sent once")
         self.answer(_delivery(row), 202)
 
 
@@ -184,6 +226,7 @@ def _as_json(hook: Hook) -> dict[str, object]:
         "waiting": counts[WAITING],
         "dead": counts[DEAD],
         "lost": hook.lost,
+        "waitsForCode": codes.is_awaited(hook),
     }
 
 

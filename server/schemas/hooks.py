@@ -68,6 +68,12 @@ class HookChange(Body):
     min_interval_seconds: Interval = 0
 
 
+class HookCode(Body):
+    """The code from a mail hook's first mail."""
+
+    code: Annotated[PlainText, Field(description="As it is in the newest mail. Case, blanks and dashes do not count.")]
+
+
 class HookShown(Answer):
     """A hook, without its secrets."""
 
@@ -83,6 +89,9 @@ class HookShown(Answer):
     waiting: Annotated[int, Field(ge=0, description="Deliveries that wait: for their turn, or to be tried again.")]
     dead: Annotated[int, Field(ge=0, description="Of those that are kept, the ones that were given up.")]
     lost: Annotated[int, Field(ge=0, description="Events that never waited, as too many did.")]
+    waits_for_code: Annotated[
+        bool, Field(description="Whether it is a mail hook that gets nothing until its code is confirmed; events wait.")
+    ]
 
 
 class HookMade(HookShown):
@@ -98,7 +107,7 @@ class DeliveryShown(Answer):
 
     id: int
     event: str
-    event_id: Annotated[int | None, Field(description="Null of a test.")]
+    event_id: Annotated[int | None, Field(description="Null of a test and of a code.")]
     task: int | None
     state: Literal["waiting", "sent", "dead"]
     tries: Annotated[int, Field(ge=0)]

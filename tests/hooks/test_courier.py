@@ -23,6 +23,7 @@ from models.hooks.table import DEAD, SENT, WAITING, Delivery, Hook
 from tests.clock import Clock
 
 FILL = {"dry_run": False, "quantity": "1", "slug": "cats", "price": 5}
+HALT = {"scope": "user", "state": "halt", "by": "you"}
 NOW = 1_700_000_000_000
 
 
@@ -35,7 +36,7 @@ def make_hook(user_id: int = 1, *events: str, **values: Any) -> Hook:
 def happen(*names: str, user_id: int = 1, task_id: int | None = 7) -> None:
     with transaction():
         for name in names:
-            outbox.tell(name, user_id, task_id, NOW, FILL | {"error": None, "cycles": 3, "action": ""})
+            outbox.tell(name, user_id, task_id, NOW, FILL | HALT | {"error": None, "cycles": 3, "action": ""})
 
 
 class World:
@@ -217,8 +218,8 @@ async def test_a_change_of_the_events_is_of_what_happens_from_then_on(world: Wor
 
 
 async def test_receivers_that_hang_keep_no_other_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(courier_file, "HEALTHY", 2)
-    monkeypatch.setattr(courier_file, "AILING", 1)
+    monkeypatch.setattr(courier_file, "FAST", 2)
+    monkeypatch.setattr(courier_file, "SLOW", 1)
     over, count = threading.Event(), 20
     for user in range(1, count + 1):
         make_hook(user)

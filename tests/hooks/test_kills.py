@@ -32,6 +32,12 @@ USERS, TASKS = 2, 3
 PATIENCE_S = 300
 FEW = 50  # deliveries; the queue must not be full, which is a loss that is counted
 FILLS = 3  # before a kill
+WRITER = ("-m", "tests.hooks.writer")
+# The hooks program, with no bound on a user's deliveries a minute: the storm has more.
+SENDER = (
+    "-c",
+    "from models.hooks import bounds; bounds.MOST_A_MINUTE = 10**9; from cli.main import main; main(['hooks'])",
+)
 
 
 @contextmanager
@@ -43,7 +49,7 @@ def process(settings: Settings, *arguments: str) -> Iterator[subprocess.Popen[by
     }
     with (settings.data_dir / "out.log").open("ab") as out:
         started = subprocess.Popen(
-            [sys.executable, "-m", *arguments], cwd=ROOT, env=environment, stdin=subprocess.PIPE, stderr=out
+            [sys.executable, *arguments], cwd=ROOT, env=environment, stdin=subprocess.PIPE, stderr=out
         )
     try:
         yield started
@@ -121,8 +127,8 @@ def storm(database: str, tmp_path: Path, kills: int) -> tuple[int, int]:
         killed = 0
         while killed < kills:
             with (
-                process(settings, "tests.hooks.writer", database) as writer,
-                process(settings, "cli.main", "hooks") as sender,
+                process(settings, *WRITER, database) as writer,
+                process(settings, *SENDER) as sender,
             ):
                 until_ready(settings)
                 until_no_more_wait_than(MOST_WAITING // 2 if killed % 4 else FEW)
@@ -132,7 +138,7 @@ def storm(database: str, tmp_path: Path, kills: int) -> tuple[int, int]:
                 killed += 1
                 time.sleep(rng.random() * 0.1)
             killed += 1
-        with process(settings, "cli.main", "hooks"):
+        with process(settings, *SENDER):
             ends = time.monotonic() + PATIENCE_S
             while Event.select().where(Event.event == "fill").count() > len({got.json["id"] for got in listener.got}):
                 assert time.monotonic() < ends

@@ -34,7 +34,7 @@ from hooks.messages import Post, post_of, signature
 from hooks.sender import Mailer, Outcome, Sender
 from tests.certificates import made_for
 from tests.e2e.installation import until
-from tests.hooks.receiver import LOOPBACK, Got, receiver
+from tests.hooks.receiver import LOOPBACK, Got, mail_server, receiver
 from tests.hooks.receiver import Receiver as Listener
 from tests.ports import free_ports
 
@@ -319,52 +319,13 @@ def test_secrets_of_each_kind() -> None:
         assert secret_problem("ntfy", f"whsec_{wrong}") is None, "only a webhook's secret is a key"
 
 
-class _Smtp(threading.Thread):
-    """A mail server of a few words."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.lines: list[str] = []
-
-    def run(self) -> None:
-        peer, _ = self.listener.accept()
-        with peer, peer.makefile("rwb") as stream:
-
-            def say(text: str) -> None:
-                stream.write(f"{text}\r\n".encode())
-                stream.flush()
-
-            say("220 mail.example")
-            in_data = False
-            for raw in stream:
-                line = raw.decode().rstrip("\r\n")
-                self.lines.append(line)
-                if in_data:
-                    in_data = line != "."
-                    if not in_data:
-                        say("250 taken")
-                elif line.upper() == "DATA":
-                    in_data = True
-                    say("354 go on")
-                elif line.upper() == "QUIT":
-                    say("221 bye")
-                    return
-                else:
-                    say("250 mail.example")
-
-
 def test_mail_is_handed_to_the_operators_server(receivers: Receivers) -> None:
-    server = _Smtp()
-    with server.listener:
-        server.start()
-        name = receivers.keep(Receiver("mailto:ann@mail.example"))
-        mailer = Mailer(f"smtp://127.0.0.1:{server.port}", "", "bot@mail.example")
+    name = receivers.keep(Receiver("mailto:ann@mail.example"))
+    with mail_server() as server:
+        mailer = Mailer(server.url, "", "bot@mail.example")
         assert Sender(receivers, (), mailer).send("mail", name, BODY, "") == (None, None)
-        server.join(20)
-    text = "\n".join(server.lines)
-    assert "rcpt to:<ann@mail.example>" in text.lower() and "Subject: Bidkeeper: Bought 1 (task 7)" in text
+        [mail] = server.got
+    assert (mail.to, mail.subject) == ("ann@mail.example", "Bidkeeper: Bought 1 (task 7)")
     assert Sender(receivers, (), None).send("mail", name, BODY, "").error == "no mail server is set up here"
 
 

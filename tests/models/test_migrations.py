@@ -22,7 +22,7 @@ from core.settings import load
 from core.version import Version
 from models import api_tokens, base, budgets, controls, floor_samples, inscriptions, presets, schema, sessions, users
 from models.events.table import Event, Forgotten
-from models.hooks.table import Delivery, Hook
+from models.hooks.table import Delivery, Hook, Send
 from models.leases.leases import Lease
 from models.ledger import purchases, withdrawals
 from models.ledger.listing_table import Listing
@@ -57,6 +57,7 @@ MODELS = (
     Forgotten,
     Hook,
     Delivery,
+    Send,
     Lease,
     MonthCount,
 )
@@ -66,8 +67,9 @@ FROZEN = {
     "0002_looked_up_details": "40ab6683b91ed54206da7fd3c52ec3f4e8f79fe1e37b83edeccdcd378ccff84d",
     "0003_versions": "fa4a218ea2048606ef79eb747eb5890515ddd80a918cd7ef08a488a5ed6aea9a",
     "0004_purchases": "44b8440b4836aeda67ce6eca977680a66754694c6c8f4817261ba7909326840e",
+    "0005_hook_codes": "5bddc31c32ef8a0516ec6cae3f830b852f3e5eb4459324c469a52b467d8dfa0a",
 }
-THERE, LATER = [*FROZEN], "0005_colours"
+THERE, LATER = [*FROZEN], "0006_colours"
 UNRECORDED = THERE[:2]  # in a database from before versions were recorded
 COLOURS = """
 def up(migrator, db):
@@ -159,7 +161,10 @@ def make_older() -> None:
     """Makes the open database that of a version that did not record itself, with a user in it."""
     for column in ("by_version", "by_commit"):
         base.database.execute_sql(f"ALTER TABLE schema_migration DROP COLUMN {column}")
-    base.database.execute_sql("DROP TABLE purchases")
+    for table in ("purchases", "hook_sends"):
+        base.database.execute_sql(f"DROP TABLE {table}")
+    for column in ("agreed_ms", "code_hash", "code_ms", "code_tries"):
+        base.database.execute_sql(f"ALTER TABLE hooks DROP COLUMN {column}")
     base.database.execute_sql("DELETE FROM schema_migration WHERE name >= '0003_versions'")
     users.User.create(address="bc1qa", ordinals_address="bc1qa", created_ms=1)
 
@@ -207,7 +212,7 @@ def test_a_newer_database_is_refused_with_both_versions_and_a_way_back(
         with pytest.raises(schema.OtherVersion) as refused:
             judge()
         assert re.fullmatch(
-            r"the database was made by a newer version of Bidkeeper \(migrations 0005_colours\),"
+            rf"the database was made by a newer version of Bidkeeper \(migrations {LATER}\),"
             rf" 0\.9\.0 \(feedbeef\) on [\d-]+; this is Bidkeeper {re.escape(str(version.running()))}",
             refused.value.text,
         )

@@ -113,6 +113,8 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("PUT", "/api/hooks/([0-9]+)"): ({"minIntervalSeconds": 5}, (401, 200, 404, 401, 404), NOTHING),
     ("DELETE", "/api/hooks/([0-9]+)"): (None, (401, 200, 404, 401, 404), NOTHING),
     ("POST", "/api/hooks/([0-9]+)/test"): (None, (401, 202, 404, 401, 404), NOTHING),
+    ("POST", "/api/hooks/([0-9]+)/code"): (None, (401, 409, 404, 401, 404), NOTHING),
+    ("POST", "/api/hooks/([0-9]+)/confirm"): ({"code": "x"}, (401, 409, 404, 401, 404), NOTHING),
     ("GET", "/api/hooks/([0-9]+)/deliveries"): (None, (401, 200, 404, 401, 404), NOTHING),
     ("POST", f"/api/hooks/([0-9]+)/deliveries/{DELIVERY}/redeliver"): (None, (401, 202, 404, 401, 404), NOTHING),
     ("GET", "/api/venues"): (None, (401, 200, 200, 401, 200), R),
@@ -144,7 +146,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 69
+    assert len(MATRIX) == 24 + 71
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:
@@ -174,7 +176,7 @@ async def row_of(service: Service, path: str) -> int:
     if "hooks" in path:
         made = await service.ask("POST", "/api/hooks", HOOK)
         done = queue.add_test(Hook.get_by_id(made.json["id"]), START_MS)
-        queue.sent(done, 200, START_MS)
+        queue.sent([done], 200, START_MS)
         return int(made.json["id"])
     if "presets" in path:
         await service.ask("POST", "/api/presets", {"name": "mine", "config": {"hardcapSats": 1}})

@@ -12,7 +12,8 @@ from core.hook_receivers import Receiver, Receivers
 from models import sessions
 from models.events.table import LASTING
 from models.hooks import queue
-from models.hooks.table import Hook
+from models.hooks.table import Delivery, Hook
+from server.hooks.handler import HookHandler
 from tests.databases import dump
 from tests.server.conftest import Service, with_settings
 
@@ -171,9 +172,7 @@ async def test_deliveries_are_shown_and_sent_again_by_their_owner(service: Servi
     other = (await service.ask("POST", "/api/hooks", NEW)).headers["Location"]
     tried = await service.ask("POST", f"{path}/test")
     assert (tried.status, tried.json["state"], tried.json["event"]) == (202, "waiting", "test")
-    row = queue.next_due(Hook.get(), service.clock())
-    assert row is not None
-    queue.failed(row, 500, "answered 500", service.clock())
+    queue.failed(queue.next_due(Hook.get(), service.clock()), 500, "answered 500", service.clock())
 
     [shown] = (await service.ask("GET", f"{path}/deliveries")).json["deliveries"]
     assert (shown["state"], shown["status"], shown["error"]) == ("dead", 500, "answered 500")
@@ -199,3 +198,66 @@ async def test_nothing_is_made_by_a_session_that_ended_meanwhile(
     monkeypatch.setattr(Receivers, "keep", signed_out_meanwhile)
     assert (await service.ask("POST", "/api/hooks", NEW)).status == 401
     assert files(service) == [] and Hook.select().count() == 0
+
+
+MAIL = {"kind": "mail", "url": "mailto:ann@mail.example", "events": ["halted"]}
+WITH_MAIL = with_settings(smtp_url="smtps://mail.example", mail_from="a@b.example")
+
+
+def mailed(service: Service, code: str) -> None:
+    """Has the hooks program mail this code to the newest hook's address."""
+    hook = Hook.select().order_by(Hook.id.desc()).get()
+    assert queue.begin(hook, queue.next_due(hook, service.clock()), lambda: code, service.clock())
+    queue.sent([Delivery.get(Delivery.hook == hook.id, Delivery.state == "waiting")], None, service.clock())
+
+
+@pytest.mark.gen_test
+@WITH_MAIL
+async def test_a_mail_hook_waits_for_its_code_and_a_wrong_one_is_refused_in_words(service: Service) -> None:
+    made = await service.ask("POST", "/api/hooks", MAIL)
+    path = made.headers["Location"]
+    assert made.json["waitsForCode"] and not (await service.ask("POST", "/api/hooks", NEW)).json["waitsForCode"]
+    for operation in ("/test", "/deliveries/1/redeliver"):
+        refused = await service.ask("POST", path + operation)
+        assert (refused.status, refused.json["error"]) == (409, "The hook waits for its code")
+    Hook.delete().where(Hook.kind != "mail").execute()
+    early = await service.ask("POST", f"{path}/confirm", {"code": "K7QM-3XWP"})
+    assert early.json["details"] == ["code: was not sent yet: wait for the mail, or ask for a new code"]
+
+    mailed(service, "K7QM-3XWP")
+    wrong = await service.ask("POST", f"{path}/confirm", {"code": "K7QM-3XWQ"})
+    assert (wrong.status, wrong.json["details"]) == (400, ["code: is not the one in the newest mail; tries left: 4"])
+    soon = await service.ask("POST", f"{path}/code")
+    assert (soon.status, soon.headers["Retry-After"]) == (429, "300")
+    shown = (await service.ask("GET", f"{path}/deliveries")).text
+    assert '"code"' in shown and "K7QM" not in shown
+    good = await service.ask("POST", f"{path}/confirm", {"code": " k7qm3xwp "})
+    assert (good.status, good.json["waitsForCode"]) == (200, False)
+    assert (await service.ask("POST", f"{path}/test")).status == 202
+    assert (await service.ask("POST", f"{path}/deliveries/1/redeliver")).status == 409, "a code is sent once"
+
+
+@pytest.mark.gen_test
+@WITH_MAIL
+async def test_another_address_of_a_mail_hook_asks_for_a_new_code_and_the_same_one_does_not(service: Service) -> None:
+    path = (await service.ask("POST", "/api/hooks", MAIL)).headers["Location"]
+    mailed(service, "K7QM-3XWP")
+    await service.ask("POST", f"{path}/confirm", {"code": "K7QM-3XWP"})
+    same = await service.ask("PUT", path, {"url": MAIL["url"], "minIntervalSeconds": 60})
+    assert (same.status, same.json["waitsForCode"], same.json["waiting"]) == (200, False, 0)
+    other = await service.ask("PUT", path, {"url": "mailto:stranger@mail.example"})
+    assert (other.json["waitsForCode"], other.json["waiting"]) == (True, 1)
+    old = await service.ask("POST", f"{path}/confirm", {"code": "K7QM-3XWP"})
+    assert old.status == 400, "a code is of one address"
+
+
+@pytest.mark.gen_test
+@WITH_MAIL
+async def test_a_code_is_not_confirmed_by_a_session_that_ended_meanwhile(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = (await service.ask("POST", "/api/hooks", MAIL)).headers["Location"]
+    mailed(service, "K7QM-3XWP")
+    monkeypatch.setattr(HookHandler, "is_signed_in", lambda self: False)
+    assert (await service.ask("POST", f"{path}/confirm", {"code": "K7QM-3XWP"})).status == 401
+    assert Hook.get().agreed_ms is None

@@ -21,7 +21,7 @@ from models import whitelist
 from models.entitlements import Entitlements
 from models.hooks import queue
 from models.hooks.hooks import MOST_HOOKS
-from models.hooks.table import Delivery
+from models.hooks.table import Delivery, Hook
 from server.http.feed import MOST_OF_USER, Feed
 from strategy.book import Ask
 from tests.server.api import START_MS, new_user, token_of
@@ -182,7 +182,7 @@ async def hooks_and_deliveries(service: Service, drive: Driver) -> None:
     tried = (await drive("testHook", path=one)).json
     both = one | {"deliveryId": tried["id"]}
     await drive("redeliver", path=both)
-    queue.sent(Delivery.get_by_id(tried["id"]), 200, START_MS)
+    queue.sent([Delivery.get_by_id(tried["id"])], 200, START_MS)
     await drive("redeliver", path=both)
     await drive("listDeliveries", path=one)
     await drive("listDeliveries", path=one, query={"limit": 0})
@@ -190,6 +190,20 @@ async def hooks_and_deliveries(service: Service, drive: Driver) -> None:
     service.app.settings["services"] = dataclasses.replace(services, sent_by_hand=Spent())
     await drive("testHook", path=one)
     await drive("redeliver", path=both)
+    service.app.settings["services"] = services
+    mail = dataclasses.replace(services.settings, smtp_url="smtps://mail.example", mail_from="a@b.example")
+    service.app.settings["services"] = dataclasses.replace(services, settings=mail)
+    new = given | {"kind": "mail", "url": "mailto:ann@mail.example"}
+    mailed = {"id": (await drive("createHook", new)).json["id"]}
+    await drive("testHook", path=mailed)
+    await drive("sendHookCode", path=mailed)
+    await drive("confirmHook", {"code": "wrong"}, path=mailed)
+    hook = Hook.get_by_id(mailed["id"])
+    queue.begin(hook, queue.next_due(hook, service.clock()), lambda: "K7QM-3XWP", service.clock())
+    await drive("sendHookCode", path=mailed)
+    assert not (await drive("confirmHook", {"code": "k7qm 3xwp"}, path=mailed)).json["waitsForCode"]
+    await drive("confirmHook", {"code": "k7qm 3xwp"}, path=mailed)
+    await drive("sendHookCode", path=mailed)
     service.app.settings["services"] = services
     for _ in range(MOST_HOOKS):
         await drive("createHook", given)

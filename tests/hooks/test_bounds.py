@@ -1,0 +1,396 @@
+"""The bounds of what hooks send: nothing to an address that has not agreed, few mails, no user in another's way."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.hook_receivers import Receiver, Receivers
+from hooks import courier as courier_file
+from hooks.courier import Courier
+from hooks.sender import Mailer, Outcome, Sender
+from models.base import transaction
+from models.hooks import bounds, codes, hooks, queue
+from models.hooks.codes import CODE_MS, MOST_TRIES, WrongCode
+from models.hooks.table import DEAD, SENT, WAITING, Delivery, Hook
+from tests.hooks.receiver import LOOPBACK, Got, MailServer, mail_server, receiver
+from tests.hooks.test_courier import NOW, World, happen, make_hook, states
+
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+
+
+@pytest.fixture
+def world(database: str) -> World:
+    return World()
+
+
+@pytest.fixture
+def mailbox(world: World, tmp_path: Path) -> Iterator[MailServer]:
+    """The operator's mail server, to which the world's courier hands its mails for real."""
+    with mail_server() as server:
+        server.clock_ms = world.clock
+        sender = Sender(Receivers(tmp_path), LOOPBACK, Mailer(server.url, "", "bot@mail.example"))
+        world.courier = Courier(sender.send, world.clock)
+        yield server
+
+
+def mail_hook(tmp_path: Path, address: str, user_id: int = 1, **values: Any) -> Hook:
+    name = Receivers(tmp_path).keep(Receiver(f"mailto:{address}"))
+    given = {"kind": "mail", "shown": f"mailto:{address}", "has_secret": False, "receiver": name, "created_ms": NOW}
+    return make_hook(user_id, "halted", "fill", **given | values)
+
+
+async def agreed_hook(world: World, mailbox: MailServer, tmp_path: Path, address: str, user_id: int = 1) -> Hook:
+    """Returns a mail hook whose code was sent back; no bound holds its user."""
+    hook = mail_hook(tmp_path, address, user_id)
+    await world.work()
+    send_back(hook, mailbox.got[-1].code, world)
+    mailbox.got.clear()
+    world.clock.advance(60)
+    return hook
+
+
+def send_back(hook: Hook, code: str | None, world: World) -> None:
+    assert code is not None
+    assert codes.confirm(Hook.get_by_id(hook.id), code, world.clock(), may_still=lambda: True)
+
+
+async def minutes(world: World, count: int, seconds: float = 60) -> None:
+    for _ in range(count):
+        await world.work()
+        world.clock.advance(seconds)
+
+
+def lines_of(mailbox: MailServer, words: str) -> int:
+    return sum(words in line for mail in mailbox.got for line in mail.text.splitlines())
+
+
+@pytest.mark.slow
+async def test_strangers_by_mail_get_one_code_and_no_event(world: World, mailbox: MailServer, tmp_path: Path) -> None:
+    for number in range(9):
+        mail_hook(tmp_path, f"stranger{number}@mail.example")
+    happen(*["halted"] * 40)
+    await minutes(world, 120)
+    assert Counter(mail.to for mail in mailbox.got) == {f"stranger{number}@mail.example": 1 for number in range(9)}
+    assert all(mail.code for mail in mailbox.got) and lines_of(mailbox, "Halt") == 0
+    at = [mail.at_ms for mail in mailbox.got]
+    assert all(later - former >= 60_000 for former, later in itertools.pairwise(at))
+    assert Delivery.select().where(Delivery.state == WAITING).count() == 9 * 40, "none is lost"
+
+
+async def test_an_address_that_agreed_gets_a_mail_a_minute_and_the_rest_as_a_summary(
+    world: World, mailbox: MailServer, tmp_path: Path
+) -> None:
+    await agreed_hook(world, mailbox, tmp_path, "ann@mail.example")
+    happen("halted")
+    await world.work()
+    happen(*["halted"] * 39)
+    await minutes(world, 6, 9.9)
+    assert len(mailbox.got) == 1
+    await minutes(world, 10)
+    first, summary = mailbox.got
+    assert (first.subject, summary.subject) == (
+        "Bidkeeper: Halt for all your tasks, set by you (task 7)",
+        "Bidkeeper: 39 events",
+    )
+    assert lines_of(mailbox, "Halt for all your tasks") == 40 + 1, "the first tells it in its data, too"
+    assert summary.at_ms - first.at_ms >= 60_000 and set(states()) == {SENT}
+
+
+@pytest.mark.slow
+async def test_a_user_gets_at_most_200_mails_a_day_and_never_waits_long_for_one(world: World, tmp_path: Path) -> None:
+    hook = mail_hook(tmp_path, "ann@mail.example")
+    at: list[int] = []
+    told: list[int] = []
+
+    def answer(receiver: str, body: dict[str, Any]) -> Outcome:
+        at.append(world.clock())
+        told.extend(event["id"] for event in body.get("events", [body] if "id" in body else []))
+        return Outcome(None, None)
+
+    world.answer = answer
+    Hook.update(agreed_ms=1).where(Hook.id == hook.id).execute()
+    for _ in range(26 * 30):
+        happen("halted")
+        await minutes(world, 1, 120)
+    assert max(sum(start <= each < start + DAY_MS for each in at) for start in at) <= 200
+    assert max(later - former for former, later in itertools.pairwise(at)) <= 16 * 60_000
+    assert told == sorted(told) and len(told) >= 26 * 30 - 8, "the rest is in the next summary"
+
+
+async def test_mails_of_a_task_keep_their_order_and_wait_for_one_that_is_tried_again(
+    world: World, mailbox: MailServer, tmp_path: Path
+) -> None:
+    await agreed_hook(world, mailbox, tmp_path, "ann@mail.example")
+    mailbox.is_away = True
+    happen("fill", task_id=7)
+    await minutes(world, 1, 5)
+    mailbox.is_away = False
+    happen("halted", task_id=7)
+    happen("halted", "fill", task_id=8)
+    Delivery.update(due_ms=world.clock() + 300_000).where(Delivery.tries == 1).execute()
+    await minutes(world, 4)
+    assert [mail.subject for mail in mailbox.got] == ["Bidkeeper: 2 events"] and "task 7" not in mailbox.got[0].text
+    await minutes(world, 3)
+    assert [mail.subject for mail in mailbox.got[1:]] == ["Bidkeeper: 2 events"]
+    assert mailbox.got[1].text.index("Bought") < mailbox.got[1].text.index("Halt")
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+async def test_a_user_gets_at_most_60_deliveries_a_minute_over_all_hooks_and_restarts(
+    world: World, by_hand: bool
+) -> None:
+    made = [make_hook(receiver=f"r{number}") for number in range(10)]
+    make_hook(2)
+    for task in range(12):
+        happen("fill", task_id=task + 1)
+    happen("fill", user_id=2)
+    if by_hand:
+        for hook in made:
+            queue.add_test(hook, world.clock())
+    for _ in range(4):
+        world.courier = Courier(world.send, world.clock)
+        await minutes(world, 1, 10)
+    assert len(world.sent) == 60 + 1, "another user's is not held"
+    if by_hand:
+        again = Delivery.get(Delivery.state == SENT)
+        assert queue.again(Hook.get_by_id(again.hook_id), again.id, world.clock())
+        await world.work()
+        assert len(world.sent) == 60 + 1
+    await minutes(world, 3, 30)
+    assert len(world.sent) == 120 + 1
+    await minutes(world, 3, 30)
+    assert set(states()) == {SENT} and len(world.sent) == 121 + (11 if by_hand else 0)
+
+
+async def test_a_code_is_bounded_voided_and_asked_for_anew(world: World, mailbox: MailServer, tmp_path: Path) -> None:
+    hook = mail_hook(tmp_path, "ann@mail.example")
+    with pytest.raises(WrongCode, match="was not sent yet"):
+        send_back(hook, "K7QM-3XWP", world)
+    await world.work()
+    first = mailbox.got[0].code
+    assert first and first not in str([*Hook.select().tuples(), *Delivery.select().tuples()])
+    for left in range(MOST_TRIES - 1, 0, -1):
+        with pytest.raises(WrongCode, match=f"tries left: {left}"):
+            send_back(hook, "WRNG-WRNG", world)
+    for code in ("WRNG-WRNG", first):
+        with pytest.raises(WrongCode, match="is void after 5 wrong tries"):
+            send_back(hook, code, world)
+
+    assert bounds.code_wait_s(1, hook.shown, world.clock()) == 300
+    ask(hook, world)
+    await world.work()
+    assert len(mailbox.got) == 1
+    await minutes(world, 7)
+    second = mailbox.got[1].code
+    assert len(mailbox.got) == 2 and second and second != first
+    world.clock.now_ms = mailbox.got[1].at_ms + CODE_MS
+    with pytest.raises(WrongCode, match="has expired"):
+        send_back(hook, second, world)
+
+    ask(hook, world)
+    await world.work()
+    send_back(hook, mailbox.got[2].code, world)
+    hooks.change(Hook.get_by_id(hook.id), world.clock(), may_still=lambda: True, min_interval_s=0)
+    assert not codes.is_awaited(Hook.get_by_id(hook.id))
+    happen("halted")
+    moved = Receivers(tmp_path).keep(Receiver("mailto:bob@mail.example"))
+    hooks.change(
+        Hook.get_by_id(hook.id), world.clock(), may_still=lambda: True, receiver=moved, shown="mailto:bob@mail.example"
+    )
+    await minutes(world, 5)
+    assert [mail.to for mail in mailbox.got[3:]] == ["bob@mail.example"] and mailbox.got[3].code
+    send_back(hook, mailbox.got[3].code, world)
+    await minutes(world, 5)
+    assert "Halt" in mailbox.got[4].text and len(mailbox.got) == 5
+
+
+def ask(hook: Hook, world: World) -> None:
+    with transaction():
+        codes.ask(hook, world.clock())
+
+
+@pytest.mark.slow
+async def test_an_address_gets_three_codes_a_day_from_all_users_and_a_user_asks_for_ten(
+    world: World, mailbox: MailServer, tmp_path: Path
+) -> None:
+    for user in range(1, 6):
+        mail_hook(tmp_path, f"Ann+{user}@mail.example", user)
+    await minutes(world, 60)
+    assert len(mailbox.got) == 3
+    for number in range(15):
+        hooks.remove(mail_hook(tmp_path, f"stranger{number}@mail.example", 6))
+        mail_hook(tmp_path, f"stranger{number}@mail.example", 6)
+        await minutes(world, 10)
+        hooks.remove(Hook.get(Hook.user == 6))
+    assert sum(mail.to.startswith("stranger") for mail in mailbox.got) == 10
+    world.clock.advance(86_400)
+    await minutes(world, 60)
+    assert len(mailbox.got) == 3 + 10 + 2, "who waited has the turn"
+
+
+async def test_a_code_that_could_not_be_mailed_is_not_tried_again_by_itself(
+    world: World, mailbox: MailServer, tmp_path: Path
+) -> None:
+    hook = mail_hook(tmp_path, "ann@mail.example")
+    mailbox.is_away = True
+    await minutes(world, 60)
+    assert states() == [DEAD] and Hook.get().is_failing and queue.again(hook, 1, world.clock()) is None
+    mailbox.is_away = False
+    ask(hook, world)
+    await world.work()
+    send_back(hook, mailbox.got[0].code, world)
+
+
+async def test_a_mail_hook_from_before_codes_gets_one_and_its_events_wait(
+    world: World, mailbox: MailServer, tmp_path: Path
+) -> None:
+    hook = mail_hook(tmp_path, "ann@mail.example")
+    Delivery.delete().execute()
+    happen("halted")
+    await minutes(world, 10)
+    assert len(mailbox.got) == 1
+    world.courier._mark = world.courier._seen = None
+    await minutes(world, 10)
+    assert len(mailbox.got) == 1
+    send_back(hook, mailbox.got[0].code, world)
+    await minutes(world, 2)
+    assert "Halt" in mailbox.got[1].subject
+
+
+async def test_nothing_in_a_codes_mail_is_of_its_users_choice(
+    world: World, mailbox: MailServer, tmp_path: Path
+) -> None:
+    mail_hook(tmp_path, "ann@mail.example")
+    await world.work()
+    [mail] = mailbox.got
+    assert mail.subject == "Bidkeeper: confirm this address"
+    assert " ".join(mail.text.replace(mail.code or "", "CODE").split()) == (
+        "CODE This code confirms your address for notifications of Bidkeeper, for the user bc1q1. Enter it in Bidkeeper"
+        " under Settings, Hooks, within 30 minutes. Did you not ask for it? Then ignore this mail: without the code,"
+        " no notification is sent to you."
+    )
+
+
+@pytest.mark.parametrize("ahead_ms", [HOUR_MS, 365 * DAY_MS])
+async def test_a_clock_that_was_ahead_holds_no_delivery(
+    world: World, mailbox: MailServer, tmp_path: Path, ahead_ms: int
+) -> None:
+    fast, sent = world.courier, []
+
+    def send(kind: str, receiver: str, body: str, message_id: str) -> Outcome:
+        if kind == "mail":
+            return fast._send(kind, receiver, body, message_id)
+        sent.append(world.clock())
+        return Outcome(None, "away" if len(sent) == 1 else None)
+
+    world.courier = Courier(send, world.clock)
+    hook = mail_hook(tmp_path, "ann@mail.example")
+    make_hook(2, min_interval_s=3_600)
+    right_ms = world.clock()
+    world.clock.now_ms += ahead_ms
+    happen("fill", user_id=2)
+    await minutes(world, 1, 1)  # the receiver is away, and a code is sent
+    assert len(sent) == 1 and len(mailbox.got) == 1
+    world.clock.now_ms = right_ms
+    await world.work()
+    assert len(sent) == 2, "its next try was due an hour later by the clock"
+    with pytest.raises(WrongCode, match="has expired"):
+        send_back(hook, mailbox.got[0].code, world)
+    ask(hook, world)
+    await minutes(world, 6)
+    send_back(hook, mailbox.got[1].code, world)
+    happen("halted")
+    await minutes(world, 2)
+    assert "Halt" in mailbox.got[2].subject, "no bound counts from the wrong time"
+
+
+async def test_a_retry_keeps_its_delay_of_ten_minutes(world: World) -> None:
+    make_hook()
+    world.answer = lambda receiver, event: Outcome(500, "answered 500")
+    happen("fill")
+    for tries, seconds in enumerate((10, 60, 600), start=1):
+        await world.work()
+        assert len(world.sent) == tries
+        world.clock.advance(seconds - 1)
+        await world.work()
+        assert len(world.sent) == tries
+        world.clock.advance(1)
+
+
+async def beside_slow_users(tmp_path: Path, users: int, hooks_each: int) -> tuple[int, int]:
+    """Returns the numbers of slow requests that had begun and had ended when a stranger's event arrived."""
+    begun, ended, arrived, over = [], [], asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def behave(handler: BaseHTTPRequestHandler, got: Got) -> int:
+        if "slow" in got.path:
+            begun.append(got)
+            over.wait(14.5)
+            ended.append(got)
+        else:
+            loop.call_soon_threadsafe(arrived.set)
+        return 200
+
+    with receiver() as listener:
+        listener.behave = behave
+        names = Receivers(tmp_path)
+        for user in range(1, users + 1):
+            for _ in range(hooks_each):
+                make_hook(user, receiver=names.keep(Receiver(f"http://127.0.0.1:{listener.port}/slow", "s")))
+        make_hook(users + 1, receiver=names.keep(Receiver(listener.url, "s")))
+        sender = Sender(names, LOOPBACK, None)
+        courier = Courier(sender.send, lambda: NOW)
+        for user in range(1, users + 1):
+            happen("fill", "error", user_id=user)
+        courier.look()
+        courier.send_due()
+        happen("fill", user_id=users + 1)  # when the slow ones are on their way
+        work = asyncio.create_task(courier.run())
+        try:
+            await asyncio.wait_for(arrived.wait(), 60)
+            return len(begun), len(ended)
+        finally:
+            over.set()
+            work.cancel()
+            while courier._on_the_way:
+                await asyncio.gather(*courier._on_the_way.values())
+            courier._threads.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("users", "hooks_each", "slow_s"), [(4, 10, 3.0), (50, 2, 0.3)])
+async def test_a_strangers_event_arrives_before_any_slow_receiver_answers(
+    database: str, tmp_path: Path, users: int, hooks_each: int, slow_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(courier_file, "SLOW_S", slow_s)
+    begun, ended = await beside_slow_users(tmp_path, users, hooks_each)
+    assert begun >= 8 and ended == 0
+
+
+async def test_a_slow_receiver_is_served_after_fast_ones_until_it_is_fast_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(courier_file, "SLOW_S", 0.05)
+    slow, over = make_hook(1, receiver="slow"), threading.Event()
+    world.answer = lambda receiver, event: Outcome(200, None if over.wait(20) else "late")
+    happen("fill")
+    world.courier.look()
+    world.courier.send_due()
+    while world.courier._fast.of_user[1]:  # noqa: ASYNC110 - the courier's own task frees it
+        await asyncio.sleep(0.01)
+    assert world.courier._slow.of_user[1] == 1, "it has left the fast lane before it ended"
+    over.set()
+    await world.work()
+    assert world.courier._slow_hooks == {slow.id} and (world.courier._fast.free, world.courier._slow.free) == (16, 8)
+    happen("fill")
+    await world.work()
+    assert world.courier._slow_hooks == set() and set(states()) == {SENT}
