@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.e2e.conftest import pytest_runtest_makereport as tells_logs
 from tests.e2e.installation import Installation, installation
+from tests.hooks.receiver import MailServer, mail_server
 from tests.needs import LIBATOMIC, need, path
 from tests.web.visitor import (
     ARGUMENTS,
@@ -52,12 +53,19 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def service() -> Iterator[Installation]:
+def mails() -> Iterator[MailServer]:
+    """The mail server of `service`."""
+    with mail_server() as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
+def service(mails: MailServer) -> Iterator[Installation]:
     """An installation on the practice market, one for each process; a file that hurts it has a fixture of its own.
 
     It is shared by all these tests, so a test takes a person and collections of its own and resets nothing.
     """
-    with installation() as made:
+    with installation(BIDKEEPER_SMTP_URL=mails.url, BIDKEEPER_MAIL_FROM="bot@mail.example") as made:
         yield made
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.e2e.installation import Installation
+from tests.e2e.installation import Installation, until
 from tests.examples import part_of
+from tests.hooks.receiver import MailServer
 from tests.web.looks import settled, too_wide, violations
 from tests.web.visitor import NARROW, Person, Stay, Visitor, staying, type_into
 
@@ -120,6 +121,30 @@ def test_a_hook_is_refused_in_words_made_and_deleted(setter: Visitor, owner: Per
     expect(page.get_by_text("It is not shown again")).to_be_visible()
     expect(page.locator(".hook code")).to_have_text("https://hooks.example/...")
     page.locator(".hook").get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("Nobody is told yet")).to_be_visible()
+
+
+def test_a_mail_hook_waits_for_the_code_of_its_mail(setter: Visitor, owner: Person, mails: MailServer) -> None:
+    setter.allow("400")
+    page = opened(setter, "hooks")
+    page.get_by_role("button", name="New hook").click()
+    page.get_by_label("To", exact=True).select_option(label="Mail")
+    page.get_by_label("Address").fill("mailto:ann@mail.example")
+    page.get_by_role("button", name="New hook").click()
+    hook = page.locator(".hook")
+    expect(hook.locator(".state")).to_have_text("Waits for its code")
+    expect(hook.get_by_role("button", name="Try it")).to_have_count(0)
+    until(lambda: mails.got, "the mail with the code")
+    page.get_by_label("Code from the mail").fill("WRNG-WRNG")
+    page.get_by_role("button", name="Confirm").click()
+    expect(hook.get_by_role("alert")).to_have_text("Code: is not the one in the newest mail; tries left: 4.")
+    setter.screenshot("hook waits for its code")
+    page.get_by_label("Code from the mail").fill(f" {mails.got[-1].code} ")
+    page.get_by_role("button", name="Confirm").click()
+    expect(hook.locator(".state")).to_have_text("Works")
+    assert not owner.ok("GET", "/api/hooks")[0]["waitsForCode"]
+    hook.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_text("Nobody is told yet")).to_be_visible()
 

@@ -65,15 +65,32 @@ function Hook({ hook, again }) {
   const end = () => run(async () => {
     if (await confirmed({ title: t("hooks.delete.title"), lines: [hook.url, t("hooks.delete.what")], act: t("settings.delete") })) await call("DELETE", `/hooks/${hook.id}`).then(again, told);
   });
-  const [state, words] = hook.isFailing ? ["fault", "hooks.failing"] : hook.sentAt ? ["on", "hooks.good"] : ["off", "hooks.new"];
+  const [state, words] = hook.waitsForCode ? ["held", "hooks.awaits"] : hook.isFailing ? ["fault", "hooks.failing"] : hook.sentAt ? ["on", "hooks.good"] : ["off", "hooks.new"];
   return html`<li class="hook"><div class="hook-head"><div><b>${t(`hooks.kind.${hook.kind}`)}</b> <code>${hook.url}</code>
       <p class="quiet">${hook.events.map((each) => t(`hooks.event.${each}`)).join(", ")}</p></div>
     <span class=${`state ${state}`}><i aria-hidden="true" />${t(words)}</span></div>
     <p class="tags">${["waiting", "dead", "lost"].map((name) => hook[name] > 0 && html`<span key=${name} class=${`tag ${name === "waiting" ? "wait" : "fault"}`}>${t(`hooks.${name}`, { count: hook[name] })}</span>`)}</p>
-    <div class="acts-row"><button class="button" disabled=${isBusy} onClick=${tryIt}>${t("hooks.try")}</button>
+    ${hook.waitsForCode && html`<${Code} hook=${hook} again=${again} />`}
+    <div class="acts-row">${!hook.waitsForCode && html`<button class="button" disabled=${isBusy} onClick=${tryIt}>${t("hooks.try")}</button>`}
       <button class="button" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>${t("hooks.deliveries")}</button>
       <button class="button" disabled=${isBusy} onClick=${end}>${t("settings.delete")}</button></div>
     ${isOpen && html`<${Deliveries} id=${hook.id} />`}</li>`;
+}
+
+function Code({ hook, again }) {
+  const [code, setCode] = useState("");
+  const [fault, setFault] = useState("");
+  const { isBusy, run } = useAct();
+  const confirm = (event) => {
+    event.preventDefault();
+    const wrong = (refusal) => (refusal.status === 400 ? setFault(wordsOf(refusal)) : told(refusal));
+    return run(() => call("POST", `/hooks/${hook.id}/confirm`, { code }).then(() => (toast(t("hooks.confirmed")), again()), wrong));
+  };
+  const anew = () => run(() => call("POST", `/hooks/${hook.id}/code`).then(() => toast(t("hooks.code.sent")), told));
+  return html`<form class="hook-code" onSubmit=${confirm}><${TextField} label=${t("hooks.code")} hint=${t("hooks.code.hint")} fault=${fault} value=${code}
+      onChange=${(text) => (setFault(""), setCode(text))} maxlength="20" required />
+    <div class="acts-row"><button class="button primary" disabled=${isBusy}>${t("hooks.confirm")}</button>
+      <button type="button" class="button" disabled=${isBusy} onClick=${anew}>${t("hooks.code.anew")}</button></div></form>`;
 }
 
 function Deliveries({ id }) {
@@ -82,7 +99,7 @@ function Deliveries({ id }) {
   const send = (row) => run(() => call("POST", `/hooks/${id}/deliveries/${row.id}/redeliver`).then(found.again, told));
   return html`<${Loaded} from=${found} rows=${2} tall=${40}>${({ deliveries }) => (deliveries.length ? html`<${Table} label=${t("hooks.deliveries")} rows=${deliveries} keyOf=${(row) => row.id} columns=${[
     { name: t("sessions.since"), cell: (row) => clock(secondsOf(row.createdAt), now.value) },
-    { name: t("hooks.events"), cell: (row) => (row.eventId === null ? t("hooks.delivery.test") : t(`hooks.event.${row.event}`)) },
+    { name: t("hooks.events"), cell: (row) => t(row.eventId === null ? `hooks.delivery.${row.event}` : `hooks.event.${row.event}`) },
     { name: t("hooks.title"), cell: (row) => html`<span class=${row.state === "dead" ? "bad-text" : row.state === "sent" ? "good-text" : ""}>${t(`hooks.delivery.${row.state}`, row)}${row.error && html`<br /><small class="quiet">${row.error}</small>`}</span>` },
     { name: "", isNumber: true, cell: (row) => row.state !== "waiting" && row.eventId !== null && html`<button class="button" disabled=${isBusy} onClick=${() => send(row)}>${t("hooks.again")}</button>` },
   ]} />` : html`<${Empty}>${t("hooks.deliveries.none")}</${Empty}>`)}</${Loaded}>`;
