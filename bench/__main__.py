@@ -19,6 +19,7 @@ from bench import (
     dashboard,
     decisions,
     endurance,
+    hooks,
     idle,
     ledger,
     reads_and_writes,
@@ -45,6 +46,7 @@ MODULES = (
     answers,
     idle,
     streams,
+    hooks,
     dashboard,
     endurance,
 )

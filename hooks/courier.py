@@ -73,7 +73,6 @@ class Courier:
         self._new_code = new_code
         self._fast, self._slow = _Lane(FAST), _Lane(SLOW)
         self._threads = ThreadPoolExecutor(_THREADS, "courier")
-        self._slow_hooks: set[int] = set()
         self._on_the_way: dict[int, asyncio.Task[None]] = {}
         self._served: dict[int, int] = {}  # by hook: the number of its latest delivery of all
         self._numbers = itertools.count(1)
@@ -121,7 +120,7 @@ class Courier:
         lanes: dict[_Lane, dict[int, list[Hook]]] = {self._fast: {}, self._slow: {}}
         for hook in sorted(queue.hooks_due(now_ms), key=lambda each: (self._served.get(each.id, 0), each.id)):
             if hook.id not in self._on_the_way:
-                lane = self._slow if hook.is_failing or hook.id in self._slow_hooks else self._fast
+                lane = self._slow if hook.is_failing or (hook.took_ms or 0) > 1000 * SLOW_S else self._fast
                 lanes[lane].setdefault(hook.user_id, []).append(hook)
         for lane, of_users in lanes.items():
             self._fill(lane, of_users, now_ms)
@@ -157,12 +156,11 @@ class Courier:
                 lane.enter(hook.user_id)
                 self._send_more()
             outcome = await sending
-            self._note(hook, deliveries, outcome)
+            self._note(hook, deliveries, outcome, round(1000 * (loop.time() - began_s)))
         except Exception:
             log.exception("failed to deliver %d", deliveries[0].id)
         finally:
             lane.leave(hook.user_id, loop.time() - entered_s, loop.time())
-            (self._slow_hooks.add if loop.time() - began_s > SLOW_S else self._slow_hooks.discard)(hook.id)
             del self._on_the_way[hook.id]
         if outcome is not None and outcome.error is None:
             self._send_more()
@@ -174,14 +172,15 @@ class Courier:
         except Exception:
             log.exception("failed to send more")
 
-    def _note(self, hook: Hook, deliveries: list[Delivery], outcome: Outcome) -> None:
+    def _note(self, hook: Hook, deliveries: list[Delivery], outcome: Outcome, took_ms: int) -> None:
+        now_ms = self._clock_ms()
         what = f"hook {hook.id}: {deliveries[0].event}, event {deliveries[0].event_id}"
         if len(deliveries) > 1:
             what += f" and {len(deliveries) - 1} more"
         if outcome.error is None:
-            queue.sent(deliveries, outcome.status, self._clock_ms())
+            queue.sent(deliveries, outcome.status, now_ms, took_ms)
             log.info("%s: delivered", what)
-        elif dead := queue.failed(deliveries, outcome.status, outcome.error, self._clock_ms()):
+        elif dead := queue.failed(deliveries, outcome.status, outcome.error, now_ms, took_ms):
             log.warning("%s: %d given up: %s", what, dead, outcome.error)
         else:
             log.info("%s: waits: %s", what, outcome.error)

@@ -45,11 +45,12 @@ _HAS_DETAIL = Inscription.detail.is_null(False)
 Inscription.add_index(Inscription.index(Inscription.fetched_ms, name="inscriptions_detailed", where=_HAS_DETAIL))
 
 
-def cached_wallet(address: str, newer_than_ms: int) -> str | None:
-    """Returns the stored items at `address`, unless they are older than `newer_than_ms`."""
+def cached_wallet(address: str, newer_than_ms: int, now_ms: int) -> str | None:
+    """Returns the stored items at `address`, unless older than `newer_than_ms` or of a clock that was ahead."""
     return (
         WalletContents.select(WalletContents.items)
         .where(WalletContents.address == address, WalletContents.fetched_ms > newer_than_ms)
+        .where(WalletContents.fetched_ms <= now_ms)
         .scalar()
     )
 
@@ -65,11 +66,12 @@ def store_wallet(address: str, items: str, told: Mapping[str, Told], now_ms: int
             _store(inscription_id, now_ms, each)
 
 
-def cached_inscription(inscription_id: str, newer_than_ms: int) -> str | None:
-    """Returns the stored details, unless they are older than `newer_than_ms`."""
+def cached_inscription(inscription_id: str, newer_than_ms: int, now_ms: int) -> str | None:
+    """Returns the stored details, unless older than `newer_than_ms` or of a clock that was ahead."""
     return (
         Inscription.select(Inscription.detail)
         .where(Inscription.id == inscription_id, Inscription.fetched_ms > newer_than_ms)
+        .where(Inscription.fetched_ms <= now_ms)
         .scalar()
     )
 

@@ -209,17 +209,17 @@ def begin(hook: Hook, deliveries: list[Delivery], new_code: Callable[[], str], n
     return json.dumps({"events": [json.loads(each.body) for each in deliveries], "lost": hook.lost})
 
 
-def sent(deliveries: list[Delivery], status: int | None, now_ms: int) -> None:
+def sent(deliveries: list[Delivery], status: int | None, now_ms: int, took_ms: int = 0) -> None:
     """Notes that the receiver has taken them."""
     done = {"state": SENT, "tries": Delivery.tries + 1, "done_ms": now_ms, "status": status, "error": None}
     hook_id = deliveries[0].hook_id
     with transaction():
         Delivery.update(done).where(Delivery.id.in_([each.id for each in deliveries])).execute()
-        Hook.update(sent_ms=now_ms, is_failing=False).where(Hook.id == hook_id).execute()
+        Hook.update(sent_ms=now_ms, is_failing=False, took_ms=took_ms).where(Hook.id == hook_id).execute()
         _forget_done(hook_id)
 
 
-def failed(deliveries: list[Delivery], status: int | None, error: str, now_ms: int) -> int:
+def failed(deliveries: list[Delivery], status: int | None, error: str, now_ms: int, took_ms: int = 0) -> int:
     """Notes a failed try: they are tried again later, or dead; a test and a code are not tried again.
 
     Returns the number of the dead.
@@ -234,7 +234,7 @@ def failed(deliveries: list[Delivery], status: int | None, error: str, now_ms: i
             else:
                 changes["due_ms"] = now_ms + 1000 * DELAYS_S[delivery.tries]
             Delivery.update(changes).where(Delivery.id == delivery.id).execute()
-        Hook.update(is_failing=True).where(Hook.id == hook_id).execute()
+        Hook.update(is_failing=True, took_ms=took_ms).where(Hook.id == hook_id).execute()
         _forget_done(hook_id)
     return dead
 

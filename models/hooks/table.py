@@ -21,6 +21,8 @@ class Hook(Row):
     `receiver` names the file with its address and secret, `shown` is the part of the address that is no secret. All
     events up to `cursor` have become deliveries, or are not for it; `lost` counts those for which its queue was full.
 
+    `took_ms` is how long the last try took.
+
     A mail hook's address has agreed since `agreed_ms`. Until then `code_hash` and `code_ms` are of the code that was
     last sent to it, and `code_tries` counts the tries to send that code back.
     """
@@ -39,6 +41,7 @@ class Hook(Row):
     lost = IntegerField(default=0)
     sent_ms = BigIntegerField(null=True)
     created_ms = BigIntegerField()
+    took_ms = BigIntegerField(null=True)
     agreed_ms = BigIntegerField(null=True)
     code_hash = CharField(max_length=64, null=True)
     code_ms = BigIntegerField(null=True)

@@ -151,8 +151,8 @@ class Fills:
         return self.newest_closed[0] if self.newest_closed else None
 
     def recent(self, now_ms: int) -> int:
-        """Counts those of the newest ten that were in the last ten minutes."""
-        return sum(closed_ms > now_ms - FILL_BURST_MS for closed_ms in self.newest_closed)
+        """Counts those of the newest ten that are within ten minutes of now; a clock that was ahead holds no bid."""
+        return sum(abs(now_ms - closed_ms) < FILL_BURST_MS for closed_ms in self.newest_closed)
 
 
 def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replaced: Collection[int] = ()) -> Order:

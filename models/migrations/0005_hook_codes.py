@@ -1,8 +1,9 @@
-"""The codes of mail hooks, and the tries to send that count in a bound of their user."""
+"""The codes of mail hooks, the time that a hook's last try took, and the tries that count in a bound of their user."""
 
 from typing import Any
 
 _STATEMENTS = (
+    "ALTER TABLE hooks ADD COLUMN took_ms {whole}",
     "ALTER TABLE hooks ADD COLUMN agreed_ms {whole}",
     "ALTER TABLE hooks ADD COLUMN code_hash {word64}",
     "ALTER TABLE hooks ADD COLUMN code_ms {whole}",

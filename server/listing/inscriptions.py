@@ -54,7 +54,7 @@ class WalletOrdinalsHandler(Cached):
         self.answer([*chain.from_iterable(items)][:_MOST_ITEMS])
 
     async def _items(self, address: str) -> list[Raw]:
-        kept = inscriptions.cached_wallet(address, self.newer_than_ms())
+        kept = inscriptions.cached_wallet(address, self.newer_than_ms(), self.now_ms)
         if kept is None:
             venue = telling_wallets(self.services.settings)
             items = await self.ask_market(lambda market: market.at(venue).wallet_contents(address, self.max_age_s()))
@@ -83,7 +83,7 @@ class InscriptionHandler(Cached):
 
     async def get(self, named: str) -> None:
         inscription_id = inscription_in(named)
-        kept = inscriptions.cached_inscription(inscription_id, self.newer_than_ms())
+        kept = inscriptions.cached_inscription(inscription_id, self.newer_than_ms(), self.now_ms)
         if kept is not None:
             self.answer(Raw(kept))
             return

@@ -21,11 +21,18 @@ def test_old_details_go_and_what_does_not_change_stays(database: str) -> None:
 
     inscriptions.forget_details(100)
 
-    assert [inscriptions.cached_inscription(each, 0) for each in (OLD, NEW, SEEN)] == [None, "new", None]
+    assert [inscriptions.cached_inscription(each, 0, 200) for each in (OLD, NEW, SEEN)] == [None, "new", None]
     assert [inscriptions.told_of(each) for each in (OLD, NEW, SEEN)] == [CATS, CATS, CATS]
-    assert inscriptions.cached_wallet("bc1p", 0) == "{}"  # the search of slugs reads it, however old
+    assert inscriptions.cached_wallet("bc1p", 0, 200) == "{}"  # the search of slugs reads it, however old
     inscriptions.store_inscription(OLD, "again", CATS, 200)
-    assert inscriptions.cached_inscription(OLD, 199) == "again"
+    assert inscriptions.cached_inscription(OLD, 199, 200) == "again"
+
+
+def test_what_a_clock_that_was_ahead_stored_is_fetched_anew(database: str) -> None:
+    inscriptions.store_wallet("bc1p", "{}", {}, 3_600_000)
+    inscriptions.store_inscription(OLD, "old", CATS, 3_600_000)
+    assert inscriptions.cached_wallet("bc1p", 0, 3_599_999) is None
+    assert inscriptions.cached_inscription(OLD, 0, 3_599_999) is None
 
 
 @postgresql.left_out("its plan of a query depends on how many rows there are")

@@ -67,7 +67,7 @@ FROZEN = {
     "0002_looked_up_details": "40ab6683b91ed54206da7fd3c52ec3f4e8f79fe1e37b83edeccdcd378ccff84d",
     "0003_versions": "fa4a218ea2048606ef79eb747eb5890515ddd80a918cd7ef08a488a5ed6aea9a",
     "0004_purchases": "44b8440b4836aeda67ce6eca977680a66754694c6c8f4817261ba7909326840e",
-    "0005_hook_codes": "5bddc31c32ef8a0516ec6cae3f830b852f3e5eb4459324c469a52b467d8dfa0a",
+    "0005_hook_codes": "7cba85da67fafb37b23acdede67256a64a6355ad6cfb128513653c3ac0145448",
 }
 THERE, LATER = [*FROZEN], "0006_colours"
 UNRECORDED = THERE[:2]  # in a database from before versions were recorded
@@ -163,7 +163,7 @@ def make_older() -> None:
         base.database.execute_sql(f"ALTER TABLE schema_migration DROP COLUMN {column}")
     for table in ("purchases", "hook_sends"):
         base.database.execute_sql(f"DROP TABLE {table}")
-    for column in ("agreed_ms", "code_hash", "code_ms", "code_tries"):
+    for column in ("took_ms", "agreed_ms", "code_hash", "code_ms", "code_tries"):
         base.database.execute_sql(f"ALTER TABLE hooks DROP COLUMN {column}")
     base.database.execute_sql("DELETE FROM schema_migration WHERE name >= '0003_versions'")
     users.User.create(address="bc1qa", ordinals_address="bc1qa", created_ms=1)

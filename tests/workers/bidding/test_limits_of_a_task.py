@@ -82,6 +82,7 @@ def test_fills_pause_then_burst_then_neither(world: World) -> None:
     assert limits(world, task, last_ms).hold is Reason.FILL_BURST
     assert limits(world, task, START_MS + 10 * MINUTE_MS - 1).hold is Reason.FILL_BURST
     assert limits(world, task, START_MS + 10 * MINUTE_MS).hold is None
+    assert limits(world, task, START_MS - 60 * MINUTE_MS).hold is None, "the clock was an hour ahead at these fills"
     Order.delete().where(Order.sale_id != "sale-2").execute()
     assert limits(world, task, last_ms + MINUTE_MS - 1).hold is Reason.FILL_PAUSE
     assert limits(world, task, last_ms + MINUTE_MS).hold is None
