@@ -44,8 +44,10 @@ class Inscription(Row):
 _HAS_DETAIL = Inscription.detail.is_null(False)
 Inscription.add_index(Inscription.index(Inscription.fetched_ms, name="inscriptions_detailed", where=_HAS_DETAIL))
 
+_EVER = 1 << 62
 
-def cached_wallet(address: str, newer_than_ms: int, now_ms: int) -> str | None:
+
+def cached_wallet(address: str, newer_than_ms: int, now_ms: int = _EVER) -> str | None:
     """Returns the stored items at `address`, unless older than `newer_than_ms` or of a clock that was ahead."""
     return (
         WalletContents.select(WalletContents.items)

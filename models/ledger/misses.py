@@ -22,6 +22,7 @@ def _update(table: Any, changes: dict[str, Any]) -> Any:
 
 
 _SAW = _updates({"venue_id": given("venue_id"), "misses": SQL("0")})
+_DATED = _updates({})
 _MISSED = _updates({"misses": SQL("misses + 1")})
 
 
@@ -31,6 +32,13 @@ def saw(row: Order | Listing, venue_id: str, now_ms: int) -> None:
         return
     _SAW[type(row)].run(id=row.id, venue_id=venue_id, updated_ms=now_ms)
     row.venue_id, row.misses = venue_id, 0
+
+
+def date_back(row: Order | Listing, now_ms: int) -> None:
+    """Dates a row back to now if the clock was ahead when it was written: reads that begin from now on count."""
+    if row.updated_ms > now_ms:
+        _DATED[type(row)].run(id=row.id, updated_ms=now_ms)
+        row.updated_ms = now_ms
 
 
 def count_miss(row: Order | Listing, read_ms: int) -> int:

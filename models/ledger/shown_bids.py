@@ -11,6 +11,8 @@ from models.ledger import orders
 from models.ledger.order_table import CLOSED, RESERVED, Order
 from strategy.bid_config import normal_slug
 
+_LONGEST_READ_MS = 600_000  # and no answer is kept for longer
+
 
 class Venue(Protocol):
     """A venue; `expiry` is "ms" where it keeps a bid's expiry to the millisecond."""
@@ -83,7 +85,8 @@ class Matched(Generic[Bid]):
 def match(task_id: int | None, venue: Venue, wallet: str, bids: Sequence[Bid], read_ms: int) -> Matched[Bid]:
     """Finds the order behind each bid of a read that began at `read_ms`, for one task or one yet to be created (None).
 
-    A bid whose order was closed after the read had begun is left out.
+    A bid whose order was closed after the read had begun is left out. One that was closed long after it was closed by a
+    clock that was ahead.
     """
     open_ = [] if task_id is None else orders.open_orders(task_id)
     own = tuple(each for each in open_ if (each.wallet, each.venue) == (wallet, venue.name) and not each.dry_run)
@@ -95,7 +98,7 @@ def match(task_id: int | None, venue: Venue, wallet: str, bids: Sequence[Bid], r
             foreign.append(bid)
         elif order.state != CLOSED and order.id not in by_order:
             by_order[order.id] = bid
-        elif order.state == CLOSED and read_ms <= order.updated_ms:
+        elif order.state == CLOSED and read_ms <= order.updated_ms < read_ms + _LONGEST_READ_MS:
             continue
         elif order.task_id == task_id:
             strays.append(bid)

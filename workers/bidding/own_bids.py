@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from markets.base import OwnBid, OwnBids, Refused, VenueError
 from models.base import unless_full
 from models.ledger import orders
-from models.ledger.misses import saw
+from models.ledger.misses import date_back, saw
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.shown_bids import Matched, match
 from strategy.fault_codes import Step
@@ -111,6 +111,7 @@ def settle(
     filled: list[Order] = []
     for order in shown.own:
         with unless_full(f"what became of order {order.id}"):
+            date_back(order, now_ms)
             bid = shown.by_order.get(order.id)
             if bid is None:
                 answer = cancels.get(order.id, CancelAnswer.FAILED)

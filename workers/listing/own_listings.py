@@ -23,7 +23,7 @@ from models.ledger.listing_table import (
     UNKNOWN,
     Listing,
 )
-from models.ledger.misses import saw
+from models.ledger.misses import date_back, saw
 from strategy.fault_codes import Step
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
@@ -79,9 +79,10 @@ def settle(
     `is_acknowledged`: the venue has just said that it cancelled it. A live listing that is not shown stays live, with
     its misses counted: whether it was dropped depends on the inscription's place (`drop`).
     """
+    now_ms = context.clock_ms()
+    date_back(listing, now_ms)
     if listing.state == RESERVED or read_ms <= listing.updated_ms:
         return
-    now_ms = context.clock_ms()
     if shown is not None and shown.price == listing.price_sats:
         if listing.state == LIVE:
             saw(listing, shown.listing_id, now_ms)

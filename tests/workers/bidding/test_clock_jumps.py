@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from models.ledger import orders
+from models.ledger.order_table import CLOSED, UNKNOWN, Order
 from tests.workers.bidding.world import World
 
 HOUR_S = 3600
@@ -33,3 +34,27 @@ def test_no_life_is_longer_than_asked_for_after_a_backward_jump(world: World) ->
     world.later(-HOUR_S, bidder)
 
     assert {order.id: order.expires_ms for order in orders.open_orders(task)} == before
+
+
+@pytest.mark.parametrize("is_sold", [False, True])
+def test_a_bid_that_is_gone_is_noticed_although_the_clock_was_ahead_at_its_last_change(
+    world: World, is_sold: bool
+) -> None:
+    task, bidder = world.begun()
+    Order.update(updated_ms=world.clock() + 1000 * HOUR_S).execute()
+    if is_sold:
+        world.market.sell(LADDER[0])
+    else:
+        world.market.own_ = [bid for bid in world.market.own_ if bid.price != LADDER[0]]
+    world.later(31, bidder, times=3)
+    gone = Order.get(Order.task_id == task, Order.price_sats == LADDER[0])
+    assert gone.state == (CLOSED if is_sold else UNKNOWN)
+
+
+def test_a_live_bid_of_an_order_that_a_clock_ahead_closed_is_cancelled(world: World) -> None:
+    task, bidder = world.begun()
+    order = orders.open_orders(task)[0]
+    orders.move(order, CLOSED, world.clock() + 1000 * HOUR_S, reason="cancelled")
+    assert order.price_sats in world.market.prices
+    world.later(31, bidder, times=2)
+    assert ("cancel", order.price_sats) in world.market.done

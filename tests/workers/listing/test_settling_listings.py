@@ -57,6 +57,15 @@ def test_a_read_from_before_says_nothing(shop: ListingWorld, state: str, price: 
     assert (made.state, made.misses, made.updated_ms) == (state, 0, 1_000)
 
 
+def test_a_read_counts_although_the_clock_was_ahead_at_the_last_change(shop: ListingWorld) -> None:
+    made = listing_in(shop, UNKNOWN)
+    listings.move(made, LIVE, 3_600_000, venue_id="venue-1")
+    settle(made, None, 8_000, 9_000)
+    assert (made.misses, made.updated_ms) == (0, 9_000), "it cannot be known whether this read began before"
+    settle(made, None, 9_000 + APART_MS, 9_001 + APART_MS)
+    assert made.misses == 1
+
+
 @pytest.mark.parametrize(("state", "after"), [(LIVE, LIVE), (UNKNOWN, LIVE), (CANCELLING, LIVE)])
 def test_what_is_shown_is_there(shop: ListingWorld, state: str, after: str) -> None:
     made = listing_in(shop, state)
