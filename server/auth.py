@@ -48,8 +48,8 @@ _NO_CHALLENGE = f"is unknown, used, expired or had {MAX_TRIES} wrong proofs; ask
 class SignInCall(Handler):
     """A call that anybody may make, though not too often."""
 
-    def prepare(self) -> None:
-        super().prepare()
+    def admit(self) -> None:
+        super().admit()
         wait_s = self.services.budget.take(budget_key(self.client_ip))
         if wait_s:
             raise too_many("Too many sign-in calls", wait_s, "Wait, then try again.")
@@ -189,6 +189,8 @@ def _same_address(text: str, address: str) -> bool:
 
 class LogoutHandler(SignedIn):
     """POST /api/auth/logout"""
+
+    takes_body = False
 
     def post(self) -> None:
         sessions.end_session(self.caller.token_hash)

@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 class TaskLogHandler(TaskHandler):
     """GET /api/tasks/:id/log"""
 
+    takes_query = True
     kind = BIDDING
 
     async def get(self, task_id: str) -> None:
@@ -49,6 +50,7 @@ class TaskLogHandler(TaskHandler):
 class TaskCyclesHandler(TaskHandler):
     """GET /api/tasks/:id/cycles"""
 
+    takes_query = True
     kind = BIDDING
 
     def get(self, task_id: str) -> None:

@@ -14,8 +14,8 @@ log = logging.getLogger(__name__)
 class AdminHandler(SignedIn):
     """A handler for administrators who are signed in. To everybody else all of it is 403, before any other check."""
 
-    def prepare(self) -> None:
-        super().prepare()
+    def admit(self) -> None:
+        super().admit()
         if not self.is_admin:
             raise ApiError(403, "Only for administrators")
 

@@ -41,6 +41,8 @@ class PlansHandler(AdminHandler):
 class UsersHandler(AdminHandler):
     """GET /api/admin/users"""
 
+    takes_query = True
+
     def get(self) -> None:
         query = Query(self, "limit", "after", "address")
         most, after = query.whole("limit", MOST_USERS) or DEFAULT_USERS, query.from_0("after") or 0

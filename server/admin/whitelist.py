@@ -17,6 +17,8 @@ DEFAULT_ADDRESSES, MOST_ADDRESSES = 100, 500
 class WhitelistHandler(AdminHandler):
     """GET and POST /api/admin/whitelist"""
 
+    takes_query = True
+
     def get(self) -> None:
         query = Query(self, "limit", "after")
         most, after = query.whole("limit", MOST_ADDRESSES) or DEFAULT_ADDRESSES, query.text("after") or ""

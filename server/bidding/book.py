@@ -33,6 +33,8 @@ Book = TypeVar("Book", AskBook, BidBook)
 class BookHandler(MarketHandler):
     """GET /api/market/book"""
 
+    takes_query = True
+
     async def get(self) -> None:
         config, venue, most = self._meant()
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))

@@ -45,6 +45,8 @@ class MarketHandler(SignedIn):
 class FloorHandler(MarketHandler):
     """GET /api/tasks/floor"""
 
+    takes_query = True
+
     async def get(self) -> None:
         query = self.query("slug", "type", "venue")
         type_ = query.get("type", "ordinals")
@@ -58,6 +60,8 @@ class FloorHandler(MarketHandler):
 
 class RuneMarketHandler(MarketHandler):
     """GET /api/tasks/rune-market"""
+
+    takes_query = True
 
     async def get(self) -> None:
         query = self.query("ticker", "depth")

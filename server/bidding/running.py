@@ -70,6 +70,8 @@ class TaskRunner(BiddingTaskHandler):
 class StartBiddingTaskHandler(TaskRunner):
     """POST /api/tasks/:id/start"""
 
+    takes_body = False
+
     async def post(self, task_id: str) -> None:
         if await self.start(task_id):
             self.services.starts.observe(self.request.request_time())
@@ -78,6 +80,8 @@ class StartBiddingTaskHandler(TaskRunner):
 
 class StopBiddingTaskHandler(TaskRunner):
     """POST /api/tasks/:id/stop"""
+
+    takes_body = False
 
     async def post(self, task_id: str) -> None:
         self.answer(await self.stop(task_id))

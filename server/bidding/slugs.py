@@ -20,6 +20,8 @@ MOST_SLUGS = 20
 class SlugsHandler(SignedIn):
     """GET /api/tasks/slugs"""
 
+    takes_query = True
+
     def get(self) -> None:
         query = Query(self, "q", "type")
         text, type_ = query.own_words("q") or "", query.choice("type", CHOICES["type"])

@@ -167,6 +167,7 @@ class TaskMaker(SignedIn):
 class BiddingTasksHandler(TaskMaker):
     """GET and POST /api/tasks"""
 
+    takes_query = True
     has_etag = True
 
     def get(self) -> None:

@@ -31,6 +31,7 @@ SENDING_S = 30.0  # a client that takes nothing for so long has gone
 class EventsHandler(SignedIn):
     """GET /api/events"""
 
+    takes_query = True
     _waiter: Waiter | None = None
 
     async def get(self) -> None:

@@ -19,6 +19,8 @@ CSV = "text/csv; charset=utf-8"
 class TradesCsvHandler(SignedIn):
     """GET /api/trades.csv"""
 
+    takes_query = True
+
     async def get(self) -> None:
         query = Query(self, "format", "from", "to", "method")
         wanted = query.choice("format", tuple(FORMATS)) or "plain"

@@ -17,6 +17,8 @@ DEFAULT_FILLS, MOST_FILLS = 100, 500
 class FillsHandler(SignedIn):
     """GET /api/fills"""
 
+    takes_query = True
+
     def get(self) -> None:
         query = Query(self, "taskId", "slug", "side", "from", "to", "limit", "before")
         wanted = Wanted(

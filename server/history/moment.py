@@ -36,6 +36,8 @@ _READER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
 class TaskMomentHandler(BiddingTaskHandler):
     """GET /api/tasks/:id/at"""
 
+    takes_query = True
+
     async def get(self, task_id: str) -> None:
         task = self.task(task_id)
         query = Query(self, "time")

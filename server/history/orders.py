@@ -18,12 +18,16 @@ DEFAULT_ORDERS, MOST_ORDERS = 100, 500
 class OrdersHandler(SignedIn):
     """GET /api/orders"""
 
+    takes_query = True
+
     def get(self) -> None:
         _answer(self, None)
 
 
 class TaskOrdersHandler(BiddingTaskHandler):
     """GET /api/tasks/:id/orders"""
+
+    takes_query = True
 
     def get(self, task_id: str) -> None:
         _answer(self, self.task(task_id).id)

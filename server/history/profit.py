@@ -22,6 +22,8 @@ from strategy.profit.rows import GROUPS, ProfitRow, rows_of
 class ProfitHandler(SignedIn):
     """GET /api/pnl"""
 
+    takes_query = True
+
     async def get(self) -> None:
         query = Query(self, "from", "to", "groupBy", "method")
         from_ms, to_ms = query.time_ms("from"), query.time_ms("to")

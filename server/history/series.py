@@ -31,6 +31,7 @@ LISTING_COLUMNS = {"floor": "floor", "price": "own_top", "guard": "guard_sats"}
 class TaskSeriesHandler(TaskHandler):
     """GET /api/tasks/:id/series"""
 
+    takes_query = True
     kind = BIDDING
     columns = BID_COLUMNS
 

@@ -151,6 +151,8 @@ class OneHookHandler(HookHandler):
 class TryHookHandler(HookHandler):
     """POST /api/hooks/:id/test"""
 
+    takes_body = False
+
     def post(self, hook_id: str) -> None:
         hook = self.hook(hook_id)
         self.refuse_without_code(hook)
@@ -189,6 +191,8 @@ class ConfirmHookHandler(HookHandler):
 class DeliveriesHandler(HookHandler):
     """GET /api/hooks/:id/deliveries"""
 
+    takes_query = True
+
     def get(self, hook_id: str) -> None:
         hook, query = self.hook(hook_id), Query(self, "limit")
         most = query.whole("limit", MOST_DELIVERIES) or DEFAULT_DELIVERIES
@@ -198,6 +202,8 @@ class DeliveriesHandler(HookHandler):
 
 class RedeliverHandler(HookHandler):
     """POST /api/hooks/:id/deliveries/:deliveryId/redeliver"""
+
+    takes_body = False
 
     def post(self, hook_id: str, delivery_id: str) -> None:
         hook = self.hook(hook_id)

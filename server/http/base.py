@@ -22,7 +22,7 @@ from server.http.api_errors import ApiError, disk_full, invalid, not_found, unau
 from server.http.bodies import Body, details_of
 from server.http.callers import Caller, Openings
 from server.http.client_ip import client_ip
-from server.http.json_in import BadBody, read_object
+from server.http.json_in import BadBody, read_object, shown
 from server.http.services import Services
 from server.http.tagged import Tagged, tag_of
 from server.http.user_market import UserMarket
@@ -31,6 +31,7 @@ from wallet.signer_client import SignerClient, SignerError
 log = logging.getLogger("server.access")
 
 _METHODS = ("get", "post", "put", "patch", "delete")
+_WITH_BODY = ("POST", "PUT", "PATCH")
 MAX_ID = 2**63 - 1
 
 _CLOSED = Openings()
@@ -44,6 +45,8 @@ class Handler(RequestHandler):
 
     has_etag = False
     is_of_interface = True  # the page's files are not
+    takes_body = True  # POST, PUT and PATCH do; GET and DELETE never
+    takes_query = False  # where GET does; the others never
 
     @property
     def services(self) -> Services:
@@ -74,6 +77,21 @@ class Handler(RequestHandler):
     def prepare(self) -> None:
         if self.request.method not in self.allowed():
             raise HTTPError(405)
+        self.admit()
+        if self.is_of_interface:
+            self._refuse_unread()
+
+    def admit(self) -> None:
+        """Hook: refuses a caller who may not call this."""
+
+    def _refuse_unread(self) -> None:
+        """Raises ApiError (400) for fields and parameters that the operation does not read."""
+        method = self.request.method
+        is_read = self.takes_body and method in _WITH_BODY
+        if not is_read and self.request.body.strip() and (fields := self.json_object()):
+            raise invalid([f"{shown(name)}: unknown field" for name in fields])
+        if self.request.query and not (self.takes_query and method in ("GET", "HEAD")):
+            self.query()
 
     @classmethod
     @cache
@@ -127,10 +145,15 @@ class Handler(RequestHandler):
             raise invalid(details_of(faults), error) from None
 
     def query(self, *names: str) -> dict[str, str]:
-        """Returns the given query parameters that are present, by name. Raises ApiError (400) for one given twice."""
+        """Returns the given query parameters that are present, by name.
+
+        Raises ApiError (400) for one given twice, and for any other.
+        """
         given = {name: self.get_query_arguments(name) for name in names}
-        if twice := [f"{name}: is given more than once" for name, values in given.items() if len(values) > 1]:
-            raise invalid(twice)
+        faults = [f"{name}: is given more than once" for name, values in given.items() if len(values) > 1]
+        faults += [f"{shown(name)}: unknown parameter" for name in self.request.query_arguments if name not in given]
+        if faults:
+            raise invalid(faults)
         return {name: values[0] for name, values in given.items() if values}
 
     def whoever_calls(self) -> Caller | None:
@@ -175,8 +198,8 @@ class SignedIn(Handler):
 
     caller: Caller
 
-    def prepare(self) -> None:
-        super().prepare()
+    def admit(self) -> None:
+        super().admit()
         found = self.whoever_calls()
         if found is None:
             raise unauthorized()

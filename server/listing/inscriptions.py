@@ -31,6 +31,8 @@ _MOST_TRAITS = 100
 class Cached(SignedIn):
     """A handler of kept answers, which `refresh=1` renews."""
 
+    takes_query = True
+
     def newer_than_ms(self) -> int:
         """Returns the time since which a kept answer may be from."""
         return self.now_ms - (REFRESHED_MS if self._refreshes() else KEPT_MS)

@@ -22,6 +22,8 @@ _STAYS = "The listing stays at the marketplace; deleting the task cancels it."
 class StartAutolistTaskHandler(AutolistTaskHandler):
     """POST /api/autolist/:id/start"""
 
+    takes_body = False
+
     async def post(self, task_id: str) -> None:
         async with self.services.locks.of(self.task(task_id).id):
             while not ((task := self.task(task_id)).is_running and task.observed == RUNNING):
@@ -54,6 +56,8 @@ class StartAutolistTaskHandler(AutolistTaskHandler):
 
 class StopAutolistTaskHandler(AutolistTaskHandler):
     """POST /api/autolist/:id/stop; the listing stays."""
+
+    takes_body = False
 
     async def post(self, task_id: str) -> None:
         await self.stop_worker(task_id)

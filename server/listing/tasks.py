@@ -33,6 +33,7 @@ class AutolistTaskHandler(TaskHandler):
 class AutolistTasksHandler(AutolistTaskHandler):
     """GET and POST /api/autolist"""
 
+    takes_query = True
     has_etag = True
 
     async def get(self) -> None:

@@ -67,7 +67,8 @@ _TEXT = """\
 Bidkeeper keeps bids and listings alive on marketplaces of Bitcoin Ordinals and Runes.
 
 Every call but those to sign in needs `Authorization: Bearer TOKEN`, a session's or an API token's. Checks come in the \
-order 401, 404, 400, 409, 403; only what an API token may not do at all is 403 before all else. \
+order 401, 404, 400, 409, 403; only what an API token may not do at all is 403 before all else. A field or a parameter \
+that an operation does not know is 400; one that takes no body or no query says so before it looks for the id. \
 Every answer but success is an `Error`. Any path answers 404 when it is nothing, 405 with `Allow` to another method, \
 and 400, 413 or 415 to a body that is badly framed, too large or multipart, also where none is wanted. A write \
 answers 507 if the disk is full. Sats are whole numbers; a price per token is a decimal number with all its digits, so \
@@ -87,7 +88,7 @@ _HEADERS = {
 }
 _OF_ERRORS = {429: ("Retry-After",)}
 _COMMON = {
-    400: ("BadRequest", "The request is badly framed.", ()),
+    400: ("BadRequest", "The request is badly framed, or has a field or a parameter that is not known.", ()),
     401: ("Unauthorized", "The bearer token is missing, malformed, unknown or over.", ("WWW-Authenticate",)),
     403: ("NotForThisToken", "An API token came that may not do this.", ()),
     413: ("TooLarge", f"The body has more than {MAX_BODY} bytes.", ()),
@@ -189,9 +190,8 @@ def _responses(operation: Operation, method: str, schemas: Document) -> Iterator
         yield str(status), _answer(answer, schemas)
     for status, text in operation.errors.items():
         yield str(status), _error(status, text, _OF_ERRORS.get(status, ()))
-    common = [status for status in (401, 403) if not operation.is_open and status not in operation.errors]
-    if not (common or operation.errors):
-        common = [400]
+    common = [] if 400 in operation.errors else [400]
+    common += [status for status in (401, 403) if not operation.is_open and status not in operation.errors]
     if method != "GET":
         common += [413, 415, 507]
     for status in common:

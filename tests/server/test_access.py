@@ -197,15 +197,20 @@ def api_token(user_id: int, letters: str, task_id: int | None) -> str:
     return token
 
 
-async def call(service: Service, operation: tuple[str, str], row_id: int, token: str) -> Answer:
-    """Asks for the operation as the matrix says."""
-    method, path = operation
+def asked(operation: tuple[str, str], row_id: int) -> tuple[str, Any]:
+    """Returns the operation's address, with its query, and its body as the matrix has them."""
     body = MATRIX[operation][0]
     query = body if isinstance(body, str) else ""
     delivery = Delivery.get_or_none(Delivery.hook == row_id)
-    path = path.replace(DELIVERY, str(delivery.id if delivery else 1))
+    path = operation[1].replace(DELIVERY, str(delivery.id if delivery else 1))
     url = path.replace("([0-9]+)", str(row_id)).replace("([^/]+)", INSCRIPTION).replace(ADDRESS, OWNER) + query
-    return await service.api(method, url, None if query else body, token=token)
+    return url, None if query else body
+
+
+async def call(service: Service, operation: tuple[str, str], row_id: int, token: str) -> Answer:
+    """Asks for the operation as the matrix says."""
+    url, body = asked(operation, row_id)
+    return await service.api(operation[0], url, body, token=token)
 
 
 @pytest.mark.gen_test

@@ -258,7 +258,7 @@ async def test_a_fault_of_ours_is_a_plain_500(
 
     monkeypatch.setattr("server.bidding.tasks.bidding_task_list", broken)
 
-    answer = await service.api("GET", "/api/tasks?token=topsecret", token=service.token)
+    answer = await service.api("GET", "/api/tasks?tag=topsecret", token=service.token)
 
     assert (answer.status, answer.json) == (500, {"error": "Internal Server Error"})
     assert answer.headers["Cache-Control"] == "no-store"

@@ -342,7 +342,15 @@ async def administration(service: Service, drive: Driver) -> None:
     await drive("changeUser", {"plan": "beta"}, path={"id": 999})
     service.gateway.answers["status"] = {"venues": {"satflow": {"quota": SHORT["quota"] | {"ends_ms": START_MS}}}}
     assert (await drive("getReadiness")).json["venues"][0]["quota"]["used"] == 60_000
+    await unknown_parameters(drive)
     service.app.settings["services"] = services
+
+
+async def unknown_parameters(drive: Driver) -> None:
+    anything = {"id": 1, "deliveryId": 1, "address": OWNER, "inscriptionId": "5" * 64 + "i0"}
+    for name, (_, _, operation) in OPERATIONS.items():
+        if "$ref" in operation["responses"]["400"]:
+            await drive(name, path=anything, query={"noSuchName": 1})
 
 
 @pytest.mark.slow
