@@ -28,7 +28,7 @@ from server.http.api_errors import ApiError, invalid, not_found, too_many
 from server.http.base import MAX_ID, SignedIn
 from server.http.services import Services
 from server.http.shown import closing_as_json
-from server.schemas.control import TASK_SCOPES, read_change
+from server.schemas.control import TASK_SCOPES, ControlChange, read_change
 from wallet.protocol import Scope, State
 from wallet.signer_client import SignerError
 
@@ -78,9 +78,7 @@ class ControlHandler(SignedIn):
             raise invalid(details)
         if change.scope == GLOBAL and not self.is_admin:
             raise ApiError(403, "Only admins may set the global state")
-        token = self.caller.api_token
-        if change.scope == USER and token is not None and token.task_id is not None:
-            raise ApiError(403, "Not allowed to this token", message="It is for one task only.")
+        self.refuse_beyond(ControlChange, {"scope": change.scope})
         subject = self._subject(change.scope, change.task_id)
         state = cast(State, change.state)
         former = state_of(subject)

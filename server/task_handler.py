@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import fields
 from typing import Any
 
 from peewee import PeeweeException
@@ -17,6 +18,8 @@ from server.control import halt_instead
 from server.http import manager_client
 from server.http.api_errors import ApiError, not_found
 from server.http.base import SignedIn
+from server.http.bodies import Body
+from server.schemas.tags import stored_tags
 
 _IDLE = (STOPPED, "crashed")
 
@@ -32,6 +35,19 @@ class TaskHandler(SignedIn):
         if task is None:
             raise not_found()
         return task
+
+    def refuse_change_beyond(
+        self, shape: type[Body], task: Task, before: Any, after: Any, given: Mapping[str, Any]
+    ) -> None:
+        """Raises ApiError (403) if a token for one task changes a field of `shape` that reaches beyond the task.
+
+        `before` and `after` are the configs; the tags in `given` are the task's own.
+        """
+        names = [field.name for field in fields(after)]
+        changes = {name: getattr(after, name) for name in names if getattr(before, name) != getattr(after, name)}
+        if stored_tags(given, task.tags) != task.tags:
+            changes["tags"] = given["tags"]
+        self.refuse_beyond(shape, changes)
 
     async def before_hiding(self, task: Any) -> None:
         """Hook: runs before a task is hidden, once its worker has ended."""

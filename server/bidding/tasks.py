@@ -266,9 +266,7 @@ class TaskChanger(BiddingTaskHandler):
         config = task_venues.delivering(given, venue, config)
         if details := [*details, *task_venues.moved(given, venue)] or task_venues.unfit_for_bids(venue, config):
             raise invalid(details)
-        token = self.caller.api_token
-        if token is not None and token.task_id is not None and config.budget_id != stored.budget_id:
-            raise ApiError(403, "Not allowed to this token", message="It is for one task only, a budget for several.")
+        self.refuse_change_beyond(bid_config.BidConfigFields, task, stored, config, given)
         refuse_unknown_budget(self.user.id, config)
         return config
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from http.client import responses
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from models.ledger.closing import Closing, closing
 from models.users import User
 from server.http import blocking, callers, json_out
 from server.http.api_errors import ApiError, disk_full, invalid, not_found, unauthorized
-from server.http.bodies import Body, details_of
+from server.http.bodies import Body, beyond, details_of
 from server.http.callers import Caller, Openings
 from server.http.client_ip import client_ip
 from server.http.json_in import BadBody, read_object, shown
@@ -249,6 +249,12 @@ class SignedIn(Handler):
         """Tells whether the caller's token is good for this task, be it theirs or not."""
         token = self.caller.api_token
         return token is None or token.task_id in (None, task_id)
+
+    def refuse_beyond(self, shape: type[Body], changes: Mapping[str, Any]) -> None:
+        """Raises ApiError (403) if a token for one task makes changes, by field of `shape`, that reach beyond it."""
+        token = self.caller.api_token
+        if token is not None and token.task_id is not None and (found := beyond(shape, changes)):
+            raise ApiError(403, "Not allowed to this token", message="It is for one task only.", details=found)
 
     def going(self) -> dict[int, Closing]:
         """Returns the caller's tasks whose bids must go and are not all gone, deleted ones among them."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, PlainValidator, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -26,6 +27,33 @@ class Body(BaseModel):
     model_config = ConfigDict(
         extra="forbid", alias_generator=to_camel, validate_by_name=False, frozen=True, defer_build=True
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """A mark of a field that reaches beyond one task: an API token for one task may not change it.
+
+    `why` follows the field's name. With `values` only these are refused.
+    """
+
+    why: str
+    values: tuple[str, ...] = ()
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        may_not = f"set it to {' or '.join(self.values)}" if self.values else "change it"
+        text = f"An API token for one task may not {may_not}."
+        schema = handler(core)
+        return schema | {"description": f"{schema['description']} {text}" if "description" in schema else text}
+
+
+def beyond(shape: type[Body], changes: Mapping[str, Any]) -> list[str]:
+    """Returns the reasons why these changes, by field, reach beyond one task, as details; none if they do not."""
+    found = []
+    for name, field in shape.model_fields.items():
+        for mark in field.metadata:
+            if isinstance(mark, Beyond) and name in changes and changes[name] in (mark.values or (changes[name],)):
+                found.append(f"{to_camel(name)}: {mark.why}")
+    return found
 
 
 Shape = TypeVar("Shape", bound=Body)

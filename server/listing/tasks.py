@@ -15,7 +15,7 @@ from server.listing.checks import known_collection, startable_collection
 from server.listing.cost import UNPROVED, with_known_cost
 from server.listing.leftovers import take_up
 from server.schemas.listing import config as listing_config
-from server.schemas.listing.config import ListingChange
+from server.schemas.listing.config import ListingChange, ListingFields
 from server.schemas.tags import has_tag, stored_tags
 from server.task_handler import TaskHandler
 from server.withdrawals.ways_out import refuse_without_sources
@@ -119,11 +119,12 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
         return True
 
     def _change(self, task: Task) -> ListingChange:
-        given, venue = self.json_object(), task.venue
-        change = listing_config.merged(given, load_listing_config(task.config))
+        given, venue, stored = self.json_object(), task.venue, load_listing_config(task.config)
+        change = listing_config.merged(given, stored)
         details = [*change.details, *_moved(task, change), *task_venues.moved(given, venue)]
         if details := details or task_venues.unfit_for_listing(venue, change.config):
             raise invalid(details)
+        self.refuse_change_beyond(ListingFields, task, stored, change.config, given)
         return change
 
     async def _restart(self, task: Task, collection_id: str | None, config: str) -> None:

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from core import pasted
 from models.ledger.limits import unknown_zone
-from server.http.bodies import Body, Flag, Number, Text, Whole, number, or_null, read, text, whole, wrong
+from server.http.bodies import Beyond, Body, Flag, Number, Text, Whole, number, or_null, read, text, whole, wrong
 from server.http.json_out import Raw, dumps
 from server.schemas import bid_parts, on_fill
 from server.schemas.auth import AnyText
@@ -65,9 +65,16 @@ _KINDS = {
     "tuple[str, ...]": _Kind(bid_parts.ADDRESSES, (), ("",)),
 }
 _OF = {field.name: _KINDS[str(field.type)] for field in fields(BidConfig)}
+_BEYOND = {
+    "deliver_to": Beyond("names the address that gets what is bought"),
+    "budget_id": Beyond("names a budget, which is for several tasks"),
+}
 # Each is judged by itself; the rules between them are in `strategy/bid_config.py`. The defaults only mark optional
 # fields: `BidConfig` has the real ones. The venue is the task's, not its config's, and so are the tags.
-_FIELDS: dict[str, Any] = {name: (kind.shape, kind.left_out) for name, kind in _OF.items()} | {
+_FIELDS: dict[str, Any] = {
+    name: (Annotated[kind.shape, _BEYOND[name]] if name in _BEYOND else kind.shape, kind.left_out)
+    for name, kind in _OF.items()
+} | {
     "slug": (AnyText, ""),  # which `merged` reads, once the type is known
     "venue": (Text, ""),
     "tags": (TAGS, ()),

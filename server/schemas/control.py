@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from models.controls import GLOBAL, SCOPES, STATES, TASK, USER
-from server.http.bodies import Body, one_of, or_null, read, whole
+from server.http.bodies import Beyond, Body, one_of, or_null, read, whole
 from server.schemas.answers import Answer, Closing, Going
 
 State = Literal["run", "reduce", "halt"]
@@ -31,7 +31,7 @@ class ControlChange(Body):
 
     model_config = ConfigDict(json_schema_extra=_required)
 
-    scope: Annotated[str, one_of((*SCOPES, AUTOLIST))] = ""
+    scope: Annotated[str, one_of((*SCOPES, AUTOLIST)), Beyond("holds other tasks as well", (GLOBAL, USER))] = ""
     task_id: Annotated[
         int | None, or_null(whole, int), Field(description="With scope `task` or `autolist`, and only then.")
     ] = None

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field, create_model
 
-from server.http.bodies import Body, Flag, Whole, wrong
+from server.http.bodies import Beyond, Body, Flag, Whole, wrong
 from server.schemas.listing.config import ListingFields, details_of
 from server.schemas.listing.words import OF_THE_FILL, Schema, fill_listing_rules
 from strategy.bid_parts import DEFAULT_OPEN, MOST_OPEN, OnFill
@@ -57,6 +57,6 @@ def _rule(given: FillRule | None) -> OnFill | None:
     return OnFill(dump_listing_config(config), given.start, given.max_open)
 
 
-RULE = Annotated[FillRule | None, AfterValidator(_rule)]
+RULE = Annotated[FillRule | None, AfterValidator(_rule), Beyond("makes and starts other tasks")]
 # A value that `problems` finds wrong.
 BROKEN_RULE = OnFill("", False, 0)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator
 
-from server.http.bodies import plain_text, wrong
+from server.http.bodies import Beyond, plain_text, wrong
 
 MOST_TAGS, LONGEST_TAG = 20, 40
 
@@ -24,7 +24,11 @@ def _tags(value: Any) -> tuple[str, ...]:
 
 
 _DESCRIBED = Annotated[list[Annotated[str, Field(min_length=1, max_length=LONGEST_TAG)]], Field(max_length=MOST_TAGS)]
-TAGS = Annotated[tuple[str, ...], PlainValidator(_tags, json_schema_input_type=_DESCRIBED)]
+TAGS = Annotated[
+    tuple[str, ...],
+    PlainValidator(_tags, json_schema_input_type=_DESCRIBED),
+    Beyond("names the tasks that are handled together"),
+]
 
 
 def stored_tags(given: Mapping[str, Any], otherwise: str = "[]") -> str:

@@ -50,7 +50,7 @@ def described(schema: Schema, texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         property_ = schema["properties"][to_camel(name)]
         property_.pop("default", None)
-        property_["description"] = text
+        property_["description"] = " ".join(filter(None, (text, property_.get("description"))))
 
 
 def sized(schema: Schema) -> None:
