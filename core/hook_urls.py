@@ -24,7 +24,7 @@ _KEY_BYTES = range(24, 65)  # that Standard Webhooks asks for
 _BOT = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{20,100}")
 
 
-def url_problem(kind: str, url: str, networks: Sequence[Network]) -> str | None:
+def url_problem(kind: str, url: str, networks: Sequence[Network], own_name: str = "") -> str | None:
     """Says why `url` is no address for a hook of this kind, or None. In `networks` hooks may reach private ones."""
     if len(url) > LONGEST:
         return f"must have at most {LONGEST} letters"
@@ -32,7 +32,7 @@ def url_problem(kind: str, url: str, networks: Sequence[Network]) -> str | None:
         return None if _CHAT.fullmatch(url) else "must be telegram: and the chat's number, or @ and its name"
     if kind == MAIL:
         return None if _MAIL.fullmatch(url) else "must be mailto: and one address"
-    return public_url_problem(url, networks)
+    return public_url_problem(url, networks, own_name)
 
 
 def secret_problem(kind: str, secret: str) -> str | None:

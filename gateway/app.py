@@ -67,7 +67,8 @@ class Gateway(Program):
         runes = QuotaRestraint(self.venues.unisat.quota, OF_RUNES, self._lookups)
         withdrawals = Withdrawals(self.markets, found.mempool, self.venues.mempool, snapshots, now_ms)
         practice = settings.simulator_url if settings.market == PLAY_MARKET else None
-        self.pictures = Pictures(PictureSource(practice), KeptPictures(settings.pictures_dir))
+        source = PictureSource(practice, public_name=settings.public_name)
+        self.pictures = Pictures(source, KeptPictures(settings.pictures_dir))
         others = withdrawals.verbs() | self.pictures.verbs() | play_wallet_verbs(settings, self.threads)
         self.verbs = Verbs(self.markets, common, self.fences, self.venues.all(), runes, others)
 

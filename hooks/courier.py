@@ -17,7 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from hooks.messages import message_id
-from hooks.sender import LONGEST_S, Outcome
+from hooks.sender import LONGEST_S, NOTED_AFTER_S, Outcome, Unanswered
 from models.events import reading
 from models.events.table import PASSING
 from models.hooks import bounds, codes, queue
@@ -73,7 +73,8 @@ class Courier:
         self._new_code = new_code
         self._fast, self._slow = _Lane(FAST), _Lane(SLOW)
         self._threads = ThreadPoolExecutor(_THREADS, "courier")
-        self._on_the_way: dict[int, asyncio.Task[None]] = {}
+        self._on_the_way: dict[int, asyncio.Task[None]] = {}  # until it is noted
+        self._sending = 0
         self._served: dict[int, int] = {}  # by hook: the number of its latest delivery of all
         self._numbers = itertools.count(1)
         self._mark: object = None
@@ -128,7 +129,7 @@ class Courier:
     def _fill(self, lane: _Lane, of_users: dict[int, list[Hook]], now_ms: int) -> None:
         """Gives the free places of a lane away. Each user's hooks are in the order of their turns."""
         now_s = asyncio.get_running_loop().time()
-        while of_users and lane.free > 0 and len(self._on_the_way) < _THREADS:
+        while of_users and lane.free > 0 and self._sending < _THREADS:
             user_id = min(of_users, key=lambda each: lane.turn(each, now_s))
             hooks, on_the_way = of_users[user_id], self._fast.of_user[user_id] + self._slow.of_user[user_id]
             if not hooks or lane.of_user[user_id] >= OF_A_USER or on_the_way >= MOST_OF_A_USER:
@@ -148,19 +149,27 @@ class Courier:
         loop, outcome = asyncio.get_running_loop(), None
         began_s = entered_s = loop.time()
         try:
-            name = message_id(hook.id, deliveries[0].id, deliveries[0].body)
-            sending = loop.run_in_executor(self._threads, self._send, hook.kind, hook.receiver, body, name)
-            if lane is self._fast and not (await asyncio.wait([sending], timeout=SLOW_S))[0]:
+            self._sending += 1
+            try:
+                name = message_id(hook.id, deliveries[0].id, deliveries[0].body)
+                sending = loop.run_in_executor(self._threads, self._send, hook.kind, hook.receiver, body, name)
+                if lane is self._fast and not (await asyncio.wait([sending], timeout=SLOW_S))[0]:
+                    lane.leave(hook.user_id, loop.time() - entered_s, loop.time())
+                    lane, entered_s = self._slow, loop.time()
+                    lane.enter(hook.user_id)
+                    self._send_more()
+                outcome = await sending
+            finally:
+                self._sending -= 1
                 lane.leave(hook.user_id, loop.time() - entered_s, loop.time())
-                lane, entered_s = self._slow, loop.time()
-                lane.enter(hook.user_id)
-                self._send_more()
-            outcome = await sending
-            self._note(hook, deliveries, outcome, round(1000 * (loop.time() - began_s)))
+            took_ms = round(1000 * (loop.time() - began_s))
+            if isinstance(outcome, Unanswered):
+                log.info("hook %d: no answer: %s", hook.id, outcome.cause)
+                await asyncio.sleep(began_s + NOTED_AFTER_S - loop.time())
+            self._note(hook, deliveries, outcome, took_ms)
         except Exception:
             log.exception("failed to deliver %d", deliveries[0].id)
         finally:
-            lane.leave(hook.user_id, loop.time() - entered_s, loop.time())
             del self._on_the_way[hook.id]
         if outcome is not None and outcome.error is None:
             self._send_more()

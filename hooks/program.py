@@ -46,7 +46,7 @@ def run(settings: Settings) -> None:
     if lock is None:
         raise BidkeeperError(f"another hooks program runs in {settings.data_dir}")
     receivers = Receivers(settings.hooks_dir)
-    sender = Sender(receivers, settings.hook_networks, mailer_of(settings))
+    sender = Sender(receivers, settings.hook_networks, mailer_of(settings), public_name=settings.public_name)
     lease = claim(
         settings.database_url,
         leases.HOOKS,

@@ -22,6 +22,9 @@ from hooks.messages import Post, mail_of, post_of
 
 LONGEST_S = 15.0
 _SECONDS_OF_MAIL = 15.0
+# All that a user is shown of a receiver without an answer: the true cause would show which ports are open.
+NO_ANSWER = "no answer"
+NOTED_AFTER_S = LONGEST_S + 1  # for the same reason: a refused connection is shown no sooner than a silent receiver
 
 
 class Outcome(NamedTuple):
@@ -29,6 +32,19 @@ class Outcome(NamedTuple):
 
     status: int | None
     error: str | None
+
+
+class Unanswered(Outcome):
+    """The result of a try without an answer; `cause` is for the operator's log alone."""
+
+    cause: str
+
+    def __new__(cls, error: Exception) -> Unanswered:
+        made = super().__new__(cls, None, NO_ANSWER)
+        # Of other errors the text may repeat the address, which may be a secret.
+        words = str(error) if isinstance(error, NotAllowed) else getattr(error, "strerror", None)
+        made.cause = f"{type(error).__name__}: {words}" if words else type(error).__name__
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +84,13 @@ class Sender:
         networks: Sequence[Network],
         mailer: Mailer | None,
         clock: Callable[[], float] = time.time,
+        public_name: str = "",
     ) -> None:
         self._receivers = receivers
         self._networks = networks
         self._mailer = mailer
         self._clock = clock
+        self._public_name = public_name
 
     def send(self, kind: str, receiver_name: str, body: str, message_id: str) -> Outcome:
         """Tries once to deliver the message of this id; never raises."""
@@ -81,13 +99,11 @@ class Sender:
             if kind == MAIL:
                 return self._mail(receiver.url.partition(":")[2], body)
             return self._post(post_of(kind, receiver, body, int(self._clock()), message_id))
-        except NotAllowed as error:
-            return Outcome(None, str(error))
         except NoReceiver as error:
             return Outcome(None, str(error))
-        except TimeoutError:
-            return Outcome(None, f"no answer within {LONGEST_S:.0f} s")
         except (OSError, HTTPException, ValueError, smtplib.SMTPException) as error:
+            if kind != MAIL:
+                return Unanswered(error)
             # The error's own text may repeat the address, which may be a secret.
             return Outcome(None, f"failed to send: {type(error).__name__}")
 
@@ -106,6 +122,7 @@ class Sender:
             is_tls=is_tls,
             networks=self._networks,
             ends_at=time.monotonic() + LONGEST_S,
+            public_name=self._public_name,
         )
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         try:

@@ -40,11 +40,16 @@ class PictureSource:
     """
 
     def __init__(
-        self, practice: str | None = None, networks: Sequence[Network] = (), longest_s: float = LONGEST_S
+        self,
+        practice: str | None = None,
+        networks: Sequence[Network] = (),
+        longest_s: float = LONGEST_S,
+        public_name: str = "",
     ) -> None:
         self._practice = practice
         self._networks = _THIS_MACHINE if practice is not None else networks
         self._longest_s = longest_s
+        self._public_name = public_name
 
     def address_of(self, inscription_id: str, url: str | None) -> str | None:
         """Returns the address to ask for an inscription's picture, or None; `url` is what a venue told."""
@@ -72,6 +77,7 @@ class PictureSource:
             is_tls=is_tls,
             networks=self._networks,
             ends_at=time.monotonic() + self._longest_s,
+            public_name=self._public_name,
         )
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         try:

@@ -9,6 +9,7 @@ from typing import Any
 
 from core.hook_receivers import NoReceiver, Receiver, Receivers
 from core.hook_urls import MAIL, WEBHOOK, new_secret, secret_problem, shown, url_problem, would_tell_secret
+from core.public_address import own_host
 from models.base import transaction
 from models.hooks import bounds, codes, hooks, queue
 from models.hooks.codes import WrongCode
@@ -42,7 +43,7 @@ class HookHandler(SignedIn):
         settings, details = self.services.settings, []
         if kind == MAIL and settings.smtp_url is None:
             details.append("kind: mail is not set up here")
-        if problem := url_problem(kind, url, settings.hook_networks):
+        if problem := url_problem(kind, url, settings.hook_networks, own_host(settings.public_name)):
             details.append(f"url: {problem}")
         if secret is not None and (problem := secret_problem(kind, secret)):
             details.append(f"secret: {problem}")

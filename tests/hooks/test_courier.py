@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from core.subscription_plans import DEFAULT_PLANS
 from hooks import courier as courier_file
 from hooks.courier import Courier
-from hooks.sender import Outcome
+from hooks.sender import Outcome, Unanswered
 from models import users
 from models.base import transaction
 from models.events import keeping, outbox
@@ -115,6 +116,31 @@ async def test_a_failed_delivery_is_tried_again_as_said_and_then_dead_and_the_ne
     dead = Delivery.get_by_id(1)
     assert (dead.state, dead.tries, dead.status, dead.error) == (DEAD, 9, 500, "answered 500")
     assert Hook.get().is_failing
+
+
+async def test_a_fault_of_connecting_is_shown_no_sooner_than_a_silent_receiver(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(courier_file, "NOTED_AFTER_S", 1.0)
+    make_hook()
+    make_hook(2)
+    happen("fill")
+    happen("fill", user_id=2)
+    world.answer = lambda receiver, event: (
+        Unanswered(ConnectionRefusedError(111, "Connection refused")) if receiver == "r1" else Outcome(200, None)
+    )
+    began = time.monotonic()
+    world.courier.look()
+    world.courier.send_due()
+    await world.courier._on_the_way[2]
+    assert states() == [WAITING, SENT]
+    assert (world.courier._fast.free, world.courier._sending) == (courier_file.FAST, 0), "a wait holds no thread"
+    assert [row.tries for row in Delivery.select().order_by(Delivery.id)] == [0, 1]
+
+    await world.work()
+
+    assert time.monotonic() - began >= 1.0
+    assert [(row.tries, row.error) for row in Delivery.select().order_by(Delivery.id)] == [(1, "no answer"), (1, None)]
 
 
 async def test_order_is_kept_for_each_task_while_one_waits_and_others_go_on(world: World) -> None:
