@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.files import require_room
-from gateway.pictures.kinds import media_of
-from markets.pictures import Picture
+from gateway.pictures.kinds import judged
+from markets.pictures import NoPicture, Picture
 
 log = logging.getLogger(__name__)
 
@@ -62,11 +62,11 @@ class KeptPictures:
                 data = (self._directory / name).read_bytes()
             except OSError:
                 data = b""
-            media = media_of(data)
-            if media is None or len(data) != kept.size:
+            found = judged(data)
+            if isinstance(found, NoPicture) or len(data) != kept.size:
                 self._drop(name)
                 return None
-        return Picture(media, data)
+        return found
 
     def keep(self, address: str, picture: Picture) -> None:
         """Keeps a picture, and drops others to make room for it."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from markets.pictures import Instead, Media
+from gateway.pictures.sizes import size_of
+from markets.pictures import Instead, Media, NoPicture, Picture
 
 _HEADS: tuple[tuple[bytes, Media], ...] = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -13,6 +14,17 @@ _HEADS: tuple[tuple[bytes, Media], ...] = (
 _AVIF = (b"avif", b"avis")
 _LOOKED_AT = 4_096  # bytes
 _WEBM = b"\x1aE\xdf\xa3"
+
+
+def judged(data: bytes) -> Picture | NoPicture:
+    """Returns the picture that the bytes are, or the reason why a browser may not be asked to draw them."""
+    media = media_of(data)
+    if media is None:
+        return NoPicture(instead_of(data))
+    size = size_of(media, data)
+    if size is None:
+        return NoPicture("file")
+    return Picture(media, data) if size.fits else NoPicture("too_large")
 
 
 def media_of(data: bytes) -> Media | None:

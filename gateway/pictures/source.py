@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 from core.public_address import public_url_problem
 from core.public_connection import Connection
 from core.setting_values import Network
-from gateway.pictures.kinds import instead_of, media_of
+from gateway.pictures.kinds import judged
 from markets.pictures import MEDIA, MOST_BYTES, NoPicture, Picture
 
 log = logging.getLogger(__name__)
@@ -96,6 +96,4 @@ class PictureSource:
                 return NoPicture("unreachable")  # it was cut off
         finally:
             connection.close()
-        found = bytes(data)
-        media = media_of(found)
-        return NoPicture(instead_of(found)) if media is None else Picture(media, found)
+        return judged(bytes(data))

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
-GIF = b"GIF89a" + bytes(20)
+PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x08\x00\x00\x00\x08" + bytes(range(48))
+GIF = b"GIF89a\x03\x00\x02\x00" + bytes(3) + b"\x2c" + bytes(14)
 HTML = b"<!DOCTYPE html><script>alert(document.domain)</script>"
 SVG = b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>'
 

@@ -19,6 +19,7 @@ from tests.certificates import made_for
 from tests.gateway.hostile_pictures import GIF, HTML, PNG, SVG, Behave, Host, answer, drip, hosting
 
 INSCRIPTION = "7" * 64 + "i0"
+ISPE = b"\x00\x00\x00\x14ispe" + bytes(4) + b"\x00\x00\x00\x03\x00\x00\x00\x02"
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"),)
 
 
@@ -38,12 +39,12 @@ def fetched(host: Host, behave: Behave, longest_s: float = 10.0) -> Picture | No
     ("head", "media"),
     [
         (PNG, "image/png"),
-        (b"\xff\xd8\xff\xe0" + bytes(20), "image/jpeg"),
-        (b"GIF87a" + bytes(9), "image/gif"),
+        (b"\xff\xd8\xff\xc0\x00\x11\x08\x00\x02\x00\x03", "image/jpeg"),
+        (b"GIF87a" + GIF[6:], "image/gif"),
         (GIF, "image/gif"),
-        (b"RIFF\x10\x00\x00\x00WEBPVP8 ", "image/webp"),
-        (b"\x00\x00\x00\x18ftypavif\x00\x00\x00\x00avifmif1", "image/avif"),
-        (b"\x00\x00\x00\x1cftypmif1\x00\x00\x00\x00mif1miafavif", "image/avif"),
+        (b"RIFF\x10\x00\x00\x00WEBPVP8 \x0a\x00\x00\x00\x30\x01\x00\x9d\x01\x2a\x03\x00\x02\x00", "image/webp"),
+        (b"\x00\x00\x00\x18ftypavif\x00\x00\x00\x00avifmif1" + ISPE, "image/avif"),
+        (b"\x00\x00\x00\x1cftypmif1\x00\x00\x00\x00mif1miafavif" + ISPE, "image/avif"),
     ],
 )
 def test_the_five_kinds_of_pictures_are_known_by_their_first_bytes(host: Host, head: bytes, media: str) -> None:
@@ -79,7 +80,7 @@ def test_anything_else_is_no_picture_whatever_its_sender_calls_it(host: Host, da
 
 
 def test_a_picture_that_is_a_page_as_well_is_a_picture_and_never_a_page(host: Host) -> None:
-    polyglot = b"GIF89a/*" + HTML + b"*/=1"
+    polyglot = b"GIF89a/*\x20\x00" + GIF[10:] + b"*/" + HTML  # of 10,799 by 32 pixels
     assert fetched(host, answer(polyglot, "text/html")) == Picture("image/gif", polyglot)
     behind = PNG + HTML
     assert fetched(host, answer(behind, "text/html")) == Picture("image/png", behind)
@@ -133,7 +134,7 @@ def test_what_is_broken_is_not_there_now(host: Host, behave: Behave) -> None:
 
 
 def test_of_a_length_that_is_too_short_so_much_is_read(host: Host) -> None:
-    assert fetched(host, answer(PNG, Content_Length="20")) == Picture("image/png", PNG[:20])
+    assert fetched(host, answer(PNG, Content_Length="40")) == Picture("image/png", PNG[:40])
 
 
 @pytest.mark.parametrize("behave", [drip, lambda connection: time.sleep(30)], ids=["drip", "silence"])

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import socket
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -15,7 +16,7 @@ import requests
 import responses
 
 from markets.base import RateLimited, Refused, Unavailable, Unknown, VenueError
-from markets.http import Http
+from markets.http import MAX_ANSWER, Http
 from markets.replies import Reply, retry_after_s
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -149,11 +150,21 @@ def test_the_permit_is_asked_when_the_connection_stands_and_nothing_is_written_w
     assert http.write("/x", b"{}", lambda: None) == {}
 
 
-def test_an_answer_in_gzip_is_bounded_by_what_it_unpacks_to(serve: Serve) -> None:
-    packed = gzip.compress(b" " * 50_000_000)
-    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n".encode()
-    with pytest.raises(Unavailable, match="more than"):
-        serve(head + packed).read("/x")
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_an_answer_in_gzip_is_bounded_by_what_it_unpacks_to(serve: Serve, layers: int) -> None:
+    packed = b" " * 50_000_000
+    for _ in range(layers):
+        packed = gzip.compress(packed)
+    named = ", ".join(["gzip"] * layers)
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {named}\r\nContent-Length: {len(packed)}\r\n\r\n".encode()
+    http = serve(head + packed)
+    tracemalloc.start()
+    try:
+        with pytest.raises(Unavailable, match="more than"):
+            http.read("/x")
+        assert tracemalloc.get_traced_memory()[1] < 10 * MAX_ANSWER, "no more is unpacked than is read"
+    finally:
+        tracemalloc.stop()
 
 
 @responses.activate
