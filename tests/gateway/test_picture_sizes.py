@@ -45,6 +45,7 @@ AVIF = b64decode(
     "aXBycAAAAEtpcGNvAAAAFGlzcGUAAAAAAAAAAwAAAAIAAAAQcGl4aQAAAAADCAgIAAAADGF2MUOBAAwAAAAAE2NvbHJuY2x4AAEADQAGgAAAAB"
     "dpcG1hAAAAAAAAAAEAAQQBAoMEAAAAMm1kYXQSAAoIGAQrRAQ0GhAyHBTHh4ZlAgggnlAAAABIWtlc1i/6xF+Enhwy0IA="
 )
+FRAMES = b"\x12\0\x0a\x08"  # the first bytes of the AVIF's own
 REAL: dict[str, tuple[Media, bytes, Size]] = {
     "png": ("image/png", PNG, Size(3, 2, 2)),
     "gif": ("image/gif", GIF, Size(3, 2, 2)),
@@ -80,12 +81,21 @@ def animated(kind: str, frames: int) -> bytes:
     return film(3, 2, frames)
 
 
-def film(width: int, height: int, frames: int) -> bytes:
-    """Makes the head of an animated AVIF."""
+def frames_of(width: int, height: int) -> bytes:
+    """Makes the head of AV1 frames: a delimiter and a sequence header."""
+    bits = 0b0001100000_1111_1111 << 32 | width - 1 << 16 | height - 1
+    return b"\x12\0\x0a\x07" + (bits << 6).to_bytes(7)
+
+
+def film(width: int, height: int, frames: int, inside: bytes = b"") -> bytes:
+    """Makes the head of an animated AVIF, before the frames `inside`."""
     tkhd = box(b"tkhd", bytes(76), struct.pack(">II", width << 16, height << 16))
     stsz = box(b"stsz", bytes(8), struct.pack(">I", frames))
-    track = box(b"trak", tkhd, box(b"mdia", box(b"minf", box(b"stbl", stsz))))
-    return box(b"ftyp", b"avis\0\0\0\0avis") + box(b"moov", track)
+    head = box(b"ftyp", b"avis\0\0\0\0avis")
+    inside = inside or frames_of(width, height)
+    stco = box(b"stco", bytes(4), struct.pack(">II", 1, len(head) + 8))
+    track = box(b"trak", tkhd, box(b"mdia", box(b"minf", box(b"stbl", stsz, stco))))
+    return head + box(b"mdat", inside) + box(b"moov", track)
 
 
 def large(kind: str, width: int, height: int) -> bytes:
@@ -101,12 +111,15 @@ def large(kind: str, width: int, height: int) -> bytes:
         ),
         "jpeg": lambda: put(JPEG, JPEG.index(b"\xff\xc0") + 5, ">HH", height, width),
         "avif": lambda: put(AVIF, AVIF.index(b"ispe") + 8, ">II", width, height),
+        "avif by its frames": lambda: AVIF[: AVIF.index(FRAMES)] + frames_of(width, height).ljust(42, b"\x80"),
         "avif film": lambda: film(width, height, 1),
+        "avif film by its frames": lambda: film(3, 2, 1, frames_of(width, height)),
     }
     return made[kind]()
 
 
-KINDS = ("png", "gif", "gif by a frame", "webp", "webp still", "webp lossless", "jpeg", "avif", "avif film")
+KINDS = ("png", "gif", "gif by a frame", "webp", "webp still", "webp lossless", "jpeg")
+KINDS += ("avif", "avif by its frames", "avif film", "avif film by its frames")
 
 
 @pytest.fixture
@@ -166,8 +179,13 @@ def test_a_head_without_a_size_is_refused(kind: str) -> None:
     needed = {"png": 24, "gif": 12, "webp": 30, "webp still": 30, "jpeg": JPEG.index(b"\xff\xc0") + 8}
     for length in range(12, needed.get(kind, AVIF.index(b"ispe") + 12)):
         assert judged(data[:length]) == NoPicture("file"), (media, length)
-    if kind != "webp":  # whose canvas has one pixel at least
+    if kind not in ("webp", "avif"):  # a canvas has one pixel at least, and the frames have a size of their own
         assert judged(large(kind, 0, 5)[: 20 if kind == "gif" else None]) == NoPicture("file")
+
+
+def test_an_avif_whose_frames_have_no_size_is_refused() -> None:
+    for frames in (b"", b"\x12\0", b"\x0a\x01\x18", b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\xff" * 40):
+        assert judged(AVIF[: AVIF.index(FRAMES)] + frames) == NoPicture("file"), frames
 
 
 def test_an_avif_that_is_made_of_others_is_refused() -> None:
@@ -180,7 +198,16 @@ def test_an_avif_that_is_made_of_others_is_refused() -> None:
 def test_a_head_is_read_in_time_whatever_it_has(media: Media) -> None:
     heads = {"image/png": PNG[:33], "image/jpeg": JPEG[:2], "image/gif": GIF[:13], "image/webp": WEBP[:30]}
     head = heads.get(media, AVIF[:32])
-    repeated = (b"\xff", b"\0", b"\0\0\0\x08free", b"ANMF\0\0\0\0", b"\x21\xff\0", b"\0\0\0\0tEXt\0\0\0\0", b"\xff\x01")
+    repeated = (
+        b"\xff",
+        b"\x12\0",
+        b"\0",
+        b"\0\0\0\x08free",
+        b"ANMF\0\0\0\0",
+        b"\x21\xff\0",
+        b"\0\0\0\0tEXt\0\0\0\0",
+        b"\xff\x01",
+    )
     for part in repeated:
         data = (head + part * (MOST_BYTES // len(part)))[:MOST_BYTES]
         began = time.monotonic()
