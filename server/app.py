@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Awaitable, Callable
 
@@ -27,14 +28,15 @@ from models.events import keeping
 from server.control import REMIND_S, STORE_S, remind_signer, store_again
 from server.events.handler import STREAM
 from server.http.base import UnknownRoute, log_request
-from server.http.blocking import Pool
+from server.http.blocking import LongReads, Pool
 from server.http.call_limit import CallLimit
 from server.http.feed import Feed
 from server.http.gate import Gate
 from server.http.manager_client import WAIT_S, ManagerClient
 from server.http.picture_way import PictureWay
 from server.http.services import InFlight, Services, TaskLocks
-from server.http.user_market import Seats
+from server.http.turns import Turns
+from server.http.user_market import ACTS_AT_ONCE, LOOKS_AT_ONCE, Seats
 from server.listing.inscriptions import KEPT_MS
 from server.metrics import start_times
 from server.urls import ROUTES, SCOPES, routes_with_openings
@@ -46,10 +48,14 @@ from wallet.signer_client import SignerClient
 log = logging.getLogger(__name__)
 
 _THREADS = 16
+_OWN_QUESTIONS = 4  # to the gateway at a time: withdrawals under way, play money, readiness
 _BRAKE_THREADS = 4
 _SIGNER_S = 5.0
 _LOOSENED_A_MINUTE = 30  # by one user: the signer bounds those of all users together, so that nobody uses them up
 _SENT_BY_HAND_A_MINUTE = 20  # deliveries that one user tries or repeats
+_SWITCH_S = (
+    0.0005  # a thread with long work has the interpreter no longer before the loop gets it: Python's own is 5 ms
+)
 _DRAIN_S = 1.5
 _IDLE_S = 75
 _BODY_S = 15
@@ -88,7 +94,12 @@ def make_app(
         entitlements=Entitlements(settings),
         clock_ms=clock_ms,
         manager=ManagerClient(settings, wait_s=manager_wait_s),
-        market=Pool(lambda: MarketClient(settings.gateway_socket), _THREADS, "market", MarketClient.close),
+        market=Pool(
+            lambda: MarketClient(settings.gateway_socket),
+            LOOKS_AT_ONCE + ACTS_AT_ONCE + _OWN_QUESTIONS,
+            "market",
+            MarketClient.close,
+        ),
         signer=Pool(lambda: SignerClient(settings.signer_socket, _SIGNER_S), _THREADS, "signer"),
         brakes=Pool(lambda: SignerClient(settings.signer_socket, _SIGNER_S), _BRAKE_THREADS, "brake"),
         budget=CallLimit(settings.sign_in_per_minute, time.monotonic),
@@ -100,6 +111,8 @@ def make_app(
         seats=Seats(),
         pictures=PictureWay(settings.gateway_socket),
         feed=Feed(),
+        pieces=Turns(1, 1),
+        long_reads=LongReads(),
         sent_by_hand=CallLimit(_SENT_BY_HAND_A_MINUTE, time.monotonic),
     )
     return Application(
@@ -130,6 +143,7 @@ def run(settings: Settings, index: int = 0) -> None:
     Raises SettingsError, OtherVersion, or RuntimeError when signatures cannot be trusted to be checked.
     """
     logs.set_up("server", settings.log_level, settings.log_format)
+    sys.setswitchinterval(_SWITCH_S)
     bip322.self_test()
     base.connect_in_time(settings.database_url)
     try:

@@ -19,6 +19,7 @@ from server.task_handler import TaskHandler
 MOST_LINES = 1000
 DEFAULT_LINES = 200
 DEFAULT_CYCLES = 50
+_CYCLES_AT_ONCE = 10  # each may have details of a hundred rungs
 
 # A key with an underscore. A quote after a backslash is part of a text, and only a key is followed by a colon.
 _SNAKE_KEY = re.compile(r'(?<!\\)"([a-z0-9]+(?:_[a-z0-9]+)+)"(?=\s*:)')
@@ -53,11 +54,14 @@ class TaskCyclesHandler(TaskHandler):
     takes_query = True
     kind = BIDDING
 
-    def get(self, task_id: str) -> None:
+    async def get(self, task_id: str) -> None:
         """Answers the task's newest cycles. Raises ApiError: 404 or 400."""
         task = self.task(task_id)
         most = count_in(self, "limit", DEFAULT_CYCLES, KEPT)
-        self.answer([_as_json(cycle) for cycle in cycles_of(task.id, most)])
+        found = await self.in_turn(lambda: cycles_of(task.id, most))
+        shown = await self.in_turns(found, _as_json, _CYCLES_AT_ONCE)
+        self.require_signed_in()
+        self.answer(shown)
 
 
 def count_in(handler: SignedIn, name: str, default: int, most: int) -> int:

@@ -67,6 +67,12 @@ def of_user_after(user_id: int, after: int, most: int, events: Collection[str] =
     return [Told._make(row) for row in mine.tuples()]
 
 
+def missed(user_id: int, after: int, until: int, most: int, events: Collection[str] = EVENTS) -> int:
+    """Counts the user's events of these names between two ids, `most` at most."""
+    found = _mine(user_id, events).where(Event.id > after, Event.id <= until).limit(most)
+    return int(found.count())
+
+
 def newest_of_user(user_id: int, most: int, events: Collection[str] = EVENTS) -> list[Told]:
     """Returns the user's newest events of these names, oldest first."""
     mine = _mine(user_id, events).order_by(Event.id.desc()).limit(most)

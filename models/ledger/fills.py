@@ -129,12 +129,6 @@ def newest(user_id: int, wanted: Wanted, most: int, before: Place | None = None)
     return sorted(found, key=lambda fill: fill.place, reverse=True)[:most]
 
 
-def until(user_id: int, to_ms: int | None) -> list[Fill]:
-    """Returns all real fills of the user before `to_ms`, oldest first."""
-    found = [fill for side in SIDES for fill in _of_side(user_id, side, Wanted(to_ms=to_ms))]
-    return sorted((fill for fill in found if not fill.dry_run), key=lambda fill: fill.place)
-
-
 def place_of(user_id: int, fill_id: str) -> Place | None:
     """Returns the place of the user's fill of this id; None when there is none."""
     parts = _ID.fullmatch(fill_id)
@@ -158,9 +152,7 @@ def is_purchase(user_id: int, venue: str, sale_id: str) -> bool:
     return Order.select().where(*its, HAS_SALE, IS_REAL).exists()
 
 
-def _of_side(
-    user_id: int, side: str, wanted: Wanted, most: int | None = None, before: Place | None = None
-) -> Iterator[Fill]:
+def _of_side(user_id: int, side: str, wanted: Wanted, most: int, before: Place | None) -> Iterator[Fill]:
     if wanted.side not in (None, side):
         return
     table = _TABLES[side]

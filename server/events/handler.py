@@ -18,10 +18,12 @@ from server.http.api_errors import too_many
 from server.http.base import MAX_ID, SignedIn
 from server.http.feed import Feed, TooManyWaiters, Waiter
 from server.http.query import Query
-from server.http.shown import as_json, frame
+from server.http.shown import frame, text_of
 
 STREAM = "text/event-stream"
 DEFAULT_EVENTS, MOST_EVENTS = 100, 500
+CAUGHT_UP_AT_ONCE = 100  # events; the loop is others' before the next ones
+MOST_MISSED = 2_000  # events that a stream sends again; reading everything anew costs less than more of them
 LONGEST_WAIT_S = 25
 HEARTBEAT_S = 10.0
 RETRY_MS = 2_000  # a client's pause before it connects again
@@ -58,24 +60,30 @@ class EventsHandler(SignedIn):
     async def _page(self, after: int | None, most: int, wait_s: int, events: tuple[str, ...]) -> None:
         user_id = self.user.id
         if after is None or not reading.can_go_on(user_id, after, events):
-            newest_id, found = reading.newest_id(), reading.newest_of_user(user_id, most, events)
-            self._answer(found, found[-1].id if found else newest_id, is_reset=after is not None)
+            newest_id = reading.newest_id()
+            found = await self.in_turn(lambda: reading.newest_of_user(user_id, most, events))
+            await self._answer(found, found[-1].id if found else newest_id, is_reset=after is not None)
             return
-        found = reading.of_user_after(user_id, after, most, events)
+        found = await self._after(after, most, events)
         if not found and wait_s and self.request.method != "HEAD":
             with self._waiting() as (feed, waiter):
-                found = reading.of_user_after(user_id, after, most, events)
+                found = await self._after(after, most, events)
                 if not found:
                     await _one_of(events, waiter, wait_s)
                     self.require_signed_in()
                     # Everything up to there can be read, so without an event of these the next page begins there.
                     seen = feed.newest_id
-                    found = reading.of_user_after(user_id, after, most, events)
+                    found = await self._after(after, most, events)
                     after = max(after, seen)
-        self._answer(found, found[-1].id if found else after, is_reset=False)
+        await self._answer(found, found[-1].id if found else after, is_reset=False)
 
-    def _answer(self, found: list[Told], following: int, *, is_reset: bool) -> None:
-        self.answer({"events": [as_json(told) for told in found], "next": following, "reset": is_reset})
+    async def _after(self, after: int, most: int, events: tuple[str, ...]) -> list[Told]:
+        return await self.in_turn(lambda: reading.of_user_after(self.user.id, after, most, events))
+
+    async def _answer(self, found: list[Told], following: int, *, is_reset: bool) -> None:
+        shown = await self.in_turns(found, text_of)
+        self.require_signed_in()
+        self.answer({"events": shown, "next": following, "reset": is_reset})
 
     def _last_id(self, after: int | None) -> int | None:
         """Returns the id that the client has seen last: of its header, else of its query; 0 for one that is no id."""
@@ -89,8 +97,8 @@ class EventsHandler(SignedIn):
         feed = self.services.feed
         try:
             waiter = self._waiter = feed.join(self.user.id)
-        except TooManyWaiters:
-            raise too_many("Too many streams", 5, "Close one, or ask without waiting.") from None
+        except TooManyWaiters as refusal:
+            raise too_many("Too many streams", refusal.retry_after_s, str(refusal)) from None
         try:
             yield feed, waiter
         finally:
@@ -101,34 +109,41 @@ class EventsHandler(SignedIn):
             self.set_header("Content-Type", STREAM)
             self.set_header("X-Accel-Buffering", "no")
             with contextlib.suppress(StreamClosedError):
-                await self._send(f"retry: {RETRY_MS}\n".encode() + self._beginning(last_id, feed.newest_id, events))
-                if last_id is not None and last_id < feed.newest_id:
-                    await self._catch_up(last_id, feed.newest_id, events)
-                while not waiter.is_over and self.caller.is_good_still(self.now_ms):
+                newest_id = feed.newest_id
+                can_go_on = last_id is not None and await self._can_go_on(last_id, newest_id, events)
+                await self._send(f"retry: {RETRY_MS}\n".encode() + _beginning(last_id, newest_id, can_go_on=can_go_on))
+                if last_id is not None and can_go_on:
+                    await self._catch_up(waiter, last_id, newest_id, events)
+                while self._goes_on(waiter):
                     fresh = await waiter.take(HEARTBEAT_S)
                     if fresh and not self.caller.is_good_still(self.now_ms):
                         break
                     wanted = [each.frame for each in fresh if each.told.event in events]
                     await self._send(b"".join(wanted) or b":\n\n")
 
-    def _beginning(self, last_id: int | None, newest_id: int, events: frozenset[str]) -> bytes:
-        """Returns the first frame: a place to go on from, or word that something is missing."""
-        if last_id is None:
-            return f"id: {newest_id}\n\n".encode()
-        if reading.can_go_on(self.user.id, last_id, events):
-            return b"\n"
-        return f'id: {newest_id}\nevent: reset\ndata: {{"next": {newest_id}}}\n\n'.encode()
+    def _goes_on(self, waiter: Waiter) -> bool:
+        return not waiter.is_over and self.caller.is_good_still(self.now_ms)
 
-    async def _catch_up(self, after: int, until: int, events: frozenset[str]) -> None:
-        """Sends what was told since, in pages; of events that are gone there was word before."""
-        if not reading.can_go_on(self.user.id, after, events):
-            return
-        while found := reading.of_user_after(self.user.id, after, MOST_EVENTS, events):
-            found = [told for told in found if told.id <= until]
+    async def _can_go_on(self, last_id: int, newest_id: int, events: frozenset[str]) -> bool:
+        """Tells whether all that was missed is kept, and is few enough to be sent again."""
+        if not reading.can_go_on(self.user.id, last_id, events):
+            return False
+        until = MOST_MISSED + 1
+        missed = await self.in_turn(lambda: reading.missed(self.user.id, last_id, newest_id, until, events))
+        return missed <= MOST_MISSED
+
+    async def _catch_up(self, waiter: Waiter, after: int, until: int, events: frozenset[str]) -> None:
+        """Sends what was missed, a piece in each of the user's turns."""
+        while after < until and self._goes_on(waiter):
+            found = await self.in_turn(lambda: self._missed(after, until, events))  # noqa: B023  # it is awaited
             if not found:
                 return
-            await self._send(b"".join(map(frame, found)))
-            after = found[-1].id
+            await self._send(b"".join(text for _, text in found))
+            after = found[-1][0]
+
+    def _missed(self, after: int, until: int, events: frozenset[str]) -> list[tuple[int, bytes]]:
+        found = reading.of_user_after(self.user.id, after, CAUGHT_UP_AT_ONCE, events)
+        return [(told.id, frame(told)) for told in found if told.id <= until]
 
     async def _send(self, text: bytes) -> None:
         """Sends a piece. Raises StreamClosedError when the client has gone, or takes nothing."""
@@ -139,6 +154,15 @@ class EventsHandler(SignedIn):
             if isinstance(self.request.connection, HTTP1Connection):
                 self.request.connection.close()
             raise StreamClosedError from None
+
+
+def _beginning(last_id: int | None, newest_id: int, *, can_go_on: bool) -> bytes:
+    """Returns the first frame: a place to go on from, or word that something is missing."""
+    if last_id is None:
+        return f"id: {newest_id}\n\n".encode()
+    if can_go_on:
+        return b"\n"
+    return f'id: {newest_id}\nevent: reset\ndata: {{"next": {newest_id}}}\n\n'.encode()
 
 
 async def _one_of(events: tuple[str, ...], waiter: Waiter, longest_s: float) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 
-from models.ledger import fills
+from tornado.iostream import StreamClosedError
+
 from models.ledger.fills import Fill
 from server.history.csv_formats import FORMATS, TradeRow, csv_text
-from server.history.trades import trades_of
+from server.history.trades import fills_until, trades_of
 from server.http.base import SignedIn
 from server.http.query import Query
 from strategy.profit.matching import FIFO, METHODS, MatchedSale, match
 from strategy.profit.rows import cost_and_profit
 
+_PACKED_AT_ONCE = 256 * 1024  # bytes
 CSV = "text/csv; charset=utf-8"
 
 
@@ -27,12 +29,23 @@ class TradesCsvHandler(SignedIn):
         from_ms, to_ms = query.time_ms("from"), query.time_ms("to")
         method = query.choice("method", METHODS) or FIFO
         query.refuse_faults()
-        found = fills.until(self.user.id, to_ms)
-        # In a thread: a long history takes its time, and others are not to wait for it.
-        text = await asyncio.to_thread(_text, found, wanted, method, from_ms)
+        long_reads = self.services.long_reads
+        async with long_reads.turn(self.user.id):
+            found = await fills_until(self, to_ms)
+            text = await long_reads(lambda: _text(found, wanted, method, from_ms))
+        self.require_signed_in()
         self.set_header("Content-Type", CSV)
         self.set_header("Content-Disposition", f'attachment; filename="trades-{wanted}.csv"')
-        self.send(text.encode())
+        await self._send_packed(text.encode())
+
+    async def _send_packed(self, text: bytes) -> None:
+        """Sends the text in pieces, because packing it takes the loop's time."""
+        with contextlib.suppress(StreamClosedError):
+            for begin in range(0, len(text), _PACKED_AT_ONCE):
+                await self.in_turn(lambda: self.write(text[begin : begin + _PACKED_AT_ONCE]))  # noqa: B023
+                if begin + _PACKED_AT_ONCE < len(text):
+                    await self.flush()
+        self.finish()
 
 
 def _text(found: list[Fill], wanted: str, method: str, from_ms: int | None) -> str:

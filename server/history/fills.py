@@ -19,7 +19,7 @@ class FillsHandler(SignedIn):
 
     takes_query = True
 
-    def get(self) -> None:
+    async def get(self) -> None:
         query = Query(self, "taskId", "slug", "side", "from", "to", "limit", "before")
         wanted = Wanted(
             task_id=query.whole("taskId"),
@@ -34,9 +34,11 @@ class FillsHandler(SignedIn):
         place = None if before is None else fills.place_of(self.user.id, before)
         if before is not None and place is None:
             raise invalid(["before: is no fill of yours"])
-        found = fills.newest(self.user.id, wanted, most + 1, place)
+        found = await self.in_turn(lambda: fills.newest(self.user.id, wanted, most + 1, place))
         shown = found[:most]
-        self.answer({"fills": [_as_json(fill) for fill in shown], "next": shown[-1].id if len(found) > most else None})
+        rows = await self.in_turns(shown, _as_json)
+        self.require_signed_in()
+        self.answer({"fills": rows, "next": shown[-1].id if len(found) > most else None})
 
 
 def _slugs(text: str) -> tuple[str, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from markets.base import AskBook, BidBook
@@ -29,8 +27,6 @@ from strategy.plan import BidPlan
 
 _MINUTE_MS = 60_000
 _NOBODY = BidderWallet("", "", "", frozenset())  # the journal's books are without the user's own orders
-# One at a time: a moment long past may take both files of five megabytes, and a second of this process's time.
-_READER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
 
 
 class TaskMomentHandler(BiddingTaskHandler):
@@ -51,10 +47,9 @@ class TaskMomentHandler(BiddingTaskHandler):
         if elsewhere := machine_elsewhere(settings, self.user.id):
             found = JournalMoment(None, None, f"the journal is on the machine that keeps the task, {elsewhere}")
         else:
-            reading = asyncio.get_running_loop().run_in_executor(
-                _READER, moment_of, settings.data_dir, task.id, time_ms
-            )
-            found = await reading
+            long_reads = self.services.long_reads
+            async with long_reads.turn(self.user.id):
+                found = await long_reads(lambda: moment_of(settings.data_dir, task.id, time_ms))
         self.require_signed_in()
         reasons = {} if found.entry is None else _reasons(found.entry)
         standing = order_history.standing(self.user.id, self.task(task_id).id, time_ms)

@@ -20,8 +20,8 @@ class OrdersHandler(SignedIn):
 
     takes_query = True
 
-    def get(self) -> None:
-        _answer(self, None)
+    async def get(self) -> None:
+        await _answer(self, None)
 
 
 class TaskOrdersHandler(BiddingTaskHandler):
@@ -29,19 +29,24 @@ class TaskOrdersHandler(BiddingTaskHandler):
 
     takes_query = True
 
-    def get(self, task_id: str) -> None:
-        _answer(self, self.task(task_id).id)
+    async def get(self, task_id: str) -> None:
+        await _answer(self, self.task(task_id).id)
 
 
-def _answer(handler: SignedIn, task_id: int | None) -> None:
+async def _answer(handler: SignedIn, task_id: int | None) -> None:
     query = Query(handler, "since", "limit", "before")
     since_ms, before = query.time_ms("since"), query.whole("before")
     most = query.whole("limit", MOST_ORDERS) or DEFAULT_ORDERS
     query.refuse_faults()
-    found = order_history.newest(handler.user.id, most + 1, task_id=task_id, since_ms=since_ms, before=before)
+    user_id = handler.user.id
+    found = await handler.in_turn(
+        lambda: order_history.newest(user_id, most + 1, task_id=task_id, since_ms=since_ms, before=before)
+    )
     shown = found[:most]
+    rows = await handler.in_turns(shown, order_as_json)
+    handler.require_signed_in()
     following = shown[-1].id if len(found) > most else None
-    handler.answer({"orders": [order_as_json(order) for order in shown], "next": following})
+    handler.answer({"orders": rows, "next": following})
 
 
 def order_as_json(order: Order) -> dict[str, object]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
+from typing import Any, NamedTuple
 
 from models import floor_samples
-from models.ledger import fills
-from server.history.trades import trades_of
+from server.history.trades import fills_until, trades_of
 from server.http import json_out
-from server.http.base import SignedIn
+from server.http.base import PIECE, SignedIn
 from server.http.query import Query
 from strategy.bid_config import BidConfig, normal_slug
 from strategy.bidding.measure import measure
-from strategy.profit.matching import FIFO, METHODS, HeldLot, Trade
+from strategy.profit.matching import FIFO, METHODS
 from strategy.profit.rows import GROUPS, ProfitRow, rows_of
 
 
@@ -30,10 +30,17 @@ class ProfitHandler(SignedIn):
         group_by = query.choice("groupBy", GROUPS) or GROUPS[0]
         method = query.choice("method", METHODS) or FIFO
         query.refuse_faults()
-        trades = trades_of(fills.until(self.user.id, to_ms))
-        # In a thread: a long history takes its time, and others are not to wait for it.
-        rows = await asyncio.to_thread(rows_of, trades, group_by, method, _month_of, from_ms)
+        long_reads = self.services.long_reads
+        async with long_reads.turn(self.user.id):
+            found = await fills_until(self, to_ms)
+            rows = await long_reads(
+                lambda: [_summed(row) for row in rows_of(trades_of(found), group_by, method, _month_of, from_ms)]
+            )
         floors = _Floors(self.services.settings.market, self.now_ms)
+        kinds = sorted({kind for row in rows for kind in row.held})
+        for begin in range(0, len(kinds), PIECE):
+            await self.in_turn(lambda: floors.read(kinds[begin : begin + PIECE]))  # noqa: B023
+        self.require_signed_in()
         self.answer({"method": method, "rows": [_as_json(row, floors) for row in rows]})
 
 
@@ -41,38 +48,58 @@ def _month_of(ms: int) -> str:
     return json_out.iso(ms)[:7]
 
 
+class _Kind(NamedTuple):
+    """Goods with one floor."""
+
+    venue: str
+    is_rune: bool
+    slug: str
+
+
+class _Summed(NamedTuple):
+    """A row's sums, and how much of each kind is held."""
+
+    shown: dict[str, Any]
+    held: dict[_Kind, Fraction]
+
+
 class _Floors:
-    """The newest floors that running tasks have looked at in the last hour; each is read once."""
+    """The newest floors that running tasks have looked at in the last hour."""
 
     def __init__(self, default_venue: str, now_ms: int) -> None:
         self._default_venue = default_venue
         self._now_ms = now_ms
-        self._known: dict[tuple[str, str, str], Decimal | None] = {}
+        self._known: dict[_Kind, Decimal | None] = {}
 
-    def mark_sats(self, lots: list[HeldLot]) -> int | None:
-        """Returns what the lots would cost at the floor; None when it is not known of one of them."""
+    def read(self, kinds: Iterable[_Kind]) -> None:
+        """Reads the floors of these goods."""
+        for kind in kinds:
+            type_ = "rune" if kind.is_rune else "ordinals"
+            slug_key = normal_slug(type_, kind.slug)
+            measured = measure(BidConfig(slug=slug_key, type=type_))
+            if kind.venue != self._default_venue:
+                measured = f"{measured} at {kind.venue}"
+            goods = "runes" if kind.is_rune else "ordinals"
+            self._known[kind] = floor_samples.newest(goods, slug_key, measured, self._now_ms)
+
+    def mark_sats(self, held: dict[_Kind, Fraction]) -> int | None:
+        """Returns what is held would cost at the floor; None when it is not known of a part."""
         total = Fraction(0)
-        for lot in lots:
-            found = self._of(lot.purchase)
+        for kind, quantity in held.items():
+            found = self._known[kind]
             if found is None:
                 return None
-            total += lot.quantity * Fraction(found)
+            total += quantity * Fraction(found)
         return floor(total)
 
-    def _of(self, trade: Trade) -> Decimal | None:
-        type_ = "rune" if trade.is_rune else "ordinals"
-        kind, slug_key = "runes" if trade.is_rune else "ordinals", normal_slug(type_, trade.slug or "")
-        measured = measure(BidConfig(slug=slug_key, type=type_))
-        if trade.venue != self._default_venue:
-            measured = f"{measured} at {trade.venue}"
-        key = kind, slug_key, measured
-        if key not in self._known:
-            self._known[key] = floor_samples.newest(*key, self._now_ms)
-        return self._known[key]
 
-
-def _as_json(row: ProfitRow, floors: _Floors) -> dict[str, object]:
-    return {
+def _summed(row: ProfitRow) -> _Summed:
+    held = dict[_Kind, Fraction]()
+    for lot in row.held:
+        trade = lot.purchase
+        kind = _Kind(trade.venue, trade.is_rune, trade.slug or "")
+        held[kind] = held.get(kind, Fraction(0)) + lot.quantity
+    shown = {
         "key": row.key,
         "bought": {"count": len(row.bought), "sats": row.bought_sats},
         "sold": {"count": len(row.sold), "sats": row.sold_sats},
@@ -80,7 +107,12 @@ def _as_json(row: ProfitRow, floors: _Floors) -> dict[str, object]:
         "realizedSats": row.realized_sats,
         "feesSats": row.fees_sats,
         "realizedPercent": row.realized_percent,
-        "held": {"count": len(row.held), "costSats": row.held_sats, "markSats": floors.mark_sats(row.held)},
+        "held": {"count": len(row.held), "costSats": row.held_sats},
         "unmatchedSales": row.unmatched_sales,
         "unknownFees": row.unknown_fees,
     }
+    return _Summed(shown, held)
+
+
+def _as_json(row: _Summed, floors: _Floors) -> dict[str, object]:
+    return row.shown | {"held": row.shown["held"] | {"markSats": floors.mark_sats(row.held)}}

@@ -35,7 +35,7 @@ class TaskSeriesHandler(TaskHandler):
     kind = BIDDING
     columns = BID_COLUMNS
 
-    def get(self, task_id: str) -> None:
+    async def get(self, task_id: str) -> None:
         """Answers the samples of a span. Raises ApiError: 404 or 400."""
         task = self.task(task_id)
         query = Query(self, "from", "to", "step")
@@ -46,7 +46,8 @@ class TaskSeriesHandler(TaskHandler):
         if from_ms >= to_ms:
             raise invalid(["from: must be before to"])
         step = STEPS[named] if named else self._finest(from_ms)
-        found = joined_columns(task.id, step, from_ms, to_ms)
+        found = await self.in_turn(lambda: joined_columns(task.id, step, from_ms, to_ms))
+        self.require_signed_in()
         self.answer(_as_json(found, "minute" if step == MINUTE else "hour", self.columns))
 
     def _finest(self, from_ms: int) -> int:

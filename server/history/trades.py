@@ -1,11 +1,27 @@
-"""A user's real fills as trades, for profit and export."""
+"""A user's real fills, and the same as trades, for profit and export."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from models.ledger.fills import BUY, Fill
+from models.ledger import fills
+from models.ledger.fills import BUY, Fill, Wanted
+from server.http.base import SignedIn
 from strategy.profit.matching import Trade
+
+PAGE = 200  # fills that are read while others wait: some milliseconds
+
+
+async def fills_until(handler: SignedIn, to_ms: int | None) -> list[Fill]:
+    """Returns all real fills of the caller before `to_ms`, oldest first, read in pages."""
+    found = list[Fill]()
+
+    def page() -> list[Fill]:
+        return fills.newest(handler.user.id, Wanted(to_ms=to_ms), PAGE, found[-1].place if found else None)
+
+    while more := await handler.in_turn(page):
+        found += more
+    return [fill for fill in reversed(found) if not fill.dry_run]
 
 
 def trades_of(found: Iterable[Fill]) -> list[Trade]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from http.client import responses
 from typing import Any, TypeVar
@@ -23,6 +25,7 @@ from server.http.bodies import Body, beyond, details_of
 from server.http.callers import Caller, Openings
 from server.http.client_ip import client_ip
 from server.http.json_in import BadBody, read_object, shown
+from server.http.json_out import Raw
 from server.http.services import Services
 from server.http.tagged import Tagged, tag_of
 from server.http.user_market import UserMarket
@@ -33,11 +36,13 @@ log = logging.getLogger("server.access")
 _METHODS = ("get", "post", "put", "patch", "delete")
 _WITH_BODY = ("POST", "PUT", "PATCH")
 MAX_ID = 2**63 - 1
+PIECE = 100  # rows of a long answer that are written while others wait: some milliseconds
 
 _CLOSED = Openings()
 
 Shape = TypeVar("Shape", bound=Body)
 Value = TypeVar("Value")
+Row = TypeVar("Row")
 
 
 class Handler(RequestHandler):
@@ -232,6 +237,26 @@ class SignedIn(Handler):
     def act(self) -> UserMarket:
         """The way to the marketplaces for what the user does: starts, deletes, withdraws."""
         return self.services.market_for(self.user.id, "act")
+
+    async def in_turn(self, work: Callable[[], Value]) -> Value:
+        """Does a piece of a long answer when it is the user's turn, and then leaves the loop to others for as long.
+
+        Check with `require_signed_in` that the caller may still see it.
+        """
+        async with self.services.pieces.of(self.user.id):
+            began = time.perf_counter()
+            try:
+                return work()
+            finally:
+                await asyncio.sleep(time.perf_counter() - began)
+
+    async def in_turns(self, rows: Sequence[Row], as_json: Callable[[Row], object], piece: int = PIECE) -> list[Raw]:
+        """Writes rows as JSON, so many in each turn."""
+        shown = list[Raw]()
+        for begin in range(0, len(rows), piece):
+            some = rows[begin : begin + piece]
+            shown += await self.in_turn(lambda: [Raw(json_out.dumps(as_json(row))) for row in some])  # noqa: B023
+        return shown
 
     async def ask_market(self, question: Callable[[MarketClient], Value]) -> Value:
         """Looks something up. Raises ApiError: 404, 429, or 502 when the venue cannot be read."""

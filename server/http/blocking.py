@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Generic, TypeVar
 
 from markets.base import NotFound, SignInNeeded, TooManyLookups, VenueError
 from server.http.api_errors import ApiError, disk_full, not_found, too_many
+from server.http.turns import TooManyWaiting, Turns
 from wallet.protocol import DISK_FULL
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 
+LONG_READS_WAITING = 4  # of one user
+_LONG_READS, _LONG_READ_S = 2, 2
 Client = TypeVar("Client")
 Value = TypeVar("Value")
 
@@ -56,6 +60,37 @@ class Pool(Generic[Client]):
         self._executor.shutdown(wait=False, cancel_futures=True)
         for client in self._made:
             self._close_client(client)
+
+
+class LongReads:
+    """Long work on what a user has recorded, in threads of its own: one piece of work of a user at a time.
+
+    Two threads share one interpreter, so more would only take memory (a journal's two files are 10 MB) and slow the
+    loop; a single one would make a short read wait for another user's long one.
+    """
+
+    def __init__(self) -> None:
+        self._turns = Turns(_LONG_READS, 1, waiting=LONG_READS_WAITING)
+        self._executor = ThreadPoolExecutor(_LONG_READS, "long-read")
+
+    @asynccontextmanager
+    async def turn(self, user: int) -> AsyncIterator[None]:
+        """Waits for the user's turn, and holds it for the block. Raises ApiError (429)."""
+        async with AsyncExitStack() as held:
+            try:
+                await held.enter_async_context(self._turns.of(user))
+            except TooManyWaiting:
+                message = f"{LONG_READS_WAITING} of yours wait already. Wait for their answers."
+                raise too_many("Too many long reads", _LONG_READ_S, message) from None
+            yield
+
+    async def __call__(self, work: Callable[[], Value]) -> Value:
+        """Does a part of what the turn is for in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+    def close(self) -> None:
+        """Takes no more work and does not wait for what is being done."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
 
 def answer_to(error: VenueError | SignerError) -> ApiError:

@@ -17,13 +17,18 @@ from server.http.shown import frame
 
 LOOK_S = 0.5
 MOST_OF_USER, MOST = 10, 500  # waiters
+RETRY_S, FULL_RETRY_S = 5, 30  # until a refused client tries again
 MOST_WAITING = 1_000  # events that a waiter has not taken
 
 log = logging.getLogger(__name__)
 
 
 class TooManyWaiters(Exception):
-    """A refusal: the user, or all users together, have as many streams open as there may be."""
+    """A refusal: the user has as many streams open as there may be, or all are taken and shared out evenly."""
+
+    def __init__(self, message: str, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class Fresh(NamedTuple):
@@ -76,34 +81,49 @@ class Feed:
 
     def __init__(self) -> None:
         self.newest_id = 0
-        self._waiters: dict[int, set[Waiter]] = {}
+        self._waiters: dict[int, list[Waiter]] = {}  # of each user, the newest last
         self._count = 0
         self._mark: object = None
         self._looking: asyncio.Task[None] | None = None
         self._is_closed = False
 
     def join(self, user_id: int) -> Waiter:
-        """Adds a waiter, which is given all of the user's events after `newest_id`. Raises TooManyWaiters."""
-        mine = self._waiters.get(user_id, set())
-        if self._is_closed or len(mine) >= MOST_OF_USER or self._count >= MOST:
-            raise TooManyWaiters
+        """Adds a waiter, which is given all of the user's events after `newest_id`. Raises TooManyWaiters.
+
+        When all are taken, the newest of the user with the most gives way to a user with fewer.
+        """
+        if self._is_closed:
+            raise TooManyWaiters("This server stops. Try again: another one answers.", RETRY_S)
+        if len(self._waiters.get(user_id, ())) >= MOST_OF_USER:
+            raise TooManyWaiters(f"You have {MOST_OF_USER}. Close one, or ask without waiting.", RETRY_S)
+        if self._count >= MOST:
+            self._make_room(user_id)
         if self._count == 0:
             self._mark, self.newest_id = reading.mark(), reading.newest_id()
         else:
             self.look()
         waiter = Waiter(user_id)
-        self._waiters.setdefault(user_id, mine).add(waiter)
+        self._waiters.setdefault(user_id, []).append(waiter)
         self._count += 1
         if self._looking is None:
             self._looking = asyncio.get_running_loop().create_task(self._look_on())
         return waiter
 
+    def _make_room(self, user_id: int) -> None:
+        greediest = max(self._waiters, key=lambda user: len(self._waiters[user]))
+        # A difference of one would change sides with each new stream.
+        if len(self._waiters[greediest]) < len(self._waiters.get(user_id, ())) + 2:
+            raise TooManyWaiters("All are taken, and no user has many more. Ask without waiting.", FULL_RETRY_S)
+        newest = self._waiters[greediest][-1]
+        newest.end()
+        self.leave(newest)
+
     def leave(self, waiter: Waiter) -> None:
         """Removes a waiter."""
-        mine = self._waiters.get(waiter.user_id, set())
+        mine = self._waiters.get(waiter.user_id, [])
         if waiter not in mine:
             return
-        mine.discard(waiter)
+        mine.remove(waiter)
         self._count -= 1
         if not mine:
             del self._waiters[waiter.user_id]

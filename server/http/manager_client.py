@@ -15,6 +15,7 @@ from core.task_files import end_of_log, log_path
 from models.controls import GLOBAL
 from models.leases.manager_places import Place, address_at, place_for, places
 from server.http.api_errors import ApiError, too_many
+from server.http.turns import Turns
 
 WAIT_S = 10.0
 DRAIN_S = 10.0
@@ -22,7 +23,8 @@ DRAIN_S = 10.0
 _SETTLE_S = 60.0
 _PING_S = 2.0
 _RETRY_S = 0.1
-_THREADS = 32
+_THREADS, _OF_USER = 32, 10
+_OWN_QUESTIONS = 4  # that no user asks: readiness, the operator's changes of who may trade
 _BRAKE_THREADS = 4
 _PLACE_S = 60  # until somebody's task may have stopped
 
@@ -45,7 +47,8 @@ class ManagerClient:
         self._settings = settings
         self._wait_s = wait_s
         self._drain_s = drain_s
-        self._executor = ThreadPoolExecutor(_THREADS, "manager")
+        self._executor = ThreadPoolExecutor(_THREADS + _OWN_QUESTIONS, "manager")
+        self._turns = Turns(_THREADS, _OF_USER)  # a stop holds its thread until its bids have ended
         self._brakes = ThreadPoolExecutor(_BRAKE_THREADS, "brake")  # which stops that wait for their bids cannot fill
         self._is_closed = False
 
@@ -99,10 +102,9 @@ class ManagerClient:
 
     async def log(self, user_id: int, task_id: int, most: int) -> list[str]:
         """Returns the end of the log of the user's task: at most so many lines. Raises OSError and PeerError."""
-        place = place_for(self._settings, user_id)
-        if isinstance(place, Path):
+        if isinstance(place_for(self._settings, user_id), Path):
             return end_of_log(log_path(self._settings.data_dir, task_id), most)
-        answer = await self._ask_at(place, {"op": "log", "task": task_id, "lines": most}, _PING_S)
+        answer = await self._ask(user_id, {"op": "log", "task": task_id, "lines": most}, _PING_S)
         lines = answer.get("lines")
         if not isinstance(lines, list):
             raise PeerUnavailable("manager", "gave an answer that is not understood")
@@ -117,7 +119,8 @@ class ManagerClient:
             raise PeerUnavailable("manager", "gave an answer that is not understood") from None
 
     async def _ask(self, user_id: int, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        return await self._ask_at(place_for(self._settings, user_id), request, timeout_s)
+        async with self._turns.of(user_id):
+            return await self._ask_at(place_for(self._settings, user_id), request, timeout_s)
 
     async def _ask_all(self, request: dict[str, Any], timeout_s: float) -> list[dict[str, Any]]:
         found = places(self._settings)

@@ -14,14 +14,15 @@ from markets.gateway_client import Purpose
 from markets.market_client import MarketClient
 from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
-from server.http.blocking import Pool
+from server.http.blocking import LongReads, Pool
 from server.http.call_limit import CallLimit
 from server.http.feed import Feed
 from server.http.manager_client import ManagerClient
 from server.http.picture_way import PictureWay
 from server.http.prometheus import Histogram
+from server.http.replay_starter import Replays
+from server.http.turns import Turns
 from server.http.user_market import Seats, UserMarket
-from server.replay_starter import Replays
 from wallet.signer_client import SignerClient
 
 
@@ -29,6 +30,7 @@ from wallet.signer_client import SignerClient
 class Services:
     """Settings, the users' rights by them, and peers.
 
+    `pieces` are the turns of long answers on this process's one loop, `long_reads` those off it.
     `brakes` are threads of the signer's that nothing else uses. `unstored` has the control states (server/control.py)
     that are in force without a row. `ways_out` has the users (id, ordinals address) and venues whose bidding wallets
     were found to open.
@@ -50,6 +52,8 @@ class Services:
     seats: Seats
     pictures: PictureWay
     feed: Feed
+    pieces: Turns
+    long_reads: LongReads
     sent_by_hand: CallLimit
     replays: Replays = field(default_factory=Replays)
     unstored: dict[object, Any] = field(default_factory=dict)
@@ -66,6 +70,7 @@ class Services:
     def close(self) -> None:
         """Ends the threads that ask peers."""
         self.feed.close()
+        self.long_reads.close()
         self.market.close()
         self.pictures.close()
         self.signer.close()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from core import event_words
 from models.events.reading import Told
 from models.ledger.closing import Closing
 from server.http import json_out
+from server.http.json_out import Raw
+
+_KEPT_TEXTS = 2_500  # the longest catch-up, and what is new meanwhile; some 2 MB
 
 
 def as_json(told: Told) -> dict[str, object]:
@@ -20,9 +25,15 @@ def as_json(told: Told) -> dict[str, object]:
     }
 
 
+@lru_cache(_KEPT_TEXTS)
+def text_of(told: Told) -> Raw:
+    """Returns the event's JSON, which is written once for the streams that show it soon after one another."""
+    return Raw(json_out.dumps(as_json(told)))
+
+
 def frame(told: Told) -> bytes:
     """Returns the event as a frame of a stream, whose one line of data is its JSON."""
-    return f"id: {told.id}\nevent: {told.event}\ndata: {json_out.dumps(as_json(told))}\n\n".encode()
+    return f"id: {told.id}\nevent: {told.event}\ndata: {text_of(told)}\n\n".encode()
 
 
 def closing_as_json(found: Closing | None) -> dict[str, object] | None:

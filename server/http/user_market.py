@@ -11,10 +11,11 @@ from markets.base import TooManyLookups
 from markets.gateway_client import Purpose
 from markets.market_client import MarketClient
 from server.http.blocking import Pool
+from server.http.turns import TooManyWaiting, Turns
 
 AT_ONCE = 4
-# All users' looks together leave some of the pool's threads to acts, withdrawals and the metrics.
-LOOKS_AT_ONCE = 10
+# The pool has a thread for each, and some for withdrawals under way.
+LOOKS_AT_ONCE, ACTS_AT_ONCE = 10, 10
 # A page asks more than four questions when it opens, so the fifth waits instead of being refused; but not without end,
 # for each one that waits holds a connection.
 WAITING = 16
@@ -25,45 +26,39 @@ Value = TypeVar("Value")
 class Seats:
     """Places for the questions of each user to the marketplaces: AT_ONCE at a time, and `waiting` behind them.
 
-    What a user does has places of its own beside what the user looks at; and of all looks `looks` are asked. Who waits
-    longer than `patience_s` is refused.
+    What a user does has places of its own beside what the user looks at. Of all users' looks `looks` are asked at a
+    time, of all acts `acts`, users in turn. Who waits longer than `patience_s` is refused.
     """
 
-    def __init__(self, *, waiting: int = WAITING, looks: int = LOOKS_AT_ONCE, patience_s: float = PATIENCE_S) -> None:
-        self._rows: dict[tuple[int, Purpose], _Row] = {}
-        self._waiting = waiting
-        self._looks = asyncio.Semaphore(looks)
-        self._patience_s = patience_s
+    def __init__(
+        self,
+        *,
+        waiting: int = WAITING,
+        looks: int = LOOKS_AT_ONCE,
+        acts: int = ACTS_AT_ONCE,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._looks = Turns(looks, AT_ONCE, waiting=waiting, patience_s=patience_s)
+        self._acts = Turns(acts, AT_ONCE, waiting=waiting, patience_s=patience_s)
 
     async def ask(self, user: int, purpose: Purpose, question: Callable[[], Awaitable[Value]]) -> Value:
         """Asks when it is its turn. Raises TooManyLookups when too many wait already, or it waits too long."""
-        row = self._rows.setdefault((user, purpose), _Row())
-        if row.there >= AT_ONCE + self._waiting:
-            raise _too_many()
-        row.there += 1
-        asked = asyncio.ensure_future(self._seated((user, purpose), row, question))
+        asked = asyncio.ensure_future(self._seated(user, purpose, question))
         asked.add_done_callback(_look_at)
         # A client that gives up leaves the thread busy, so its place stays taken until that has its answer.
         return await asyncio.shield(asked)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._looks) + len(self._acts)
 
-    async def _seated(self, whose: tuple[int, Purpose], row: _Row, question: Callable[[], Awaitable[Value]]) -> Value:
-        try:
-            async with AsyncExitStack() as held:
-                try:
-                    async with asyncio.timeout(self._patience_s):
-                        await held.enter_async_context(row.seats)
-                        if whose[1] == "look":
-                            await held.enter_async_context(self._looks)
-                except TimeoutError:
-                    raise _too_many() from None
-                return await question()
-        finally:
-            row.there -= 1
-            if not row.there:
-                self._rows.pop(whose, None)
+    async def _seated(self, user: int, purpose: Purpose, question: Callable[[], Awaitable[Value]]) -> Value:
+        turns = self._looks if purpose == "look" else self._acts
+        async with AsyncExitStack() as held:
+            try:
+                await held.enter_async_context(turns.of((user, purpose)))
+            except TooManyWaiting:
+                raise _too_many() from None
+            return await question()
 
 
 class UserMarket:
@@ -80,12 +75,6 @@ class UserMarket:
         return await self._seats.ask(
             self._user, self._purpose, lambda: self._pool(lambda market: question(market.by(self._user, self._purpose)))
         )
-
-
-class _Row:
-    def __init__(self) -> None:
-        self.seats = asyncio.Semaphore(AT_ONCE)
-        self.there = 0
 
 
 def _look_at(asked: asyncio.Future[Any]) -> None:

@@ -21,7 +21,7 @@ from server.bidding.tasks import BiddingTaskHandler, refuse_unknown_budget
 from server.http.api_errors import ApiError, invalid, too_many
 from server.http.json_out import Raw
 from server.http.query import NO_TIME, milliseconds
-from server.replay_starter import ReplayFailed, TooManyReplays
+from server.http.replay_starter import ReplayFailed, TooManyReplays
 from server.schemas import bid_config
 from server.schemas.bid_parts import shown_part
 from strategy.bid_config import BidConfig, dump_bid_config, is_on, load_bid_config
@@ -83,7 +83,7 @@ class TaskReplayHandler(BiddingTaskHandler):
         }
         with self._alone():
             try:
-                answer = await self.services.replays.run(json.dumps(request).encode())
+                answer = await self.services.replays.run(self.user.id, json.dumps(request).encode())
             except TooManyReplays as error:
                 raise too_many("Too many replays", _AGAIN_S, str(error)) from error
             except ReplayFailed as error:

@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from http.client import HTTPResponse
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -199,6 +200,34 @@ def test_only_what_may_be_done_twice_is_sent_again(
     assert (answer.status, json.loads(answer.body)) == (502, {"error": "The service does not answer"})
     assert answer.headers["retry-after"] == "1"
     assert len(first.seen) + len(second.seen) == times
+
+
+def test_an_address_has_no_more_than_fifty_streams_open_and_another_gets_one(
+    nginx_and_servers: tuple[Front, StandIn, StandIn],
+) -> None:
+    made, first, second = nginx_and_servers
+    is_over = threading.Event()
+
+    def stream(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: 1\n\n")
+        handler.close_connection = True
+        is_over.wait(60)
+
+    first.behave = second.behave = stream
+
+    def opened(stack: contextlib.ExitStack, client: str) -> HTTPResponse:
+        connection = stack.enter_context(contextlib.closing(made.connection(client)))
+        connection.request("GET", "/api/events", headers={"Authorization": f"Bearer {len(answers):043}"})
+        return connection.getresponse()
+
+    answers = list[HTTPResponse]()
+    with contextlib.ExitStack() as stack:
+        stack.callback(is_over.set)
+        for _ in range(51):
+            answers.append(opened(stack, "127.0.0.2"))
+        assert [answer.status for answer in answers] == [200] * 50 + [429]
+        assert (answers[50].headers["Retry-After"], json.load(answers[50])) == ("1", {"error": "Too many requests"})
+        assert opened(stack, "127.0.0.3").status == 200
 
 
 def test_events_are_passed_on_as_they_come(nginx_and_servers: tuple[Front, StandIn, StandIn]) -> None:

@@ -13,11 +13,11 @@ from tornado.testing import bind_unused_port
 
 from core.settings import Settings
 from server import app as app_module
-from server import bidding_wallet, health, metrics, replay_starter
+from server import bidding_wallet, health, metrics
 from server.admin import readiness as admin_readiness
 from server.app import make_app, make_server
 from server.bidding import tickers, traits
-from server.http import manager_client
+from server.http import manager_client, replay_starter
 from server.listing import as_json, checks, leftovers
 from server.withdrawals import ways_out
 from tests.clock import Clock

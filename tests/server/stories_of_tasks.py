@@ -27,7 +27,8 @@ from models import budgets, controls, presets, profile
 from models.budgets import MAX_BUDGETS
 from models.tasks import cycles
 from models.tasks.table import Task
-from server import replay_starter as starter
+from server.http import replay_starter as starter
+from server.http.turns import Turns
 from server.http.user_market import Seats
 from strategy.book import Ask
 from strategy.journal_format import Encoder
@@ -218,7 +219,7 @@ async def what_it_would_have_done(service: Service, drive: Driver, one: dict[str
     with pytest.MonkeyPatch.context() as hurried:
         hurried.setattr(starter, "WALL_S", 0.0)
         await drive("replayTask", {}, path=one)
-        hurried.setattr(starter, "AT_ONCE", 0)
+        hurried.setattr(service.app.settings["services"].replays, "_turns", Turns(0, 1, patience_s=0.01))
         await drive("replayTask", {}, path=one)
 
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
 
 from models import sessions
 from models.base import transaction
-from models.events import keeping, outbox
+from models.events import keeping, outbox, reading
+from models.events.reading import Told
 from models.events.table import Event
 from server.events import handler
 from server.http import feed as feed_file
 from server.http.feed import Feed, TooManyWaiters
+from server.http.shown import text_of
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 
@@ -123,7 +125,7 @@ async def test_a_stream_tells_the_callers_events_in_order_and_nobody_elses(servi
 async def test_a_stream_goes_on_where_the_client_was_and_says_reset_where_it_cannot(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handler, "MOST_EVENTS", 3)  # so that the way back takes several pages
+    monkeypatch.setattr(handler, "CAUGHT_UP_AT_ONCE", 3)  # so that the way back takes several pages
     happen(service.user_id, *["listed"] * 8)
     async with stream(service, **{"Last-Event-ID": "3"}) as late:
         assert [(await late.next())[1]["id"] for _ in range(5)] == [4, 5, 6, 7, 8]
@@ -166,10 +168,92 @@ async def test_streams_are_bounded_for_a_user_and_for_all(service: Service, monk
     async with stream(service, service.other_token) as others:
         await others.begun()
         monkeypatch.setattr(feed_file, "MOST", len(mine) + 1)
-        with pytest.raises(TooManyWaiters):
-            feed.join(99)
-        feed.leave(mine[0])
         feed.leave(feed.join(99))
+        assert [waiter.is_over for waiter in mine] == [False] * (len(mine) - 1) + [True]
+
+
+@pytest.mark.gen_test
+async def test_when_all_streams_are_taken_a_stranger_gets_the_newest_of_the_user_with_the_most(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_file, "MOST", 6)
+    feed = feed_of(service)
+    held = {user: [feed.join(user) for _ in range(count)] for user, count in ((1, 1), (2, 3), (3, 2))}
+    strangers = [feed.join(4), feed.join(5)]
+    assert [(user, place) for user, all_of in held.items() for place, each in enumerate(all_of) if each.is_over] == [
+        (2, 1),
+        (2, 2),
+    ]
+    with pytest.raises(TooManyWaiters):
+        feed.join(1)  # no user has two more than this one
+    feed.join(6)
+    assert held[3][1].is_over and not any(each.is_over for each in strangers)
+    # Six users have one each now, so there is nothing to take away.
+    answer = await service.api("GET", "/api/events", token=service.token, headers={"Accept": "text/event-stream"})
+    assert (answer.status, answer.headers["Retry-After"], answer.json["error"]) == (429, "30", "Too many streams")
+    with pytest.raises(TooManyWaiters, match="no user has many more"):
+        feed.join(7)
+    for waiter in [each for all_of in feed._waiters.values() for each in all_of]:
+        feed.leave(waiter)
+
+
+@pytest.mark.gen_test
+async def test_a_stream_that_gave_way_ends_and_its_client_hears_the_end(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_file, "MOST", 2)
+    async with stream(service) as first, stream(service) as second:
+        await first.begun()
+        await second.begun()
+        async with stream(service, service.other_token) as others:
+            await others.begun()
+            assert await second.next() == ("over", None)
+            happen(service.user_id, "error")
+            assert (await first.next())[0] == "error"
+
+
+@pytest.mark.gen_test
+async def test_a_catch_up_is_sent_in_pieces_and_other_users_streams_go_on_in_between(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happen(service.user_id, *["listed"] * 700)
+    happen(service.user_id + 1, *["error"] * 50)
+    pieces, read = list[tuple[int, int]](), reading.of_user_after
+
+    def noted(user_id: int, after: int, most: int, events: Collection[str]) -> list[Told]:
+        found = read(user_id, after, most, events)
+        pieces.append((user_id, len(found)))
+        return found
+
+    monkeypatch.setattr(reading, "of_user_after", noted)
+    async with AsyncExitStack() as stack:
+        late = [
+            await stack.enter_async_context(stream(service, **{"Last-Event-ID": "1"}))
+            for _ in range(feed_file.MOST_OF_USER - 1)
+        ]
+        stranger = await stack.enter_async_context(stream(service, service.other_token, **{"Last-Event-ID": "1"}))
+        assert await stranger.names(50) == ["error"] * 50
+        assert len(pieces) < 9 * 7  # the stranger's turn came before the other user had all of theirs
+        for each in late:
+            assert len(await each.names(699)) == 699
+        assert max(size for _, size in pieces) == 100
+        assert text_of.cache_info().hits >= 8 * 699  # each was written once for nine streams
+
+    page = (await service.ask("GET", "/api/events?after=1&limit=500")).json
+    assert [each["id"] for each in page["events"]] == list(range(2, 502))
+
+
+@pytest.mark.gen_test
+async def test_a_stream_that_missed_more_than_2000_events_is_reset(service: Service) -> None:
+    happen(service.user_id, *["listed"] * 2_002)
+    async with stream(service, **{"Last-Event-ID": "1"}) as late:
+        assert await late.next() == ("reset", {"next": 2_002})
+        happen(service.user_id, "recovered")
+        assert (await late.next())[0] == "recovered"
+    async with stream(service, **{"Last-Event-ID": "3"}) as late:
+        assert len(await late.names(2_000)) == 2_000
+    async with stream(service, query="?events=error,recovered", **{"Last-Event-ID": "1"}) as late:
+        assert (await late.next())[0] == "recovered"  # only events of these names are counted
 
 
 @pytest.mark.gen_test

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from models import floor_samples
-from models.ledger import fills
 from models.ledger.fills import Fill, Place
+from server.history import export, profit
+from server.history.trades import fills_until
+from server.http.base import SignedIn
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.trades import MINUTE_MS, bought, sold
@@ -74,14 +76,14 @@ async def test_the_worked_example_of_runes(
     """No task sells runes yet, so the sale is told by a ledger that has one."""
     for minute, price in ((1, 2_000), (2, 3_000)):
         bought(service.user_id, price, minute=minute, slug="DOG", quantity="1000", network_fee_sats=0)
-    ledger = fills.until
 
-    def with_sale(user_id: int, to_ms: int | None) -> list[Fill]:
-        found = ledger(user_id, to_ms)
+    async def with_sale(handler: SignedIn, to_ms: int | None) -> list[Fill]:
+        found = await fills_until(handler, to_ms)
         sale = replace(found[-1], place=Place(START_MS + 3 * MINUTE_MS, "sell", 1), price_sats=4_500)
         return [*found, replace(sale, quantity=Decimal(1_500), venue_fee_sats=0)]
 
-    monkeypatch.setattr(fills, "until", with_sale)
+    for module in (export, profit):
+        monkeypatch.setattr(module, "fills_until", with_sale)
     (row,) = await rows(service, f"?method={method}")
     assert (row["realizedSats"], row["held"]["costSats"], row["unmatchedSales"]) == (realized, held, 0)
     last = (await table(service, f"?method={method}"))[-1]

@@ -18,8 +18,9 @@ import pytest
 
 from core.process import hold_lock
 from core.task_files import journal_path, older
-from server import replay_starter as starter
+from server.http import replay_starter as starter
 from server.http.json_out import iso
+from server.http.turns import Turns
 from server.replay import part
 from server.replay.comparison import compared
 from server.replay.part import JournalPart
@@ -174,7 +175,7 @@ async def test_a_user_has_one_replay_at_a_time_in_whichever_process(service: Ser
 @pytest.mark.gen_test
 async def test_a_server_process_runs_only_so_many(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     task = await recorded_task(service)
-    monkeypatch.setattr(starter, "AT_ONCE", 0)
+    monkeypatch.setattr(service.app.settings["services"].replays, "_turns", Turns(0, 1, patience_s=0.01))
     answer = await service.ask("POST", f"/api/tasks/{task}/replay", {})
     check("replayTask", answer)
     assert (answer.status, answer.headers["Retry-After"]) == (429, "5")

@@ -9,8 +9,7 @@ import pytest
 
 from markets.base import BidBook, OwnBids, TooManyLookups
 from markets.gateway_client import Purpose
-from server.app import _THREADS
-from server.http.user_market import AT_ONCE, LOOKS_AT_ONCE, WAITING, Seats
+from server.http.user_market import ACTS_AT_ONCE, AT_ONCE, LOOKS_AT_ONCE, WAITING, Seats
 from tests.server.conftest import Service
 from tests.server.test_lookups import INSCRIPTION
 
@@ -18,7 +17,7 @@ from tests.server.test_lookups import INSCRIPTION
 @pytest.mark.gen_test
 async def test_sixty_open_look_ups_of_one_user_leave_another_theirs(service: Service) -> None:
     """The gateway takes as long as it wants with the sixty; the other user's bids are answered meanwhile."""
-    service.app.settings["services"].seats._patience_s = 300
+    service.app.settings["services"].seats._looks._patience_s = 300
     task_id = await service.new_task()
     market, is_open, waiting = service.app.settings["services"].market, threading.Event(), []
     ask = market._ask
@@ -39,7 +38,7 @@ async def test_sixty_open_look_ups_of_one_user_leave_another_theirs(service: Ser
     async with asyncio.timeout(120):
         while len(waiting) < AT_ONCE or sum(each.done() for each in sixty) < 60 - AT_ONCE - WAITING:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    assert len(waiting) == AT_ONCE < _THREADS
+    assert len(waiting) == AT_ONCE < service.app.settings["services"].market._executor._max_workers
     refused = [each.result() for each in sixty if each.done()]
     assert [each.status for each in refused] == [429] * (60 - AT_ONCE - WAITING)
     assert refused[0].headers["Retry-After"] == "2"
@@ -81,26 +80,49 @@ async def test_a_place_is_taken_until_the_thread_has_its_answer() -> None:
     assert began == AT_ONCE + WAITING + 1 and len(seats) == 0
 
 
-async def test_what_users_look_at_leaves_threads_to_what_they_do() -> None:
-    seats, answered, begun = Seats(), asyncio.Event(), list[Purpose]()
+class Questions:
+    """Questions that are answered when the test says so, by the user and purpose of those that began."""
 
-    def ask(user: int, purpose: Purpose) -> asyncio.Future[None]:
+    def __init__(self) -> None:
+        self.seats, self.answered, self.begun = Seats(), asyncio.Semaphore(0), list[tuple[int, Purpose]]()
+
+    def ask(self, user: int, purpose: Purpose) -> asyncio.Future[None]:
         async def question() -> None:
-            begun.append(purpose)
-            await answered.wait()
+            self.begun.append((user, purpose))
+            await self.answered.acquire()
 
-        return asyncio.ensure_future(seats.ask(user, purpose, question))
+        return asyncio.ensure_future(self.seats.ask(user, purpose, question))
 
-    asked = [ask(user, "look") for user in range(1, 6) for _ in range(AT_ONCE)]
+    async def answer(self, asked: list[asyncio.Future[None]]) -> None:
+        for _ in asked:
+            self.answered.release()
+        await asyncio.gather(*asked)
+        assert len(self.begun) == len(asked) and len(self.seats) == 0
+
+
+async def test_what_users_look_at_leaves_threads_to_what_they_do() -> None:
+    questions = Questions()
+    asked = [questions.ask(user, "look") for user in range(1, 6) for _ in range(AT_ONCE)]
     await asyncio.sleep(0.01)
-    assert len(begun) == LOOKS_AT_ONCE <= _THREADS - AT_ONCE
-    asked += [ask(1, "act"), ask(1, "withdraw")]
+    assert len(questions.begun) == LOOKS_AT_ONCE
+    asked += [questions.ask(1, "act"), questions.ask(1, "withdraw")]
     await asyncio.sleep(0.01)
-    assert begun[LOOKS_AT_ONCE:] == ["act", "withdraw"]
+    assert questions.begun[LOOKS_AT_ONCE:] == [(1, "act"), (1, "withdraw")]
+    await questions.answer(asked)
 
-    answered.set()
-    await asyncio.gather(*asked)
-    assert len(begun) == 5 * AT_ONCE + 2 and len(seats) == 0
+
+@pytest.mark.parametrize(("purpose", "at_once"), [("look", LOOKS_AT_ONCE), ("act", ACTS_AT_ONCE)])
+async def test_a_stranger_asks_next_when_three_users_hold_all_places(purpose: Purpose, at_once: int) -> None:
+    questions = Questions()
+    asked = [questions.ask(user, purpose) for user in (1, 2, 3) for _ in range(3 * AT_ONCE)]
+    await asyncio.sleep(0.01)
+    assert len(questions.begun) == at_once
+    asked.append(questions.ask(4, purpose))
+    await asyncio.sleep(0.01)
+    questions.answered.release()
+    await asyncio.sleep(0.01)
+    assert questions.begun[at_once:] == [(4, purpose)]
+    await questions.answer(asked)
 
 
 @pytest.mark.gen_test

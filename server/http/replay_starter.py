@@ -6,12 +6,15 @@ import asyncio
 import logging
 import os
 import signal
+from contextlib import AsyncExitStack
 
 from core.errors import BidkeeperError
 from core.process import PYTHON
+from server.http.turns import TooManyWaiting, Turns
 
 AT_ONCE = 2  # of one server process
 WALL_S = 50.0  # proxies give up after 60
+PATIENCE_S = 8.0  # the wait for a turn, within the same time
 
 log = logging.getLogger(__name__)
 
@@ -28,17 +31,16 @@ class Replays:
     """The replays of one server process."""
 
     def __init__(self) -> None:
-        self._running = 0
+        self._turns = Turns(AT_ONCE, 1, waiting=1, patience_s=PATIENCE_S)
 
-    async def run(self, request: bytes) -> bytes:
-        """Replays and returns the program's answer. Raises TooManyReplays, ReplayFailed."""
-        if self._running >= AT_ONCE:
-            raise TooManyReplays(f"{AT_ONCE} replays run already")
-        self._running += 1
-        try:
+    async def run(self, user: int, request: bytes) -> bytes:
+        """Replays when it is the user's turn, and returns the program's answer. Raises TooManyReplays, ReplayFailed."""
+        async with AsyncExitStack() as held:
+            try:
+                await held.enter_async_context(self._turns.of(user))
+            except TooManyWaiting:
+                raise TooManyReplays(f"{AT_ONCE} replays run already, and more wait.") from None
             return await _run(request)
-        finally:
-            self._running -= 1
 
 
 async def _run(request: bytes) -> bytes:

@@ -1,0 +1,169 @@
+"""What users share goes round: nobody holds a thread, a place or the loop for long at another user's cost."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from core.task_files import journal_path
+from server.history import export, fills, moment, orders, profit
+from server.http.base import PIECE
+from server.http.turns import TooManyWaiting, Turns
+from tests.replay.recorded import entry
+from tests.server.api import START_MS
+from tests.server.conftest import Service
+from tests.server.test_moment import iso, write
+from tests.server.trades import bought
+
+
+class Asked:
+    """Requests for turns, each of which lasts until it is told to end."""
+
+    def __init__(self, turns: Turns) -> None:
+        self.turns = turns
+        self.begun = list[str]()
+
+    async def ask(self, user: str) -> asyncio.Task[None]:
+        asked = asyncio.create_task(self._hold(user))
+        await asyncio.sleep(0)
+        return asked
+
+    async def _hold(self, user: str) -> None:
+        async with self.turns.of(user):
+            self.begun.append(user)
+            await asyncio.Event().wait()
+
+    async def end(self, asked: asyncio.Task[None]) -> None:
+        asked.cancel()
+        await asyncio.wait([asked])
+        await asyncio.sleep(0)
+
+
+async def test_a_free_place_goes_to_the_user_with_the_fewest_and_then_in_turn() -> None:
+    turns = Asked(Turns(2, 2))
+    first, second = await turns.ask("a"), await turns.ask("a")
+    for user in ("a", "a", "b", "c"):
+        await turns.ask(user)
+    await turns.end(first)
+    assert turns.begun[2:] == ["b"]  # who has none, before the one who waits for longer
+    await turns.end(second)
+    assert turns.begun[3:] == ["a"]
+
+
+async def test_a_user_has_no_more_than_their_places_while_others_are_free() -> None:
+    turns = Asked(Turns(3, 1))
+    await turns.ask("a")
+    await turns.ask("a")
+    await turns.ask("b")
+    assert turns.begun == ["a", "b"] and len(turns.turns) == 2
+
+
+async def test_one_more_than_may_wait_is_refused_and_one_who_gives_up_leaves_no_trace() -> None:
+    turns = Turns(1, 1, waiting=2)
+    asked = Asked(turns)
+    held, given_up, waiting = await asked.ask("a"), await asked.ask("a"), await asked.ask("a")
+    with pytest.raises(TooManyWaiting):
+        async with turns.of("a"):
+            raise AssertionError("it is no turn")
+    given_up.cancel()
+    held.cancel()
+    await asyncio.wait([given_up, held])
+    waiting.cancel()  # at the moment in which it was given the place
+    await asyncio.wait([waiting])
+    assert len(turns) == 0
+    async with turns.of("b"):
+        assert len(turns) == 1
+
+
+async def test_one_who_waits_longer_than_the_patience_is_refused() -> None:
+    turns = Turns(0, 1, patience_s=0.01)
+    with pytest.raises(TooManyWaiting):
+        async with turns.of("a"):
+            raise AssertionError("it is no turn")
+    assert len(turns) == 0
+
+
+async def a_journal(service: Service) -> str:
+    task = await service.new_task()
+    write(journal_path(service.settings.data_dir, task), [entry(0, 100_000)])
+    return f"/api/tasks/{task}/at?time={iso(START_MS)}"
+
+
+async def an_export(service: Service) -> str:
+    bought(service.user_id, 75_000)
+    return "/api/trades.csv"
+
+
+async def a_profit(service: Service) -> str:
+    bought(service.user_id, 75_000)
+    return "/api/pnl"
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("path", "module", "name"),
+    [(a_journal, moment, "moment_of"), (an_export, export, "_text"), (a_profit, profit, "rows_of")],
+)
+async def test_long_reads_of_one_user_leave_another_theirs_and_more_than_four_waiting_are_429(
+    service: Service, monkeypatch: pytest.MonkeyPatch, path: Callable, module: object, name: str
+) -> None:
+    """The first user's long reads last until the other user's answer is there."""
+    own_path, done = await path(service), threading.Event()
+    work, hung = getattr(module, name), list[int]()
+
+    def slow(*arguments: object) -> object:
+        if is_hanging:
+            hung.append(1)
+            done.wait(60)
+        return work(*arguments)
+
+    monkeypatch.setattr(module, name, slow)
+    is_hanging = True
+    many = [asyncio.ensure_future(service.ask("GET", own_path)) for _ in range(12)]
+    try:
+        async with asyncio.timeout(60):
+            while not hung or sum(each.done() for each in many) < 7:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        refused = [each.result() for each in many if each.done()]
+        assert [(each.status, each.json["error"]) for each in refused] == [(429, "Too many long reads")] * 7
+        assert refused[0].headers["Retry-After"] == "2" and len(hung) == 1
+        is_hanging = False
+        other = await service.api("GET", "/api/trades.csv", token=service.other_token)
+        assert other.status == 200
+        assert (await service.api("GET", "/readyz")).status in (200, 503)  # its threads are others
+        assert not done.is_set()
+    finally:
+        done.set()
+        answers = await asyncio.gather(*many)
+    assert sorted(each.status for each in answers) == [200] * 5 + [429] * 7
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("path", "module", "name"), [("fills", fills, "_as_json"), ("orders", orders, "order_as_json")]
+)
+async def test_long_answers_are_written_in_pieces_and_others_are_answered_in_between(
+    service: Service, monkeypatch: pytest.MonkeyPatch, path: str, module: object, name: str
+) -> None:
+    for number in range(3 * PIECE):
+        bought(service.user_id, 75_000 + number)
+    written, others, shown = 0, 0, getattr(module, name)
+    between = list[int]()
+
+    def noted(row: object) -> object:
+        nonlocal written
+        if written % PIECE == 0:
+            between.append(others)
+        written += 1
+        return shown(row)
+
+    monkeypatch.setattr(module, name, noted)
+    asked = asyncio.ensure_future(service.ask("GET", f"/api/{path}?limit=500"))
+    while not asked.done():
+        await asyncio.sleep(0)
+        others += 1
+    assert len((await asked).json[path]) == 3 * PIECE
+    assert len(between) == 3 and between[0] < between[1] < between[2]
