@@ -50,6 +50,7 @@ class ManagerClient:
         self._executor = ThreadPoolExecutor(_THREADS + _OWN_QUESTIONS, "manager")
         self._turns = Turns(_THREADS, _OF_USER)  # a stop holds its thread until its bids have ended
         self._brakes = ThreadPoolExecutor(_BRAKE_THREADS, "brake")  # which stops that wait for their bids cannot fill
+        self._brake_turns = Turns(_BRAKE_THREADS, 2)
         self._is_closed = False
 
     async def state(self, timeout_s: float = _PING_S) -> str:
@@ -98,7 +99,8 @@ class ManagerClient:
         """
         request = {"op": "heed", "scope": scope, "subject": subject, "state": state, "at_ms": at_ms}
         found = places(self._settings) if scope == GLOBAL else [place_for(self._settings, user_id)]
-        await asyncio.gather(*(self._ask_at(each, request, _PING_S, self._brakes) for each in found))
+        async with self._brake_turns.of(GLOBAL if scope == GLOBAL else user_id):
+            await asyncio.gather(*(self._ask_at(each, request, _PING_S, self._brakes) for each in found))
 
     async def log(self, user_id: int, task_id: int, most: int) -> list[str]:
         """Returns the end of the log of the user's task: at most so many lines. Raises OSError and PeerError."""
@@ -119,8 +121,13 @@ class ManagerClient:
             raise PeerUnavailable("manager", "gave an answer that is not understood") from None
 
     async def _ask(self, user_id: int, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        async with self._turns.of(user_id):
-            return await self._ask_at(place_for(self._settings, user_id), request, timeout_s)
+        try:
+            async with self._turns.of(user_id):
+                return await self._ask_at(place_for(self._settings, user_id), request, timeout_s)
+        except asyncio.CancelledError:
+            if self._is_closed:  # the question still had to wait for its turn
+                raise _stopping() from None
+            raise
 
     async def _ask_all(self, request: dict[str, Any], timeout_s: float) -> list[dict[str, Any]]:
         found = places(self._settings)
@@ -141,13 +148,14 @@ class ManagerClient:
         try:
             return await asyncio.get_running_loop().run_in_executor(threads or self._executor, ask)
         except asyncio.CancelledError:
-            if self._is_closed:  # the question still had to wait for its turn
+            if self._is_closed:  # the question still had to wait for a thread
                 raise _stopping() from None
             raise
 
     def close(self) -> None:
         """Takes no more questions and does not wait for those in progress."""
         self._is_closed = True
+        self._turns.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._brakes.shutdown(wait=False, cancel_futures=True)
 

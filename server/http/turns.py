@@ -44,6 +44,11 @@ class Turns:
         finally:
             self._leave(user)
 
+    def close(self) -> None:
+        """Cancels all that wait for a turn."""
+        for turn in [turn for queue in self._queues.values() for turn in queue]:
+            turn.cancel()
+
     async def _enter(self, user: Hashable) -> None:
         turn = asyncio.get_running_loop().create_future()
         self._queues.setdefault(user, deque()).append(turn)

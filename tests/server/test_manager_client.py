@@ -1,4 +1,4 @@
-"""The manager's client while the server stops."""
+"""The manager's client: users in turn, and while the server stops."""
 
 from __future__ import annotations
 
@@ -9,26 +9,50 @@ from pathlib import Path
 
 import pytest
 
+from core import local
 from core.errors import PeerUnavailable
 from core.settings import Settings
 from server.http.api_errors import ApiError
-from server.http.manager_client import _THREADS, ManagerClient
+from server.http.manager_client import ManagerClient
 
 
 async def test_a_question_that_waits_for_its_turn_at_a_stop_is_answered(database: str, tmp_path: Path) -> None:
     client = ManagerClient(replace(Settings(), data_dir=tmp_path, database_url=database))
     done = threading.Event()
-    for _ in range(_THREADS):
+    for _ in range(client._executor._max_workers):
         client._executor.submit(done.wait)
-    waiting = [asyncio.create_task(client.status(1)), asyncio.create_task(client.ready(1))]
+    waiting = [asyncio.create_task(client.status(1)), *(asyncio.create_task(client.ready(1)) for _ in range(20))]
     await asyncio.sleep(0.1)
 
     client.close()
 
-    status, ready = await asyncio.gather(*waiting, return_exceptions=True)
+    status, *ready = await asyncio.gather(*waiting, return_exceptions=True)
     done.set()
     assert isinstance(status, PeerUnavailable) and "this server stops" in status.message
-    assert isinstance(ready, ApiError) and ready.status_code == 503
+    assert all(isinstance(each, ApiError) and each.status_code == 503 for each in ready)
+
+
+async def test_stops_of_one_user_that_hang_leave_threads_to_another(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, done = ManagerClient(replace(Settings(), data_dir=tmp_path, database_url=database)), threading.Event()
+
+    def asked(address: object, name: str, request: dict[str, object], *, timeout: float) -> dict[str, object]:
+        if request["op"] == "settle":
+            done.wait(60)
+        return {"state": "ready", "observed": "stopped", "open_orders": 0}
+
+    monkeypatch.setattr(local, "ask", asked)
+    stops = [asyncio.create_task(client.settle(1, task)) for task in range(60)]
+    try:
+        await asyncio.sleep(0)
+        await asyncio.wait_for(client.ready(2), 30)
+        assert await client.state() == "ready"
+        assert not any(stop.done() for stop in stops)
+    finally:
+        done.set()
+    await asyncio.gather(*stops)
+    client.close()
 
 
 async def test_a_stopped_server_asks_nobody(database: str, tmp_path: Path) -> None:
