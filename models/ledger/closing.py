@@ -190,7 +190,8 @@ def closing(
     goes = _is_halted(told) | (Task.desired == STOPPED) | Task.deleted_ms.is_null(False)
     of_user = counts.join(Task, on=(Task.id == Order.task_id)).where(Order.user_id == user_id, IS_OPEN, IS_REAL, goes)
     found: dict[int, list[tuple[str, int, int]]] = {}
-    for task_id, state, count, first_ms in of_user.group_by(Order.task_id, Order.state).tuples():
+    # The state is named first: by the task first, SQLite would walk all of the user's orders in the task's order.
+    for task_id, state, count, first_ms in of_user.group_by(Order.state, Order.task_id).tuples():
         found.setdefault(task_id, []).append((state, count, first_ms))
     if not found:
         return {}
