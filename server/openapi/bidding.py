@@ -193,7 +193,7 @@ OPERATIONS = {
             400: INVALID,
             404: NOT_YOURS,
             409: "Nothing is recorded of that time: the task has no journal yet, or it begins later.",
-            429: "A replay of yours runs, or as many of all users as may; `Retry-After` says when to try again.",
+            429: "A replay of yours runs, or more of all users wait than may; `Retry-After` says when to try again.",
             503: "It took too long, or its process ended; a shorter time may do.",
         },
     ),

@@ -38,6 +38,9 @@ OPERATIONS = {
             ),
         ),
         success={200: AnswerBody("Oldest first.", EventPage, stream=STREAM)},
-        errors={400: INVALID, 429: "You have as many streams and waiting calls as you may; `Retry-After` says when."},
+        errors={
+            400: INVALID,
+            429: "You, or all users evenly, have as many streams and waiting calls as may be; `Retry-After` says when.",
+        },
     ),
 }

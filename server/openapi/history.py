@@ -10,7 +10,7 @@ from server.history.fills import DEFAULT_FILLS, MOST_FILLS
 from server.history.orders import DEFAULT_ORDERS, MOST_ORDERS
 from server.history.series import STEPS
 from server.http.base import MAX_ID
-from server.openapi.operation import INVALID, NOT_YOURS, Operation, Parameter, one, page
+from server.openapi.operation import INVALID, NOT_YOURS, TOO_MANY_LONG_READS, Operation, Parameter, one, page
 from server.schemas.history import AutolistTaskSeries, Fills, PlacedOrders, Profit, TaskMoment, TaskSeries
 from strategy.profit.matching import FIFO, METHODS
 from strategy.profit.rows import GROUPS
@@ -83,7 +83,7 @@ OPERATIONS = {
             _METHOD,
         ),
         success=one(Profit, "One row without a group, else one for each group."),
-        errors={400: INVALID},
+        errors={400: INVALID, 429: TOO_MANY_LONG_READS},
     ),
     "GET /api/trades.csv": Operation(
         id="exportTrades",
@@ -97,7 +97,7 @@ OPERATIONS = {
             _METHOD,
         ),
         success=page(CSV, "A line for each trade under one header."),
-        errors={400: INVALID},
+        errors={400: INVALID, 429: TOO_MANY_LONG_READS},
     ),
     "GET /api/orders": Operation(
         id="listOrders",
@@ -125,7 +125,7 @@ OPERATIONS = {
         "reasons, from the task's journal, which is bounded: `cycleUnknown` says where it does not reach back so far.",
         query=(Parameter("time", _TIME, f"The moment. {_AS_TIME}", required=True),),
         success=one(TaskMoment, "What is known of it."),
-        errors={400: INVALID, 404: NOT_YOURS},
+        errors={400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LONG_READS},
     ),
     "GET /api/autolist/{id}/series": Operation(
         id="readAutolistTaskSeries",

@@ -61,6 +61,7 @@ class Operation:
 NOT_YOURS = "There is no such task, or it is somebody else's."
 INVALID = "The body or the query is wrong; `details` has every fault."
 TOO_MANY_LOOKUPS = "You looked too often, or ask too much at once; `Retry-After` says when to come back."
+TOO_MANY_LONG_READS = "More of your long reads wait than may; `Retry-After` says when to come back."
 UNREADABLE = "The marketplace cannot be read."
 SIGNER_AWAY = "The signer cannot be asked, or is locked."
 TOO_MANY_RUN = "As many tasks run as this installation lets run at once; `Retry-After` says when to try again."

@@ -206,6 +206,9 @@ async def what_it_did(service: Service, drive: Driver, one: dict[str, int]) -> N
     await drive("listTaskOrders", path=one, query={"before": "x"})
     await drive("readTaskMoment", path=one, query={"time": "2025-01-01"})
     await drive("readTaskMoment", path=one)
+    with pytest.MonkeyPatch.context() as crowded:
+        crowded.setattr(service.app.settings["services"].long_reads, "_turns", Turns(0, 1, waiting=0))
+        await drive("readTaskMoment", path=one, query={"time": "2025-01-01"})
     await what_it_would_have_done(service, drive, one)
     await drive("readTaskSeries", path=one)
     await drive("readTaskSeries", path=one, query={"step": "x"})

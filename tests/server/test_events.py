@@ -213,7 +213,7 @@ async def test_a_stream_that_gave_way_ends_and_its_client_hears_the_end(
 
 
 @pytest.mark.gen_test
-async def test_a_catch_up_is_sent_in_pieces_and_other_users_streams_go_on_in_between(
+async def test_a_catch_up_is_sent_in_pieces_and_other_users_streams_come_in_between(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     happen(service.user_id, *["listed"] * 700)
@@ -233,7 +233,7 @@ async def test_a_catch_up_is_sent_in_pieces_and_other_users_streams_go_on_in_bet
         ]
         stranger = await stack.enter_async_context(stream(service, service.other_token, **{"Last-Event-ID": "1"}))
         assert await stranger.names(50) == ["error"] * 50
-        assert len(pieces) < 9 * 7  # the stranger's turn came before the other user had all of theirs
+        assert len(pieces) < 9 * 7  # the other user has not caught up yet
         for each in late:
             assert len(await each.names(699)) == 699
         assert max(size for _, size in pieces) == 100

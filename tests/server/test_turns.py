@@ -1,4 +1,4 @@
-"""What users share goes round: nobody holds a thread, a place or the loop for long at another user's cost."""
+"""Users take turns at what they share: threads, places at the marketplaces, the loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.server.trades import bought
 
 
 class Asked:
-    """Requests for turns, each of which lasts until it is told to end."""
+    """Requests for turns, each of which lasts until the test ends it."""
 
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
@@ -67,7 +67,7 @@ async def test_one_more_than_may_wait_is_refused_and_one_who_gives_up_leaves_no_
     held, given_up, waiting = await asked.ask("a"), await asked.ask("a"), await asked.ask("a")
     with pytest.raises(TooManyWaiting):
         async with turns.of("a"):
-            raise AssertionError("it is no turn")
+            raise AssertionError("the turn came")
     given_up.cancel()
     held.cancel()
     await asyncio.wait([given_up, held])
@@ -82,7 +82,7 @@ async def test_one_who_waits_longer_than_the_patience_is_refused() -> None:
     turns = Turns(0, 1, patience_s=0.01)
     with pytest.raises(TooManyWaiting):
         async with turns.of("a"):
-            raise AssertionError("it is no turn")
+            raise AssertionError("the turn came")
     assert len(turns) == 0
 
 
