@@ -221,7 +221,7 @@ async def test_a_flood_is_429_for_its_user_alone_and_other_looks_go_on(service: 
 async def test_more_at_once_than_may_wait_are_429(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     await known(service)
     service.gateway.answers["picture"] = told()
-    monkeypatch.setattr(service.app.settings["services"].pictures._seats, "_waiting", 6)
+    monkeypatch.setattr(service.app.settings["services"].pictures._seats._looks, "_waiting", 6)
     answers = await asyncio.gather(*(service.ask("GET", PATH) for _ in range(40)))
     refused = [each for each in answers if each.status == 429]
     assert refused and refused[0].headers["Retry-After"] == "2"
