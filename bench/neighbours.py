@@ -272,7 +272,7 @@ def _order(number: int, now_ms: int) -> dict[str, object]:
         "close_reason": "filled" if is_filled else "cancelled",
         "created_ms": now_ms - 10**9 + number,
         "updated_ms": now_ms,
-        "closed_ms": now_ms,
+        "closed_ms": now_ms - 10**9 + number + 60_000,
         "filled_ms": now_ms - 10**8 + number if is_filled else None,
         "sale_id": f"sale-{number}" if is_filled else None,
         "inscription_id": f"{number:064x}i0" if is_filled else None,

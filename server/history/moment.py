@@ -52,11 +52,14 @@ class TaskMomentHandler(BiddingTaskHandler):
                 found = await long_reads(lambda: moment_of(settings.data_dir, task.id, time_ms))
         self.require_signed_in()
         reasons = {} if found.entry is None else _reasons(found.entry)
-        standing = order_history.standing(self.user.id, self.task(task_id).id, time_ms)
+        own_id = self.task(task_id).id
+        standing = await self.in_turn(lambda: order_history.standing(self.user.id, own_id, time_ms))
+        orders = await self.in_turns(standing, lambda order: _order(order, reasons))
+        self.require_signed_in()
         self.answer(
             {
                 "time": json_out.iso(time_ms),
-                "orders": [_order(order, reasons) for order in standing],
+                "orders": orders,
                 "cycle": None if found.entry is None else _cycle(found.entry),
                 "cycleUnknown": found.why or None,
                 "journalFrom": None if found.from_ms is None else json_out.iso(found.from_ms),
