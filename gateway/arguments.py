@@ -113,6 +113,16 @@ def max_age_s(request: Mapping[str, Any]) -> float:
     return float(value)
 
 
+def patience_s(request: Mapping[str, Any]) -> float | None:
+    """Reads how long the asker waits for the answer, in seconds; None = until it is there."""
+    value = request.get("patience_s")
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _OLDEST_S:
+        raise bad("patience_s is not a number of seconds up to a day")
+    return float(value)
+
+
 def whole(request: Mapping[str, Any], name: str) -> int:
     """Reads a whole number from 0."""
     value = request.get(name)

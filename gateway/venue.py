@@ -99,7 +99,8 @@ class Venue:
         try:
             counted = await self._enter(priority, until, toll)
             try:
-                await self.budget.take(priority, until)
+                is_person = priority is Priority.LOOKUP or (errand.purpose == "act" and priority >= Priority.REST)
+                await self.budget.take(priority, until, (errand.user or 0) if is_person else None)
             except BaseException:
                 self.windows.give_back(counted)
                 raise

@@ -218,10 +218,14 @@ class AskHandler(RequestHandler):
         self._asker.leave()
 
     async def _answer(self, request: dict[str, Any]) -> str:
+        patience_s = None if request.get("verb") in WRITES else read.patience_s(request)
         try:
-            return await self._verbs.answer(request, self._asker)
+            async with asyncio.timeout(patience_s):
+                return await self._verbs.answer(request, self._asker)
         except VenueError:
             raise
+        except TimeoutError:
+            raise Unavailable("the marketplace has not answered in time; ask again in a moment") from None
         except Exception as error:
             log.exception("failed to answer %s", request.get("verb"))
             # A fault in here may have come after a write was sent.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +31,7 @@ class Scarcity:
 
 AMPLE = Scarcity()
 MOST_SKEW_S = 30.0  # how far apart our clock and a marketplace's may be; beyond, no bid is placed there
+_GRACE_S = 0.25  # so that the asker, who knows why it waits, gives up before the gateway does
 _OF_RUNES = frozenset({"rune", "rune_asks"})
 Purpose = Literal["look", "act", "withdraw", "brake"]
 
@@ -62,6 +65,7 @@ class GatewayClient:
     rune_scarcity = AMPLE
     user: int | None = None
     purpose: Purpose | None = None
+    until = math.inf  # the end of a person's patience, by the monotonic clock
     skew_s = 0.0  # how far our clock is ahead by the marketplace's last answers, if too far to bid by
 
     def __init__(self, socket_path: Path, timeout_s: float = 30.0, venue: str | None = None) -> None:
@@ -87,7 +91,12 @@ class GatewayClient:
     def _ask(self, request: dict[str, Any], unpack: Callable[[Any], Value], *, write: bool) -> Value:
         lost: type[VenueError] = Unknown if write else Unavailable
         whose = {"venue": self.venue, "user": self.user, "purpose": self.purpose}
-        named = {name: value for name, value in whose.items() if value is not None}
+        named: dict[str, Any] = {name: value for name, value in whose.items() if value is not None}
+        if self.until < math.inf:
+            left_s = self.until - time.monotonic()
+            if left_s <= 0 and not write:
+                raise Unavailable("the marketplace has not answered in time; ask again in a moment")
+            named["patience_s"] = max(left_s, 0.0) + _GRACE_S
         asked = json.dumps({**named, **request}).encode()
         if len(asked) > MAX_REQUEST:
             raise Refused("bad_request", "too much is asked at once")

@@ -6,6 +6,7 @@ Imports no TLS, no HTTP library and no event loop, so that it costs a worker nex
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -52,10 +53,13 @@ class MarketClient(GatewayClient):
         other.venue = venue
         return other
 
-    def by(self, user: int, purpose: Purpose) -> MarketClient:
-        """Returns a client for what a user does by hand, over the same connection."""
+    def by(self, user: int, purpose: Purpose, until: float = math.inf) -> MarketClient:
+        """Returns a client for what a user does by hand, over the same connection.
+
+        A read ends at `until` on the monotonic clock: it raises Unavailable.
+        """
         other = copy.copy(self)
-        other.user, other.purpose = user, purpose
+        other.user, other.purpose, other.until = user, purpose, until
         return other
 
     def profile(self, kind: Kind = "ordinals") -> VenueProfile:

@@ -28,20 +28,16 @@ class WalletHandler(SignedIn):
     async def get(self) -> None:
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
         receive = self.user.ordinals_address
-        wallet, trouble = None, None
-        try:
-            balance = await self.look(
-                lambda market: market.balance(keys.payment, receive, keys.payment_pubkey, _MAX_AGE_S)
-            )
-            wallet = {"address": balance.address, "balanceSats": balance.sats}
-        except NotFound:
-            trouble = "the marketplace has no bidding wallet for these addresses yet"
-        except VenueError as error:
-            trouble = error.message
+        # Together, so that a source that hangs hides nothing of the others.
+        paying = asyncio.ensure_future(self._confirmed_sats(keys.payment))
+        (wallet, trouble), payment_sats, behind, newest = await asyncio.gather(
+            self._bidding_wallet(keys),
+            paying,
+            backings(self.services.settings, self.look, keys, receive, paying),
+            self._withdrawals(),
+        )
         open_sats = orders.exposure_by_venue(self.user.id)
         room = await user_room(self.services, self.user, self.services.entitlements.plan(self.user))
-        payment_sats = await self._confirmed_sats(keys.payment)
-        behind = await backings(self.services.settings, self.look, keys, receive, payment_sats)
         stake = at_stake(behind, open_sats)
         answer = {
             "payment": keys.payment,
@@ -57,9 +53,22 @@ class WalletHandler(SignedIn):
             "signedFreeAt": None if room is None or room.frees_ms is None else json_out.iso(room.frees_ms),
             "paymentSats": payment_sats,
             "funding": [each.as_json() for each in behind],
-            "withdrawals": await self._withdrawals(),
+            "withdrawals": newest,
         }
         self.answer(answer | ({"balanceError": trouble} if trouble else {}))
+
+    async def _bidding_wallet(self, keys: UserKeys) -> tuple[dict[str, object] | None, str | None]:
+        """Returns the wallet, or None and why it is not known."""
+        receive = self.user.ordinals_address
+        try:
+            balance = await self.look(
+                lambda market: market.balance(keys.payment, receive, keys.payment_pubkey, _MAX_AGE_S)
+            )
+        except NotFound:
+            return None, "the marketplace has no bidding wallet for these addresses yet"
+        except VenueError as error:
+            return None, error.message
+        return {"address": balance.address, "balanceSats": balance.sats}, None
 
     def _receives(self, keys: UserKeys) -> list[dict[str, object]]:
         """Returns the two addresses that may get what is bought, each with the bidding tasks that deliver there."""

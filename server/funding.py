@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import NamedTuple
 
 from core.settings import Settings
@@ -39,7 +39,7 @@ class Backing(NamedTuple):
 
 
 async def backings(
-    settings: Settings, ask: UserMarket, keys: UserKeys, receive: str, payment_sats: int | None
+    settings: Settings, ask: UserMarket, keys: UserKeys, receive: str, payment_sats: Awaitable[int | None]
 ) -> list[Backing]:
     """Returns what backs bids at each venue that takes bids."""
     known = (funding_of(facts(name, is_default=name == settings.market).capabilities) for name in settings.venues)
@@ -72,10 +72,10 @@ def at_stake(found: Iterable[Backing], open_sats: Mapping[str, int]) -> AtStake 
 
 
 async def _backing(
-    ask: UserMarket, funding: Funding, keys: UserKeys, receive: str, payment_sats: int | None
+    ask: UserMarket, funding: Funding, keys: UserKeys, receive: str, payment_sats: Awaitable[int | None]
 ) -> Backing:
     if funding.place == "payment":
-        return Backing(funding, keys.payment, payment_sats)
+        return Backing(funding, keys.payment, await payment_sats)
     try:
         wallet = await ask(
             lambda market: market.at(funding.venue).balance(keys.payment, receive, keys.payment_pubkey, _MAX_AGE_S)

@@ -14,6 +14,7 @@ from models import sessions
 from server.auth import SignInCall
 from server.http.api_errors import invalid, not_found
 from server.http.blocking import answer_to
+from server.http.user_market import in_time
 from server.schemas.auth import PlayBody
 
 _NOT_ITS_OWN = "challengeId: is no challenge of the play wallet's, or it is used or expired"
@@ -41,6 +42,6 @@ class PlayWalletHandler(SignInCall):
 
     async def _ask(self, question: Callable[[MarketClient], Value]) -> Value:
         try:
-            return await self.services.market(question)
+            return await in_time(self.services.market(question), self.until)
         except VenueError as error:
             raise answer_to(error) from error

@@ -6,6 +6,7 @@ Time is the monotonic clock in seconds, given as an argument.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -23,7 +24,7 @@ class Priority(IntEnum):
     OWN_BIDS = 1
     PLACE = 2
     REST = 3
-    LOOKUP = 4  # what a person wants to see
+    LOOKUP = 4  # what a person wants to see; see TASK_TURNS
 
 
 # Slots kept free for more urgent calls, so that a venue that hangs on reads still gets a cancel. A brake has two
@@ -37,6 +38,9 @@ _SPARE = {
     Priority.REST: 2,
     Priority.LOOKUP: 2,
 }
+# Of the calls that can wait, a person's is every fourth while tasks wait as well. The people take turns.
+TASK_TURNS = 3
+_MOST_PEOPLE = 1_000
 # Fifths of a second that add up to one token miss it by a rounding error; such a bucket counts as full.
 _ONE = 1 - 1e-6
 _FIRST_BACK_OFF_S, _LONGEST_BACK_OFF_S = 2.5, 30.0
@@ -47,6 +51,7 @@ class _Waiter:
     priority: Priority
     until: float
     granted: asyncio.Future[None]
+    person: int | None
 
 
 class CallBudget:
@@ -67,14 +72,18 @@ class CallBudget:
         self._paused_until = 0.0
         self._refusals = 0
         self._waiters: list[_Waiter] = []
+        self._owed = 0  # turns of tasks before the next person's
+        self._turns = 0
+        self._last_turns: OrderedDict[int, int] = OrderedDict()  # of people, the oldest first
         self._timer: asyncio.TimerHandle | None = None
 
-    async def take(self, priority: Priority, until: float) -> None:
+    async def take(self, priority: Priority, until: float, person: int | None = None) -> None:
         """Waits for the right to send one request, until the clock shows `until`.
 
-        Raises RateLimited when the key is paused for longer than that, Unavailable when its turn did not come.
+        The request of a `person` (a user's number) has one of the people's turns, whatever its priority. Raises
+        RateLimited when the key is paused for longer than that, Unavailable when its turn did not come.
         """
-        waiter = _Waiter(priority, until, asyncio.get_running_loop().create_future())
+        waiter = _Waiter(priority, until, asyncio.get_running_loop().create_future(), person)
         self._waiters.append(waiter)
         self._waiters.sort(key=lambda each: each.priority)
         self.pump()
@@ -133,13 +142,34 @@ class CallBudget:
         for waiter in [each for each in self._waiters if max(now, self._paused_until) >= each.until]:
             self._waiters.remove(waiter)
             self._fail(waiter, now)
-        while self._waiters and self._may_send(self._waiters[0], now):
-            waiter = self._waiters.pop(0)
-            if not waiter.granted.done():
+        while (due := self._next(now)) is not None:
+            self._waiters.remove(due)
+            if not due.granted.done():
                 self._tokens -= 1
                 self._slots -= 1
-                waiter.granted.set_result(None)
+                self._note_turn(due)
+                due.granted.set_result(None)
         self._set_timer(now)
+
+    def _next(self, now: float) -> _Waiter | None:
+        """Returns the waiter whose turn it is, if its request can be sent now."""
+        task = next((each for each in self._waiters if each.person is None), None)
+        people = (each for each in self._waiters if each.person is not None)
+        person = min(people, key=lambda each: self._last_turns.get(each.person or 0, 0), default=None)
+        is_task_first = task is not None and (task.priority <= Priority.CANCEL or self._owed > 0)
+        both = (task, person) if is_task_first else (person, task)
+        return next((each for each in both if each is not None and self._may_send(each, now)), None)
+
+    def _note_turn(self, waiter: _Waiter) -> None:
+        if waiter.person is None:
+            self._owed -= self._owed > 0 and waiter.priority > Priority.CANCEL
+            return
+        self._owed = TASK_TURNS
+        self._turns += 1
+        self._last_turns[waiter.person] = self._turns
+        self._last_turns.move_to_end(waiter.person)
+        if len(self._last_turns) > _MOST_PEOPLE:
+            self._last_turns.popitem(last=False)
 
     def _may_send(self, waiter: _Waiter, now: float) -> bool:
         spare = min(_SPARE[waiter.priority], self._spare)

@@ -136,9 +136,12 @@ class Snapshots:
         return began_at > entry.not_before and self._clock() - began_at < max_age_s
 
     def _may_join(self, entry: _Entry, flight: Flight, max_age_s: float) -> bool:
-        if not current().may_share(flight.errand):
+        asker = current()
+        if not asker.may_share(flight.errand):
             return False
-        return flight.began_at is None or self._fresh(entry, flight.began_at, max_age_s)
+        if flight.began_at is None:  # it still waits, and a person's call has its turn sooner than a task's
+            return asker.purpose == "task" or asker == flight.errand
+        return self._fresh(entry, flight.began_at, max_age_s)
 
     async def _fly(self, key: Hashable, entry: _Entry, flight: Flight, fetch: Fetch[Value]) -> Value:
         try:

@@ -72,6 +72,8 @@ class _PreviewReads:
 class PreviewHandler(BiddingTaskHandler):
     """POST /api/tasks/preview"""
 
+    answers_s = 8.0  # several calls, one after the other
+
     async def post(self) -> None:
         task, config, venue = self._meant()
         config = own_ceilings(self.user).config(config)

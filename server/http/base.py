@@ -52,6 +52,7 @@ class Handler(RequestHandler):
     is_of_interface = True  # the page's files are not
     takes_body = True  # POST, PUT and PATCH do; GET and DELETE never
     takes_query = False  # where GET does; the others never
+    answers_s = 4.5  # after which a request waits for no marketplace any more
 
     @property
     def services(self) -> Services:
@@ -68,6 +69,7 @@ class Handler(RequestHandler):
 
     def initialize(self, openings: Openings = _CLOSED) -> None:
         self.openings = openings
+        self.until = time.monotonic() + self.answers_s
         self.services.in_flight.add(self)
 
     def on_finish(self) -> None:
@@ -231,12 +233,12 @@ class SignedIn(Handler):
     @property
     def look(self) -> UserMarket:
         """The way to the marketplaces for what the user wants to see."""
-        return self.services.market_for(self.user.id, "look")
+        return self.services.market_for(self.user.id, "look", self.until)
 
     @property
     def act(self) -> UserMarket:
         """The way to the marketplaces for what the user does: starts, deletes, withdraws."""
-        return self.services.market_for(self.user.id, "act")
+        return self.services.market_for(self.user.id, "act", self.until)
 
     async def in_turn(self, work: Callable[[], Value]) -> Value:
         """Does a piece of a long answer when it is the user's turn, and then leaves the loop to others for as long.
@@ -259,7 +261,7 @@ class SignedIn(Handler):
         return shown
 
     async def ask_market(self, question: Callable[[MarketClient], Value]) -> Value:
-        """Looks something up. Raises ApiError: 404, 429, or 502 when the venue cannot be read."""
+        """Looks something up. Raises ApiError: 404, 429, 502 when the venue cannot be read, 504 when it is slow."""
         try:
             return await self.look(question)
         except VenueError as error:

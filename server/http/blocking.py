@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Generic, TypeVar
 
-from markets.base import NotFound, SignInNeeded, TooManyLookups, VenueError
+from markets.base import NotFound, SignInNeeded, TooManyLookups, Unavailable, VenueError
 from server.http.api_errors import ApiError, disk_full, not_found, too_many
 from server.http.turns import TooManyWaiting, Turns
 from wallet.protocol import DISK_FULL
@@ -20,6 +20,10 @@ LONG_READS_WAITING = 4  # of one user
 _LONG_READS, _LONG_READ_S = 2, 2
 Client = TypeVar("Client")
 Value = TypeVar("Value")
+
+
+class TooSlow(Unavailable):
+    """The end of a request's patience, before the marketplace answered."""
 
 
 class Pool(Generic[Client]):
@@ -103,6 +107,8 @@ def answer_to(error: VenueError | SignerError) -> ApiError:
         return ApiError(
             409, "The marketplace wants a sign-in, which only a running task there makes", message=error.message
         )
+    if isinstance(error, TooSlow):
+        return ApiError(504, "The marketplace takes too long", message=error.message)
     if isinstance(error, VenueError):
         return ApiError(502, "The marketplace cannot be read", message=error.message)
     if isinstance(error, SignerRefused) and error.tag == DISK_FULL:

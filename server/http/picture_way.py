@@ -32,9 +32,9 @@ class PictureWay:
         if wait_s := self._limit.take(str(user)):
             raise too_many("Too many pictures", wait_s, f"A user may ask for {A_MINUTE} pictures a minute.")
 
-    async def picture(self, user: int, inscription_id: str, url: str | None) -> Picture | NoPicture:
+    async def picture(self, user: int, inscription_id: str, url: str | None, until: float) -> Picture | NoPicture:
         """Returns the picture that a venue says is at `url`. Raises VenueError."""
-        ask = UserMarket(self._pool, self._seats, user, "look")
+        ask = UserMarket(self._pool, self._seats, user, "look", until)
         return await ask(lambda market: market.picture(inscription_id, url))
 
     def close(self) -> None:

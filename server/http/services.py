@@ -59,9 +59,9 @@ class Services:
     unstored: dict[object, Any] = field(default_factory=dict)
     ways_out: set[tuple[int, str, str]] = field(default_factory=set)
 
-    def market_for(self, user: int, purpose: Purpose) -> UserMarket:
-        """Returns the way to the marketplaces for what a user does by hand."""
-        return UserMarket(self.market, self.seats, user, purpose)
+    def market_for(self, user: int, purpose: Purpose, until: float) -> UserMarket:
+        """Returns the way to the marketplaces for what a user does by hand, until the monotonic clock shows `until`."""
+        return UserMarket(self.market, self.seats, user, purpose, until)
 
     def plan(self, key: str) -> SubscriptionPlan:
         """Returns the plan of this key; one that is not offered any more allows nothing."""

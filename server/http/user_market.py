@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
@@ -10,7 +11,7 @@ from typing import Any, TypeVar
 from markets.base import TooManyLookups
 from markets.gateway_client import Purpose
 from markets.market_client import MarketClient
-from server.http.blocking import Pool
+from server.http.blocking import Pool, TooSlow
 from server.http.turns import TooManyWaiting, Turns
 
 AT_ONCE = 4
@@ -62,19 +63,32 @@ class Seats:
 
 
 class UserMarket:
-    """Asks the gateway for one user who looks at something, or acts."""
+    """Asks the gateway for one user who looks at something, or acts, until the monotonic clock shows `until`."""
 
-    def __init__(self, pool: Pool[MarketClient], seats: Seats, user: int, purpose: Purpose) -> None:
+    def __init__(self, pool: Pool[MarketClient], seats: Seats, user: int, purpose: Purpose, until: float) -> None:
         self._pool = pool
         self._seats = seats
         self._user = user
         self._purpose = purpose
+        self._until = until
 
     async def __call__(self, question: Callable[[MarketClient], Value]) -> Value:
-        """Asks `question` in a thread when it is its turn. Raises VenueError."""
-        return await self._seats.ask(
-            self._user, self._purpose, lambda: self._pool(lambda market: question(market.by(self._user, self._purpose)))
-        )
+        """Asks `question` in a thread when it is its turn. Raises VenueError; TooSlow at the end."""
+        user, purpose, until = self._user, self._purpose, self._until
+
+        def ask() -> Awaitable[Value]:
+            return self._pool(lambda market: question(market.by(user, purpose, until)))
+
+        return await in_time(self._seats.ask(user, purpose, ask), until)
+
+
+async def in_time(answer: Awaitable[Value], until: float) -> Value:
+    """Returns the marketplace's answer. Raises TooSlow once the monotonic clock shows `until`."""
+    try:
+        async with asyncio.timeout(max(until - time.monotonic(), 0)):
+            return await answer
+    except TimeoutError:
+        raise TooSlow("it has not answered in time, since many calls wait or it is slow; ask again soon") from None
 
 
 def _look_at(asked: asyncio.Future[Any]) -> None:

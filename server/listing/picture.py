@@ -30,6 +30,7 @@ class InscriptionPictureHandler(SignedIn):
     """GET /api/autolist/item/:inscriptionId/image"""
 
     has_etag = True
+    answers_s = 12.0  # the gateway fetches ten a second, and a page asks for sixty
 
     async def get(self, named: str) -> None:
         inscription_id = inscription_in(named)
@@ -37,7 +38,7 @@ class InscriptionPictureHandler(SignedIn):
         way.count(user)
         url = await self._url(inscription_id)
         try:
-            found = await way.picture(user, inscription_id, url)
+            found = await way.picture(user, inscription_id, url, self.until)
         except TooManyLookups as error:
             raise blocking.answer_to(error) from error
         except VenueError:  # the gateway has too much to fetch, or is away: there may be one in a minute

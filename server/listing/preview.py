@@ -75,6 +75,8 @@ class _Seen:
 class AutolistPreviewHandler(AutolistTaskHandler):
     """POST /api/autolist/preview"""
 
+    answers_s = 8.0  # several calls, one after the other
+
     async def post(self) -> None:
         meant, notes = self._meant(), _Notes()
         if meant.config.trait is not None and meant.collection_id is not None:

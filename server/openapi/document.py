@@ -27,7 +27,7 @@ from server.openapi import (
     sessions,
     sign_in,
 )
-from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
+from server.openapi.operation import JSON, TOO_SLOW, AnswerBody, Operation, Parameter
 from server.schemas.answers import Error
 
 Document = dict[str, Any]
@@ -188,7 +188,8 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 def _responses(operation: Operation, method: str, schemas: Document) -> Iterator[tuple[str, Document]]:
     for status, answer in operation.success.items():
         yield str(status), _answer(answer, schemas)
-    for status, text in operation.errors.items():
+    slow = {504: TOO_SLOW} if 502 in operation.errors else {}
+    for status, text in {**operation.errors, **slow}.items():
         yield str(status), _error(status, text, _OF_ERRORS.get(status, ()))
     common = [] if 400 in operation.errors else [400]
     common += [status for status in (401, 403) if not operation.is_open and status not in operation.errors]

@@ -345,6 +345,7 @@ _ERRORS: dict[int, dict[str, Any]] = {
     415: {"error": "Unsupported media type", "message": "Send JSON with Content-Type: application/json."},
     429: {"error": "Too many sign-in calls", "message": "Wait, then try again."},
     502: {"error": "The marketplace cannot be read", "message": "the venue does not answer"},
+    504: {"error": "The marketplace takes too long", "message": "it has not answered in time; ask again soon"},
     507: {"error": "The disk is full", "message": "Make room, then try again."},
     503: {"error": "The signer cannot be asked", "message": "the signer is locked"},
 }

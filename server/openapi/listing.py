@@ -16,6 +16,7 @@ from server.openapi.operation import (
     SIGNER_AWAY,
     TOO_MANY_LOOKUPS,
     TOO_MANY_RUN,
+    TOO_SLOW,
     UNREADABLE,
     AnswerBody,
     Operation,
@@ -72,7 +73,7 @@ OPERATIONS = {
         "Nothing is signed or listed.",
         body=AutolistPreview,
         success=one(preview.ListingPreview, "What a cycle would do now."),
-        errors={400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LOOKUPS, 503: SIGNER_AWAY},
+        errors={400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LOOKUPS, 503: SIGNER_AWAY, 504: TOO_SLOW},
     ),
     "GET /api/autolist/{id}": Operation(
         id="getAutolistTask",

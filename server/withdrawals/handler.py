@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+
 from markets.base import VenueError
 from models.ledger import withdrawals
 from models.ledger.withdrawals import CONFIRMED, SUBMITTED, CoinsTaken
@@ -15,18 +18,24 @@ from server.withdrawals.planner import WithdrawalPlanner
 from server.withdrawals.steps import carry_out, look_after, write_down
 from wallet.signer_client import SignerError, SignerRefused
 
+# More than a signature takes, which is waited for: a row is signed or refused before the answer.
+_SENDS_S = 7.0
+_LOOKS_S = 2.0
 _COMES_OUT = "Nothing is lost: GET /api/wallet shows what becomes of it."
 
 
 class WithdrawHandler(SignedIn):
     """POST /api/wallet/withdraw"""
 
+    answers_s = 8.0  # a withdrawal of twenty coins asks about each
+
     async def post(self) -> None:
         body, details = read_body(self.json_object())
         if details:
             raise invalid(details)
         # A withdrawal on its way may have arrived: then its coins are spent, and others are there.
-        await look_after(self.services, withdrawals.open_of(self.user.id))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(look_after(self.services, withdrawals.open_of(self.user.id)), _LOOKS_S)
         plan = await self._planned(body)
         if body.dry_run:
             await self._judged(plan)
@@ -38,7 +47,8 @@ class WithdrawHandler(SignedIn):
         except CoinsTaken:
             raise ApiError(409, "Another withdrawal spends these coins", message=_COMES_OUT) from None
         try:
-            await carry_out(self.services, row)
+            with contextlib.suppress(TimeoutError):  # it goes on, and GET /api/wallet follows it
+                await asyncio.wait_for(asyncio.shield(self._begun(row)), _SENDS_S)
         except SignerRefused as refused:
             raise _refused(refused) from None
         except SignerError as error:
@@ -49,6 +59,11 @@ class WithdrawHandler(SignedIn):
             raise ApiError(409, "The withdrawal was refused", message=row.reason)
         is_sent = row.state in (SUBMITTED, CONFIRMED)
         self.answer(withdrawal_as_json(row) | {"leftOut": left_out(plan.left_out)}, 201 if is_sent else 202)
+
+    def _begun(self, row: withdrawals.Withdrawal) -> asyncio.Future[None]:
+        sending = asyncio.ensure_future(carry_out(self.services, row))
+        sending.add_done_callback(lambda done: done.cancelled() or done.exception())  # also if nobody waits any more
+        return sending
 
     async def _judged(self, plan: WithdrawalPlan) -> None:
         """Has the signer judge the plan as it would before a signature. Raises ApiError: 409, 503."""
@@ -61,7 +76,7 @@ class WithdrawHandler(SignedIn):
 
     async def _planned(self, body: WithdrawalBody) -> WithdrawalPlan:
         try:
-            return await WithdrawalPlanner(self.services, self.user, body).plan()
+            return await WithdrawalPlanner(self.services, self.user, body, self.until).plan()
         except CannotWithdraw as refused:
             raise ApiError(409, refused.reason, message=refused.what_to_do) from None
         except InvalidWithdrawal as wrong:

@@ -36,9 +36,9 @@ Enough = Callable[[Sequence[Coin]], bool]
 class WithdrawalPlanner:
     """Plans one withdrawal of `user`. Raises CannotWithdraw, InvalidWithdrawal, VenueError or SignerError."""
 
-    def __init__(self, services: Services, user: User, body: WithdrawalBody) -> None:
+    def __init__(self, services: Services, user: User, body: WithdrawalBody, until: float) -> None:
         self._services = services
-        self._ask = services.market_for(user.id, "look" if body.dry_run else "withdraw")
+        self._ask = services.market_for(user.id, "look" if body.dry_run else "withdraw", until)
         self._body = body
         self._user = user
         self._address = user.address

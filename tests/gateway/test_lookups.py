@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,11 +21,11 @@ from gateway.quota.quota_file import QuotaFile
 from gateway.quota.shares import BeyondShare, level
 from gateway.reads.snapshots import Flight, Snapshots
 from gateway.reads.unknowns import REMEMBERED_S
-from markets.base import NotFound, RateLimited, TooManyLookups
+from markets.base import NotFound, RateLimited, TooManyLookups, Unavailable
 from markets.capabilities import Capabilities
 from markets.market_client import MarketClient
 from tests.clock import Clock
-from tests.gateway.conftest import Bench
+from tests.gateway.conftest import Bench, eventually
 from tests.gateway.test_market_reads import _floors
 from tests.gateway.test_quota_gateway import Make, place, short
 
@@ -125,6 +126,16 @@ class TestLooks:
         bench.client().asks("nowhere", 0)  # a task must learn at once that it is there
         assert len(bench.venue.calls) == 3
 
+    def test_leave_the_queue_when_the_person_waits_no_longer(self, bench: Bench) -> None:
+        bench.pause()
+        impatient = bench.client().by(1, "look", time.monotonic() + 0.3)
+        with pytest.raises(Unavailable, match="not answered in time"):
+            impatient.asks("slug", 0)
+        eventually(lambda: bench.waiting() == 0)
+        with pytest.raises(Unavailable, match="not answered in time"):
+            impatient.asks("another", 0)
+        assert bench.venue.calls == []
+
     def test_stop_while_tasks_notice_nothing(self, make_bench: Make) -> None:
         bench = short(make_bench, 32)
         looks, task = looking(bench), bench.client()
@@ -149,6 +160,8 @@ class TestATask:
         async def ask(of: Errand) -> None:
             async def fetch(flight: Flight) -> str:
                 begun.append(flight.errand)
+                if flight.errand.purpose == "task":
+                    flight.begin()
                 return await asyncio.get_running_loop().create_future()
 
             errand.begin(of)
@@ -163,6 +176,27 @@ class TestATask:
         assert begun == [looks, others, task], "looks join their own and tasks' readings, a task only a task's"
         for each in waiting:
             each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    async def test_a_look_joins_no_reading_that_still_waits_among_the_tasks(self) -> None:
+        snapshots, begun = Snapshots(lambda: 100.0, lambda: 100_000), list[Errand]()
+
+        async def ask(of: Errand) -> None:
+            async def fetch(flight: Flight) -> str:
+                begun.append(flight.errand)
+                return await asyncio.get_running_loop().create_future()
+
+            errand.begin(of)
+            await snapshots.get("key", 30, fetch)
+
+        waiting = []
+        for each in (Errand(1), Errand(2), LOOK, LOOK):
+            waiting.append(asyncio.ensure_future(ask(each)))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        assert begun == [Errand(1), LOOK]
+        for task in waiting:
+            task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
 
     async def test_reads_itself_what_was_refused_to_a_user_beyond_their_share(self) -> None:
@@ -183,23 +217,29 @@ class TestATask:
         answers = await asyncio.gather(ask(greedy), ask(modest), ask(greedy), return_exceptions=True)
         assert [type(each) for each in answers] == [BeyondShare, str, BeyondShare]
 
-    async def test_goes_before_looks(self) -> None:
+    async def test_leaves_every_fourth_turn_to_people_who_take_turns_after_cancels(self) -> None:
         now = [0.0]
-        budget = CallBudget(rate=1, burst=1, slots=4, clock=lambda: now[0])
+        budget = CallBudget(rate=1, burst=1, slots=50, clock=lambda: now[0])
         await budget.take(Priority.REST, 100)
-        order: list[Priority] = []
+        order: list[str] = []
 
-        async def ask(priority: Priority) -> None:
-            await budget.take(priority, 100)
-            order.append(priority)
+        async def ask(name: str, priority: Priority, person: int | None = None) -> None:
+            await budget.take(priority, 100, person)
+            order.append(name)
 
-        asked = [asyncio.ensure_future(ask(each)) for each in (Priority.LOOKUP, Priority.REST, Priority.LOOKUP)]
-        for _ in range(4):
+        def waits(name: str, priority: Priority, person: int | None = None) -> asyncio.Future[None]:
+            return asyncio.ensure_future(ask(name, priority, person))
+
+        asked = [waits("task", Priority.REST) for _ in range(7)]
+        asked += [waits("Ann", Priority.LOOKUP, 1) for _ in range(3)]
+        asked += [waits("Ben", Priority.LOOKUP, 2), waits("cancel", Priority.CANCEL)]
+        for _ in asked:
             await asyncio.sleep(0)
             now[0] += 1
             budget.pump()
         await asyncio.gather(*asked)
-        assert order == [Priority.REST, Priority.LOOKUP, Priority.LOOKUP]
+        tasks = ["task"] * 3
+        assert order == ["cancel", "Ann", *tasks, "Ben", *tasks, "Ann", "task", "Ann"]
 
     def test_has_half_of_a_minute_to_itself(self) -> None:
         windows = Windows(Capabilities("x", "x", reads_per_minute=8), Now())

@@ -19,6 +19,7 @@ from server.app import make_app, make_server
 from server.bidding import tickers, traits
 from server.http import manager_client, replay_starter
 from server.listing import as_json, checks, leftovers
+from server.urls import ROUTES
 from server.withdrawals import ways_out
 from tests.clock import Clock
 from tests.server.api import START_MS, Api, new_user, token_of
@@ -89,6 +90,8 @@ def make_service(
     """Builds the service; takes settings, and manager_wait_s."""
     for module, name in _WAITS:
         monkeypatch.setattr(module, name, _LONG_S)
+    for _, handler in ROUTES:
+        monkeypatch.setattr(handler, "answers_s", _LONG_S)
     monkeypatch.setattr(replay_starter, "WALL_S", _REPLAY_S)
     made: list[tuple[Service, Any]] = []
 

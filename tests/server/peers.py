@@ -213,6 +213,7 @@ class FakeGateway:
         self.remark: dict[str, Any] = {}
         self.down = False
         self.spent = False
+        self.silence: asyncio.Event | None = None  # until when no question is answered
         self.asked: list[dict[str, Any]] = []
         self.answers: dict[str, Any] = {
             "status": {},
@@ -245,9 +246,11 @@ class FakeGateway:
         gateway = self
 
         class Answer(RequestHandler):
-            def post(self) -> None:
+            async def post(self) -> None:
                 request = json.loads(self.request.body)
                 gateway.asked.append(request)
+                if gateway.silence is not None:
+                    await gateway.silence.wait()
                 try:
                     found = gateway.answer(request)
                     is_named = isinstance(found, Whereabouts | OutpointFacts)

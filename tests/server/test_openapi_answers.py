@@ -385,6 +385,6 @@ async def test_every_status_of_every_operation_is_answered_as_described(service:
         await drive(name, token="")
     await drive("getMetrics", headers={"X-Forwarded-For": "127.0.0.1"})
 
-    # tests/server/test_full_disk.py asks every operation on a full disk.
-    told = {(name, status) for name in OPERATIONS for status in responses(name) if status != 507}
+    # test_full_disk.py asks every operation on a full disk, test_slow_marketplaces.py those that ask a marketplace.
+    told = {(name, status) for name in OPERATIONS for status in responses(name) if status not in (504, 507)}
     assert sorted(told - drive.seen) == []

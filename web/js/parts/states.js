@@ -28,7 +28,7 @@ export function wordsOf(refusal, { isRead = false, isStop = false } = {}) {
   // A proxy speaks for a server that is away: what became of the call is not known.
   if (status === 0 || (status >= 502 && !error)) return t(isRead ? "refusal.0.read" : "refusal.0");
   if (status === 429) return t("refusal.429", { seconds: refusal.retryAfterS || 1 });
-  if (status === 502) return t("refusal.502");
+  if (status === 502 || status === 504) return t("refusal.502");
   if (status === 503 && isStop) return t("refusal.503.stop");
   const told = details.length ? details : [error, message].filter(Boolean);
   if (told.length) return told.map(sentence).join(" ");

@@ -1,0 +1,123 @@
+"""Every route that asks a marketplace has an end of a few seconds, whatever the marketplace does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from server.urls import ROUTES
+from tests.server import autolist_tasks
+from tests.server.conftest import Service, with_settings
+from tests.server.driver import OPERATIONS, Driver, responses
+from tests.server.test_profile import proof
+from tests.server.wallet_items import INSCRIPTION
+
+_ENDS_S = {handler: handler.answers_s for _, handler in ROUTES}  # before a fixture makes them longer
+_SOON_S, _LATE_S = 0.3, 20.0  # the wait of each route here, and what a busy machine may add to it
+FIXED = {"priceMode": "fixed", "priceSats": 150_000}
+LISTING = {"inscriptionId": "7" * 64 + "i0", **FIXED}
+PICTURED: dict[str, object] = {"inscriptionId": "6" * 64 + "i0"}
+
+
+class Slow(NamedTuple):
+    """A call, and the status of its answer while no marketplace answers."""
+
+    operation: str
+    status: int
+    body: Any = None
+    path: str = ""  # what its {id} is: a task of this kind, else the inscription
+    query: Any = None
+
+
+# Whatever needs the marketplace is 504; what is known without it is answered.
+CALLS = (
+    Slow("getFloor", 504, query={"slug": "goosinals"}),
+    Slow("getRuneMarket", 504, query={"ticker": "DOG"}),
+    Slow("getBook", 504, query={"slug": "goosinals"}),
+    Slow("previewTask", 504, {"slug": "goosinals", "hardcapSats": 50_000}),
+    Slow("listBids", 504, path="bidding"),
+    Slow("previewAutolistTask", 504, LISTING),
+    Slow("listInscriptions", 504, query={"refresh": "1"}),
+    Slow("getInscription", 504, path="item", query={"refresh": "1"}),
+    Slow("getInscriptionPicture", 504, path="picture"),
+    Slow("withdraw", 504, {"from": "payment", "dryRun": True}),
+    Slow("getPlayWallet", 504),
+    Slow("signAsPlayWallet", 504, {"challengeId": "x"}),
+    Slow("getWallet", 200),
+    Slow("listVenues", 200),
+    Slow("createTask", 201, {"slug": "SOME", "type": "rune", "hardcapSats": 50_000}),
+    Slow("startTask", 200, path="bidding"),
+    Slow("startAutolistTask", 200, path="listing"),
+    Slow("deleteAutolistTask", 200, path="listing"),
+)
+
+
+@contextlib.asynccontextmanager
+async def silent(service: Service) -> AsyncIterator[None]:
+    """Has the gateway answer nothing during the block, and each route wait for it for a moment only."""
+    service.gateway.silence = asyncio.Event()
+    with pytest.MonkeyPatch.context() as short:
+        for _, handler in ROUTES:
+            short.setattr(handler, "answers_s", _SOON_S)
+        try:
+            yield
+        finally:
+            service.gateway.silence.set()
+            service.gateway.silence = None
+            while len(service.app.settings["services"].seats):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+
+async def ask_all(service: Service, drive: Driver, consent: dict[str, Any]) -> None:
+    """Makes each call while no marketplace answers; `consent` proves another ordinals address."""
+    bidding, listing = await service.new_task(slug="slow-cats"), await autolist_tasks.new_task(service, **LISTING)
+    paths: dict[str, dict[str, object]] = {
+        "bidding": {"id": bidding},
+        "listing": {"id": listing},
+        "item": {"inscriptionId": INSCRIPTION},
+        "picture": PICTURED,
+    }
+    for call in (*CALLS, Slow("changeProfile", 504, consent)):
+        began = time.monotonic()
+        async with silent(service):
+            answer = await drive(call.operation, call.body, path=paths.get(call.path), query=call.query)
+            took_s = time.monotonic() - began
+        assert answer.status == call.status, (call.operation, answer.text)
+        assert took_s < _LATE_S, (call.operation, took_s)
+        if call.operation == "startTask":
+            await drive("stopTask", path={"id": bidding})
+    await drive("deleteTask", path={"id": bidding})
+
+
+@pytest.mark.gen_test
+@with_settings(play_wallet=True)
+async def test_each_route_ends_although_the_marketplace_never_answers(service: Service) -> None:
+    drive = Driver(service)
+    await ask_all(service, drive, await proof(service))
+    described = {name for name in OPERATIONS if {502, 504} & set(responses(name))}
+    assert {name for name, status in drive.seen if status == 504} == described
+    wallet = await service.ask("GET", "/api/wallet")
+    assert "balanceError" not in wallet.json and wallet.json["biddingWallet"] is not None
+
+
+@pytest.mark.gen_test
+async def test_a_slow_wallet_says_what_is_known_and_what_is_not(service: Service) -> None:
+    async with silent(service):
+        answer = await service.ask("GET", "/api/wallet")
+    assert answer.status == 200 and answer.json["payment"] and answer.json["signedSats"] is not None
+    assert (answer.json["biddingWallet"], answer.json["paymentSats"]) == (None, None)
+    assert answer.json["balanceError"].startswith("it has not answered in time")
+
+
+def test_no_route_waits_for_more_than_a_few_seconds() -> None:
+    assert {handler.__name__: ends_s for handler, ends_s in _ENDS_S.items() if ends_s > 4.5} == {
+        "PreviewHandler": 8.0,
+        "AutolistPreviewHandler": 8.0,
+        "WithdrawHandler": 8.0,
+        "InscriptionPictureHandler": 12.0,
+    }
