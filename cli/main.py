@@ -38,6 +38,7 @@ VERBS = {
     "replay": ("cli.replay.replay", "try a config on a task's recorded cycles, or on recorded order books"),
     "keys": ("cli.keys", "manage keys for real money: create, import, list, back up, unlock"),
     "audit": ("cli.audit", "verify the signer's audit log"),
+    "reconcile": ("cli.reconcile.reconcile", "show bids and purchases that no order knows, as after a restored backup"),
     "doctor": ("cli.doctor.doctor", "check everything that Bidkeeper needs, and print a remedy for each fault"),
     "venue": ("cli.venue", "save a marketplace's raw answers, or learn the form of its drafts"),
 }

@@ -11,12 +11,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import count
 from typing import Any, NamedTuple
 
-from peewee import SQL, fn
+from peewee import SQL, IntegrityError, fn
 
+from models import locks
+from models.base import transaction
 from models.ledger.listing_table import IS_SOLD, Listing
-from models.ledger.order_table import HAS_SALE, IS_FILLED, IS_REAL, Order
+from models.ledger.order_table import CLOSED, FILLED, HAS_SALE, IS_FILLED, IS_REAL, Order
+from models.ledger.orders import NewOrder, SoldInto
+from models.ledger.tidings import tell_order
 from models.prepared import Prepared, given
 from models.tasks.table import Task
 from strategy.bid_config import is_ticker
@@ -150,6 +155,38 @@ def is_purchase(user_id: int, venue: str, sale_id: str) -> bool:
     """Tells whether a real bid of the user's at the venue was filled by this sale."""
     its = Order.user_id == user_id, Order.venue == venue, Order.sale_id == sale_id
     return Order.select().where(*its, HAS_SALE, IS_REAL).exists()
+
+
+def count_purchase(new: NewOrder, sale: SoldInto, now_ms: int) -> bool:
+    """Writes a filled order for a purchase that no order explains, so that the task's limits count it.
+
+    It counts, and nothing else follows from it: what was bought is not listed, and its cost is not proved. Its budget
+    is the task's of now. Returns False, with nothing written, where another order has this sale, or the task is gone.
+    """
+    trait_type, trait_value = new.trait or ("", "")
+    values = {name: getattr(new, name) for name in NewOrder.__slots__ if name != "trait"}
+    values |= {"trait_type": trait_type, "trait_value": trait_value, "state": CLOSED, "close_reason": FILLED}
+    bought = {"sale_id": sale.sale_id, "filled_ms": sale.sold_ms, "inscription_id": sale.inscription_id}
+    values |= {"created_ms": sale.sold_ms, "updated_ms": now_ms, "closed_ms": now_ms, **bought}
+    try:
+        with transaction(durable=True, alone=False):
+            locks.user(new.user_id)
+            locks.task_as_it_is(new.task_id)
+            task = Task.get_or_none(Task.id == new.task_id, Task.user == new.user_id)
+            if task is None:
+                return False
+            taken: Any = Order.select(Order.expires_ms).where(
+                Order.wallet == new.wallet, Order.expires_ms >= new.expires_ms
+            )
+            ends = {ends_ms for (ends_ms,) in taken.order_by(Order.expires_ms).tuples()}
+            values["expires_ms"] = next(ms for ms in count(new.expires_ms) if ms not in ends)
+            order = Order(**values, budget_id=task.budget_id)
+            order.save(force_insert=True)
+            locks.events()
+            tell_order(order, now_ms, CLOSED, FILLED, bought | {"sold_sats": None})
+    except IntegrityError:
+        return False
+    return True
 
 
 def _of_side(user_id: int, side: str, wanted: Wanted, most: int, before: Place | None) -> Iterator[Fill]:

@@ -1,0 +1,344 @@
+"""`bidkeeper reconcile`: what marketplaces have of our users that no order here knows, as after a restored backup.
+
+It changes nothing unless told to. `--cancel` cancels the bids without an open order. `--count-for TASK` counts
+purchases in the limits of a task; a purchase proves no task by its collection and price, so the operator decides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cli.arguments import address
+from cli.migrate import migrate
+from cli.reconcile.findings import Findings, Purchase, look, moment
+from core.errors import BidkeeperError
+from core.settings import Settings
+from markets.base import GatewayAway, OwnBid, VenueError
+from markets.market_client import MarketClient
+from models import base
+from models.ledger import fills
+from models.ledger.closing import Owed
+from models.ledger.order_table import LIVE, Order
+from models.ledger.orders import NewOrder, SoldInto
+from models.tasks.table import BIDDING, Task
+from models.users import User
+from wallet.signer_client import SignerClient, SignerError, SignerUnavailable
+from workers.manager.cancelling import Known, Wallet, take_off
+
+DAY_MS = 86_400_000
+_DAYS, _MOST_DAYS = 8, 90  # the longest life of a bid
+_PATIENCE_S, _GATEWAY_S = 15.0, 60.0
+_ROUNDS, _REST_S = 3, 1.0
+_FOR_EVER_MS = 1 << 53
+_JOURNAL = "reconcile.jsonl"
+
+
+def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
+    """Adds [--user ADDRESS] [--days N] [--cancel] [--count-for TASK [--sale ID ...]] [--yes] [--json]."""
+    parser.add_argument("--user", type=address, metavar="ADDRESS", help="only this user; all without it")
+    parser.add_argument("--days", type=_days, default=_DAYS, help="how far back sales are read (default %(default)s)")
+    parser.add_argument("--cancel", action="store_true", help="cancel the bids that have no open order")
+    parser.add_argument("--count-for", type=int, metavar="TASK", help="count purchases in the limits of this task (id)")
+    parser.add_argument("--sale", action="append", metavar="ID", help="count only this purchase; can be repeated")
+    parser.add_argument("--yes", action="store_true", help="do not ask before anything is changed")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _days(text: str) -> int:
+    if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= _MOST_DAYS:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_MOST_DAYS}")
+
+
+@dataclass(slots=True)
+class _Done:
+    """What was changed, and what failed, in words."""
+
+    cancelled: list[str] = field(default_factory=list)
+    counted: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """Prints what was found and does what was asked for. Returns 1 when something could not be read or done.
+
+    Raises BidkeeperError when a program that it needs does not run.
+    """
+    changes = options.cancel or options.count_for is not None
+    if options.sale and options.count_for is None:
+        raise BidkeeperError("--sale names a purchase to count: say in which task's limits, by --count-for TASK")
+    if changes and not options.yes and (options.json or not sys.stdin.isatty()):
+        raise BidkeeperError("nobody can be asked here: add --yes to change anything")
+    migrate(settings)
+    base.connect(settings.database_url)
+    try:
+        return _run(settings, options)
+    except GatewayAway as error:
+        raise BidkeeperError(f"{error}; this asks marketplaces through it: start Bidkeeper first") from error
+    except SignerUnavailable as error:
+        raise BidkeeperError(f"{error}; this needs the users' addresses: start Bidkeeper first") from error
+    finally:
+        base.close()
+
+
+def _run(settings: Settings, options: argparse.Namespace) -> int:
+    found = _look(settings, options)
+    task = None if options.count_for is None else _task(options.count_for)
+    if not options.json:
+        for line in _lines(found, options.days):
+            print(line)
+    done = _Done()
+    if task is not None:
+        _count(found, task, options, done)
+    if options.cancel:
+        _cancel(settings, found, options, done)
+    if options.json:
+        print(json.dumps(_as_json(found, done), indent=1))
+    else:
+        for line in (*done.counted, *done.cancelled, *done.failed, *_hints(found, options)):
+            print(line)
+    return 1 if done.failed or any(each.unknown for each in found) else 0
+
+
+def _look(settings: Settings, options: argparse.Namespace) -> list[Findings]:
+    users = list(User.select().where(User.address == options.user) if options.user else User.select().order_by(User.id))
+    if options.user and not users:
+        raise BidkeeperError(
+            f"{options.user} is no user in this database; one who first signed in after the copy signs in again first"
+        )
+    signer, since_ms = SignerClient(settings.signer_socket, _PATIENCE_S), _now_ms() - options.days * DAY_MS
+    with MarketClient(settings.gateway_socket, _GATEWAY_S) as market:
+        return [
+            look(market, user, keys, venue, since_ms)
+            for user in users
+            for keys in [signer.addresses(user.address)]
+            for venue in settings.venues
+        ]
+
+
+def _task(task_id: int) -> Task:
+    task = Task.get_or_none(Task.id == task_id, Task.kind == BIDDING, Task.deleted_ms.is_null())
+    if task is None:
+        raise BidkeeperError(f"there is no bidding task {task_id}")
+    return task
+
+
+def _lines(found: Sequence[Findings], days: int) -> Iterator[str]:
+    for each in found:
+        if each.is_empty:
+            continue
+        yield f"{each.user.address} at {each.venue}:"
+        for bid in each.bids:
+            yield f"  bid {bid.venue_id}: {_of_bid(bid)}{_closed(each, bid)}"
+        for listing in each.listings:
+            yield f"  listing of {listing.inscription_id}: {listing.price:,} sats; an auto-list task for it adopts it"
+        for purchase in each.purchases:
+            yield f"  purchase {purchase.sale.sale_id}: {_of_purchase(purchase)}"
+        for text in each.unknown:
+            yield f"  not known: {text}"
+    unread = [each.venue for each in found if each.needs_session]
+    for venue in sorted(set(unread)):
+        yield (
+            f"not read: {venue}, for {unread.count(venue)} users without a task or order there; it needs a session, "
+            "which only a running task opens"
+        )
+    bids, listings, purchases = (sum(len(getattr(each, name)) for each in found) for name in _KINDS)
+    if bids or listings or purchases:
+        yield f"without an order here: {bids} bids, {listings} listings, {purchases} purchases of the last {days} days"
+    elif any(each.unknown for each in found):
+        yield "nothing else was found"
+    else:
+        yield f"every bid, every listing and every purchase of the last {days} days has its order"
+
+
+_KINDS = ("bids", "listings", "purchases")
+
+
+def _of_bid(bid: OwnBid) -> str:
+    trait = f" ({bid.trait[0]}: {bid.trait[1]})" if bid.trait else ""
+    ends = f", until {moment(bid.expires_ms)}" if bid.expires_ms else ""
+    return f"{bid.price:,} sats for {bid.slug or 'one inscription'}{trait}{ends}"
+
+
+def _closed(found: Findings, bid: OwnBid) -> str:
+    order = found.closed.get(bid.venue_id)
+    return "" if order is None else f"; order {order.id} of task {order.task_id} was closed ({order.close_reason})"
+
+
+def _of_purchase(purchase: Purchase) -> str:
+    sale = purchase.sale
+    tasks = " or ".join(map(str, purchase.tasks))
+    if not tasks:
+        whose = "no task here bids on it, so no limit counts it"
+    elif purchase.is_proven:
+        whose = f"the bid was task {tasks}'s"
+    else:
+        whose = f"perhaps task {tasks}'s: nothing proves it"
+    if purchase.may_be_by_hand:
+        whose += "; or bought by hand"
+    return f"{sale.price:,} sats for {sale.slug} on {moment(sale.sold_ms)}; {whose}"
+
+
+def _hints(found: Sequence[Findings], options: argparse.Namespace) -> Iterator[str]:
+    if any(each.bids for each in found) and not options.cancel:
+        yield "nothing was cancelled: --cancel cancels these bids"
+    if options.count_for is None and (tasks := sorted({task for each in _every(found) for task in each.tasks})):
+        yield f"nothing was counted: --count-for {' or '.join(map(str, tasks))} counts a purchase in that task's limits"
+
+
+def _every(found: Sequence[Findings]) -> list[Purchase]:
+    return [purchase for each in found for purchase in each.purchases]
+
+
+def _agreed(options: argparse.Namespace, question: str) -> bool:
+    return options.yes or input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _count(found: Sequence[Findings], task: Task, options: argparse.Namespace, done: _Done) -> None:
+    """Counts the purchases that the task may have made, and that were asked for, in its limits."""
+    wanted = None if options.sale is None else set(options.sale)
+    chosen = [
+        (each, purchase.sale)
+        for each in found
+        for purchase in each.purchases
+        if task.id in purchase.tasks and (wanted is None or purchase.sale.sale_id in wanted)
+    ]
+    if missing := (wanted or set()) - {sale.sale_id for _, sale in chosen}:
+        done.failed.append(f"not counted, for task {task.id} cannot have made them: {', '.join(sorted(missing))}")
+    sats = sum(sale.price for _, sale in chosen)
+    if not chosen:
+        done.counted.append(f"no purchase to count for task {task.id}")
+    elif _agreed(options, f"Count {len(chosen)} purchases of {sats:,} sats in the limits of task {task.id}?"):
+        for each, sale in chosen:
+            new = NewOrder(
+                intent=secrets.token_hex(16),
+                task_id=int(task.id),
+                user_id=int(each.user.id),
+                venue=each.venue,
+                wallet=each.keys.payment,
+                slug=str(task.slug),
+                price_sats=sale.price,
+                quantity=str(sale.quantity or 1),
+                expires_ms=sale.sold_ms,
+                token=int(task.token),
+            )
+            sold = SoldInto(sale.sale_id, sale.inscription_id, sale.sold_ms)
+            is_new = fills.count_purchase(new, sold, _now_ms())
+            text = "counted" if is_new else "an order has it meanwhile; not counted again"
+            done.counted.append(f"purchase {sale.sale_id} of {sale.price:,} sats for task {task.id}: {text}")
+
+
+def _cancel(settings: Settings, found: Sequence[Findings], options: argparse.Namespace, done: _Done) -> None:
+    """Cancels the bids that no open order knows, the bids of one wallet together."""
+    every = [bid for each in found for bid in each.bids]
+    if not every:
+        done.cancelled.append("no bid to cancel")
+        return
+    if not _agreed(options, f"Cancel {len(every)} bids of {sum(bid.price for bid in every):,} sats?"):
+        return
+    for each in found:
+        if each.bids:
+            _cancel_at(settings, each, done)
+
+
+def _cancel_at(settings: Settings, found: Findings, done: _Done) -> None:
+    bids = [_owed(found, bid, number) for number, bid in enumerate(found.bids)]
+    left, known = {bid.order.id: bid for bid in bids}, Known()
+    wallet = Wallet(found.venue, found.keys.payment)
+    ids = [str(bid.order.venue_id) for bid in bids]
+    # On disk before anything is signed: these bids have no row whose state could say it.
+    _note(settings, {"state": "cancelling", "venue": wallet.venue, "wallet": wallet.address, "bids": ids})
+    for number in range(_ROUNDS):
+        time.sleep(_REST_S if number else 0)
+        try:
+            answer = take_off(settings, wallet, list(left.values()), known, _now_ms)
+        except GatewayAway:
+            raise
+        except (VenueError, SignerError) as error:
+            done.failed.append(f"{wallet.venue}: failed to cancel bids of {found.user.address}: {error}")
+            break
+        known = answer.known
+        left = {order_id: bid for order_id, bid in left.items() if order_id not in answer.closed}
+        if not left:
+            break
+    gone = [str(bid.order.venue_id) for bid in bids if bid.order.id not in left]
+    _note(settings, {"state": "cancelled", "venue": wallet.venue, "wallet": wallet.address, "bids": gone})
+    done.cancelled += [f"bid {venue_id} at {wallet.venue}: cancelled" for venue_id in gone]
+    done.failed += [
+        f"bid {bid.order.venue_id} at {wallet.venue}: no proof that it is cancelled; it may be sold: run this again"
+        for bid in left.values()
+    ]
+
+
+def _owed(found: Findings, bid: OwnBid, number: int) -> Owed:
+    """Returns the bid in the form in which bids are cancelled. It gets no row: no task is known to have made it."""
+    order = Order(
+        id=-1 - number,
+        user_id=found.user.id,
+        task_id=0,
+        venue=found.venue,
+        wallet=found.keys.payment,
+        slug=bid.slug,
+        price_sats=bid.price,
+        quantity=str(bid.quantity or 1),
+        expires_ms=bid.expires_ms or _FOR_EVER_MS,
+        state=LIVE,
+        venue_id=bid.venue_id,
+        updated_ms=0,
+    )
+    return Owed(order, str(found.user.address))
+
+
+def _note(settings: Settings, entry: dict[str, Any]) -> None:
+    """Adds a line to the journal of this command, on disk when this returns."""
+    path = settings.data_dir / _JOURNAL
+    with open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123
+        file.write(json.dumps({"at": moment(_now_ms()), **entry}) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _as_json(found: Sequence[Findings], done: _Done) -> dict[str, Any]:
+    return {
+        "found": [_found_json(each) for each in found if not each.is_empty],
+        "notRead": [{"user": each.user.address, "venue": each.venue} for each in found if each.needs_session],
+        "counted": done.counted,
+        "cancelled": done.cancelled,
+        "failed": done.failed,
+    }
+
+
+def _found_json(found: Findings) -> dict[str, Any]:
+    return {
+        "user": found.user.address,
+        "venue": found.venue,
+        "bids": [
+            {"id": bid.venue_id, "slug": bid.slug, "sats": bid.price, "expiresMs": bid.expires_ms} for bid in found.bids
+        ],
+        "listings": [{"inscriptionId": each.inscription_id, "sats": each.price} for each in found.listings],
+        "purchases": [
+            {
+                "sale": each.sale.sale_id,
+                "slug": each.sale.slug,
+                "sats": each.sale.price,
+                "soldMs": each.sale.sold_ms,
+                "tasks": list(each.tasks),
+                "isProven": each.is_proven,
+                "mayBeByHand": each.may_be_by_hand,
+            }
+            for each in found.purchases
+        ],
+        "unknown": found.unknown,
+    }
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
