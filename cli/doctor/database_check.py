@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from peewee import PeeweeException
+from peewee import PeeweeException, fn
 
 from cli.doctor import leases_check, postgresql_check
 from cli.doctor.check import Check, fail, ok, unreadable, warn
@@ -18,6 +20,7 @@ from models import base, schema
 from models.database import servers
 from models.database.errors import Unfit
 from models.database.kinds import is_postgresql, place
+from models.tasks.cycles import Cycle
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import RUNNING, Task
 from models.users import User, Whitelist
@@ -105,8 +108,20 @@ def _contents(settings: Settings, seen: DatabaseState, state: str) -> Iterator[C
     seen.collection, seen.rune = _newest("ordinals"), _newest("rune")
     text = f"{state}, migrations up to date; {seen.tasks} tasks are set to run"
     yield ok("database", f"{text}; last migrated by {schema.written_by()[-1]}")
+    yield from _unknown_bids()
     if not (settings.whitelist or settings.admins or seen.listed):
         yield warn("whitelist", "empty: no address can sign in", "bidkeeper whitelist add ADDRESS")
+
+
+def _unknown_bids() -> Iterator[Check]:
+    """Yields a warning if the last cycles of running tasks saw own bids without an order here."""
+    newest = Cycle.select(fn.MAX(Cycle.id)).group_by(Cycle.task_id)
+    rows: Any = Cycle.select(Cycle.detail, Task.venue).join(Task, on=(Task.id == Cycle.task_id))
+    wanted = rows.where(Cycle.id.in_(newest), Task.desired == RUNNING, Task.deleted_ms.is_null()).tuples()
+    seen = {(venue, bid["venue_id"]) for detail, venue in wanted for bid in json.loads(detail).get("foreign", ())}
+    if seen:
+        text = f"running tasks see {len(seen)} bids that no order here knows, as after a restored backup"
+        yield warn("bids without an order", text, "bidkeeper reconcile shows them; --cancel cancels them")
 
 
 def _newest(kind: str) -> str | None:

@@ -41,7 +41,7 @@ class Purchase:
 
 @dataclass(slots=True)
 class Findings:
-    """What one user has at one venue; `unknown` says what could not be read, of which nothing is concluded.
+    """One user's bids, listings and purchases at one venue. `unknown` says what could not be read.
 
     `needs_session`: nothing was read, since the venue wants a session and the user has no task or order there.
     `closed` are the closed orders of bids that the venue still shows, by the bid's id.

@@ -1,6 +1,6 @@
 """`bidkeeper reconcile`: what marketplaces have of our users that no order here knows, as after a restored backup.
 
-It changes nothing unless told to. `--cancel` cancels the bids without an open order. `--count-for TASK` counts
+Without an option it changes nothing. `--cancel` cancels the bids without an open order. `--count-for TASK` counts
 purchases in the limits of a task; a purchase proves no task by its collection and price, so the operator decides.
 """
 
@@ -60,7 +60,7 @@ def _days(text: str) -> int:
 
 @dataclass(slots=True)
 class _Done:
-    """What was changed, and what failed, in words."""
+    """The changes made and those that failed, in words."""
 
     cancelled: list[str] = field(default_factory=list)
     counted: list[str] = field(default_factory=list)
@@ -76,7 +76,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     if options.sale and options.count_for is None:
         raise BidkeeperError("--sale names a purchase to count: say in which task's limits, by --count-for TASK")
     if changes and not options.yes and (options.json or not sys.stdin.isatty()):
-        raise BidkeeperError("nobody can be asked here: add --yes to change anything")
+        raise BidkeeperError("without a terminal to ask at, add --yes to change anything")
     migrate(settings)
     base.connect(settings.database_url)
     try:
@@ -111,9 +111,7 @@ def _run(settings: Settings, options: argparse.Namespace) -> int:
 def _look(settings: Settings, options: argparse.Namespace) -> list[Findings]:
     users = list(User.select().where(User.address == options.user) if options.user else User.select().order_by(User.id))
     if options.user and not users:
-        raise BidkeeperError(
-            f"{options.user} is no user in this database; one who first signed in after the copy signs in again first"
-        )
+        raise BidkeeperError(f"{options.user} has not signed in here, or only after the copy: it signs in again first")
     signer, since_ms = SignerClient(settings.signer_socket, _PATIENCE_S), _now_ms() - options.days * DAY_MS
     with MarketClient(settings.gateway_socket, _GATEWAY_S) as market:
         return [
@@ -127,7 +125,7 @@ def _look(settings: Settings, options: argparse.Namespace) -> list[Findings]:
 def _task(task_id: int) -> Task:
     task = Task.get_or_none(Task.id == task_id, Task.kind == BIDDING, Task.deleted_ms.is_null())
     if task is None:
-        raise BidkeeperError(f"there is no bidding task {task_id}")
+        raise BidkeeperError(f"task {task_id} is not a bidding task here")
     return task
 
 

@@ -160,8 +160,8 @@ def is_purchase(user_id: int, venue: str, sale_id: str) -> bool:
 def count_purchase(new: NewOrder, sale: SoldInto, now_ms: int) -> bool:
     """Writes a filled order for a purchase that no order explains, so that the task's limits count it.
 
-    It counts, and nothing else follows from it: what was bought is not listed, and its cost is not proved. Its budget
-    is the task's of now. Returns False, with nothing written, where another order has this sale, or the task is gone.
+    It counts, and nothing else follows from it: the item is not listed, and its cost is not proved. Its budget is the
+    task's of now. Returns False, with nothing written, where another order has this sale, or the task was deleted.
     """
     trait_type, trait_value = new.trait or ("", "")
     values = {name: getattr(new, name) for name in NewOrder.__slots__ if name != "trait"}
@@ -175,10 +175,9 @@ def count_purchase(new: NewOrder, sale: SoldInto, now_ms: int) -> bool:
             task = Task.get_or_none(Task.id == new.task_id, Task.user == new.user_id)
             if task is None:
                 return False
-            taken: Any = Order.select(Order.expires_ms).where(
-                Order.wallet == new.wallet, Order.expires_ms >= new.expires_ms
-            )
-            ends = {ends_ms for (ends_ms,) in taken.order_by(Order.expires_ms).tuples()}
+            later = Order.wallet == new.wallet, Order.expires_ms >= new.expires_ms
+            taken: Any = Order.select(Order.expires_ms).where(*later).tuples()
+            ends = {ends_ms for (ends_ms,) in taken}
             values["expires_ms"] = next(ms for ms in count(new.expires_ms) if ms not in ends)
             order = Order(**values, budget_id=task.budget_id)
             order.save(force_insert=True)

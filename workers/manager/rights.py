@@ -82,6 +82,7 @@ class Rights:
                 if not newer:
                     raise
                 log.warning("task %d: %s; the database has gone back: goes on at %d", row.id, refusal.message, newer)
+                log.warning("bids and fills since the copy have no order here: bidkeeper reconcile shows them")
                 token = newer
         return await self._hand_over(row, kind, token, now_ms)
 
