@@ -68,9 +68,11 @@ CHOICES = {
         "gateway/test_quota_table.py",
         "cli/test_database_copy.py",
         "cli/test_doctor_postgresql.py",
+        "cli/test_reconcile.py",
         "e2e/test_connections.py",
         "e2e/test_fail_over.py",
         "e2e/test_gone_back.py",
+        "e2e/test_reconcile.py",
         "e2e/test_running.py",
     ],
 }

@@ -14,7 +14,7 @@ from tests.e2e.test_gone_back import copied
 
 pytestmark = pytest.mark.slow
 
-CONFIG = {"hardcapSats": 100_000, "loopSeconds": 5, "bidCount": 3, "maxFills": 3, "cancelOnStop": False}
+CONFIG = {"hardcapSats": 100_000, "loopSeconds": 5, "bidCount": 3, "maxFills": 3, "pauseAfterFillSeconds": 0}
 ALL_KNOWN = "every bid, every listing and every purchase of the last 8 days has its order"
 
 
@@ -54,8 +54,6 @@ def test_reconcile_cancels_exactly_the_bids_without_an_order_and_counts_the_purc
         each.start(task)
     since_the_copy = trader.task(slug="cats", **CONFIG)
     until(lambda: len(made.live_prices("dogs")) == 6, "the bids of before the copy")
-    for each, task in zip((trader, other), known, strict=True):
-        each.stop(task)
     assert shows_nothing(made)
     made.down()
     copy = copied(made.database_url)
@@ -65,7 +63,6 @@ def test_reconcile_cancels_exactly_the_bids_without_an_order_and_counts_the_purc
     until(lambda: len(made.live_prices("cats")) == 3, "the bids of after the copy")
     made.sim("POST", "/sim/sell", {"slug": "cats"})
     until(lambda: trader.get(since_the_copy)["fills"]["count"] == 1, "the fill")
-    trader.stop(since_the_copy)
     lost, dogs = made.live_prices("cats"), made.live_prices("dogs")
     assert len(lost) == 2
     made.down()
@@ -81,6 +78,8 @@ def test_reconcile_cancels_exactly_the_bids_without_an_order_and_counts_the_purc
     [purchase] = at_venue["purchases"]
     assert (purchase["sats"], purchase["tasks"], purchase["isProven"]) == (75_000, [since_the_copy], False)
     assert found(made, "--user", other.address)["found"] == []
+    trader.next_cycle(known[0])
+    assert "bids without an order" in in_this_process(made.environment, "doctor", "--only", "data")[1]
     assert made.live_prices("cats") == lost, "without --cancel nothing is changed"
     code, said = reconcile(made, "--cancel")
     assert code == 1 and "add --yes" in said and made.live_prices("cats") == lost
