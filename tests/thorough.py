@@ -19,6 +19,7 @@ _BY_FILE: dict[str, tuple[str, ...]] = {
     ),
     "e2e/test_listing_escrow_deaths.py": (),
     "e2e/test_gone_back.py": (),  # workers/manager/test_gone_back.py
+    "e2e/test_reconcile.py": (),  # cli/test_reconcile.py
     "e2e/test_listing_protected.py": ("test_workers_killed_at_each_step_leave_one_listing_or_none",),
     "e2e/test_listing_venues.py": (),  # e2e/test_listing.py, and tests/markets/contract for each venue
     "e2e/test_odd_machines.py": ("test_demo_trades_at_any_address_and_on_any_terminal[::-::-utf-8]",),

@@ -20,6 +20,7 @@ from server.bidding import tickers, traits
 from server.http import manager_client, replay_starter
 from server.listing import as_json, checks, leftovers
 from server.urls import ROUTES
+from server.withdrawals import handler as withdrawals_handler
 from server.withdrawals import ways_out
 from tests.clock import Clock
 from tests.server.api import START_MS, Api, new_user, token_of
@@ -72,6 +73,8 @@ _WAITS = (
     (tickers, "PATIENCE_S"),
     (traits, "PATIENCE_S"),
     (ways_out, "PATIENCE_S"),
+    (withdrawals_handler, "_LOOKS_S"),
+    (withdrawals_handler, "_SENDS_S"),
 )
 _LONG_S = 60.0
 # A replay is nice: beside busy neighbours it takes many times as long as alone.

@@ -214,6 +214,7 @@ class FakeGateway:
         self.down = False
         self.spent = False
         self.silence: asyncio.Event | None = None  # until when no question is answered
+        self.silent: tuple[str, ...] = ()  # of these verbs alone, if any are named
         self.asked: list[dict[str, Any]] = []
         self.answers: dict[str, Any] = {
             "status": {},
@@ -249,7 +250,8 @@ class FakeGateway:
             async def post(self) -> None:
                 request = json.loads(self.request.body)
                 gateway.asked.append(request)
-                if gateway.silence is not None:
+                is_silent = not gateway.silent or request["verb"] in gateway.silent
+                if gateway.silence is not None and is_silent:
                     await gateway.silence.wait()
                 try:
                     found = gateway.answer(request)

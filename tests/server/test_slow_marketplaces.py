@@ -11,11 +11,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from server.urls import ROUTES
+from server.withdrawals import handler as withdrawals_handler
 from tests.server import autolist_tasks
-from tests.server.conftest import Service, with_settings
+from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import OPERATIONS, Driver, responses
+from tests.server.peers import keys_of
 from tests.server.test_profile import proof
 from tests.server.wallet_items import INSCRIPTION
+from tests.server.withdrawals.chain import Chain, coin
 
 _ENDS_S = {handler: handler.answers_s for _, handler in ROUTES}  # before a fixture makes them longer
 _SOON_S, _LATE_S = 0.3, 20.0  # the wait of each route here, and what a busy machine may add to it
@@ -112,6 +115,21 @@ async def test_a_slow_wallet_says_what_is_known_and_what_is_not(service: Service
     assert answer.status == 200 and answer.json["payment"] and answer.json["signedSats"] is not None
     assert (answer.json["biddingWallet"], answer.json["paymentSats"]) == (None, None)
     assert answer.json["balanceError"].startswith("it has not answered in time")
+
+
+@pytest.mark.gen_test
+async def test_a_withdrawal_is_signed_and_accepted_although_the_network_never_answers(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Chain(service).put(keys_of(OWNER)["payment"], coin(1), coin(3))
+    service.gateway.silence, service.gateway.silent = asyncio.Event(), ("broadcast",)
+    monkeypatch.setattr(withdrawals_handler, "_SENDS_S", _SOON_S)
+    answer = await service.ask("POST", "/api/wallet/withdraw", {"from": "payment"})
+    assert (answer.status, answer.json["state"]) == (202, "signed")
+    service.gateway.silence.set()
+    async with asyncio.timeout(_LATE_S):
+        while (await service.ask("GET", "/api/wallet")).json["withdrawals"][0]["state"] == "signed":  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
 
 
 def test_no_route_waits_for_more_than_a_few_seconds() -> None:
