@@ -1,12 +1,18 @@
-"""`bidkeeper migrate`: the upgrade of the database to this version's schema."""
+"""`bidkeeper migrate`: the upgrade of the database to this version's schema, once it is known to be intact."""
 
 from __future__ import annotations
 
 import argparse
+import os
 
 from core import version
+from core.errors import BidkeeperError
+from core.process import hold_lock
 from core.settings import MOST_SLOTS, Settings
 from models import base, schema
+from models.database import damage
+from models.database.errors import DatabaseAway
+from models.database.kinds import is_postgresql
 from models.leases import leases
 
 
@@ -40,9 +46,30 @@ def migrate(settings: Settings, slots: int | None = None) -> list[str]:
         base.close()
 
 
+def check_database(settings: Settings) -> None:
+    """Reads every page of an SQLite database before anything runs on it. Raises DatabaseAway for a damaged one."""
+    if is_postgresql(settings.database_url):
+        return
+    path = settings.database_url.removeprefix("sqlite:///")
+    known = damage.known(path)
+    if known is not None and known.is_lost and _is_running(settings):
+        raise BidkeeperError(f"{known.text}: stop Bidkeeper first, since its programs still have the former file")
+    if fault := damage.fault_at_start(path):
+        raise DatabaseAway(f"the database {path} is damaged: {fault}; {damage.remedy(path)}")
+    damage.remove_note(path)
+
+
+def _is_running(settings: Settings) -> bool:
+    lock = hold_lock(settings.manager_file("lock", None))
+    if lock is not None:
+        os.close(lock)
+    return lock is None
+
+
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Prints the migrations it applied."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_database(settings)
     applied = migrate(settings, options.slots)
     print("\n".join(f"applied {name}" for name in applied) or "the database is up to date")
     if options.slots is not None:

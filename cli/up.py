@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import ctypes
 import os
+import resource
 import shlex
 import signal
 import stat
@@ -14,12 +15,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from configparser import RawConfigParser
 from pathlib import Path
 from types import FrameType
 from typing import IO
 
 from cli import api, listeners
-from cli.migrate import migrate
+from cli.migrate import check_database, migrate
 from core.errors import BidkeeperError, SettingsError
 from core.layout import supervisor_problems
 from core.process import PYTHON, hold_lock
@@ -31,6 +33,10 @@ CONFIGURATION = Path(__file__).with_name("supervisord.conf")
 # The programs need at most 5 + 13 s, and seldom more than 3; service managers expect an end within 15.
 _STOP_SECONDS = 13.0
 _MOST_AGAIN, _AGAIN_WITHIN_S = 3, 3_600.0  # starts of a supervisord that ended by itself
+_LIMITS = (
+    ("minfds", resource.RLIMIT_NOFILE, "open files", "n", "LimitNOFILE"),
+    ("minprocs", resource.RLIMIT_NPROC, "processes", "u", "LimitNPROC"),
+)
 _libc = ctypes.CDLL(None)
 
 
@@ -97,6 +103,8 @@ class Installation:
         _require_own(settings.data_dir)
         for directory in (settings.run_dir, settings.log_dir):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _require_writable(directory)
+        _raise_limits()
         # Held by this process until it dies, and by supervisord after it: two installations in one directory would be
         # two managers of the same tasks.
         lock = hold_lock(self._lock_path)
@@ -107,6 +115,7 @@ class Installation:
             _require_free(settings.server_at(index), "BIDKEEPER_PORT")
         if settings.market == "simulator":
             _require_free(settings.simulator_at, "BIDKEEPER_SIMULATOR_PORT")
+        check_database(settings)
         migrate(settings)
         self._slots = leases.slots_at(settings.database_url)
 
@@ -215,6 +224,31 @@ def _require_own(directory: Path) -> None:
     if mode & 0o055:
         text = f"{text} read bids, limits and addresses there; chmod 700 {directory}"
         print(f"bidkeeper: WARNING: {text}", file=sys.stderr, flush=True)
+
+
+def _require_writable(directory: Path) -> None:
+    """Raises BidkeeperError for a directory, or a file of supervisord's in it, that this user cannot write to."""
+    for path in (directory, directory / "supervisord.log", directory / "supervisord.pid"):
+        mode = os.W_OK | os.X_OK if path == directory else os.W_OK
+        if path.exists() and not os.access(path, mode):
+            raise BidkeeperError(f"{path} cannot be written by this user: give it to them (chown, chmod u+w)")
+
+
+def _raise_limits() -> None:
+    """Raises the limits of open files and processes to those that supervisord wants. Raises BidkeeperError."""
+    configuration = RawConfigParser()
+    configuration.read(CONFIGURATION)
+    for wanted, limit, what, letter, setting in _LIMITS:
+        least = configuration.getint("supervisord", wanted)
+        soft, hard = resource.getrlimit(limit)
+        if soft == resource.RLIM_INFINITY or soft >= least:
+            continue
+        try:
+            resource.setrlimit(limit, (least, hard if hard == resource.RLIM_INFINITY else max(least, hard)))
+        except ValueError:  # only root may go beyond the hard limit
+            text = f"at least {least} {what} are needed, and the limit is {hard}"
+            remedy = f"raise it as root: `ulimit -{letter} {least}`, or {setting}={least} in the service's unit"
+            raise BidkeeperError(f"{text}: {remedy}") from None
 
 
 def _require_free(at: HostPort, variable: str) -> None:

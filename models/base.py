@@ -12,10 +12,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from peewee import SQL, BigAutoField, DatabaseProxy, Model, Node, NodeList, OperationalError, PeeweeException, fn
+from peewee import (
+    SQL,
+    BigAutoField,
+    DatabaseError,
+    DatabaseProxy,
+    Model,
+    Node,
+    NodeList,
+    OperationalError,
+    PeeweeException,
+    fn,
+)
 
 from core.files import is_full
-from models.database.errors import DatabaseAway
+from models.database.damage import Damage
+from models.database.errors import Damaged, DatabaseAway
 from models.database.kinds import is_postgresql, opened, place
 from models.database.postgresql import Postgresql
 from models.database.sqlite import Sqlite
@@ -33,9 +45,12 @@ def connect(url: str) -> None:
     nobody closes. Raises ValueError for another kind of database, DatabaseAway where it cannot be reached.
     """
     prepare_for(url)
+    if (known := damage()) is not None and known.is_lost:  # another process has the former files, a new one would not
+        raise DatabaseAway(f"{place(url)}: {known.text}: stop Bidkeeper, run `bidkeeper migrate`, and start")
     try:
         database.connect()
-    except OperationalError as error:
+    except DatabaseError as error:
+        note_damage(error)
         raise DatabaseAway(f"the database {place(url)} cannot be opened: {error}") from None
 
 
@@ -141,6 +156,37 @@ def write_fault() -> str:
     except PeeweeException as error:
         return "" if database.obj.busy_words in str(error) else str(error)
     return ""
+
+
+def damage() -> Damage | None:
+    """Returns the damage that is known of an SQLite database; None for a server's, which looks after its files."""
+    file = _file()
+    return None if file is None else file.damage()
+
+
+def note_damage(error: BaseException) -> bool:
+    """Keeps the damage that an error reports, for all programs; returns whether it reports any."""
+    file = _file()
+    return file is not None and file.note(error)
+
+
+def look_for_damage() -> Damage | None:
+    """Checks that the open database's files are at their paths; returns the damage that is known."""
+    file = _file()
+    return None if file is None else file.look_for_lost_files()
+
+
+def require_sound() -> None:
+    """Raises Damaged if the database is damaged, or one of its files was removed while this process has it open.
+
+    To be called before each reservation, in its transaction: what is reserved must be found again after a crash.
+    """
+    if (found := look_for_damage()) is not None:
+        raise Damaged(f"the database is damaged: {found.text}")
+
+
+def _file() -> Sqlite | None:
+    return database.obj if isinstance(database.obj, Sqlite) else None
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from wallet.signer_client import SignerClient
 PATIENCE_S = 2.0
 WRITE_EVERY_S = 10.0
 DISK_FULL = "disk full"
+DAMAGED = "damaged"
 _WRITTEN = "readyz"  # the file in the data directory
 
 
@@ -44,14 +45,18 @@ class ReadyHandler(Handler):
         own = _version()
         missing = {name: reason for name, reason in (await missing_peers(self)).items() if reason}
         if missing:
-            is_full = any(reason.startswith(DISK_FULL) for reason in missing.values())
-            error = DISK_FULL.capitalize() if is_full else "Not ready"
-            answer: dict[str, object] = {"error": error, "missing": sorted(missing), **own}
+            answer: dict[str, object] = {"error": _headline(missing), "missing": sorted(missing), **own}
             if is_local(str(self.request.remote_ip), self.request.headers):  # reasons name hosts and users
                 answer["details"] = [f"{name}: {reason}" for name, reason in missing.items()]
             self.answer(answer, 503)
         else:
             self.answer({"status": "ready", **own})
+
+
+def _headline(missing: dict[str, str]) -> str:
+    if any(reason.startswith(DISK_FULL) for reason in missing.values()):
+        return DISK_FULL.capitalize()
+    return "Database damaged" if missing.get("database", "").startswith(DAMAGED) else "Not ready"
 
 
 def _version() -> dict[str, object]:
@@ -94,10 +99,13 @@ async def _in_time(look: Awaitable[str]) -> str:
     except TimeoutError:
         return f"no answer within {PATIENCE_S:g} s"
     except (BidkeeperError, OSError, PeeweeException) as error:
+        base.note_damage(error)
         return str(error) or type(error).__name__
 
 
 async def _database(writes: Writes) -> str:
+    if (damage := base.damage()) is not None:
+        return f"{DAMAGED}: {damage.text}"
     return "not migrated" if schema.pending() else writes.to_database()
 
 

@@ -36,6 +36,7 @@ class FaultCode(StrEnum):
     QUOTA = "quota"  # the month's quota of calls runs short
     NO_COINS = "no_coins"  # no coins are left to pay with
     DISK_FULL = "disk_full"  # the installation's disk has too little room
+    DATABASE_DAMAGED = "database_damaged"  # the installation's database cannot be relied on
     NOT_ENTITLED = "not_entitled"  # the plan is over, or the address may not trade any more
     # A listing's.
     NO_REFERENCE = "no_reference"  # no usable price to start from

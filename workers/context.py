@@ -12,6 +12,8 @@ from core.settings import Settings
 from markets.capabilities import Capabilities
 from markets.market_client import MarketClient
 from markets.venues import capabilities
+from models import base
+from models.tasks.silence import damaged_words
 from wallet.signer_client import SignerClient
 from workers.crashpoints import crashpoint
 
@@ -49,6 +51,12 @@ class Context:
             return files.is_short(self.settings.data_dir)
         except OSError:
             return False
+
+    @property
+    def damage(self) -> str:
+        """The damage of the database in words, for which nothing is placed; "" if none is known."""
+        found = base.look_for_damage()
+        return "" if found is None else damaged_words(found.text)
 
     @property
     def venue(self) -> Capabilities:

@@ -17,7 +17,7 @@ from cli.doctor.check import Check, fail, ok, unreadable, warn
 from core.errors import BidkeeperError
 from core.settings import Settings
 from models import base, schema
-from models.database import servers
+from models.database import damage, servers
 from models.database.errors import Unfit
 from models.database.kinds import is_postgresql, place
 from models.tasks.cycles import Cycle
@@ -69,27 +69,33 @@ def _server(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
 def _file(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
     name, path = "database", Path(settings.database_url.removeprefix("sqlite:///"))
     try:
+        if (known := damage.known(str(path))) is not None:
+            yield fail(name, f"damaged: {known.text}", damage.remedy(str(path)))
+            return
         if not os.path.lexists(path):
-            raise FileNotFoundError
+            if fault := damage.fault_at_start(str(path)):
+                yield fail(name, f"damaged: {fault}", damage.remedy(str(path)))
+            else:
+                yield warn(name, f"{path} does not exist yet", "bidkeeper up (or migrate) creates it")
+            return
         is_open = path.with_name(path.name + "-wal").exists()
         with path.open("rb") as file:
             is_wal = tuple(file.read(20)[18:]) == _WAL_FORMAT
         with base.reading(settings.database_url, alone=not is_open):
             faults = [row[0] for row in base.database.execute_sql("PRAGMA quick_check(3)")]
             if faults != ["ok"]:
-                yield fail(
-                    name, f"damaged: {'; '.join(faults)}", "stop Bidkeeper and restore a backup (docs/operations.md)"
-                )
+                yield fail(name, f"damaged: {'; '.join(faults)}", damage.remedy(str(path)))
             elif not is_wal:
                 yield fail(
                     name, "not in WAL mode", "bidkeeper migrate turns it on; if it does not, the disk is not local"
                 )
             else:
                 yield from _contents(settings, seen, "intact, in WAL mode")
-    except FileNotFoundError:
-        yield warn(name, f"{path} does not exist yet", "bidkeeper up (or migrate) creates it")
     except (OSError, sqlite3.Error, BidkeeperError, PeeweeException) as error:
-        yield unreadable(name, path, error, "restore a backup if it is damaged (docs/operations.md)")
+        if damage.words_of(error):
+            yield fail(name, f"damaged: {error}", damage.remedy(str(path)))
+        else:
+            yield unreadable(name, path, error, "see docs/operations.md#a-damaged-database")
 
 
 def _contents(settings: Settings, seen: DatabaseState, state: str) -> Iterator[Check]:

@@ -15,5 +15,9 @@ class Unfit(DatabaseAway):
     """The database, or the way to it, does not do what we need: somebody has to mend it."""
 
 
+class Damaged(OperationalError):
+    """The database is damaged (models/database/damage.py), so nothing new is reserved in it."""
+
+
 class CommitUnknown(OperationalError):
     """The connection was lost between a commit and its answer: it may have been carried out."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import quote
 
-from peewee import OperationalError, SqliteDatabase
+from peewee import DatabaseError, OperationalError, SqliteDatabase
+from peewee import __exception_wrapper__ as as_peewees  # type: ignore[attr-defined]
 
 from core.files import free_if_full, free_reserve, is_full
+from models.database import damage
+from models.database.damage import Damage
 
 _BUSY_SECONDS = 15
 
@@ -22,6 +26,48 @@ PRAGMAS = {
     "foreign_keys": 1,
     "cache_size": -2000,
 }
+
+
+class _Cursor(sqlite3.Cursor):
+    """A cursor whose rows fail as statements do: peewee would let the driver's own errors through."""
+
+    def fetchone(self) -> Any:
+        try:
+            return super().fetchone()
+        except sqlite3.DatabaseError as error:
+            self._fail(error)
+
+    def fetchall(self) -> list[Any]:
+        try:
+            return super().fetchall()
+        except sqlite3.DatabaseError as error:
+            self._fail(error)
+
+    def __next__(self) -> Any:
+        try:
+            return super().__next__()
+        except sqlite3.DatabaseError as error:
+            self._fail(error)
+
+    def _fail(self, error: sqlite3.DatabaseError) -> NoReturn:
+        assert isinstance(self.connection, _Connection)
+        _note(self.connection.file, error)
+        with as_peewees:
+            raise error
+
+
+class _Connection(sqlite3.Connection):
+    file = ""
+
+    def cursor(self, factory: Any = _Cursor) -> Any:
+        return super().cursor(factory)
+
+
+def _note(file: str, error: BaseException) -> bool:
+    found = damage.words_of(error)
+    if found:
+        damage.write_note(file, Damage(found))
+    return bool(found)
 
 
 class Sqlite(SqliteDatabase):
@@ -36,19 +82,30 @@ class Sqlite(SqliteDatabase):
     same_write = "PRAGMA user_version = 0"
     hurry, calm = "PRAGMA busy_timeout=200", f"PRAGMA busy_timeout={1000 * _BUSY_SECONDS}"
     busy_words = "locked"
+    file = ""  # the path of the database
     joined = "group_concat(COALESCE({value}, 'null'))"
 
     @classmethod
     def at(cls, path: str) -> Sqlite:
         """Makes the database in the file `path`; its directory is made, too."""
         Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return cls(path, pragmas=PRAGMAS, timeout=_BUSY_SECONDS, autoconnect=False)
+        made = cls(path, pragmas=PRAGMAS, timeout=_BUSY_SECONDS, autoconnect=False, factory=_Connection)
+        made.file = path
+        return made
 
     @classmethod
     def read_only(cls, path: str, *, alone: bool = False) -> Sqlite:
         """Makes the database for reading; `alone`: nobody has it open, so no lock is taken and no file left behind."""
         uri = f"file:{quote(path)}?mode=ro" + ("&immutable=1" if alone else "")
-        return cls(uri, uri=True, timeout=_BUSY_SECONDS)
+        made = cls(uri, uri=True, timeout=_BUSY_SECONDS, factory=_Connection)
+        made.file = path
+        return made
+
+    def _connect(self) -> Any:
+        made = super()._connect()  # type: ignore[misc]
+        if isinstance(made, _Connection):
+            made.file = self.file
+        return made
 
     def execute_sql(self, sql: str, params: Any = None) -> Any:
         """Runs a statement; outside of a transaction once more, if the full disk's reserve could be freed."""
@@ -58,10 +115,43 @@ class Sqlite(SqliteDatabase):
             if self.in_transaction() or not (is_full(error) and free_reserve(self._directory)):
                 raise
             return super().execute_sql(sql, params)
+        except DatabaseError as error:
+            self.note(error)
+            raise
 
     def rollback(self) -> None:
         if self.connection().in_transaction:  # a full disk has ended it
             super().rollback()
+
+    def damage(self) -> Damage | None:
+        """Returns the damage that is known of the file."""
+        return damage.known(self.file)
+
+    def note(self, error: BaseException) -> bool:
+        """Keeps the damage that an error reports, for all programs; returns whether it reports any."""
+        return _note(self.file, error)
+
+    def look_for_lost_files(self) -> Damage | None:
+        """Compares this process's open files with their paths, and keeps what was found; returns what is known."""
+        if not self.is_closed() and (found := damage.lost_file(self.file, self.connection())):
+            damage.write_note(self.file, Damage(found, is_lost=True))
+        return self.damage()
+
+    def save_lost(self) -> str:
+        """Saves what a lost file holds; returns the copy that it made, if one was needed.
+
+        Commits in a removed WAL are written into the database. A database that was itself removed is copied.
+        """
+        self.execute_sql("PRAGMA wal_checkpoint(PASSIVE)")
+        copy = f"{self.file}.saved"
+        if Path(copy).exists() or damage.is_open(self.file):
+            return ""
+        self.execute_sql("VACUUM INTO ?", [copy])
+        return copy
+
+    def fault(self) -> str:
+        """Reads every page by a connection of its own; says what is wrong, "" if nothing is. For another thread."""
+        return damage.fault(self.file)
 
     @property
     def _directory(self) -> Path:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from peewee import IntegrityError
 
-from models.base import transaction
+from models.base import require_sound, transaction
 from models.ledger import listing_statements as statements
 from models.ledger.listing_table import (
     CANCELLED,
@@ -91,6 +91,7 @@ def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
     if replacing is not None and replacing.state != LIVE:
         raise IllegalListingMove(f"listing {replacing.id} is {replacing.state}: nothing takes its place")
     with transaction(durable=True):
+        require_sound()
         if not tasks.may_act(new.task_id, LISTING, new.token):
             raise NotAllowedToList(f"task {new.task_id} is not this worker's to act for")
         if replacing is not None:

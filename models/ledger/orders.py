@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from peewee import IntegrityError, fn
 
 from models import locks
-from models.base import transaction
+from models.base import require_sound, transaction
 from models.database.errors import CommitUnknown
 from models.ledger import budget_room, purchases, to_list
 from models.ledger import order_statements as statements
@@ -180,6 +180,7 @@ def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replac
     values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
     values |= {"created_ms": now_ms, "updated_ms": now_ms}
     with transaction(durable=True, alone=False):
+        require_sound()
         if exposure_limits.installation:
             locks.installation()
         locks.user(new.user_id)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, BigIntegerField, CharField, TextField, fn
 
-from models.base import Row, primary_key, transaction
+from models.base import Row, primary_key, require_sound, transaction
 from models.events import outbox
 from models.events.table import WALLET
 from models.ledger.listing_table import IS_OPEN as LISTING_IS_OPEN
@@ -102,6 +102,7 @@ class NewWithdrawal:
 def reserve(new: NewWithdrawal, now_ms: int) -> Withdrawal:
     """Writes a withdrawal down and sets its coins aside, on disk when this returns. Raises CoinsTaken."""
     with transaction(durable=True):
+        require_sound()
         if taken_coins(new.user_id) & set(new.coins):
             raise CoinsTaken
         row: Withdrawal = Withdrawal.create(

@@ -1,4 +1,4 @@
-"""The error of a running task whose cycles have stopped: it is derived where a task is shown."""
+"""The errors of a running task that its row cannot hold: they are derived where a task is shown."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from peewee import SQL, fn
 
+from models import base
 from models.events.table import IS_PASSING, TASK, Event
 from models.prepared import Prepared, given
 from models.tasks.table import Task
@@ -26,6 +27,11 @@ _LAST_MOVE = Prepared(
 )
 
 
+def damaged_words(damage: str) -> str:
+    """Describes a damaged database to a task's owner."""
+    return f"the installation's database is damaged ({damage}): nothing is placed until the operator has mended it"
+
+
 class ShownError(NamedTuple):
     """A task's `last_error` with its code, and its values as JSON."""
 
@@ -35,10 +41,12 @@ class ShownError(NamedTuple):
 
 
 def shown_error(task: Task | ListedTask, user_id: int, slowest_s: Callable[[], int], now_ms: int) -> ShownError:
-    """Returns the stored error or, where a running task is silent for LOOPS loops, that.
+    """Returns the stored error; that of a damaged database, or of silence for LOOPS loops, of a task that runs.
 
     `slowest_s` gives the longest time that is meant to be between two cycles; it is called only if it may matter.
     """
+    if task.is_running and (damage := base.damage()) is not None:
+        return ShownError(damaged_words(damage.text), FaultCode.DATABASE_DAMAGED, "{}")
     stored = ShownError(task.last_error, task.last_error_code, task.last_error_params)
     if task.last_error is not None or not task.is_running or task.last_cycle_ms is None:
         return stored

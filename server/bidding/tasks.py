@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from models import budgets, commits, users
+from models import base, budgets, commits, users
 from models.ledger import fills, orders
 from models.ledger.budget_room import change_bidding_task
 from models.ledger.closing import Closing, above_limits
@@ -172,7 +172,7 @@ class BiddingTasksHandler(TaskMaker):
 
     def get(self) -> None:
         if not self.request.query:
-            mark = self.caller.mark or commits.mark(), self.now_ms // _SHOWN_MS
+            mark = self.caller.mark or commits.mark(), self.now_ms // _SHOWN_MS, base.damage()
             self.send(self.services.task_lists.get(self.user.id, self._list, mark))
             return
         query = Query(self, "tag")

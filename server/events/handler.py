@@ -8,9 +8,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from peewee import PeeweeException
 from tornado.http1connection import HTTP1Connection
 from tornado.iostream import StreamClosedError
 
+from models.database.errors import DatabaseAway
 from models.events import reading
 from models.events.reading import Told
 from models.events.table import EVENTS
@@ -108,7 +110,8 @@ class EventsHandler(SignedIn):
         with self._waiting() as (feed, waiter):
             self.set_header("Content-Type", STREAM)
             self.set_header("X-Accel-Buffering", "no")
-            with contextlib.suppress(StreamClosedError):
+            # Where the database goes away the stream ends, as it does with the server: the client comes again.
+            with contextlib.suppress(StreamClosedError, PeeweeException, DatabaseAway):
                 newest_id = feed.newest_id
                 can_go_on = last_id is not None and await self._can_go_on(last_id, newest_id, events)
                 await self._send(f"retry: {RETRY_MS}\n".encode() + _beginning(last_id, newest_id, can_go_on=can_go_on))

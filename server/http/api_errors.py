@@ -63,6 +63,11 @@ def disk_full(
     return ApiError(507, "The disk is full", message=message)
 
 
+def away(part: str, message: str) -> ApiError:
+    """Makes the answer that a part of the installation cannot be asked: the database, the gateway, the manager."""
+    return ApiError(503, f"The {part} cannot be asked", message=message)
+
+
 def too_many(error: str, retry_after_s: int, message: str | None = None) -> ApiError:
     """Makes the answer to try again in `retry_after_s` seconds."""
     return ApiError(429, error, message=message, headers={"Retry-After": str(max(1, retry_after_s))})

@@ -13,14 +13,13 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from tornado.web import HTTPError, RequestHandler
 
-from core.files import is_full
 from markets.base import VenueError
 from markets.market_client import MarketClient
 from models.controls import HALT
 from models.ledger.closing import Closing, closing
 from models.users import User
 from server.http import blocking, callers, json_out
-from server.http.api_errors import ApiError, disk_full, invalid, not_found, unauthorized
+from server.http.api_errors import ApiError, invalid, not_found, unauthorized
 from server.http.bodies import Body, beyond, details_of
 from server.http.callers import Caller, Openings
 from server.http.client_ip import client_ip
@@ -176,7 +175,10 @@ class Handler(RequestHandler):
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
         raised = kwargs.get("exc_info", (None, None, None))[1]
-        super().send_error(507 if status_code == 500 and is_full(raised) else status_code, **kwargs)
+        if status_code == 500 and (answer := blocking.answer_to_any(raised)) is not None:
+            kwargs["exc_info"] = (type(answer), answer, None)
+            status_code = answer.status_code
+        super().send_error(status_code, **kwargs)
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         raised = kwargs.get("exc_info", (None, None, None))[1]
@@ -185,17 +187,14 @@ class Handler(RequestHandler):
                 self.set_header(name, value)
             self.answer(raised.body(), status_code)
             return
-        if status_code == 507:
-            self.answer(disk_full().body(), status_code)
-            return
         if status_code == 405:
             self.set_header("Allow", ", ".join(self.allowed()))
         self.answer({"error": responses.get(status_code, "Error")}, status_code)
 
     def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
         # Tornado's own line repeats the query, where a caller may have put a secret.
-        if is_full(value):
-            log.error("failed at %s %s: the disk is full: %s", self.request.method, self.request.path, value)
+        if (answer := blocking.answer_to_any(value)) is not None:
+            log.error("failed at %s %s: %s: %s", self.request.method, self.request.path, answer.error, value)
         elif not isinstance(value, HTTPError):
             log.error("failed at %s %s", self.request.method, self.request.path, exc_info=(typ, value, tb))  # type: ignore[arg-type]
 

@@ -11,6 +11,9 @@ import logging
 from collections import deque
 from typing import NamedTuple
 
+from peewee import PeeweeException
+
+from models import base
 from models.events import reading
 from models.events.reading import Told
 from server.http.shown import frame
@@ -134,6 +137,9 @@ class Feed:
     def close(self) -> None:
         """Ends all waiters, and takes no more."""
         self._is_closed = True
+        self._end_all()
+
+    def _end_all(self) -> None:
         for mine in self._waiters.values():
             for waiter in mine:
                 waiter.end()
@@ -161,5 +167,10 @@ class Feed:
             await asyncio.sleep(LOOK_S)
             try:
                 self.look()
+            except PeeweeException as error:
+                # Their clients come again, and are answered once the database can be asked.
+                log.error("failed to look for events, so all streams end: %s", error)
+                base.note_damage(error)
+                self._end_all()
             except Exception:
                 log.exception("failed to look for events")

@@ -71,8 +71,8 @@ order 401, 404, 400, 409, 403; only what an API token may not do at all is 403 b
 that an operation does not know is 400; one that takes no body or no query says so before it looks for the id. \
 Every answer but success is an `Error`. Any path answers 404 when it is nothing, 405 with `Allow` to another method, \
 and 400, 413 or 415 to a body that is badly framed, too large or multipart, also where none is wanted. A write \
-answers 507 if the disk is full. Sats are whole numbers; a price per token is a decimal number with all its digits, so \
-read it as one if money depends on it."""
+answers 507 if the disk is full; 503 names the part of the installation that is away. Sats are whole numbers; a price \
+per token is a decimal number with all its digits, so read it as one if money depends on it."""
 _REF = "#/components/schemas/{model}"
 # The groups of the route table's patterns, and their parameters.
 _GROUPS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -93,6 +93,7 @@ _COMMON = {
     403: ("NotForThisToken", "An API token came that may not do this.", ()),
     413: ("TooLarge", f"The body has more than {MAX_BODY} bytes.", ()),
     415: ("Multipart", "The body is multipart.", ()),
+    503: ("Away", "The database, or another part of the installation, is away; `error` names it.", ()),
     507: ("DiskFull", "The installation's disk has no room to store this.", ()),
 }
 
@@ -193,6 +194,8 @@ def _responses(operation: Operation, method: str, schemas: Document) -> Iterator
         yield str(status), _error(status, text, _OF_ERRORS.get(status, ()))
     common = [] if 400 in operation.errors else [400]
     common += [status for status in (401, 403) if not operation.is_open and status not in operation.errors]
+    if 503 not in operation.errors and (operation.errors or not operation.is_open):
+        common.append(503)
     if method != "GET":
         common += [413, 415, 507]
     for status in common:

@@ -45,9 +45,12 @@ def in_this_process(environment: Mapping[str, str], *words: str, given: str = ""
         for name, value in environment.items():
             patch.setenv(name, value)
         patch.setattr(sys, "stdin", io.StringIO(given))
+        umask = os.umask(0o077)  # `up` sets its own
+        os.umask(umask)
         try:
             code = main(list(words))
         finally:
+            os.umask(umask)
             base.close()
     return code, said.getvalue(), complained.getvalue()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import socket
 import stat
@@ -11,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from core.settings import load
+from models import base, schema
+from tests import postgresql
 from tests.cli.commands import in_this_process
+from tests.models.test_damage import backup, fill, flip, pages
 
 OWNER = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
 
@@ -102,3 +106,79 @@ def test_port_that_is_taken_is_refused_by_the_name_of_the_port(environment: dict
         code, _, complained = in_this_process(environment | {"BIDKEEPER_HOST": host}, "up")
     assert code == 1
     assert complained.startswith(f"bidkeeper: BIDKEEPER_PORT: {host}:{port} cannot be used: "), complained
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        (
+            resource.RLIMIT_NOFILE,
+            "at least 4096 open files are needed, and the limit is 150: raise it as root: `ulimit -n 4096`, or"
+            " LimitNOFILE=4096 in the service's unit",
+        ),
+        (
+            resource.RLIMIT_NPROC,
+            "at least 200 processes are needed, and the limit is 150: raise it as root: `ulimit -u 200`, or"
+            " LimitNPROC=200 in the service's unit",
+        ),
+    ],
+)
+def test_limit_that_is_too_low_for_supervisord_is_refused_with_the_number_that_is_needed(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, limit: int, words: str
+) -> None:
+    real = resource.getrlimit
+
+    def refuse(*_: object) -> None:
+        raise ValueError
+
+    with monkeypatch.context() as low:
+        low.setattr(resource, "getrlimit", lambda which: (150, 150) if which == limit else real(which))
+        low.setattr(resource, "setrlimit", refuse)
+        code, _, complained = in_this_process(environment, "up")
+    assert (code, complained) == (1, f"bidkeeper: {words}\n")
+
+
+@pytest.mark.parametrize("name", ["logs", "run", "logs/supervisord.log"])
+def test_what_supervisord_cannot_write_to_is_named(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    path = Path(environment["BIDKEEPER_DATA_DIR"]) / name
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.touch() if path.suffix else path.mkdir()
+    real = os.access
+    with monkeypatch.context() as closed:  # root may write anywhere
+        closed.setattr(os, "access", lambda at, mode: at != path and real(at, mode))
+        code, _, complained = in_this_process(environment, "up")
+    assert code == 1
+    assert complained == f"bidkeeper: {path} cannot be written by this user: give it to them (chown, chmod u+w)\n"
+
+
+@pytest.mark.parametrize("verb", ["up", "migrate"])
+@postgresql.left_out("its files are its server's")
+def test_a_damaged_database_is_refused_with_its_path_the_fault_and_the_newest_backup(
+    environment: dict[str, str], verb: str
+) -> None:
+    file = Path(environment["BIDKEEPER_DATA_DIR"]) / "bidkeeper.db"
+    base.connect(f"sqlite:///{file}")
+    schema.migrate()
+    fill()
+    base.close()
+    kept = backup(file, "2026-11-28", 0)
+    flip(file, pages(file) // 2)
+    code, _, complained = in_this_process(environment, verb)
+    assert code == 1
+    assert complained.startswith(f"bidkeeper: the database {file} is damaged: "), complained
+    assert f"; the newest backup is {kept}: stop Bidkeeper, run `" in complained
+    kept.unlink()
+    assert f"no intact backup is in {file.parent / 'backups'}" in in_this_process(environment, "migrate")[2]
+
+
+@pytest.mark.parametrize("verb", ["up", "migrate"])
+@postgresql.left_out("its files are its server's")
+def test_a_file_that_is_no_database_is_refused(environment: dict[str, str], verb: str) -> None:
+    file = Path(environment["BIDKEEPER_DATA_DIR"]) / "bidkeeper.db"
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    file.write_bytes(b"x" * 8192)
+    code, _, complained = in_this_process(environment, verb)
+    assert code == 1
+    assert complained.startswith(f"bidkeeper: the database {file} is damaged: file is not a database; "), complained

@@ -30,6 +30,11 @@ def responses(operation_id: str) -> dict[int, dict[str, Any]]:
     }
 
 
+def is_shared(operation_id: str, status: int) -> bool:
+    """Tells whether a status is that of a slow marketplace, or of a part which any operation may need."""
+    return status == 504 or (status in (503, 507) and "$ref" in OPERATIONS[operation_id][2]["responses"][str(status)])
+
+
 def check(operation_id: str, answer: Answer) -> None:
     """Fails unless the answer's status, type, headers and body are as described."""
     found = responses(operation_id).get(answer.status)

@@ -56,8 +56,8 @@ async def test_no_operation_is_500_on_a_full_disk(service: Service, operation: t
 
 
 @pytest.mark.gen_test
-async def test_another_fault_of_the_database_is_500(service: Service) -> None:
-    with full_database("database disk image is malformed"):
+async def test_a_wrong_statement_is_500(service: Service) -> None:
+    with full_database("no such column: x"):
         answer = await service.ask("POST", "/api/tasks", {"slug": "frogs", "hardcapSats": 100_000})
     assert (answer.status, answer.json) == (500, {"error": "Internal Server Error"})
 

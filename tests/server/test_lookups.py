@@ -130,14 +130,14 @@ async def test_a_market_that_cannot_be_read_is_502(service: Service, path: str) 
 
 
 @pytest.mark.gen_test
-async def test_a_gateway_that_is_away_or_paused_is_502(service: Service) -> None:
+async def test_a_gateway_that_is_away_is_503_and_a_paused_one_502(service: Service) -> None:
     service.gateway.answers["floors"] = lambda **_: RateLimited(30)
     paused = await service.ask("GET", "/api/tasks/floor?slug=goosinals")
     await service.gateway.stop()
     service.gateway.path.unlink()
     away = await service.ask("GET", "/api/tasks/floor?slug=goosinals")
 
-    assert (paused.status, away.status) == (502, 502)
+    assert (paused.status, away.status) == (502, 503)
 
 
 @pytest.mark.gen_test

@@ -32,6 +32,7 @@ class BiddingAssignment:
     refusal: str | None
     control: Effective
     is_short_of_disk: bool = False
+    damage: str = ""  # of the database
 
     @property
     def limits(self) -> tuple[object, ...]:
@@ -40,10 +41,10 @@ class BiddingAssignment:
 
     @property
     def restraint(self) -> Reason | None:
-        """The restraint by control, plan and disk: None allows everything, reduce cancels only, halt nothing live."""
+        """The restraint by control, plan and machine: None allows all, reduce cancels only, halt nothing live."""
         if self.control.state == controls.HALT:
             return Reason.HALT
-        is_reduced = self.refusal or self.is_short_of_disk or self.control.state == controls.REDUCE
+        is_reduced = self.refusal or self.is_short_of_disk or self.damage or self.control.state == controls.REDUCE
         return Reason.REDUCE if is_reduced else None
 
 
@@ -60,4 +61,4 @@ def read_bidding_assignment(context: Context) -> BiddingAssignment | None:
     config, plan = own_ceilings(user).config(config), entitlements.plan(user)
     refusal = entitlements.refusal(user, context.clock_ms())
     control = controls.effective(user.id, task.id)
-    return BiddingAssignment(task, user, config, plan, refusal, control, context.is_short_of_disk)
+    return BiddingAssignment(task, user, config, plan, refusal, control, context.is_short_of_disk, context.damage)

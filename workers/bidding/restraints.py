@@ -20,6 +20,8 @@ def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
 
     if inputs.assignment.is_short_of_disk:
         note(FaultCode.DISK_FULL, SHORT_OF_DISK)
+    if inputs.assignment.damage:
+        note(FaultCode.DATABASE_DAMAGED, inputs.assignment.damage)
     if inputs.assignment.refusal:
         note(FaultCode.NOT_ENTITLED, inputs.assignment.refusal)
     if limits.fills_left == 0:

@@ -24,12 +24,13 @@ class ListingAssignment:
     refusal: str | None
     control: Effective
     is_short_of_disk: bool = False
+    damage: str = ""  # of the database
 
     @property
     def may_sign(self) -> bool:
         """Whether the item may be listed or its price changed. An existing listing stays in any case."""
-        is_free = self.refusal is None and self.control.state == controls.RUN and not self.is_short_of_disk
-        return is_free and not self.config.dry_run
+        is_free = self.refusal is None and self.control.state == controls.RUN
+        return is_free and not (self.is_short_of_disk or self.damage or self.config.dry_run)
 
 
 def read_listing_assignment(context: Context) -> ListingAssignment | None:
@@ -46,4 +47,4 @@ def read_listing_assignment(context: Context) -> ListingAssignment | None:
     )
     control = controls.effective(user.id, context.task_id)
     refusal = Entitlements(context.settings).refusal(user, context.clock_ms())
-    return ListingAssignment(task, user, config, refusal, control, context.is_short_of_disk)
+    return ListingAssignment(task, user, config, refusal, control, context.is_short_of_disk, context.damage)

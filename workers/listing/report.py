@@ -77,6 +77,9 @@ def _note_hindrances(outcome: ListingOutcome, faults: Faults) -> None:
         faults.add(Step.LIST, "keep the item listed", outcome.error, backs_off=False, code=FaultCode.NOT_IN_VAULT)
     if outcome.assignment.is_short_of_disk:
         faults.add(Step.LIST, "list", SHORT_OF_DISK, backs_off=False, code=FaultCode.DISK_FULL)
+    if outcome.assignment.damage:
+        words = outcome.assignment.damage
+        faults.add(Step.LIST, "list", words, backs_off=False, code=FaultCode.DATABASE_DAMAGED)
     if refusal is not None:
         faults.add(Step.LIST, "list", refusal, backs_off=False, code=FaultCode.NOT_ENTITLED)
     if plan is not None and plan.action in ("wait", "pause") and plan.reason in _HINDRANCES:

@@ -62,6 +62,7 @@ from workers import task_lock
 from workers.manager.absences import Absences
 from workers.manager.background import Background
 from workers.manager.brakes import Brakes
+from workers.manager.database_watch import DatabaseWatch
 from workers.manager.fill_lister import FillLister
 from workers.manager.keeper import Keeper
 from workers.manager.places import WorkerPlaces
@@ -134,6 +135,7 @@ class Manager:
         self._asked_before: dict[int, NextStep] | None = None
         self._brakes = Brakes(settings, slot, self._background, now_ms, self._wake, look_s=timing.sweep_s)
         self._fills = FillLister(settings, timing.fill_look_s, now_ms, slot)
+        self._database = DatabaseWatch()
         self._surroundings = Surroundings(
             settings=settings,
             spawner=spawner,
@@ -187,6 +189,7 @@ class Manager:
         self._background.run(self._every(self._timing.sweep_s, self._sweep))
         self._background.run(self._every(self._timing.full_sweep_s, self._full_sweep))
         self._background.run(self._every(self._timing.fill_look_s, self._fills.look))
+        self._background.run(self._every(self._timing.files_s, self._database.look))
 
     async def stop(self) -> None:
         """Ends every worker. Their bids stay, and wanted tasks stay wanted."""

@@ -19,6 +19,7 @@ from markets.base import NotSupported, Unavailable, VenueError
 from markets.look import kind_of
 from markets.market_client import MarketClient
 from markets.venues import capabilities, profile
+from models import base
 from models.entitlements import Entitlements
 from models.ledger.limits import fills_of, most_sats, most_signed_task, most_signed_user
 from models.own_ceilings import own_ceilings
@@ -72,8 +73,10 @@ class Rights:
         Not where the task has got a newer token meanwhile: then another manager has taken over.
 
         Raises PeerRefused when either fails. A fence without a right stands, since the row's token is raised too; a
-        right without a fence is withdrawn.
+        right without a fence is withdrawn. Also while a file of the database is lost: a new worker would open another.
         """
+        if (damage := base.look_for_damage()) is not None and damage.is_lost:
+            raise PeerRefused(ME, "start_failed", f"the database is damaged: {damage.text}; restart Bidkeeper")
         for _ in range(_PEERS):
             try:
                 return await self._hand_over(row, kind, token, now_ms)

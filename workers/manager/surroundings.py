@@ -30,6 +30,7 @@ class Timing:
     refused_rest_s: float = 5.0  # after a refused start, for the client to take it back
     sweep_s: float = 1.0
     full_sweep_s: float = 10.0
+    files_s: float = 5.0  # between two looks whether the database's files are still there
     fill_look_s: float = 5.0  # between two reads of a bought inscription that is to be listed
 
 

@@ -178,6 +178,8 @@ class Worker:
 def _fault_code(error: Exception) -> FaultCode:
     if isinstance(error, BadCredentials):
         return FaultCode.AUTH_FAILED
+    if base.note_damage(error):
+        return FaultCode.DATABASE_DAMAGED
     return FaultCode.BAD_CONFIG if isinstance(error, BadConfig) else FaultCode.OTHER
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from peewee import OperationalError
 from core.errors import PeerRefused
 from core.task_files import log_path
 from models import base
+from models.database import damage
+from models.database.sqlite import Sqlite
 from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED
@@ -321,3 +325,40 @@ async def test_the_end_of_a_tasks_log_is_given_to_other_machines(installation: I
         for lines in (0, 1001, True, "2"):
             with pytest.raises(PeerRefused, match="log takes a task and lines"):
                 await installation.ask({"op": "log", "task": task, "lines": lines})
+
+
+@postgresql.left_out("its files are its server's")
+async def test_a_lost_wal_is_noted_its_commits_are_saved_and_no_worker_follows(database: str, tmp_path: Path) -> None:
+    installation = with_timing(tmp_path, files_s=0.1)
+    file = database.removeprefix("sqlite:///")
+    async with installation.running():
+        task = await installation.started()
+        Path(f"{file}-wal").unlink()
+        await eventually(lambda: damage.known(file) is not None)
+        another = installation.task(slug="another")
+        with pytest.raises(PeerRefused, match=r"bidkeeper\.db-wal was removed"):
+            await installation.start(another)
+        token = installation.row(another).token
+        await eventually(lambda: _stored_token(file, another) == token)
+        await installation.stop(task)
+
+
+def _stored_token(file: str, task: int) -> int | None:
+    """Returns the token in the database's own file, without its WAL."""
+    with closing(sqlite3.connect(f"file:{file}?mode=ro&immutable=1", uri=True)) as copy:
+        found = copy.execute("SELECT token FROM tasks WHERE id = ?", [task]).fetchone()
+    return found and int(found[0])
+
+
+@postgresql.left_out("its files are its server's")
+async def test_a_broken_page_that_nothing_reads_is_noted(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installation = with_timing(tmp_path, files_s=0.1)
+    file = database.removeprefix("sqlite:///")
+    monkeypatch.setattr(Sqlite, "fault", lambda _: "Tree 9 page 9: btreeInitPage() returns error code 11")
+    async with installation.running():
+        await eventually(lambda: damage.known(file) is not None)
+    found = damage.known(file)
+    assert found is not None
+    assert (found.is_lost, "page 9" in found.text) == (False, True)

@@ -134,6 +134,7 @@ export const FAULTS = {
   hardcap: ["Hard cap too low", "The hard cap leaves no price to bid."],
   quota: ["Calls run short", "The month's calls to the marketplace run short. Fewer rungs are kept until it ends."],
   no_coins: ["No coins left", "Bids are paid with whole coins, and none are left. Add funds on the Wallet page."],
+  database_damaged: ["Database damaged", "Nothing is placed, and cancels are sent where the database still shows the bids. The operator must look."],
   disk_full: ["Disk full", "The disk has too little room: nothing is placed, and cancels are sent. The operator must look."],
   not_entitled: ["Plan over", "The plan is over, or this address may not trade any more. An admin can change it."],
   no_reference: ["No floor", "There is no floor that can be trusted. Nothing is placed until there is."],

@@ -1,0 +1,120 @@
+"""Parts of the installation that are away: every operation answers 503 with the part's name, and never 500."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from peewee import DatabaseError, InterfaceError, OperationalError
+
+from core.errors import PeerUnavailable
+from markets.base import GatewayAway
+from models.base import database
+from models.database import damage
+from models.database.errors import CommitUnknown
+from server.http import blocking
+from tests import postgresql
+from tests.server.api import new_user, token_of
+from tests.server.conftest import ADMIN, Service, with_settings
+from tests.server.driver import OPERATIONS
+from tests.server.test_access import MATRIX, asked, row_of
+from tests.server.test_full_disk import running
+from wallet.signer_client import SignerError
+
+CLOSED = "server closed the connection unexpectedly"
+STATIC = {"isAlive", "getDescription", "readReference"}
+WITHOUT_ROWS = {"/api/openapi.json", "/api/auth/challenge", "/api/auth/play"}
+
+
+@contextmanager
+def database_away(error: Exception) -> Iterator[None]:
+    """Has every statement, also of the short way for reads, fail as it does without a server."""
+
+    def fail(*_: object, **__: object) -> Any:
+        raise error
+
+    with pytest.MonkeyPatch.context() as away:
+        for name in ("execute_sql", "rows", "begin"):
+            away.setattr(database.obj, name, fail)
+        yield
+
+
+@pytest.mark.gen_test
+@with_settings(admins=frozenset({ADMIN}), play_wallet=True)
+@pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
+async def test_every_operation_names_a_database_that_is_away(service: Service, operation: tuple[str, str]) -> None:
+    admin = token_of(new_user(ADMIN))
+    row_id = await row_of(service, operation[1])
+    request = operation[0], *asked(operation, row_id)
+    token = admin if "admin" in operation[1] else service.token
+    for error in (OperationalError(CLOSED), InterfaceError("connection already closed")):
+        with database_away(error):
+            answer = await service.api(*request, token=token)
+        assert answer.status != 500, answer.text
+        if answer.status == 503 and operation[1] != "/readyz":
+            assert answer.json["error"] in ("The database cannot be asked", "Not in force"), answer.text
+        if operation[1].startswith("/api/") and operation[1] not in WITHOUT_ROWS:
+            assert answer.status in (400, 503), answer.text
+
+
+@pytest.mark.gen_test
+@with_settings(market="satflow")
+async def test_readiness_names_a_database_that_is_away(service: Service) -> None:
+    with database_away(OperationalError(CLOSED)):
+        answer = await service.api("GET", "/readyz")
+    assert (answer.status, "database" in answer.json["missing"]) == (503, True)
+    assert f"database: {CLOSED}" in answer.details
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (OperationalError(CLOSED), 503, "The database cannot be asked"),
+        (OperationalError("database is locked"), 503, "The database cannot be asked"),
+        (CommitUnknown(CLOSED), 503, "The database cannot be asked"),
+        (GatewayAway("no such file"), 503, "The gateway cannot be asked"),
+        (SignerError("no such file"), 503, "The signer cannot be asked"),
+        (PeerUnavailable("manager", "no such file"), 503, "The manager cannot be asked"),
+        (PeerUnavailable("hooks", "no such file"), 503, "The hooks cannot be asked"),
+        (OperationalError("database or disk is full"), 507, "The disk is full"),
+    ],
+)
+def test_an_error_of_a_part_is_answered_with_its_name(error: Exception, status: int, text: str) -> None:
+    answer = blocking.answer_to_any(error)
+    assert answer is not None
+    assert (answer.status_code, answer.error, bool(answer.message)) == (status, text, True)
+
+
+@pytest.mark.parametrize("error", [OperationalError("no such column: x"), ValueError("x"), None])
+def test_a_fault_of_the_server_is_nothing_of_a_part(error: Exception | None) -> None:
+    assert blocking.answer_to_any(error) is None
+
+
+@pytest.mark.gen_test
+@postgresql.left_out("its files are its server's")
+async def test_a_damaged_database_is_named_by_answer_readiness_and_task_until_it_is_checked(service: Service) -> None:
+    task_id = await service.new_task()
+    running(task_id, service.clock())
+    before = await service.ask("GET", "/api/tasks")
+    with database_away(DatabaseError("database disk image is malformed")):
+        answer = await service.ask("GET", f"/api/tasks/{task_id}")
+    assert (answer.status, answer.json["error"]) == (503, "The database is damaged")
+
+    ready = await service.api("GET", "/readyz")
+    assert (ready.status, ready.json["error"]) == (503, "Database damaged")
+    assert "database: damaged: database disk image is malformed" in ready.details
+    [listed] = (await service.ask("GET", "/api/tasks")).json
+    one = await service.ask("GET", f"/api/tasks/{task_id}")
+    assert (before.json[0]["lastError"], listed["lastErrorCode"], one.json) == (None, "database_damaged", listed)
+    assert "database disk image is malformed" in listed["lastError"]
+    damage.remove_note(database.obj.file)
+    assert "database" not in (await service.api("GET", "/readyz")).json.get("missing", [])
+    [listed] = (await service.ask("GET", "/api/tasks")).json
+    assert listed["lastError"] is None
+
+
+def test_every_operation_that_asks_a_part_declares_503() -> None:
+    without = {name for name, (_, _, operation) in OPERATIONS.items() if "503" not in operation["responses"]}
+    assert without == STATIC
