@@ -16,6 +16,8 @@ from core import local, version
 from core.errors import BidkeeperError
 from core.files import FLOOR_BYTES, is_full
 from core.settings import Settings
+from markets.base import VenueError
+from markets.gateway_client import MOST_SKEW_S, skew_words
 from markets.market_client import MarketClient
 from models import base, schema
 from models.leases import leases
@@ -82,6 +84,7 @@ async def _looked(services: Services, writes: Writes) -> dict[str, str]:
         "disk": asyncio.to_thread(writes.to_disk),
         "manager": _manager(services),
         "gateway": _status(services.settings.gateway_socket),
+        "clock": _clock(services.settings.gateway_socket),
         "facts": _facts(services),
         "hooks": _hooks(services),
         "signer": _signer(services.settings.signer_socket),
@@ -133,6 +136,25 @@ async def _status(socket: Path) -> str:
 
     await asyncio.to_thread(ask)
     return ""
+
+
+async def _clock(gateway: Path) -> str:
+    """Compares our clock with the marketplaces' as the gateway has measured it: by a wrong one no bid is placed.
+
+    A marketplace whose own clock is wrong keeps only its own bids from being placed.
+    """
+
+    def ask() -> str:
+        try:
+            with MarketClient(gateway, PATIENCE_S) as program:
+                venues = program.status().get("venues", {}).values()
+        except VenueError:
+            return ""  # the gateway's line says so
+        skews = [venue["skew_s"] for venue in venues if venue.get("skew_s") is not None]
+        least = min(skews, key=abs, default=0.0)
+        return f"{skew_words(least)}: no bid is placed" if abs(least) > MOST_SKEW_S else ""
+
+    return await asyncio.to_thread(ask)
 
 
 async def _hooks(services: Services) -> str:

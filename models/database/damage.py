@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from core.files import is_short
+
 log = logging.getLogger(__name__)
 
 BACKUPS = "backups"  # the directory next to the database in which its backups are looked for
@@ -141,7 +143,8 @@ def fault(path: str, *, is_copy: bool = False) -> str:
         with closing(_opened(path, is_copy=is_copy)) as connection:
             rows = [str(row[0]) for row in connection.execute("PRAGMA quick_check(1)")]
     except sqlite3.DatabaseError as error:
-        return words_of(error) or ("" if "locked" in str(error) else str(error))
+        is_unreadable = "disk I/O error" in str(error) and not is_short(Path(path).parent)
+        return words_of(error) or (str(error) if is_unreadable else "")
     return "" if rows == ["ok"] else rows[0].splitlines()[-1]
 
 

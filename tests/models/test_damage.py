@@ -195,3 +195,17 @@ def test_a_missing_database_whose_wal_is_there_is_not_made_anew(file: Path) -> N
     assert damage.fault_at_start(str(file)) == "", "an empty directory is a new installation"
     file.with_name("kept").rename(f"{file}-wal")
     assert damage.fault_at_start(str(file)) == "the file is missing, and files that belong to it are there"
+
+
+@pytest.mark.parametrize(("is_short", "found"), [(True, ""), (False, "disk I/O error")])
+def test_a_database_that_a_full_disk_keeps_closed_is_not_damaged(
+    file: Path, monkeypatch: pytest.MonkeyPatch, is_short: bool, found: str
+) -> None:
+    """A restore would not help there, and what was committed is intact."""
+
+    def unreadable(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(damage, "_opened", unreadable)
+    monkeypatch.setattr(damage, "is_short", lambda _: is_short)
+    assert damage.fault(str(file)) == found

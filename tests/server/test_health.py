@@ -264,6 +264,25 @@ async def test_a_database_that_is_away_is_the_reason_of_each_part_that_needs_it(
 
 
 @pytest.mark.gen_test
+@with_settings(simulator_port=PORT)
+@pytest.mark.parametrize(("skew_s", "missing"), [(None, []), (29.0, []), (3600.4, ["clock"]), (-3600.4, ["clock"])])
+async def test_readiness_names_a_clock_by_which_no_bid_is_placed(
+    service: Service, simulator: None, skew_s: float | None, missing: list[str]
+) -> None:
+    service.gateway.answers["status"] = {"venues": {"simulator": {"skew_s": skew_s}}}
+    answer = await service.api("GET", "/readyz")
+    assert answer.json.get("missing", []) == missing
+    assert [line for line in answer.details if "3600 s" in line] == (answer.details if missing else [])
+
+
+@pytest.mark.gen_test
+@with_settings(simulator_port=PORT)
+async def test_one_marketplace_with_a_wrong_clock_is_not_ours(service: Service, simulator: None) -> None:
+    service.gateway.answers["status"] = {"venues": {"a": {"skew_s": 3600.0}, "b": {"skew_s": 0.1}}}
+    assert (await service.api("GET", "/readyz")).status == 200
+
+
+@pytest.mark.gen_test
 @with_settings(market="satflow")
 @pytest.mark.slow
 async def test_who_does_not_answer_in_time_is_missing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from tests.server.api import new_user, token_of
 from tests.server.conftest import ADMIN, Service, with_settings
 from tests.server.driver import OPERATIONS
 from tests.server.test_access import MATRIX, asked, row_of
+from tests.server.test_events import happen, stream
 from tests.server.test_full_disk import running
 from wallet.signer_client import SignerError
 
@@ -36,7 +37,7 @@ def database_away(error: Exception) -> Iterator[None]:
         raise error
 
     with pytest.MonkeyPatch.context() as away:
-        for name in ("execute_sql", "rows", "begin"):
+        for name in ("execute_sql", "rows", "begin", "mark"):
             away.setattr(database.obj, name, fail)
         yield
 
@@ -113,6 +114,23 @@ async def test_a_damaged_database_is_named_by_answer_readiness_and_task_until_it
     assert "database" not in (await service.api("GET", "/readyz")).json.get("missing", [])
     [listed] = (await service.ask("GET", "/api/tasks")).json
     assert listed["lastError"] is None
+
+
+@pytest.mark.gen_test
+async def test_a_stream_ends_cleanly_while_the_database_is_away_and_resumes_afterwards(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with stream(service) as mine:
+        with database_away(OperationalError(CLOSED)):
+            assert await mine.next() == ("over", None)
+            again = await service.api(
+                "GET", "/api/events", token=service.token, headers={"Accept": "text/event-stream"}
+            )
+    assert (again.status, again.json["error"]) == (503, "The database cannot be asked")
+    assert [record for record in caplog.records if record.exc_info] == [], "one line each, without a traceback"
+    async with stream(service) as resumed:
+        happen(service.user_id, "recovered")
+        assert (await resumed.next())[0] == "recovered"
 
 
 def test_every_operation_that_asks_a_part_declares_503() -> None:

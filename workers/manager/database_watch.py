@@ -1,7 +1,7 @@
 """The manager's watch over an SQLite database: files that were removed, and pages that cannot be read.
 
 A file that was removed while programs have it open is found within seconds. All pages are read, also those that no
-program reads: every hour, or less often if that takes long. A note of the damage reaches all programs
+program reads: every ten minutes, or less often if that takes long. A note of the damage reaches all programs
 (models/database/damage.py).
 """
 
@@ -20,7 +20,7 @@ from workers.manager.background import in_thread
 
 log = logging.getLogger(__name__)
 
-_PAGES_EVERY_S = 3_600.0
+_PAGES_EVERY_S = 600.0
 _MOST_SHARE = 0.01  # of the time in which pages are read
 _NICENESS = 10
 

@@ -29,7 +29,8 @@ export function wordsOf(refusal, { isRead = false, isStop = false } = {}) {
   if (status === 0 || (status >= 502 && !error)) return t(isRead ? "refusal.0.read" : "refusal.0");
   if (status === 429) return t("refusal.429", { seconds: refusal.retryAfterS || 1 });
   if (status === 502 || status === 504) return t("refusal.502");
-  if (status === 503 && isStop) return t("refusal.503.stop");
+  // Without a place to store it no wish is kept; the answer says what is in force.
+  if (status === 503 && isStop && !/database|force/.test(error)) return t("refusal.503.stop");
   const told = details.length ? details : [error, message].filter(Boolean);
   if (told.length) return told.map(sentence).join(" ");
   return t([401, 404, 500].includes(status) ? `refusal.${status}` : "refusal.other");
