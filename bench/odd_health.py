@@ -34,6 +34,7 @@ from tests import postgresql
 from tests.disks import fill, small_disk
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults import test_clock
+from tests.faults.evidence import AskMove
 from tests.faults.fleet import Fleet
 
 DISK_BYTES = 320 << 20
@@ -233,20 +234,25 @@ def flipped_byte(day: Day) -> Iterator[None]:
 
 @contextmanager
 def lost_wal(day: Day) -> Iterator[None]:
+    """Removes the WAL while floors move, so that each task would place; afterwards the ledger has every bid."""
     file = _file(day)
     Path(f"{file}-wal").unlink()
-    before = day.fleet.placed()
     until(lambda: damage.known(str(file)) is not None, "the note")
-    slack = day.fleet.placed()
-    for slug in day.fleet.slugs:
-        day.service.put_collection(slug, [130_000])  # for which each task would place anew
+    placed = day.fleet.placed()
+    _move_floors(day, 130_000)
     yield
-    if (late := day.fleet.placed()) != slack:
-        day.wrong.append(f"{late - slack} bids were placed after the WAL was found to be removed ({before} before)")
-    for slug in day.fleet.slugs:
-        day.service.put_collection(slug, [100_000])
+    if more := day.fleet.placed() - placed:
+        day.wrong.append(f"{more} bids were placed after the WAL was found to be removed")
     day.service.down()
     day.service.up()
+    until(lambda: day.fleet.placed() > placed, "bids again")
+    day.wrong += [f"after the lost WAL: {line}" for line in day.fleet.disagreements()]
+
+
+def _move_floors(day: Day, floor: int) -> None:
+    for slug in day.fleet.slugs:
+        day.fleet.asks.append(AskMove(time.time_ns() // 1_000_000, slug, floor))
+        day.service.put_collection(slug, [floor])
 
 
 def _file(day: Day) -> Path:
@@ -302,8 +308,8 @@ def server_away(cluster: postgresql.Cluster) -> Fault:
 
 
 OF_FILE: list[tuple[str, Truth, Fault]] = [
-    ("flipped byte", DAMAGED, flipped_byte),
     ("lost WAL", DAMAGED, lost_wal),
+    ("flipped byte", DAMAGED, flipped_byte),
 ]
 OF_ANY: list[tuple[str, Truth, Fault]] = [
     ("lost doors", DOORS_GONE, lost_doors),

@@ -353,6 +353,18 @@ def test_nothing_is_said_to_be_unchanged_where_that_is_not_known(quiet: Page) ->
     assert ours == "The signer cannot be asked. Whether it was sent comes out by itself."
 
 
+def test_a_stop_is_only_said_to_be_kept_where_it_could_be_stored(quiet: Page) -> None:
+    words = """async (bodies) => {
+        const { Refusal } = await import('/web/js/api.js');
+        const { wordsOf } = await import('/web/js/parts/states.js');
+        return bodies.map((body) => wordsOf(new Refusal(503, body), { isStop: true }));
+    }"""
+    errors = ["The manager is away", "The database cannot be asked", "The database is damaged", "Not in force"]
+    manager, *others = quiet.evaluate(words, [{"error": error, "message": "Look"} for error in errors])
+    assert manager == "The manager is away. Your wish is kept: the task stops as soon as it is back."
+    assert others == [f"{error}. Look." for error in errors[1:]]
+
+
 def test_a_brake_counts_the_bids_that_are_still_open(quiet: Page) -> None:
     since, left = "2026-11-28T10:00:00.000Z", [(11, 1), (11, 1), (5, 0), (0, 1)]
 
