@@ -1,10 +1,10 @@
 """`python -m bench.odd_health [--minutes N] [--postgresql]`: a day of odd health on a real installation.
 
-One thing after the other is broken for N minutes, between quiet minutes: the disk is full (needs root), a byte of the
-database is flipped, its WAL is removed, the sockets are removed, the clock is an hour ahead, and an hour behind. With
-`--postgresql` the database is a server of its own, which is killed, in place of the file's two faults. At each minute
-`/readyz`, `bidkeeper doctor`, the reads of the page and the tasks' own answers are compared with one another and with
-what was broken. Exit code 1 where one of them was wrong.
+One thing after the other is broken for N minutes, between quiet minutes: the disk is full (needs root), the WAL of the
+database is removed, the database is removed, a byte of it is flipped, the sockets are removed, the clock is an hour ahead
+and an hour behind. With `--postgresql` the database is a server of its own, which is killed, in place of the file's
+faults. At each minute `/readyz`, `bidkeeper doctor`, the reads of the page and the tasks' own answers are compared with
+one another and with what was broken. Exit code 1 where one of them was wrong.
 """
 
 from __future__ import annotations
@@ -210,26 +210,42 @@ def flipped_byte(day: Day) -> Iterator[None]:
     kept.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(file, timeout=30)) as source, closing(sqlite3.connect(kept)) as target:
         source.backup(target)
+    flip_root(file, "users")
+    yield
+    _mend_as_told(day, f"the newest backup is {kept}")
+
+
+@contextmanager
+def lost_database(day: Day) -> Iterator[None]:
+    """Removes the database, of which the manager saves a copy."""
+    file = _file(day)
+    file.unlink()
+    until(lambda: damage.known(str(file)) is not None, "the note")
+    yield
+    _mend_as_told(day, "the manager has saved a copy")
+
+
+def _mend_as_told(day: Day, words: str) -> None:
+    """Starts again, which must be refused with these words, and does what the refusal says."""
+    day.service.down()
+    command = [sys.executable, "-m", "cli.main", "up"]
+    refused = subprocess.run(
+        command, env=day.service.environment, capture_output=True, text=True, timeout=_DOCTOR_S, check=False
+    )
+    if refused.returncode != 1 or words not in refused.stderr:
+        day.wrong.append(f"up did not refuse the damaged database: {refused.stderr}")
+    subprocess.run(["sh", "-c", refused.stderr.split("`")[1]], check=True)
+    day.service.up()
+
+
+def flip_root(file: Path, table: str) -> None:
+    """Flips the first byte of a table's first page."""
     with closing(sqlite3.connect(file, timeout=30)) as connection:
-        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'users'").fetchone()
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", [table]).fetchone()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with file.open("r+b") as database:
         database.seek((page - 1) * 4096)
         database.write(b"\xff")
-    yield
-    day.service.down()
-    refused = subprocess.run(
-        [sys.executable, "-m", "cli.main", "up"],
-        env=day.service.environment,
-        capture_output=True,
-        text=True,
-        timeout=_DOCTOR_S,
-        check=False,
-    )
-    if refused.returncode != 1 or f"the newest backup is {kept}" not in refused.stderr:
-        day.wrong.append(f"up did not refuse the damaged database: {refused.stderr}")
-    subprocess.run(["sh", "-c", refused.stderr.split("`")[1]], check=True)
-    day.service.up()
 
 
 @contextmanager
@@ -309,6 +325,7 @@ def server_away(cluster: postgresql.Cluster) -> Fault:
 
 OF_FILE: list[tuple[str, Truth, Fault]] = [
     ("lost WAL", DAMAGED, lost_wal),
+    ("lost database", DAMAGED, lost_database),
     ("flipped byte", DAMAGED, flipped_byte),
 ]
 OF_ANY: list[tuple[str, Truth, Fault]] = [

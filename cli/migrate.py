@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 
 from core import version
 from core.errors import BidkeeperError
@@ -56,6 +57,9 @@ def check_database(settings: Settings) -> None:
         raise BidkeeperError(f"{known.text}: stop Bidkeeper first, since its programs still have the former file")
     if fault := damage.fault_at_start(path):
         raise DatabaseAway(f"the database {path} is damaged: {fault}; {damage.remedy(path)}")
+    if not Path(path).exists() and any(settings.log_dir.glob("task-*.log")):
+        anew = "to begin anew, put the whole data directory aside"
+        raise DatabaseAway(f"the database {path} is missing, and tasks have run here; {damage.remedy(path)}; {anew}")
     damage.remove_note(path)
 
 

@@ -182,3 +182,19 @@ def test_a_file_that_is_no_database_is_refused(environment: dict[str, str], verb
     code, _, complained = in_this_process(environment, verb)
     assert code == 1
     assert complained.startswith(f"bidkeeper: the database {file} is damaged: file is not a database; "), complained
+
+
+@pytest.mark.parametrize("verb", ["up", "migrate"])
+@postgresql.left_out("its files are its server's")
+def test_a_database_that_is_missing_where_tasks_have_run_is_not_made_anew(
+    environment: dict[str, str], verb: str
+) -> None:
+    directory = Path(environment["BIDKEEPER_DATA_DIR"])
+    (directory / "logs").mkdir(mode=0o700, parents=True)
+    (directory / "logs" / "task-1.log").touch()
+    code, _, complained = in_this_process(environment, verb)
+    assert (code, (directory / "bidkeeper.db").exists()) == (1, False)
+    assert complained.startswith(
+        f"bidkeeper: the database {directory}/bidkeeper.db is missing, and tasks have run here; "
+    )
+    assert complained.endswith("to begin anew, put the whole data directory aside\n")
