@@ -1,10 +1,10 @@
 """`python -m bench.odd_health [--minutes N] [--postgresql]`: a day of odd health on a real installation.
 
 One thing after the other is broken for N minutes, between quiet minutes: the disk is full (needs root), the WAL of the
-database is removed, the database is removed, a byte of it is flipped, the sockets are removed, the clock is an hour ahead
-and an hour behind. With `--postgresql` the database is a server of its own, which is killed, in place of the file's
-faults. At each minute `/readyz`, `bidkeeper doctor`, the reads of the page and the tasks' own answers are compared with
-one another and with what was broken. Exit code 1 where one of them was wrong.
+database is removed, the database is removed, a byte of it is flipped, the sockets are removed, the clock is an hour
+ahead and an hour behind. With `--postgresql` the database is a server of its own, which is killed in place of the
+file's faults. At each minute `/readyz`, `bidkeeper doctor`, the reads of the page and the tasks' own answers are
+compared with one another and with what was broken. Exit code 1 where one of them was wrong.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def known(path: str) -> Damage | None:
     if not os.path.exists(note):  # noqa: PTH110 - this is read before each reservation
         return None
     try:
-        found = json.loads(Path(note).read_text())
+        found = json.loads(Path(note).read_bytes())
         return Damage(str(found["text"]), bool(found["is_lost"]))
     except FileNotFoundError:
         return None
