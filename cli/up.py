@@ -67,7 +67,7 @@ class Installation:
         `before_end` is called once at that moment, while everything still answers. A supervisord that ends by itself
         after that line is started again, three times an hour at most. Returns 0 after an ordered end, 1 when it ended
         before the line or too often. Raises BidkeeperError when the data directory is in use, open for others to
-        write to or not one for supervisord, or a port is taken.
+        write to or not one for supervisord, a port is taken, or the database is damaged.
         """
         self._prepare()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -82,6 +82,7 @@ class Installation:
                     if not self._may_start_again():
                         return self._ended_by_itself(supervisord)
                     self._end(supervisord)
+                    check_database(self.settings)
                     supervisord = self._start()
                 when_ready()
                 self._keep_lock()

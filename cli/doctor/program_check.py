@@ -27,8 +27,10 @@ from gateway.app import quotas
 from markets.base import Unavailable
 from markets.gateway_client import MOST_SKEW_S, skew_words
 from markets.market_client import MarketClient
+from models import base
 from models.database.errors import DatabaseAway
 from models.database.kinds import is_postgresql
+from models.leases import leases
 from wallet.signer_client import SignerClient
 
 PATIENCE_S = 5.0
@@ -58,9 +60,10 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
             yield from _asked(name, settings, lambda look=look: look(settings), path)  # type: ignore[misc]
     # They may be on another machine: their leases tell.
     may_be_elsewhere = is_postgresql(settings.database_url) or settings.tls_dir is not None
-    if not may_be_elsewhere or list(settings.run_dir.glob("manager*.sock")):
+    here = _leases_here(settings) if may_be_elsewhere else []
+    if not may_be_elsewhere or list(settings.run_dir.glob("manager*.sock")) or set(here) - {leases.HOOKS}:
         yield from _asked("manager", settings, lambda: _managers(settings), settings.manager_socket)
-    if not may_be_elsewhere or not _is_missing(settings.hooks_socket):
+    if not may_be_elsewhere or not _is_missing(settings.hooks_socket) or leases.HOOKS in here:
         yield from _asked("hooks", settings, lambda: _hooks(settings), settings.hooks_socket)
     if settings.market == "simulator":
         yield from _asked("simulator", settings, lambda: _simulator(settings))
@@ -109,6 +112,18 @@ def _runs(settings: Settings, own: dict[int, str]) -> bool:
     sockets = [settings.manager_socket, settings.signer_socket, settings.gateway_socket, settings.facts_socket]
     sockets.append(settings.hooks_socket)
     return any(map(_listens, sockets)) or any("cli.main up" in line or "bidkeeper up" in line for line in own.values())
+
+
+def _leases_here(settings: Settings) -> list[str]:
+    """Returns the leases of managers and hooks that programs of this directory have; none where that is not known."""
+    try:
+        names = leases.names_at(settings.database_url)
+        with base.reading(settings.database_url):
+            found = {name: leases.held(name) for name in names}
+        home = leases.home_of(settings.run_dir)
+    except (BidkeeperError, PeeweeException, OSError):
+        return []  # what is wrong with the database is said there
+    return [name for name, each in found.items() if each is not None and each.left_ms >= 0 and each.home == home]
 
 
 def _is_missing(path: Path) -> bool:
