@@ -48,7 +48,7 @@ _DOCTOR_S = 120
 
 @dataclass(frozen=True)
 class Truth:
-    """The answers that are true of one fault; where nothing is broken there are none.
+    """The answers that are true of one fault; all are empty where nothing is broken.
 
     `missing`: all parts by /readyz; `failed`: all lines of the doctor; `codes`: each task has one; `errors`: of a read
     that is 503.
