@@ -35,7 +35,7 @@ from tests.disks import fill, small_disk
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults import test_clock
 from tests.faults.evidence import AskMove
-from tests.faults.fleet import Fleet
+from tests.faults.fleet import FLOOR, Fleet
 
 DISK_BYTES = 320 << 20
 HOUR_MS = 3_600_000
@@ -253,10 +253,13 @@ def flip_root(file: Path, table: str) -> None:
 def lost_wal(day: Day) -> Iterator[None]:
     """Removes the WAL while floors move, so that each task would place; afterwards the ledger has every bid."""
     file = _file(day)
+    placed = day.fleet.placed()
+    _move_floors(day, FLOOR * 6 // 10)
+    until(lambda: day.fleet.placed() > placed, "bids at another floor")
     Path(f"{file}-wal").unlink()
     until(lambda: damage.known(str(file)) is not None, "the note")
     placed = day.fleet.placed()
-    _move_floors(day, 130_000)
+    _move_floors(day, FLOOR)
     yield
     if more := day.fleet.placed() - placed:
         day.wrong.append(f"{more} bids were placed after the WAL was found to be removed")
