@@ -18,6 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from bench.timing import Row
+from core import local
+from core.errors import PeerError
 from core.hook_receivers import Receiver, Receivers
 from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS
@@ -69,6 +71,7 @@ def _waits(directory: Path, count: int) -> list[float]:
     program = subprocess.Popen([sys.executable, "-m", "cli.main", "hooks"], env=environment, stderr=subprocess.DEVNULL)
     found = []
     try:
+        _until_ready(settings)
         for user in range(1, count + 1):
             _happen(user, BACKLOG)
         for _ in range(EVENTS):
@@ -86,6 +89,18 @@ def _waits(directory: Path, count: int) -> list[float]:
         server.server_close()
         base.close()
     return found
+
+
+def _until_ready(settings: Settings) -> None:
+    ends = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            local.ask(settings.hooks_socket, "hooks", {"op": "ping"}, timeout=5)
+            return
+        except PeerError:
+            if time.monotonic() > ends:
+                raise
+            time.sleep(0.1)
 
 
 def _make_users(settings: Settings, port: int, count: int) -> None:

@@ -113,9 +113,11 @@ def test_a_keystore_that_others_may_read(examine: Examine, environment: dict[str
 
 
 def test_a_database_that_is_behind_on_migrations(examine: Examine, migrated: Path) -> None:
-    with closing(sqlite3.connect(migrated)) as connection, connection:
-        [last] = connection.execute("SELECT max(name) FROM schema_migration").fetchone()
-        connection.execute("DELETE FROM schema_migration WHERE name = ?", (last,))
+    *_, before, last = sorted(path.stem for path in schema._DIRECTORY.glob("0*.py"))
+    migrated.unlink()
+    base.connect(f"sqlite:///{migrated}")
+    schema._runner().up(before)
+    base.close()
     assert examine("data")["database"].line() == f"FAIL database: migrations missing: {last} -> bidkeeper migrate"
 
 
