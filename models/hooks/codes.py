@@ -45,6 +45,11 @@ def ask(hook: Hook, now_ms: int) -> None:
     Delivery.create(hook=hook.id, event=CODE, body=body, due_ms=now_ms, created_ms=now_ms)
 
 
+def give_up(hook: Hook) -> None:
+    """Ends the mail of a code that waits or is on its way, in the caller's transaction."""
+    Delivery.delete().where(Delivery.hook == hook.id, IS_WAITING, Delivery.event == CODE).execute()
+
+
 def ask_where_none_was(now_ms: int) -> None:
     """Has a code mailed to the mail hooks that are older than codes, once."""
     asked = Delivery.select(Delivery.hook).where(Delivery.event == CODE)
@@ -78,7 +83,7 @@ def confirm(hook: Hook, code: str, now_ms: int, *, may_still: Callable[[], bool]
         is_right = found is not None and hmac.compare_digest(found.code_hash, _hash_of(hook.id, code))
         if is_tried and is_fresh and is_right:
             Hook.update(agreed_ms=now_ms, code_hash=None, code_ms=None, code_tries=None).where(*of_code).execute()
-            Delivery.delete().where(Delivery.hook == hook.id, IS_WAITING, Delivery.event == CODE).execute()
+            give_up(hook)
             return True
     if found is None:
         raise WrongCode("was not sent yet: wait for the mail, or ask for a new code")

@@ -60,6 +60,7 @@ def change(hook: Hook, now_ms: int, *, may_still: Callable[[], bool], **values: 
         queue.take(hook.id, now_ms, to_the_end=True)
         if hook.kind == MAIL and values.get("shown", hook.shown) != hook.shown:
             values |= {"agreed_ms": None, "code_hash": None, "code_ms": None}
+            codes.give_up(hook)  # it may be on its way to the former address
             codes.ask(hook, now_ms)
         if values:
             Hook.update(values).where(Hook.id == hook.id).execute()
