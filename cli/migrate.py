@@ -12,7 +12,6 @@ from core.process import hold_lock
 from core.settings import MOST_SLOTS, Settings
 from models import base, schema
 from models.database import damage
-from models.database.errors import DatabaseAway
 from models.database.kinds import is_postgresql
 from models.leases import leases
 
@@ -48,7 +47,7 @@ def migrate(settings: Settings, slots: int | None = None) -> list[str]:
 
 
 def check_database(settings: Settings) -> None:
-    """Reads every page of an SQLite database before anything runs on it. Raises DatabaseAway for a damaged one."""
+    """Reads every page of an SQLite database before anything runs on it. Raises BidkeeperError for a damaged one."""
     if is_postgresql(settings.database_url):
         return
     path = settings.database_url.removeprefix("sqlite:///")
@@ -56,10 +55,10 @@ def check_database(settings: Settings) -> None:
     if known is not None and known.is_lost and _is_running(settings):
         raise BidkeeperError(f"{known.text}: stop Bidkeeper first, since its programs still have the former file")
     if fault := damage.fault_at_start(path):
-        raise DatabaseAway(f"the database {path} is damaged: {fault}; {damage.remedy(path)}")
+        raise BidkeeperError(f"the database {path} is damaged: {fault}; {damage.remedy(path)}")
     if not Path(path).exists() and any(settings.log_dir.glob("task-*.log")):
         anew = "to begin anew, put the whole data directory aside"
-        raise DatabaseAway(f"the database {path} is missing, and tasks have run here; {damage.remedy(path)}; {anew}")
+        raise BidkeeperError(f"the database {path} is missing, and tasks have run here; {damage.remedy(path)}; {anew}")
     damage.remove_note(path)
 
 

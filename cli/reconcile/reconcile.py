@@ -149,7 +149,9 @@ def _lines(found: Sequence[Findings], days: int) -> Iterator[str]:
             "which only a running task opens"
         )
     bids, listings, purchases = (sum(len(getattr(each, name)) for each in found) for name in _KINDS)
-    if bids or listings or purchases:
+    if not found:
+        yield "nobody was asked about: no user has signed in here"
+    elif bids or listings or purchases:
         yield f"without an order here: {bids} bids, {listings} listings, {purchases} purchases of the last {days} days"
     elif any(each.unknown for each in found):
         yield "nothing else was found"

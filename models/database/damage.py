@@ -73,7 +73,6 @@ def write_note(path: str, damage: Damage) -> None:
     former = known(path)
     if former is not None and (former.is_lost or not damage.is_lost):
         return
-    log.critical("the database %s is damaged: %s; nothing new is placed", path, damage.text)
     note = note_of(path)
     fresh = note.with_name(f"{note.name}.{os.getpid()}")
     try:

@@ -64,8 +64,9 @@ class _Connection(sqlite3.Connection):
 
 
 def _note(file: str, error: BaseException) -> bool:
+    """Notes the damage that an error reports of `file`; of "", which is only read here, nothing."""
     found = damage.words_of(error)
-    if found:
+    if found and file:
         damage.write_note(file, Damage(found))
     return bool(found)
 
@@ -83,6 +84,7 @@ class Sqlite(SqliteDatabase):
     hurry, calm = "PRAGMA busy_timeout=200", f"PRAGMA busy_timeout={1000 * _BUSY_SECONDS}"
     busy_words = "locked"
     file = ""  # the path of the database
+    _noted = ""  # the same; "" for one that is only read
     joined = "group_concat(COALESCE({value}, 'null'))"
 
     @classmethod
@@ -90,7 +92,7 @@ class Sqlite(SqliteDatabase):
         """Makes the database in the file `path`; its directory is made, too."""
         Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         made = cls(path, pragmas=PRAGMAS, timeout=_BUSY_SECONDS, autoconnect=False, factory=_Connection)
-        made.file = path
+        made.file = made._noted = path
         return made
 
     @classmethod
@@ -104,7 +106,7 @@ class Sqlite(SqliteDatabase):
     def _connect(self) -> Any:
         made = super()._connect()  # type: ignore[misc]
         if isinstance(made, _Connection):
-            made.file = self.file
+            made.file = self._noted
         return made
 
     def execute_sql(self, sql: str, params: Any = None) -> Any:
@@ -129,7 +131,7 @@ class Sqlite(SqliteDatabase):
 
     def note(self, error: BaseException) -> bool:
         """Keeps the damage that an error reports, for all programs; returns whether it reports any."""
-        return _note(self.file, error)
+        return _note(self._noted, error)
 
     def look_for_lost_files(self) -> Damage | None:
         """Compares this process's open files with their paths, and keeps what was found; returns what is known."""

@@ -164,6 +164,8 @@ class TryHookHandler(HookHandler):
 class HookCodeHandler(HookHandler):
     """POST /api/hooks/:id/code"""
 
+    takes_body = False
+
     def post(self, hook_id: str) -> None:
         hook = self.hook(hook_id)
         self.refuse_with_consent(hook)

@@ -161,7 +161,7 @@ def _wrong_setting(data_dir: Path, environment: Environment) -> None:
 
 
 _DEEP = b"[" * 100_000 + b"\n"
-_RESTORE = "-> restore a backup if it is damaged"
+_RESTORE = "put a backup from elsewhere in its place"
 _AUDIT = "-> run bidkeeper audit verify"
 STATES = {
     "nothing": State(_nothing, "data", "warn data directory", "-> bidkeeper up creates it", "migrate"),
@@ -180,7 +180,7 @@ STATES = {
     "no-keys": State(lambda data_dir, _: migrated(data_dir), "live", "FAIL live keys", "-> bidkeeper up"),
     "truncated": State(_cut(9000), "data", "FAIL database", _RESTORE),
     "truncated-head": State(_cut(15), "data", "FAIL database", "-> "),
-    "damaged": State(_damaged, "data", "FAIL database", "restore a backup"),
+    "damaged": State(_damaged, "data", "FAIL database", _RESTORE),
     "no-database": State(
         lambda data_dir, _: (data_dir / "bidkeeper.db").write_bytes(b"not a database" * 99),
         "data",

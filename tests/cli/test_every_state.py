@@ -34,6 +34,7 @@ WORDS: dict[str, list[str]] = {
     "sign-in": [ADDRESS],
     "wallet": [ADDRESS],
     "judge": [ADDRESS, ITEM, "100000"],
+    "reconcile": [],
     "replay": ["--task", "1"],
     "keys init": [],
     "keys import": ["--user", ADDRESS],
@@ -51,7 +52,7 @@ WORDS: dict[str, list[str]] = {
 }
 LASTING = ("cli.programs", "cli.relay", "cli.up", "cli.demo.demo", "cli.on_ray.on_ray", "cli.doctor.doctor")
 WITHOUT_DATABASE = {"keys init", "audit", "venue learnt refused"}  # these succeed without one
-ON_ANY = {"migrate", "whitelist add", "whitelist list", "plan list", *WITHOUT_DATABASE}
+ON_ANY = {"migrate", "whitelist add", "whitelist list", "plan list", "reconcile", *WITHOUT_DATABASE}
 SUCCEED = {
     **dict.fromkeys(("nothing", "empty", "empty-database", "unmigrated", "older"), ON_ANY),
     **dict.fromkeys(("newer", "truncated", "no-database", "database-directory", "no-server"), WITHOUT_DATABASE),

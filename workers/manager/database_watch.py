@@ -31,10 +31,14 @@ class DatabaseWatch:
     def __init__(self) -> None:
         self._pages_due = time.monotonic()
         self._was_saved = False
+        self._told: Damage | None = None
 
     async def look(self) -> None:
         """Looks for removed files and saves what they hold, and now and then reads every page."""
         found = base.look_for_damage()
+        if found is not None and found != self._told:
+            log.critical("the database is damaged: %s; nothing new is placed", found.text)
+            self._told = found
         if found is not None and found.is_lost:
             self._save()
         elif time.monotonic() >= self._pages_due:
