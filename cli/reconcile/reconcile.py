@@ -150,7 +150,7 @@ def _lines(found: Sequence[Findings], days: int) -> Iterator[str]:
         )
     bids, listings, purchases = (sum(len(getattr(each, name)) for each in found) for name in _KINDS)
     if not found:
-        yield "nobody was asked about: no user has signed in here"
+        yield "no user has signed in here, so no marketplace was asked"
     elif bids or listings or purchases:
         yield f"without an order here: {bids} bids, {listings} listings, {purchases} purchases of the last {days} days"
     elif any(each.unknown for each in found):

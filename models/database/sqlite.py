@@ -17,6 +17,7 @@ from models.database import damage
 from models.database.damage import Damage
 
 _BUSY_SECONDS = 15
+_IN_MEMORY = ":memory:"
 
 # WAL lets readers go on while one writes. NORMAL may lose the newest commits in a power cut (never in a crash of ours):
 # right for cycle rows, not for the ledger, whose transactions are `durable`.
@@ -83,7 +84,7 @@ class Sqlite(SqliteDatabase):
     same_write = "PRAGMA user_version = 0"
     hurry, calm = "PRAGMA busy_timeout=200", f"PRAGMA busy_timeout={1000 * _BUSY_SECONDS}"
     busy_words = "locked"
-    file = ""  # the path of the database
+    file = ""  # the path of the database; "" in memory
     _noted = ""  # the same; "" for one that is only read
     joined = "group_concat(COALESCE({value}, 'null'))"
 
@@ -92,7 +93,7 @@ class Sqlite(SqliteDatabase):
         """Makes the database in the file `path`; its directory is made, too."""
         Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         made = cls(path, pragmas=PRAGMAS, timeout=_BUSY_SECONDS, autoconnect=False, factory=_Connection)
-        made.file = made._noted = path
+        made.file = made._noted = "" if path == _IN_MEMORY else path
         return made
 
     @classmethod
@@ -127,7 +128,7 @@ class Sqlite(SqliteDatabase):
 
     def damage(self) -> Damage | None:
         """Returns the damage that is known of the file."""
-        return damage.known(self.file)
+        return damage.known(self.file) if self.file else None
 
     def note(self, error: BaseException) -> bool:
         """Keeps the damage that an error reports, for all programs; returns whether it reports any."""
@@ -135,7 +136,7 @@ class Sqlite(SqliteDatabase):
 
     def look_for_lost_files(self) -> Damage | None:
         """Compares this process's open files with their paths, and keeps what was found; returns what is known."""
-        if not self.is_closed() and (found := damage.lost_file(self.file, self.connection())):
+        if self.file and not self.is_closed() and (found := damage.lost_file(self.file, self.connection())):
             damage.write_note(self.file, Damage(found, is_lost=True))
         return self.damage()
 

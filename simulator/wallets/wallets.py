@@ -1,6 +1,7 @@
 """Play money and play inscriptions by address.
 
-Each address has a balance of its own. The first bidding wallet of a payment address gets half of that address's sats.
+Each address has a balance of its own. Of a payment address's bidding wallets only the first one has sats at first: as many as
+a fresh address, or half of what the payment address was given.
 """
 
 from __future__ import annotations
@@ -45,16 +46,18 @@ class Wallets:
         pair = Pair(payment, ordinals, public_key)
         address = address_of(pair, self.bidding_kind)
         if address not in self._pair_of:
-            is_first = not self.bidding_wallets(payment)
             self._pair_of[address] = pair
-            self._balances.setdefault(address, self._half_of(payment) if is_first else 0)
+            self._fund(address, payment)
         return address
 
-    def _half_of(self, payment: str) -> int:
-        """Takes half of the sats at `payment` away and returns them."""
-        whole = self.balance(payment)
-        self._balances[payment] = whole - whole // 2
-        return whole // 2
+    def _fund(self, address: str, payment: str) -> None:
+        """Gives a new bidding wallet its first sats."""
+        if self.bidding_wallets(payment)[0] != address:
+            self._balances.setdefault(address, 0)
+        elif payment in self._balances and address not in self._balances:
+            whole = self._balances[payment]
+            self._balances[address] = whole // 2
+            self._balances[payment] = whole - whole // 2
 
     def pair_of(self, bidding_wallet: str) -> Pair:
         """Returns the owner of a bidding wallet."""
@@ -129,8 +132,7 @@ class Wallets:
         self.bidding_kind = row.get("bidding_kind", "2of2")
         # In an older state file, bidding wallets may be other names of a payment address's balance.
         for address, payment in row.get("payment_of", {}).items():
-            is_first = self.bidding_wallets(payment)[:1] == [address]
-            self._balances.setdefault(address, self._half_of(payment) if is_first else 0)
+            self._fund(address, payment)
         self.inscriptions = {
             address: {item["id"]: _item(item) for item in held} for address, held in row["inscriptions"].items()
         }

@@ -128,7 +128,7 @@ def mail_server() -> Iterator[MailServer]:
                     self._say("250 taken")
                 elif line.upper() == "DATA":
                     data = []
-                    self._say("354 go on")
+                    self._say("354 end with a dot")
                 elif line.upper() == "QUIT":
                     return self._say("221 bye")
                 else:

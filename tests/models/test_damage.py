@@ -209,3 +209,14 @@ def test_a_database_that_a_full_disk_keeps_closed_is_not_damaged(
     monkeypatch.setattr(damage, "_opened", unreadable)
     monkeypatch.setattr(damage, "is_short", lambda _: is_short)
     assert damage.fault(str(file)) == found
+
+
+def test_a_database_in_memory_has_no_files_to_lose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        base.connect("sqlite:///:memory:")
+        schema.migrate()
+        withdraw()
+        assert base.damage() is None
+        base.close()
+    assert list(tmp_path.iterdir()) == []

@@ -175,7 +175,7 @@ async def test_faults_of_a_withdrawal(desk: Desk) -> None:
 async def test_a_withdrawal_brings_no_sats_into_being(desk: Desk) -> None:
     wallet = await wallet_of(desk)
     before = await balance(desk, ANN.payment) + await balance(desk, wallet)
-    assert before == 100_000_000
+    assert before == 200_000_000
     psbt = await drafted(desk)
     assert await balance(desk, ANN.payment) + await balance(desk, wallet) == before
     assert (await submit(desk, sign(psbt)))[0] == 200
