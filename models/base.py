@@ -158,6 +158,11 @@ def write_fault() -> str:
     return ""
 
 
+def is_away(error: BaseException | None) -> bool:
+    """Tells whether an error says that the database cannot be asked now, and not that a statement is wrong."""
+    return isinstance(error, DatabaseAway) or bool(database.obj.is_away(error))
+
+
 def damage() -> Damage | None:
     """Returns the damage that is known of an SQLite database; None for a server's, which looks after its files."""
     file = _file()

@@ -18,12 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from peewee import DatabaseError
+
 from core.files import is_short
 
 log = logging.getLogger(__name__)
 
 BACKUPS = "backups"  # the directory next to the database in which its backups are looked for
 _WORDS = ("database disk image is malformed", "file is not a database")
+_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _WAITS_S = 15.0
 _MOST_BACKUPS = 5  # of which the newest intact one is looked for
 _DELETED = " (deleted)"  # the kernel's mark of a removed file
@@ -39,11 +42,16 @@ class Damage:
 
 
 def words_of(error: BaseException | None) -> str:
-    """Returns the words of damage in an error, or in one that it came of; "" if it is of another kind."""
+    """Returns the words of damage in a database's error, or in one that led to it; "" if there is none.
+
+    Only a database's own errors count: the text of any other may come from a stranger or a marketplace.
+    """
     while error is not None:
-        if isinstance(error, Exception) and any(words in str(error) for words in _WORDS):
-            return str(error)
-        error = error.__cause__ or error.__context__
+        if isinstance(error, sqlite3.DatabaseError | DatabaseError):
+            code = getattr(getattr(error, "orig", error), "sqlite_errorcode", 0)
+            if code & 0xFF in _CODES or str(error) in _WORDS:
+                return str(error)
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return ""
 
 

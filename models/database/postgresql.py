@@ -104,6 +104,10 @@ class Postgresql(PostgresqlDatabase):
         self._is_resting = False
         super().init(database, *args, **kwargs)
 
+    def is_away(self, error: BaseException | None) -> bool:
+        """Tells whether an error says that the server cannot be asked now."""
+        return isinstance(error, OperationalError | InterfaceError)
+
     def _connect(self) -> Any:
         from psycopg import conninfo
 

@@ -18,6 +18,8 @@ from models.database.damage import Damage
 
 _BUSY_SECONDS = 15
 _IN_MEMORY = ":memory:"
+# Words of errors that end by themselves or by the operator's hand; any other is a statement of ours that is wrong.
+_AWAY = ("locked", "unable to open database file", "disk I/O error", "readonly database")
 
 # WAL lets readers go on while one writes. NORMAL may lose the newest commits in a power cut (never in a crash of ours):
 # right for cycle rows, not for the ledger, whose transactions are `durable`.
@@ -125,6 +127,10 @@ class Sqlite(SqliteDatabase):
     def rollback(self) -> None:
         if self.connection().in_transaction:  # a full disk has ended it
             super().rollback()
+
+    def is_away(self, error: BaseException | None) -> bool:
+        """Tells whether an error says that the file cannot be used now."""
+        return isinstance(error, OperationalError) and any(words in str(error) for words in _AWAY)
 
     def damage(self) -> Damage | None:
         """Returns the damage that is known of the file."""

@@ -10,13 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Generic, TypeVar
 
-from peewee import InterfaceError, OperationalError
-
 from core.errors import PeerError
 from core.files import is_full
 from markets.base import GatewayAway, NotFound, SignInNeeded, TooManyLookups, Unavailable, VenueError
 from models import base
-from models.database.errors import CommitUnknown, DatabaseAway
+from models.database.errors import CommitUnknown, Damaged
 from server.http.api_errors import ApiError, away, disk_full, not_found, too_many
 from server.http.turns import TooManyWaiting, Turns
 from wallet.protocol import DISK_FULL
@@ -103,21 +101,16 @@ class LongReads:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
-# An SQLite database says so of a statement that is wrong, which is a fault of ours.
-_OUR_FAULTS = ("no such ", "near ", "binding parameter", "ambiguous", "has no column", "syntax error")
-
-
 def answer_to_any(error: BaseException | None) -> ApiError | None:
     """Makes the client's error of a part that is away, whichever handler met it; None for a fault of the server."""
     if is_full(error):
         return disk_full()
-    if error is not None and base.note_damage(error):
+    if error is not None and (base.note_damage(error) or isinstance(error, Damaged)):
         return ApiError(503, "The database is damaged", message="The operator must look; docs/operations.md says how.")
     if isinstance(error, CommitUnknown):
         return away("database", "It went away while this was stored: look whether it was before you try again.")
-    if isinstance(error, OperationalError | InterfaceError | DatabaseAway):
-        is_ours = any(words in str(error) for words in _OUR_FAULTS)
-        return None if is_ours else away("database", "It is away or busy: try again in a moment.")
+    if base.is_away(error):
+        return away("database", "It is away or busy: try again in a moment.")
     if isinstance(error, VenueError | SignerError):
         return answer_to(error)
     return away(error.peer, error.message) if isinstance(error, PeerError) else None

@@ -1,7 +1,7 @@
 """Play money and play inscriptions by address.
 
-Each address has a balance of its own. Of a payment address's bidding wallets only the first one has sats at first: as many as
-a fresh address, or half of what the payment address was given.
+Each address has a balance of its own. Of a payment address's bidding wallets only the first one has sats at first: as
+many as a fresh address, or half of what the payment address was given.
 """
 
 from __future__ import annotations

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from peewee import DatabaseError, InterfaceError, OperationalError
+from peewee import DatabaseError, IntegrityError, InterfaceError, OperationalError
 
 from core.errors import PeerUnavailable
-from markets.base import GatewayAway
+from markets.base import GatewayAway, Unavailable
 from models.base import database
 from models.database import damage
-from models.database.errors import CommitUnknown
+from models.database.errors import CommitUnknown, Damaged
 from server.http import blocking
 from tests import postgresql
 from tests.server.api import new_user, token_of
@@ -25,6 +25,13 @@ from tests.server.test_full_disk import running
 from wallet.signer_client import SignerError
 
 CLOSED = "server closed the connection unexpectedly"
+MALFORMED = "database disk image is malformed"
+IS_SERVER = postgresql.is_wanted()
+AWAY = (
+    [OperationalError(CLOSED), InterfaceError("connection already closed")]
+    if IS_SERVER
+    else [OperationalError(words) for words in ("database is locked", "unable to open database file", "disk I/O error")]
+)
 STATIC = {"isAlive", "getDescription", "readReference"}
 WITHOUT_ROWS = {"/api/openapi.json", "/api/auth/challenge", "/api/auth/play"}
 
@@ -50,7 +57,7 @@ async def test_every_operation_names_a_database_that_is_away(service: Service, o
     row_id = await row_of(service, operation[1])
     request = operation[0], *asked(operation, row_id)
     token = admin if "admin" in operation[1] else service.token
-    for error in (OperationalError(CLOSED), InterfaceError("connection already closed")):
+    for error in AWAY:
         with database_away(error):
             answer = await service.api(*request, token=token)
         assert answer.status != 500, answer.text
@@ -63,17 +70,17 @@ async def test_every_operation_names_a_database_that_is_away(service: Service, o
 @pytest.mark.gen_test
 @with_settings(market="satflow")
 async def test_readiness_names_a_database_that_is_away(service: Service) -> None:
-    with database_away(OperationalError(CLOSED)):
+    with database_away(AWAY[0]):
         answer = await service.api("GET", "/readyz")
     assert (answer.status, "database" in answer.json["missing"]) == (503, True)
-    assert f"database: {CLOSED}" in answer.details
+    assert f"database: {AWAY[0]}" in answer.details
 
 
 @pytest.mark.parametrize(
     ("error", "status", "text"),
     [
-        (OperationalError(CLOSED), 503, "The database cannot be asked"),
-        (OperationalError("database is locked"), 503, "The database cannot be asked"),
+        *((error, 503, "The database cannot be asked") for error in AWAY),
+        (Damaged("the database is damaged: bidkeeper.db-wal was removed"), 503, "The database is damaged"),
         (CommitUnknown(CLOSED), 503, "The database cannot be asked"),
         (GatewayAway("no such file"), 503, "The gateway cannot be asked"),
         (SignerError("no such file"), 503, "The signer cannot be asked"),
@@ -88,7 +95,24 @@ def test_an_error_of_a_part_is_answered_with_its_name(error: Exception, status: 
     assert (answer.status_code, answer.error, bool(answer.message)) == (status, text, True)
 
 
-@pytest.mark.parametrize("error", [OperationalError("no such column: x"), ValueError("x"), None])
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(
+            OperationalError(words)
+            for words in (
+                "no such column: x",
+                "table t has 2 columns but 3 values were supplied",
+                "cannot start a transaction within a transaction",
+                "integer overflow",
+            )
+            if not IS_SERVER
+        ),
+        ValueError("x"),
+        ValueError(MALFORMED),
+        None,
+    ],
+)
 def test_a_fault_of_the_server_is_nothing_of_a_part(error: Exception | None) -> None:
     assert blocking.answer_to_any(error) is None
 
@@ -121,7 +145,7 @@ async def test_a_stream_ends_cleanly_while_the_database_is_away_and_resumes_afte
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with stream(service) as mine:
-        with database_away(OperationalError(CLOSED)):
+        with database_away(AWAY[0]):
             assert await mine.next() == ("over", None)
             again = await service.api(
                 "GET", "/api/events", token=service.token, headers={"Accept": "text/event-stream"}
@@ -136,3 +160,33 @@ async def test_a_stream_ends_cleanly_while_the_database_is_away_and_resumes_afte
 def test_every_operation_that_asks_a_part_declares_503() -> None:
     without = {name for name, (_, _, operation) in OPERATIONS.items() if "503" not in operation["responses"]}
     assert without == STATIC
+
+
+@pytest.mark.gen_test
+@with_settings(admins=frozenset({ADMIN}))
+@postgresql.left_out("its files are its server's")
+@pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
+async def test_nobodys_words_are_taken_for_damage(service: Service, operation: tuple[str, str]) -> None:
+    row_id = await row_of(service, operation[1])
+    url, body = asked(operation, row_id)
+    fields = {**(body if isinstance(body, dict) else {}), MALFORMED: 1}
+    bodies = [fields, *({**fields, name: MALFORMED} for name in fields)] if operation[0] != "GET" else [None]
+    for each in bodies:
+        for token in ("", service.token):
+            await service.api(operation[0], url, each, token=token)
+            assert damage.known(database.obj.file) is None, each
+    await service.api(operation[0], f"{url.partition('?')[0]}?a=file%20is%20not%20a%20database", token=service.token)
+    assert damage.known(database.obj.file) is None
+
+
+@pytest.mark.parametrize("words", [MALFORMED, "file is not a database", f"satflow says: 500 {MALFORMED}"])
+def test_words_of_others_are_no_damage(words: str) -> None:
+    told = ValueError(words)
+    told.__cause__ = Unavailable(words)
+    for error in (Unavailable(words), told, IntegrityError(f"CHECK constraint failed: {words}")):
+        assert damage.words_of(error) == "", error
+    hidden = Unavailable("away")
+    hidden.__context__, hidden.__suppress_context__ = DatabaseError(MALFORMED), True
+    assert damage.words_of(hidden) == ""
+    told.__cause__ = DatabaseError(MALFORMED)
+    assert damage.words_of(told) == MALFORMED
