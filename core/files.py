@@ -132,11 +132,15 @@ def _free_bytes(directory: Path) -> int:
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Tells whether an error, or one that it came of, is the lack of room on a disk."""
+    """Tells whether an error, or one that it came of, is the lack of room on a disk.
+
+    Words count in errors of the system and of databases alone: in any other they may be a stranger's.
+    """
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
             return True
-        if any(words in str(error) for words in _WORDS_OF_FULL):
+        of_database = any(kind.__name__ == "OperationalError" for kind in type(error).__mro__)
+        if (of_database or isinstance(error, OSError)) and any(words in str(error) for words in _WORDS_OF_FULL):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -153,6 +153,8 @@ def _raised(*errors: Exception) -> BaseException:
         ((sqlite3.OperationalError("database or disk is full"),), True),
         ((sqlite3.OperationalError("database is locked"),), False),
         ((OSError(errno.ENOSPC, "no"), RuntimeError("the line was not written")), True),
+        ((RuntimeError("satflow says: database or disk is full"),), False),
+        ((ValueError("disk is full"), RuntimeError("the line was not written")), False),
     ],
 )
 def test_a_full_disk_is_known_by_its_errors(errors: tuple[Exception, ...], full: bool) -> None:
