@@ -12,6 +12,7 @@ from core.process import hold_lock
 from core.settings import MOST_SLOTS, Settings
 from models import base, schema
 from models.database import damage
+from models.database.errors import NotRead
 from models.database.kinds import is_postgresql
 from models.leases import leases
 
@@ -46,27 +47,46 @@ def migrate(settings: Settings, slots: int | None = None) -> list[str]:
         base.close()
 
 
-def check_database(settings: Settings) -> None:
-    """Reads every page of an SQLite database before anything runs on it. Raises BidkeeperError for a damaged one."""
+def check_database(settings: Settings, *, of_up: bool = False) -> None:
+    """Reads every page of an SQLite database before anything runs on it. `of_up`: the caller holds the lock of `up`.
+
+    Raises BidkeeperError for a damaged database, and for one that cannot be read: then its note stays.
+    """
     if is_postgresql(settings.database_url):
         return
     path = settings.database_url.removeprefix("sqlite:///")
     known = damage.known(path)
-    if known is not None and known.is_lost and _is_running(settings):
+    if known is not None and known.is_lost and _is_running(settings, of_up=of_up):
         raise BidkeeperError(f"{known.text}: stop Bidkeeper first, since its programs still have the former file")
-    if fault := damage.fault_at_start(path):
+    try:
+        fault = damage.fault_at_start(path)
+    except NotRead as error:
+        raise BidkeeperError(f"{error}; stop what else uses it, or let this user read it and make room") from None
+    if fault:
         raise BidkeeperError(f"the database {path} is damaged: {fault}; {damage.remedy(path)}")
-    if not Path(path).exists() and any(settings.log_dir.glob("task-*.log")):
-        anew = "to begin anew, put the whole data directory aside"
-        raise BidkeeperError(f"the database {path} is missing, and tasks have run here; {damage.remedy(path)}; {anew}")
+    if missing := missing_with_logs(settings):
+        anew = f"to begin anew with the keys that are here, put {settings.log_dir}/task-*.log and {path}* aside"
+        raise BidkeeperError(f"the database {path} is {missing}; {damage.remedy(path)}; {anew}")
     damage.remove_note(path)
 
 
-def _is_running(settings: Settings) -> bool:
-    lock = hold_lock(settings.manager_file("lock", None))
-    if lock is not None:
+def missing_with_logs(settings: Settings) -> str:
+    """Returns the words for an SQLite database that is missing or empty although tasks have run; "" for any other."""
+    path = Path(settings.database_url.removeprefix("sqlite:///"))
+    if not damage.is_missing(str(path)) or not any(settings.log_dir.glob("task-*.log")):
+        return ""
+    return f"{'empty' if path.exists() else 'missing'}, and tasks have run here"
+
+
+def _is_running(settings: Settings, *, of_up: bool) -> bool:
+    """Tells whether a program holds its lock that may have the database open; `of_up` leaves the lock of `up` out."""
+    patterns = ("manager*.lock", "hooks.lock", "task-*.lock", *(() if of_up else ("up.lock",)))
+    for path in (path for pattern in patterns for path in settings.run_dir.glob(pattern)):
+        lock = hold_lock(path)
+        if lock is None:
+            return True
         os.close(lock)
-    return lock is None
+    return False
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:

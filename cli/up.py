@@ -82,7 +82,7 @@ class Installation:
                     if not self._may_start_again():
                         return self._ended_by_itself(supervisord)
                     self._end(supervisord)
-                    check_database(self.settings)
+                    check_database(self.settings, of_up=True)
                     supervisord = self._start()
                 when_ready()
                 self._keep_lock()
@@ -116,7 +116,7 @@ class Installation:
             _require_free(settings.server_at(index), "BIDKEEPER_PORT")
         if settings.market == "simulator":
             _require_free(settings.simulator_at, "BIDKEEPER_SIMULATOR_PORT")
-        check_database(settings)
+        check_database(settings, of_up=True)
         migrate(settings)
         self._slots = leases.slots_at(settings.database_url)
 

@@ -14,6 +14,7 @@ from peewee import PeeweeException, fn
 
 from cli.doctor import leases_check, postgresql_check
 from cli.doctor.check import Check, fail, ok, unreadable, warn
+from cli.migrate import missing_with_logs
 from core.errors import BidkeeperError
 from core.settings import Settings
 from models import base, schema
@@ -72,11 +73,15 @@ def _file(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
         if (known := damage.known(str(path))) is not None:
             yield fail(name, f"damaged: {known.text}", damage.remedy(str(path)))
             return
-        if not os.path.lexists(path):
+        if damage.is_missing(str(path)):
             if fault := damage.fault_at_start(str(path)):
                 yield fail(name, f"damaged: {fault}", damage.remedy(str(path)))
-            else:
-                yield warn(name, f"{path} does not exist yet", "bidkeeper up (or migrate) creates it")
+                return
+            if missing := missing_with_logs(settings):
+                yield fail(name, missing, damage.remedy(str(path)))
+                return
+        if not os.path.lexists(path):
+            yield warn(name, f"{path} does not exist yet", "bidkeeper up (or migrate) creates it")
             return
         is_open = path.with_name(path.name + "-wal").exists()
         with path.open("rb") as file:

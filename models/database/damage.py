@@ -12,7 +12,9 @@ import logging
 import os
 import shlex
 import sqlite3
-from collections.abc import Iterator
+import stat
+import time
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,8 @@ from urllib.parse import quote
 
 from peewee import DatabaseError
 
-from core.files import is_short
+from core.files import free_reserve, is_short, sync_directory
+from models.database.errors import NotRead
 
 log = logging.getLogger(__name__)
 
@@ -29,16 +32,26 @@ _WORDS = ("database disk image is malformed", "file is not a database")
 _CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _WAITS_S = 15.0
 _MOST_BACKUPS = 5  # of which the newest intact one is looked for
-_DELETED = " (deleted)"  # the kernel's mark of a removed file
+_MOST_COPIES = 5  # of a database that is written to meanwhile
+_CHUNK_BYTES = 1 << 20
+_WAL_HEAD_BYTES = 32  # they change when SQLite begins to overwrite the file
 _unwritten: dict[str, Damage] = {}  # notes that could not be written, by the path of their database
+
+
+# By the end of the file's name ("", "-wal", "-shm"): its descriptor in this process, its device and its inode.
+Opened = dict[str, tuple[int, int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """The damage in words. `is_lost`: a file was removed or replaced, and programs still use the former one."""
+    """The damage in words. `is_lost`: a file was removed or replaced, and programs still use the former one.
+
+    `inodes` are the former files', by the end of the name, as far as they are known.
+    """
 
     text: str
     is_lost: bool = False
+    inodes: tuple[tuple[str, int], ...] = ()
 
 
 def words_of(error: BaseException | None) -> str:
@@ -69,10 +82,11 @@ def known(path: str) -> Damage | None:
         return None
     try:
         found = json.loads(Path(note).read_bytes())
-        return Damage(str(found["text"]), bool(found["is_lost"]))
+        inodes = tuple((str(end), int(inode)) for end, inode in found["inodes"].items())
+        return Damage(str(found["text"]), bool(found["is_lost"]), inodes)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return Damage("a program noted damage, and its note cannot be read")
 
 
@@ -84,7 +98,8 @@ def write_note(path: str, damage: Damage) -> None:
     note = note_of(path)
     fresh = note.with_name(f"{note.name}.{os.getpid()}")
     try:
-        fresh.write_text(json.dumps({"text": damage.text, "is_lost": damage.is_lost}))
+        told = {"text": damage.text, "is_lost": damage.is_lost, "inodes": dict(damage.inodes)}
+        fresh.write_text(json.dumps(told))
         fresh.replace(note)
     except OSError as error:
         log.error("the note of the damage stays in memory, since it cannot be written: %s", error)
@@ -92,105 +107,281 @@ def write_note(path: str, damage: Damage) -> None:
 
 
 def remove_note(path: str) -> None:
-    """Removes the note of a database that was checked."""
+    """Removes the note of a database that was checked; a copy that was saved before gets the name of its date."""
+    put_away(_saved_of(path))
     _unwritten.pop(path, None)
     note_of(path).unlink(missing_ok=True)
 
 
-def lost_file(path: str, connection: sqlite3.Connection) -> str:
+def put_away(saved: Path) -> None:
+    """Renames a saved copy, if it is there, to a name with its date, under which no remedy offers it."""
+    try:
+        at = time.strftime("%Y%m%d-%H%M%S", time.gmtime(saved.stat().st_mtime))
+    except FileNotFoundError:
+        return
+    dated, number = saved.with_name(f"{saved.name}-{at}"), 1
+    while dated.exists():
+        dated, number = saved.with_name(f"{saved.name}-{at}-{number}"), number + 1
+    saved.rename(dated)
+
+
+def _saved_of(path: str) -> Path:
+    return Path(f"{path}.saved")
+
+
+def lost_file(path: str, ends: Sequence[str], opened: Opened) -> str:
     """Says which file of the database this process has open, and the path does not lead to; "" for none.
 
-    `connection` is this process's own. A write to such a file is lost with the last program that has it open.
+    The process must have the files of all `ends` open. A write to a lost one is lost with the last program that has it
+    open. `opened` is kept here between two calls for one connection, and begins empty: a process may have thousands of
+    descriptors.
     """
     real = os.path.realpath(path)
-    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-    connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # opens the files of WAL
-    opened = dict(_open_files(real))
-    for name in (real, f"{real}-wal", f"{real}-shm") if mode == "wal" else (real,):
-        if name + _DELETED in opened:
-            return f"{Path(name).name} was removed or replaced while Bidkeeper runs"
+    if opened.keys() != set(ends) or not all(_is_still(each) for each in opened.values()):
+        opened.clear()
+        opened.update(_find_opened(real, ends))
+    for end in ends:
+        name = Path(f"{real}{end}")
         try:
-            there = Path(name).stat()
-        except FileNotFoundError:
-            return f"{Path(name).name} was moved away while Bidkeeper runs"
-        if opened.get(name) not in (None, (there.st_dev, there.st_ino)):
-            return f"{Path(name).name} was replaced while Bidkeeper runs"
+            there = name.stat()
+        except OSError:
+            return f"{name.name} was removed or moved away while Bidkeeper runs"
+        if end not in opened or opened[end][1:] != (there.st_dev, there.st_ino):
+            return f"{name.name} was removed or replaced while Bidkeeper runs"
     return ""
 
 
-def is_open(path: str) -> bool:
-    """Tells whether this process has the file at the path open."""
-    real = os.path.realpath(path)
+def is_open(path: str, opened: Opened) -> bool:
+    """Tells whether the path leads to the database that this process has open."""
     try:
-        there = Path(real).stat()
-    except FileNotFoundError:
+        there = Path(path).stat()
+    except OSError:
         return False
-    return dict(_open_files(real)).get(real) == (there.st_dev, there.st_ino)
+    return "" in opened and opened[""][1:] == (there.st_dev, there.st_ino)
 
 
-def _open_files(real: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yields each open file of this process whose name begins with `real`, with its device and inode."""
-    for descriptor in Path("/proc/self/fd").iterdir():
+def _is_still(opened: tuple[int, int, int]) -> bool:
+    """Tells whether a descriptor is the file's that it was found for."""
+    try:
+        found = os.fstat(opened[0])
+    except OSError:
+        return False
+    return opened[1:] == (found.st_dev, found.st_ino)
+
+
+def _find_opened(real: str, ends: Sequence[str]) -> Opened:
+    """Returns the descriptors of this process that are of the files at the paths."""
+    wanted: dict[tuple[int, int], str] = {}
+    for end in ends:
         try:
-            name = os.fspath(descriptor.readlink())
-            if name.startswith(real):
-                found = descriptor.stat()
-                yield name, (found.st_dev, found.st_ino)
+            there = Path(f"{real}{end}").stat()
+        except OSError:
+            continue
+        wanted[there.st_dev, there.st_ino] = end
+    found: Opened = {}
+    for descriptor in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - the names are numbers
+        try:
+            each = os.fstat(descriptor)
         except OSError:  # closed meanwhile
             continue
+        if (each.st_dev, each.st_ino) in wanted:
+            found[wanted[each.st_dev, each.st_ino]] = (descriptor, each.st_dev, each.st_ino)
+    return found
+
+
+def save_open(path: str, opened: Opened) -> str:
+    """Copies a database that was removed, and that this process has open, to `.saved`; returns what is wrong with it.
+
+    For another thread. It reads by SQLite's own descriptors: closing another one of the same file would end SQLite's
+    locks. Raises OSError and sqlite3.Error, and then leaves the last saved copy as it is.
+    """
+    saved = _saved_of(path)
+    fresh = saved.with_name(f"{saved.name}.tmp")
+    _copy_unchanged(opened, fresh)
+    with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:  # its close writes the WAL into the copy
+        rows = [str(row[0]) for row in connection.execute("PRAGMA quick_check(1)")]
+    with fresh.open("rb") as copy:
+        os.fsync(copy.fileno())
+    put_away(saved)
+    fresh.rename(saved)
+    sync_directory(saved.parent)
+    return "" if rows == ["ok"] else rows[0].splitlines()[-1]
+
+
+def _copy_unchanged(opened: Opened, target: Path) -> None:
+    """Copies the database and its WAL. Raises OSError.
+
+    The WAL is copied last, and has every page that was written into the database meanwhile, unless SQLite has begun to
+    overwrite it: then both are copied again.
+    """
+    for _ in range(_MOST_COPIES):
+        before = _state(opened)
+        for end in ("", "-wal", "-shm"):
+            Path(f"{target}{end}").unlink(missing_ok=True)
+        for end in ("", "-wal"):
+            if end in opened:
+                _copy(opened[end][0], Path(f"{target}{end}"))
+        if _state(opened) == before:
+            return
+    raise BlockingIOError(f"the removed database was written to {_MOST_COPIES} times while it was copied: tries again")
+
+
+def _state(opened: Opened) -> object:
+    """Returns a value that changes if a copy that was begun before cannot be used. Raises OSError."""
+    if "" not in opened or not all(_is_still(each) for each in opened.values()):
+        raise FileNotFoundError("the removed database cannot be copied: this program does not have it open")
+    if "-wal" in opened:
+        return os.pread(opened["-wal"][0], _WAL_HEAD_BYTES, 0)
+    found = os.fstat(opened[""][0])
+    return found.st_mtime_ns, found.st_size
+
+
+def _copy(source: int, target: Path) -> None:
+    mode = stat.S_IMODE(os.fstat(source).st_mode)
+    copy = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with open(copy, "wb") as file:  # noqa: PTH123 - it is a descriptor
+        at = 0
+        while chunk := os.pread(source, _CHUNK_BYTES, at):
+            at += file.write(chunk)
 
 
 def fault(path: str, *, is_copy: bool = False) -> str:
     """Reads every page of a database; says in short what is wrong with one, "" if all are whole.
 
-    It sees pages whose structure is broken, and not a changed letter within a value. `is_copy`: no program has the file
-    open, and this one leaves no other file there.
+    It sees pages whose structure is broken, and not a changed letter within a value. It leaves the WAL as it is.
+    `is_copy`: no program has the file open, and this one leaves no other file there. Raises NotRead.
     """
     try:
         with closing(_opened(path, is_copy=is_copy)) as connection:
             rows = [str(row[0]) for row in connection.execute("PRAGMA quick_check(1)")]
     except sqlite3.DatabaseError as error:
-        is_unreadable = "disk I/O error" in str(error) and not is_short(Path(path).parent)
-        return words_of(error) or (str(error) if is_unreadable else "")
+        directory = Path(path).parent
+        is_full = directory.exists() and is_short(directory)
+        if found := words_of(error) or (str(error) if "disk I/O error" in str(error) and not is_full else ""):
+            return found
+        if is_full and not is_copy and free_reserve(directory):
+            return fault(path)
+        reason = f"{error}, and the disk is full" if is_full else str(error)
+        raise NotRead(f"the database {path} could not be checked: {reason}") from None
     return "" if rows == ["ok"] else rows[0].splitlines()[-1]
 
 
 def _opened(path: str, *, is_copy: bool) -> sqlite3.Connection:
-    options = "mode=ro&immutable=1" if is_copy else "mode=rw"
+    options = "mode=ro&immutable=1" if is_copy else "mode=ro"
+    if not is_copy and Path(f"{path}-journal").exists():  # SQLite must write to take an unfinished transaction back
+        options = "mode=rw"
     return sqlite3.connect(f"file:{quote(path)}?{options}", uri=True, timeout=_WAITS_S, isolation_level=None)
 
 
+def is_missing(path: str) -> bool:
+    """Tells whether the file of a database is missing or empty."""
+    return not _size(path)
+
+
 def fault_at_start(path: str) -> str:
-    """Says why a database must not be used, "" if it may be: for a start, while no program has it open."""
-    file, former = Path(path), known(path)
-    if file.exists():
-        return fault(path) if file.stat().st_size else ""
-    if former is not None or any(Path(f"{path}{end}").exists() for end in ("-wal", "-shm")):
-        return "the file is missing, and files that belong to it are there"
+    """Says why a database must not be used, "" if it may be: for a start, while no program has it open.
+
+    Raises NotRead.
+    """
+    real, former = os.path.realpath(path), known(path)
+    if is_missing(real):
+        if former is not None or any(_size(f"{real}{end}") is not None for end in ("-wal", "-shm")):
+            return f"the file is {'missing' if _size(real) is None else 'empty'}, and files that belong to it are there"
+        return ""
+    if foreign := _foreign(real, former):
+        return f"{Path(real).name} was replaced, or {foreign} was: one does not belong to the other"
+    return fault(path)
+
+
+def _size(path: str) -> int | None:
+    """Returns the size of a file; None if it is missing."""
+    try:
+        return Path(path).stat().st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _foreign(real: str, former: Damage | None) -> str:
+    """Returns the name of a WAL that belongs to another file than the database that is there; "" for none.
+
+    SQLite would not notice, and would mix the pages of both.
+    """
+    if former is None or not former.is_lost or is_missing(real):
+        return ""
+    inodes = dict(former.inodes)
+    is_former = Path(real).stat().st_ino == inodes.get("")
+    for end in ("-wal",) if is_former else ("-wal", "-shm"):
+        name = f"{real}{end}"
+        if _size(name) and (Path(name).stat().st_ino == inodes.get(end)) != is_former:
+            return Path(name).name
     return ""
 
 
 def remedy(path: str) -> str:
     """Says how to mend a database: by a restart, the copy that the manager has saved, or the newest intact backup."""
-    file, former = Path(path), known(path)
-    if former is not None and former.is_lost and file.exists():
-        return "stop Bidkeeper, run `bidkeeper migrate`, which checks the database, and start"
-    saved, backup = file.with_name(f"{file.name}.saved"), _newest_backup(file)
-    if saved.exists() and not fault(str(saved), is_copy=True):
-        return f"the manager has saved a copy: {_exchange(file, f'$d/{shlex.quote(saved.name)}')}"
-    if backup is not None:
-        return f"the newest backup is {backup}: {_exchange(file, shlex.quote(str(backup)))}"
+    file, former = Path(os.path.realpath(path)), known(path)
+    saved, backup = _offered_copy(path), None
+    if former is not None and former.is_lost and not is_missing(path):
+        check = "run `bidkeeper migrate`, which checks the database"
+        if _foreign(str(file), former):
+            check = f"run `{_aside(file, f'{shlex.quote(str(file))}-*')}`"
+        if saved is not None and file.stat().st_ino != dict(former.inodes).get(""):
+            check += f", or, to use what the former {file.name} held, run `{_exchange(path, saved)}`"
+        return f"stop Bidkeeper, {check}, and start"
+    if saved is not None:
+        return f"the manager has saved a copy: stop Bidkeeper, run `{_exchange(path, saved)}`, and start"
+    if (backup := _newest_backup(Path(path))) is not None:
+        return f"the newest backup is {backup}: stop Bidkeeper, run `{_exchange(path, backup)}`, and start"
     return (
-        f"no intact backup is in {file.parent / BACKUPS}: stop Bidkeeper, put a backup from elsewhere in its place, and"
-        " start (docs/operations.md#a-damaged-database)"
+        f"no intact backup is in {Path(path).parent / BACKUPS}: stop Bidkeeper, put a backup from elsewhere in its"
+        " place, and start (docs/operations.md#a-damaged-database)"
     )
 
 
-def _exchange(file: Path, source: str) -> str:
-    """Returns the command that puts the files of a database aside, and `source`, a word of the shell, in its place."""
-    target, aside = shlex.quote(str(file)), f"{shlex.quote(str(file.parent))}/damaged-$(date +%s)"
-    command = f"d={aside} && mkdir -m 700 $d && mv {target}* $d/ && cp {source} {target}"
-    return f"stop Bidkeeper, run `{command}`, and start"
+def _aside(file: Path, files: str) -> str:
+    """Returns the command that puts `files`, words of the shell, into a directory of their own."""
+    directory = f"{shlex.quote(str(file.parent))}/damaged-$(date +%s)"
+    return f"d={directory} && mkdir -m 700 $d && mv {files} $d/"
+
+
+def _exchange(path: str, source: Path) -> str:
+    """Returns the command that puts the files of a database aside, and a copy of `source` in its place.
+
+    The copy gets the owner and the mode of the former one, since root may run the command.
+    """
+    file = Path(os.path.realpath(path))
+    target = shlex.quote(str(file))
+    names = [file, *(Path(f"{file}{end}") for end in ("-wal", "-shm")), _saved_of(path), note_of(path)]
+    like = next((_after(file, each) for each in names if each.exists()), None)
+    copy = f"cp {_after(file, source)} {target}"
+    command = f"{_aside(file, f'{target}*')} && {copy}" if any(file.parent.glob(f"{file.name}*")) else copy
+    if like is None:
+        return f"{command} && chown --reference={shlex.quote(str(file.parent))} {target}"
+    return f"{command} && chown --reference={like} {target} && chmod --reference={like} {target}"
+
+
+def _after(file: Path, each: Path) -> str:
+    """Returns the word of the shell for a path once the files of the database `file` were put aside."""
+    is_moved = each.parent == file.parent and each.name.startswith(file.name)
+    return f"$d/{shlex.quote(each.name)}" if is_moved else shlex.quote(str(each))
+
+
+def _offered_copy(path: str) -> Path | None:
+    """Returns the copy that the manager has saved since the file was lost, if it is intact."""
+    saved, former = _saved_of(path), known(path)
+    try:
+        if former is None or not former.is_lost or saved.stat().st_mtime_ns < note_of(path).stat().st_mtime_ns:
+            return None
+    except OSError:
+        return None
+    return saved if _is_intact(saved) else None
+
+
+def _is_intact(copy: Path) -> bool:
+    try:
+        return bool(_size(str(copy))) and not fault(str(copy), is_copy=True)
+    except (OSError, NotRead):
+        return False
 
 
 def _newest_backup(database: Path) -> Path | None:
@@ -201,4 +392,4 @@ def _newest_backup(database: Path) -> Path | None:
         newest = sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)[:_MOST_BACKUPS]
     except OSError:
         return None
-    return next((path for path in newest if path.stat().st_size and not fault(str(path), is_copy=True)), None)
+    return next((path for path in newest if _is_intact(path)), None)

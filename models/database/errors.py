@@ -15,6 +15,10 @@ class Unfit(DatabaseAway):
     """The database, or the way to it, does not do what we need: somebody has to mend it."""
 
 
+class NotRead(DatabaseAway):
+    """The pages of the database could not be read, so that nothing is known of damage; the message says why."""
+
+
 class Damaged(OperationalError):
     """The database is damaged (models/database/damage.py), so nothing new is reserved in it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -61,6 +61,10 @@ class _Cursor(sqlite3.Cursor):
 
 class _Connection(sqlite3.Connection):
     file = ""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.opened: damage.Opened = {}
 
     def cursor(self, factory: Any = _Cursor) -> Any:
         return super().cursor(factory)
@@ -142,24 +146,30 @@ class Sqlite(SqliteDatabase):
 
     def look_for_lost_files(self) -> Damage | None:
         """Compares this process's open files with their paths, and keeps what was found; returns what is known."""
-        if self.file and not self.is_closed() and (found := damage.lost_file(self.file, self.connection())):
-            damage.write_note(self.file, Damage(found, is_lost=True))
+        if self._noted and not self.is_closed():
+            (mode,) = self.execute_sql("PRAGMA journal_mode").fetchone()
+            self.execute_sql("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # opens the files of WAL
+            opened = self.connection().opened
+            if found := damage.lost_file(self.file, ("", "-wal", "-shm") if mode == "wal" else ("",), opened):
+                inodes = tuple((end, inode) for end, (_, _, inode) in opened.items())
+                damage.write_note(self.file, Damage(found, is_lost=True, inodes=inodes))
         return self.damage()
 
-    def save_lost(self) -> str:
-        """Saves what a lost file holds; returns the copy that it made, if one was needed.
+    def save_lost(self) -> Callable[[], str] | None:
+        """Writes commits in a removed WAL into the database. Returns None if it is at its path.
 
-        Commits in a removed WAL are written into the database. A database that was itself removed is copied.
+        Otherwise it returns a call for another thread, which saves a copy of what was removed
+        (models/database/damage.py, save_open). This process must have looked for lost files before.
         """
         self.execute_sql("PRAGMA wal_checkpoint(PASSIVE)")
-        copy = f"{self.file}.saved"
-        if Path(copy).exists() or damage.is_open(self.file):
-            return ""
-        self.execute_sql("VACUUM INTO ?", [copy])
-        return copy
+        path, opened = self.file, dict(self.connection().opened)
+        return None if damage.is_open(path, opened) else lambda: damage.save_open(path, opened)
 
     def fault(self) -> str:
-        """Reads every page by a connection of its own; says what is wrong, "" if nothing is. For another thread."""
+        """Reads every page by a connection of its own; says what is wrong, "" if nothing is. For another thread.
+
+        Raises NotRead.
+        """
         return damage.fault(self.file)
 
     @property

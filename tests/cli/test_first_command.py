@@ -6,15 +6,22 @@ import os
 import resource
 import shutil
 import socket
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from cli.migrate import check_database
+from core.process import hold_lock
 from core.settings import load
 from models import base, schema
+from models.database import damage
+from models.database.damage import Damage
 from tests import postgresql
 from tests.cli.commands import in_this_process
+from tests.cli.half_made import migrated
 from tests.models.test_damage import backup, fill, flip, pages
 
 OWNER = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
@@ -184,17 +191,76 @@ def test_a_file_that_is_no_database_is_refused(environment: dict[str, str], verb
     assert complained.startswith(f"bidkeeper: the database {file} is damaged: file is not a database; "), complained
 
 
+@pytest.mark.parametrize("words", ["missing", "empty"])
 @pytest.mark.parametrize("verb", ["up", "migrate"])
 @postgresql.left_out("its files are its server's")
 def test_a_database_that_is_missing_where_tasks_have_run_is_not_made_anew(
-    environment: dict[str, str], verb: str
+    environment: dict[str, str], verb: str, words: str
 ) -> None:
     directory = Path(environment["BIDKEEPER_DATA_DIR"])
+    file = directory / "bidkeeper.db"
     (directory / "logs").mkdir(mode=0o700, parents=True)
     (directory / "logs" / "task-1.log").touch()
+    if words == "empty":
+        file.touch()
     code, _, complained = in_this_process(environment, verb)
-    assert (code, (directory / "bidkeeper.db").exists()) == (1, False)
-    assert complained.startswith(
-        f"bidkeeper: the database {directory}/bidkeeper.db is missing, and tasks have run here; "
-    )
-    assert complained.endswith("to begin anew, put the whole data directory aside\n")
+    assert (code, damage.is_missing(str(file))) == (1, True)
+    assert complained.startswith(f"bidkeeper: the database {file} is {words}, and tasks have run here; ")
+    aside = f"put {directory}/logs/task-*.log and {file}* aside"
+    assert complained.endswith(f"to begin anew with the keys that are here, {aside}\n")
+    examined = in_this_process(environment, "doctor", "--only", "data")[1]
+    assert f"FAIL database: {words}, and tasks have run here -> no intact backup" in examined
+
+
+@pytest.mark.parametrize("is_noted", [False, True])
+@pytest.mark.parametrize("verb", ["up", "migrate"])
+@postgresql.left_out("its files are its server's")
+def test_a_database_that_cannot_be_read_is_refused_and_its_note_stays(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, verb: str, is_noted: bool
+) -> None:
+    file = migrated(Path(environment["BIDKEEPER_DATA_DIR"]))
+    if is_noted:
+        damage.write_note(str(file), Damage("database disk image is malformed"))
+    monkeypatch.setattr(damage, "_WAITS_S", 0.1)
+    with closing(sqlite3.connect(file, isolation_level=None)) as holder:
+        holder.execute("PRAGMA locking_mode=exclusive")
+        holder.execute("BEGIN EXCLUSIVE")
+        code, _, complained = in_this_process(environment, verb)
+    assert code == 1
+    assert complained.startswith(f"bidkeeper: the database {file} could not be checked: database is locked"), complained
+    assert damage.note_of(str(file)).exists() == is_noted
+    assert in_this_process(environment, "migrate")[0] == 0
+    assert not damage.note_of(str(file)).exists()
+
+
+@pytest.mark.parametrize("name", ["manager.lock", "manager-0.lock", "manager-7.lock", "task-3.lock", "hooks.lock"])
+@pytest.mark.parametrize("verb", ["up", "migrate"])
+@postgresql.left_out("its files are its server's")
+def test_a_lost_file_is_not_checked_while_a_program_has_it_open(
+    environment: dict[str, str], verb: str, name: str
+) -> None:
+    directory = Path(environment["BIDKEEPER_DATA_DIR"])
+    file = migrated(directory)
+    damage.write_note(str(file), Damage("bidkeeper.db-wal was removed", is_lost=True))
+    lock = hold_lock(directory / "run" / name)
+    assert lock is not None
+    code, _, complained = in_this_process(environment, verb)
+    os.close(lock)
+    assert code == 1
+    assert complained.startswith("bidkeeper: bidkeeper.db-wal was removed: stop Bidkeeper first, "), complained
+    assert damage.note_of(str(file)).exists()
+
+
+@postgresql.left_out("its files are its server's")
+def test_a_lost_file_is_checked_by_up_under_its_own_lock_and_by_none_other_meanwhile(
+    environment: dict[str, str],
+) -> None:
+    directory = Path(environment["BIDKEEPER_DATA_DIR"])
+    file = migrated(directory)
+    damage.write_note(str(file), Damage("bidkeeper.db-wal was removed", is_lost=True))
+    lock = hold_lock(directory / "run" / "up.lock")
+    assert lock is not None
+    assert "stop Bidkeeper first" in in_this_process(environment, "migrate")[2]
+    check_database(load(environment), of_up=True)
+    assert not damage.note_of(str(file)).exists()
+    os.close(lock)

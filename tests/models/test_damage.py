@@ -6,12 +6,15 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from peewee import DatabaseError
+from peewee import DatabaseError, OperationalError
 
 from models import base, schema
 from models.database import damage
@@ -27,6 +30,7 @@ from tests.server.api import new_user
 pytestmark = postgresql.left_out("its files are its server's")
 
 ROWS = 2_000
+SECONDS_OF_USE = 3.0
 
 
 @pytest.fixture
@@ -93,25 +97,19 @@ def test_commits_to_a_removed_wal_are_saved_in_the_database(lose: Callable[[Path
     lose(Path(f"{file}-wal"))
     fill(5)
     assert base.look_for_damage() is not None
-    assert base.database.obj.save_lost() == ""
-    with closing(sqlite3.connect(f"file:{file}?mode=ro&immutable=1", uri=True)) as copy:
-        assert copy.execute("SELECT count(*) FROM wallet_contents").fetchone() == (5,)
+    assert base.database.obj.save_lost() is None
+    assert rows_in(file) == 5
 
 
-def test_a_removed_database_is_copied_while_it_is_open(file: Path) -> None:
-    fill(5)
-    file.unlink()
-    assert base.look_for_damage() is not None
-    saved = base.database.obj.save_lost()
-    with closing(sqlite3.connect(saved)) as copy:
-        assert copy.execute("SELECT count(*) FROM wallet_contents").fetchone() == (5,)
-    assert base.database.obj.save_lost() == "", "one copy is enough"
-    base.close()
-    words = damage.remedy(str(file))
-    assert words.startswith("the manager has saved a copy: ")
-    subprocess.run(["sh", "-c", words.split("`")[1]], check=True)
-    assert damage.fault_at_start(str(file)) == ""
-    assert damage.known(str(file)) is None
+def rows_in(path: Path) -> int:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as copy:
+        return int(copy.execute("SELECT count(*) FROM wallet_contents").fetchone()[0])
+
+
+def fill_more(rows: int) -> None:
+    with base.transaction():
+        for number in range(WalletContents.select().count(), rows):
+            WalletContents.insert(address=f"bc1q{number}", items="[]", fetched_ms=0).execute()
 
 
 def test_no_new_connection_is_made_while_a_file_is_lost(file: Path) -> None:
@@ -165,50 +163,110 @@ def backup(file: Path, name: str, age_s: int) -> Path:
     return made
 
 
-def test_the_remedy_names_the_newest_intact_backup_and_its_command_restores_it(file: Path) -> None:
-    assert "no intact backup" in damage.remedy(str(file))
-    fill()
-    backup(file, "1", 300)
-    good, broken = backup(file, "2", 200), backup(file, "3", 100)
-    flip(broken, pages(broken) // 2)
-    fill_again = WalletContents.insert(address="bc1qnew", items="[]", fetched_ms=0)
-    fill_again.execute()
+@pytest.fixture
+def linked(tmp_path: Path) -> Iterator[Path]:
+    """Yields the path of an open database whose directory is a symlink."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    path = tmp_path / "link" / "bidkeeper.db"
+    base.connect(f"sqlite:///{path}")
+    schema.migrate()
+    yield path
     base.close()
-    flip(file, pages(file) // 2)
-    assert damage.fault_at_start(str(file)) != ""
 
-    words = damage.remedy(str(file))
-    assert f"the newest backup is {good}" in words
-    subprocess.run(["sh", "-c", words.split("`")[1]], check=True)
-    assert damage.fault_at_start(str(file)) == ""
+
+def test_a_directory_that_was_swapped_for_a_copy_is_noticed(linked: Path) -> None:
+    withdraw()
+    real = linked.parent.resolve()
+    real.rename(real.with_name("old"))
+    shutil.copytree(real.with_name("old"), real)
+    with pytest.raises(Damaged, match=r"bidkeeper\.db was removed or replaced"):
+        withdraw()
+
+
+def test_a_symlink_that_leads_elsewhere_is_noticed_and_one_that_stays_is_not(linked: Path) -> None:
+    withdraw()
+    withdraw()
+    shutil.copytree(linked.parent, linked.parent.with_name("other"))
+    linked.parent.unlink()
+    linked.parent.symlink_to("other")
+    with pytest.raises(Damaged, match=r"bidkeeper\.db was removed or replaced"):
+        withdraw()
+
+
+def test_a_database_without_a_wal_has_one_file_to_lose(file: Path) -> None:
+    base.database.execute_sql("PRAGMA journal_mode=delete")
+    withdraw()
+    assert base.damage() is None
+    replace(file)
+    with pytest.raises(Damaged, match=r"bidkeeper\.db was removed or replaced"):
+        withdraw()
+
+
+@pytest.mark.slow
+def test_files_of_a_database_in_use_are_not_taken_for_lost(file: Path) -> None:
+    """Others open it, write, fold the WAL, close, back up and rebuild it meanwhile."""
+    is_over = threading.Event()
+    code = """
+import os, sqlite3, sys
+path, kind = sys.argv[1:]
+while os.getppid() == int(os.environ["PARENT"]):
+    connection = sqlite3.connect(path, timeout=30, isolation_level=None)
+    if kind == "write":
+        connection.execute("INSERT OR REPLACE INTO wallet_contents VALUES (?, '[]', 0)", [os.urandom(4).hex()])
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    else:
+        with sqlite3.connect(path + ".copy") as copy:
+            connection.backup(copy)
+        copy.close()
+        connection.execute("VACUUM")
+    connection.close()
+"""
+
+    def read_pages() -> None:
+        while not is_over.is_set():
+            base.database.obj.fault()
+
+    others = [
+        subprocess.Popen([sys.executable, "-c", code, file, kind], env={"PARENT": str(os.getpid())})
+        for kind in ("write", "write", "backup")
+    ]
+    reader = threading.Thread(target=read_pages)
+    reader.start()
+    try:
+        ends, looks = time.monotonic() + SECONDS_OF_USE, 0
+        while time.monotonic() < ends:
+            looks += 1
+            if looks % 50 == 0:
+                base.close()
+                base.connect(f"sqlite:///{file}")
+            assert base.look_for_damage() is None
+    finally:
+        is_over.set()
+        reader.join()
+        for each in others:
+            each.kill()
+            each.wait()
+    assert looks > 100
+
+
+def test_the_check_of_files_lists_descriptors_once_a_connection(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = []
+    real = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: listed.append(path) or real(path))
+    for _ in range(3):
+        assert base.look_for_damage() is None
+    assert listed == ["/proc/self/fd"]
+    base.close()
     base.connect(f"sqlite:///{file}")
-    assert WalletContents.select().count() == ROWS
-    [aside] = file.parent.glob("damaged-*")
-    assert (aside / file.name).exists(), "nothing is lost"
+    assert base.look_for_damage() is None
+    assert len(listed) == 2, "a new connection has other descriptors"
 
 
-def test_a_missing_database_whose_wal_is_there_is_not_made_anew(file: Path) -> None:
-    assert damage.fault_at_start(str(file)) == ""
-    shutil.copy(f"{file}-wal", file.with_name("kept"))
-    base.close()
-    file.unlink()
-    assert damage.fault_at_start(str(file)) == "", "an empty directory is a new installation"
-    file.with_name("kept").rename(f"{file}-wal")
-    assert damage.fault_at_start(str(file)) == "the file is missing, and files that belong to it are there"
-
-
-@pytest.mark.parametrize(("is_short", "found"), [(True, ""), (False, "disk I/O error")])
-def test_a_database_that_a_full_disk_keeps_closed_is_not_damaged(
-    file: Path, monkeypatch: pytest.MonkeyPatch, is_short: bool, found: str
-) -> None:
-    """A restore would not help there, and what was committed is intact."""
-
-    def unreadable(*_: object, **__: object) -> None:
-        raise sqlite3.OperationalError("disk I/O error")
-
-    monkeypatch.setattr(damage, "_opened", unreadable)
-    monkeypatch.setattr(damage, "is_short", lambda _: is_short)
-    assert damage.fault(str(file)) == found
+def test_a_check_of_files_that_fails_raises_an_error_of_the_database(file: Path) -> None:
+    base.database.connection().set_progress_handler(lambda: 1, 1)  # SQLite interrupts each statement
+    with pytest.raises(OperationalError, match="interrupted"):
+        withdraw()
 
 
 def test_a_database_in_memory_has_no_files_to_lose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

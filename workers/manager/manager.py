@@ -181,6 +181,7 @@ class Manager:
         except OperationalError as error:
             # On a full disk the brakes work all the same. Each task's keeper settles its row when there is room.
             log.error("failed to note that no worker of the last manager runs: %s", error)
+        await self._swept(self._database.look_for_files)  # first: it finds this process's descriptors
         await self._swept(self._full_sweep)
         await self._swept(self._sweep)
         self._servers: list[Door | asyncio.Server] = [await serve(self._socket, self.answer)]
@@ -189,7 +190,8 @@ class Manager:
         self._background.run(self._every(self._timing.sweep_s, self._sweep))
         self._background.run(self._every(self._timing.full_sweep_s, self._full_sweep))
         self._background.run(self._every(self._timing.fill_look_s, self._fills.look))
-        self._background.run(self._every(self._timing.files_s, self._database.look))
+        self._background.run(self._every(self._timing.files_s, self._database.look_for_files))
+        self._background.run(self._every(self._timing.files_s, self._database.read_pages))
 
     async def stop(self) -> None:
         """Ends every worker. Their bids stay, and wanted tasks stay wanted."""

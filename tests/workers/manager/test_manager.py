@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -362,3 +363,35 @@ async def test_a_broken_page_that_nothing_reads_is_noted(
     found = damage.known(file)
     assert found is not None
     assert (found.is_lost, "page 9" in found.text) == (False, True)
+
+
+@postgresql.left_out("its files are its server's")
+async def test_a_removed_database_is_copied_while_the_manager_answers_and_pages_are_read(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installation = with_timing(tmp_path, files_s=0.1)
+    file = database.removeprefix("sqlite:///")
+    copying, reading, goes_on, save = threading.Event(), threading.Event(), threading.Event(), damage.save_open
+
+    def slow_save(*given: Any) -> str:
+        copying.set()
+        goes_on.wait(PATIENCE_S)
+        return save(*given)
+
+    def slow_fault(_: Sqlite) -> str:
+        reading.set()
+        goes_on.wait(PATIENCE_S)
+        return ""
+
+    monkeypatch.setattr(damage, "save_open", slow_save)
+    monkeypatch.setattr(Sqlite, "fault", slow_fault)
+    async with installation.running():
+        task = installation.task()
+        await eventually(reading.is_set, "the reading of all pages")
+        Path(file).unlink()
+        await eventually(copying.is_set, "the copy, during a reading of all pages")
+        assert (await installation.ask({"op": "ping"}))["state"]
+        goes_on.set()
+        await eventually(Path(f"{file}.saved").exists)
+    with closing(sqlite3.connect(f"file:{file}.saved?mode=ro&immutable=1", uri=True)) as copy:
+        assert copy.execute("SELECT count(*) FROM tasks WHERE id = ?", [task]).fetchone() == (1,)
