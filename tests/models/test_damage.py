@@ -266,7 +266,7 @@ def test_the_check_of_files_lists_descriptors_once_a_connection(file: Path, monk
 def test_a_check_of_files_that_fails_raises_an_error_of_the_database(file: Path) -> None:
     base.database.connection().set_progress_handler(lambda: 1, 1)  # SQLite interrupts each statement
     with pytest.raises(OperationalError, match="interrupted"):
-        withdraw()
+        base.look_for_damage()
 
 
 def test_a_database_in_memory_has_no_files_to_lose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
