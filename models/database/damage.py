@@ -256,7 +256,7 @@ def fault(path: str, *, is_copy: bool = False) -> str:
             rows = [str(row[0]) for row in connection.execute("PRAGMA quick_check(1)")]
     except sqlite3.DatabaseError as error:
         directory = Path(path).parent
-        is_full = directory.exists() and is_short(directory)
+        is_full = "locked" not in str(error) and directory.exists() and is_short(directory)
         if found := words_of(error) or (str(error) if "disk I/O error" in str(error) and not is_full else ""):
             return found
         if is_full and not is_copy and free_reserve(directory):
