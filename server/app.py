@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import signal
 import socket
@@ -28,7 +29,7 @@ from models.events import keeping
 from server.control import REMIND_S, STORE_S, remind_signer, store_again
 from server.events.handler import STREAM
 from server.http.base import UnknownRoute, log_request
-from server.http.blocking import LongReads, Pool
+from server.http.blocking import LONG_ANSWERS, LONG_ANSWERS_WAITING, LongReads, Pool
 from server.http.call_limit import CallLimit
 from server.http.feed import Feed
 from server.http.gate import Gate
@@ -112,6 +113,8 @@ def make_app(
         pictures=PictureWay(settings.gateway_socket),
         feed=Feed(),
         pieces=Turns(1, 1),
+        long_answers=Turns(math.inf, LONG_ANSWERS, waiting=LONG_ANSWERS_WAITING),
+        event_pages=Turns(math.inf, LONG_ANSWERS),  # long polls wait as well, so none is refused
         long_reads=LongReads(),
         sent_by_hand=CallLimit(_SENT_BY_HAND_A_MINUTE, time.monotonic),
     )

@@ -58,10 +58,11 @@ class TaskCyclesHandler(TaskHandler):
         """Answers the task's newest cycles. Raises ApiError: 404 or 400."""
         task = self.task(task_id)
         most = count_in(self, "limit", DEFAULT_CYCLES, KEPT)
-        found = await self.in_turn(lambda: cycles_of(task.id, most))
-        shown = await self.in_turns(found, _as_json, _CYCLES_AT_ONCE)
-        self.require_signed_in()
-        self.answer(shown)
+        async with self.long_answer():
+            found = await self.in_turn(lambda: cycles_of(task.id, most))
+            shown = await self.in_turns(found, _as_json, _CYCLES_AT_ONCE)
+            self.require_signed_in()
+            self.answer(shown)
 
 
 def count_in(handler: SignedIn, name: str, default: int, most: int) -> int:

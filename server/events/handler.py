@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 
 from peewee import PeeweeException
-from tornado.http1connection import HTTP1Connection
 from tornado.iostream import StreamClosedError
 
 from models.database.errors import DatabaseAway
@@ -29,7 +27,6 @@ MOST_MISSED = 2_000  # events that a stream sends again; reading everything anew
 LONGEST_WAIT_S = 25
 HEARTBEAT_S = 10.0
 RETRY_MS = 2_000  # a client's pause before it connects again
-SENDING_S = 30.0  # a client that takes nothing for so long has gone
 
 
 class EventsHandler(SignedIn):
@@ -56,6 +53,7 @@ class EventsHandler(SignedIn):
         return STREAM in self.request.headers.get("Accept", "") and self.request.method == "GET"
 
     def on_connection_close(self) -> None:
+        super().on_connection_close()
         if self._waiter is not None:
             self._waiter.end()
 
@@ -63,24 +61,33 @@ class EventsHandler(SignedIn):
         user_id = self.user.id
         if after is None or not reading.can_go_on(user_id, after, events):
             newest_id = reading.newest_id()
-            found = await self.in_turn(lambda: reading.newest_of_user(user_id, most, events))
-            await self._answer(found, found[-1].id if found else newest_id, is_reset=after is not None)
+            async with self._place():
+                found = await self.in_turn(lambda: reading.newest_of_user(user_id, most, events))
+                await self._answer(found, found[-1].id if found else newest_id, is_reset=after is not None)
             return
-        found = await self._after(after, most, events)
-        if not found and wait_s and self.request.method != "HEAD":
-            with self._waiting() as (feed, waiter):
-                found = await self._after(after, most, events)
-                if not found:
-                    await _one_of(events, waiter, wait_s)
-                    self.require_signed_in()
-                    # Everything up to there can be read, so without an event of these the next page begins there.
-                    seen = feed.newest_id
-                    found = await self._after(after, most, events)
-                    after = max(after, seen)
-        await self._answer(found, found[-1].id if found else after, is_reset=False)
+        waits = bool(wait_s) and self.request.method != "HEAD"
+        if await self._answer_after(after, most, events, is_last=not waits):
+            return
+        with self._waiting() as (feed, waiter):
+            if await self._answer_after(after, most, events, is_last=False):
+                return
+            await _one_of(events, waiter, wait_s)
+            self.require_signed_in()
+            # Everything up to there can be read, so without an event of these the next page begins there.
+            await self._answer_after(after, most, events, is_last=True, following=max(after, feed.newest_id))
 
-    async def _after(self, after: int, most: int, events: tuple[str, ...]) -> list[Told]:
-        return await self.in_turn(lambda: reading.of_user_after(self.user.id, after, most, events))
+    def _place(self) -> AbstractAsyncContextManager[None]:
+        return self.long_answer(self.services.event_pages.of(self.user.id))
+
+    async def _answer_after(
+        self, after: int, most: int, events: tuple[str, ...], *, is_last: bool, following: int | None = None
+    ) -> bool:
+        """Answers with the events after that one; without any only if it is the last read. Tells whether it did."""
+        async with self._place():
+            found = await self.in_turn(lambda: reading.of_user_after(self.user.id, after, most, events))
+            if found or is_last:
+                await self._answer(found, found[-1].id if found else following or after, is_reset=False)
+            return bool(found) or is_last
 
     async def _answer(self, found: list[Told], following: int, *, is_reset: bool) -> None:
         shown = await self.in_turns(found, text_of)
@@ -151,12 +158,7 @@ class EventsHandler(SignedIn):
     async def _send(self, text: bytes) -> None:
         """Sends a piece. Raises StreamClosedError when the client has gone, or takes nothing."""
         self.write(text)
-        try:
-            await asyncio.wait_for(self.flush(), SENDING_S)
-        except TimeoutError:
-            if isinstance(self.request.connection, HTTP1Connection):
-                self.request.connection.close()
-            raise StreamClosedError from None
+        await self.taken()
 
 
 def _beginning(last_id: int | None, newest_id: int, *, can_go_on: bool) -> bytes:

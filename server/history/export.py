@@ -30,13 +30,14 @@ class TradesCsvHandler(SignedIn):
         method = query.choice("method", METHODS) or FIFO
         query.refuse_faults()
         long_reads = self.services.long_reads
-        async with long_reads.turn(self.user.id):
-            found = await fills_until(self, to_ms)
-            text = await long_reads(lambda: _text(found, wanted, method, from_ms))
-        self.require_signed_in()
-        self.set_header("Content-Type", CSV)
-        self.set_header("Content-Disposition", f'attachment; filename="trades-{wanted}.csv"')
-        await self._send_packed(text.encode())
+        async with self.long_answer(long_reads.answer(self.user.id)):
+            async with long_reads.turn(self.user.id):
+                found = await fills_until(self, to_ms)
+                text = await long_reads(lambda: _text(found, wanted, method, from_ms))
+            self.require_signed_in()
+            self.set_header("Content-Type", CSV)
+            self.set_header("Content-Disposition", f'attachment; filename="trades-{wanted}.csv"')
+            await self._send_packed(text.encode())
 
     async def _send_packed(self, text: bytes) -> None:
         """Sends the text in pieces, because packing it takes the loop's time."""
@@ -44,7 +45,7 @@ class TradesCsvHandler(SignedIn):
             for begin in range(0, len(text), _PACKED_AT_ONCE):
                 await self.in_turn(lambda: self.write(text[begin : begin + _PACKED_AT_ONCE]))  # noqa: B023
                 if begin + _PACKED_AT_ONCE < len(text):
-                    await self.flush()
+                    await self.taken()
         self.finish()
 
 

@@ -34,11 +34,12 @@ class FillsHandler(SignedIn):
         place = None if before is None else fills.place_of(self.user.id, before)
         if before is not None and place is None:
             raise invalid(["before: is no fill of yours"])
-        found = await self.in_turn(lambda: fills.newest(self.user.id, wanted, most + 1, place))
-        shown = found[:most]
-        rows = await self.in_turns(shown, _as_json)
-        self.require_signed_in()
-        self.answer({"fills": rows, "next": shown[-1].id if len(found) > most else None})
+        async with self.long_answer():
+            found = await self.in_turn(lambda: fills.newest(self.user.id, wanted, most + 1, place))
+            shown = found[:most]
+            rows = await self.in_turns(shown, _as_json)
+            self.require_signed_in()
+            self.answer({"fills": rows, "next": shown[-1].id if len(found) > most else None})
 
 
 def _slugs(text: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from models.leases.manager_places import machine_elsewhere
 from models.ledger import order_history
 from models.ledger.order_table import Order
 from models.tasks.samples import HOUR, MINUTE, Sample, samples_between
+from models.tasks.table import Task
 from server.bidding.book import PREVIEWED_LEVELS, book_as_json
 from server.bidding.preview_answer import rungs_as_json
 from server.bidding.tasks import BiddingTaskHandler
@@ -43,29 +44,30 @@ class TaskMomentHandler(BiddingTaskHandler):
             raise invalid(["time: is required"])
         if time_ms > self.now_ms:
             raise invalid(["time: must not be in the future"])
-        settings = self.services.settings
+        async with self.long_answer(self.services.long_reads.answer(self.user.id)):
+            self.answer(await self._moment(task, time_ms))
+
+    async def _moment(self, task: Task, time_ms: int) -> dict[str, Any]:
+        settings, long_reads = self.services.settings, self.services.long_reads
         if elsewhere := machine_elsewhere(settings, self.user.id):
             found = JournalMoment(None, None, f"the journal is on the machine that keeps the task, {elsewhere}")
         else:
-            long_reads = self.services.long_reads
             async with long_reads.turn(self.user.id):
                 found = await long_reads(lambda: moment_of(settings.data_dir, task.id, time_ms))
         self.require_signed_in()
         reasons = {} if found.entry is None else _reasons(found.entry)
-        own_id = self.task(task_id).id
+        own_id = self.task(str(task.id)).id
         standing = await self.in_turn(lambda: order_history.standing(self.user.id, own_id, time_ms))
         orders = await self.in_turns(standing, lambda order: _order(order, reasons))
         self.require_signed_in()
-        self.answer(
-            {
-                "time": json_out.iso(time_ms),
-                "orders": orders,
-                "cycle": None if found.entry is None else _cycle(found.entry),
-                "cycleUnknown": found.why or None,
-                "journalFrom": None if found.from_ms is None else json_out.iso(found.from_ms),
-                "sample": _sample(task.id, time_ms),
-            }
-        )
+        return {
+            "time": json_out.iso(time_ms),
+            "orders": orders,
+            "cycle": None if found.entry is None else _cycle(found.entry),
+            "cycleUnknown": found.why or None,
+            "journalFrom": None if found.from_ms is None else json_out.iso(found.from_ms),
+            "sample": _sample(task.id, time_ms),
+        }
 
 
 def _order(order: Order, reasons: dict[int, str]) -> dict[str, Any]:

@@ -39,14 +39,15 @@ async def _answer(handler: SignedIn, task_id: int | None) -> None:
     most = query.whole("limit", MOST_ORDERS) or DEFAULT_ORDERS
     query.refuse_faults()
     user_id = handler.user.id
-    found = await handler.in_turn(
-        lambda: order_history.newest(user_id, most + 1, task_id=task_id, since_ms=since_ms, before=before)
-    )
-    shown = found[:most]
-    rows = await handler.in_turns(shown, order_as_json)
-    handler.require_signed_in()
-    following = shown[-1].id if len(found) > most else None
-    handler.answer({"orders": rows, "next": following})
+    async with handler.long_answer():
+        found = await handler.in_turn(
+            lambda: order_history.newest(user_id, most + 1, task_id=task_id, since_ms=since_ms, before=before)
+        )
+        shown = found[:most]
+        rows = await handler.in_turns(shown, order_as_json)
+        handler.require_signed_in()
+        following = shown[-1].id if len(found) > most else None
+        handler.answer({"orders": rows, "next": following})
 
 
 def order_as_json(order: Order) -> dict[str, object]:

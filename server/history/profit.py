@@ -31,17 +31,18 @@ class ProfitHandler(SignedIn):
         method = query.choice("method", METHODS) or FIFO
         query.refuse_faults()
         long_reads = self.services.long_reads
-        async with long_reads.turn(self.user.id):
-            found = await fills_until(self, to_ms)
-            rows = await long_reads(
-                lambda: [_summed(row) for row in rows_of(trades_of(found), group_by, method, _month_of, from_ms)]
-            )
-        floors = _Floors(self.services.settings.market, self.now_ms)
-        kinds = sorted({kind for row in rows for kind in row.held})
-        for begin in range(0, len(kinds), PIECE):
-            await self.in_turn(lambda: floors.read(kinds[begin : begin + PIECE]))  # noqa: B023
-        self.require_signed_in()
-        self.answer({"method": method, "rows": [_as_json(row, floors) for row in rows]})
+        async with self.long_answer(long_reads.answer(self.user.id)):
+            async with long_reads.turn(self.user.id):
+                found = await fills_until(self, to_ms)
+                rows = await long_reads(
+                    lambda: [_summed(row) for row in rows_of(trades_of(found), group_by, method, _month_of, from_ms)]
+                )
+            floors = _Floors(self.services.settings.market, self.now_ms)
+            kinds = sorted({kind for row in rows for kind in row.held})
+            for begin in range(0, len(kinds), PIECE):
+                await self.in_turn(lambda: floors.read(kinds[begin : begin + PIECE]))  # noqa: B023
+            self.require_signed_in()
+            self.answer({"method": method, "rows": [_as_json(row, floors) for row in rows]})
 
 
 def _month_of(ms: int) -> str:

@@ -46,9 +46,10 @@ class TaskSeriesHandler(TaskHandler):
         if from_ms >= to_ms:
             raise invalid(["from: must be before to"])
         step = STEPS[named] if named else self._finest(from_ms)
-        found = await self.in_turn(lambda: joined_columns(task.id, step, from_ms, to_ms))
-        self.require_signed_in()
-        self.answer(_as_json(found, "minute" if step == MINUTE else "hour", self.columns))
+        async with self.long_answer():
+            found = await self.in_turn(lambda: joined_columns(task.id, step, from_ms, to_ms))
+            self.require_signed_in()
+            self.answer(_as_json(found, "minute" if step == MINUTE else "hour", self.columns))
 
     def _finest(self, from_ms: int) -> int:
         """Returns the finest step that is kept back to `from_ms`."""

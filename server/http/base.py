@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
 from http.client import responses
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
-from tornado.web import HTTPError, RequestHandler
+from tornado.http1connection import HTTP1Connection
+from tornado.iostream import StreamClosedError
+from tornado.web import Finish, HTTPError, RequestHandler
 
 from markets.base import VenueError
 from markets.market_client import MarketClient
@@ -35,6 +38,7 @@ log = logging.getLogger("server.access")
 _METHODS = ("get", "post", "put", "patch", "delete")
 _WITH_BODY = ("POST", "PUT", "PATCH")
 MAX_ID = 2**63 - 1
+SENDING_S = 30.0  # a client that takes nothing for so long has gone
 PIECE = 100  # rows of a long answer that are written while others wait: some milliseconds
 
 _CLOSED = Openings()
@@ -203,6 +207,8 @@ class SignedIn(Handler):
     """A handler for the owner of a bearer token."""
 
     caller: Caller
+    _answering: asyncio.Timeout | None = None
+    _has_gone = False
 
     def admit(self) -> None:
         super().admit()
@@ -238,6 +244,43 @@ class SignedIn(Handler):
     def act(self) -> UserMarket:
         """The way to the marketplaces for what the user does: starts, deletes, withdraws."""
         return self.services.market_for(self.user.id, "act", self.until)
+
+    @asynccontextmanager
+    async def long_answer(self, place: AbstractAsyncContextManager[None] | None = None) -> AsyncIterator[None]:
+        """Holds a place of the user's for the block, which reads and writes a long answer.
+
+        So many of a user's answers are in memory at a time. Stops once the client has gone. Raises ApiError (429).
+        """
+        if self._has_gone:
+            raise Finish
+        place = place or blocking.long_answer_place(self.services.long_answers, self.user.id)
+        present = asyncio.timeout(None)
+        try:
+            async with present:
+                self._answering = present
+                async with place:
+                    yield
+        except TimeoutError:
+            if not present.expired():
+                raise
+            raise Finish from None  # nobody waits for the answer
+        finally:
+            self._answering = None
+
+    def on_connection_close(self) -> None:
+        self._has_gone = True
+        if self._answering is not None:
+            answering, self._answering = self._answering, None
+            answering.reschedule(asyncio.get_running_loop().time())
+
+    async def taken(self) -> None:
+        """Sends what was written. Raises StreamClosedError when the client has gone, or takes nothing."""
+        try:
+            await asyncio.wait_for(self.flush(), SENDING_S)
+        except TimeoutError:
+            if isinstance(self.request.connection, HTTP1Connection):
+                self.request.connection.close()
+            raise StreamClosedError from None
 
     async def in_turn(self, work: Callable[[], Value]) -> Value:
         """Does a piece of a long answer when it is the user's turn, and then leaves the loop to others for as long.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Generic, TypeVar
 
 from core.errors import PeerError
@@ -22,6 +22,10 @@ from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 
 LONG_READS_WAITING = 4  # of one user
 _LONG_READS, _LONG_READ_S = 2, 2
+_LONG_READ_PATIENCE_S = 20.0  # proxies and the page give up after 60, and a read waits twice
+# Long answers of one user. A page with a hundred tasks asks for as many charts when it opens, over one connection.
+# Answers that wait have read no rows yet.
+LONG_ANSWERS, LONG_ANSWERS_WAITING = 2, 200
 Client = TypeVar("Client")
 Value = TypeVar("Value")
 
@@ -78,27 +82,48 @@ class LongReads:
     """
 
     def __init__(self) -> None:
-        self._turns = Turns(_LONG_READS, 1, waiting=LONG_READS_WAITING)
+        self._answers = Turns(math.inf, 1, waiting=LONG_READS_WAITING, patience_s=_LONG_READ_PATIENCE_S)
+        self._turns = Turns(_LONG_READS, 1, patience_s=_LONG_READ_PATIENCE_S)
         self._executor = ThreadPoolExecutor(_LONG_READS, "long-read")
 
-    @asynccontextmanager
-    async def turn(self, user: int) -> AsyncIterator[None]:
-        """Waits for the user's turn, and holds it for the block. Raises ApiError (429)."""
-        async with AsyncExitStack() as held:
-            try:
-                await held.enter_async_context(self._turns.of(user))
-            except TooManyWaiting:
-                message = f"{LONG_READS_WAITING} of yours wait already. Wait for their answers."
-                raise too_many("Too many long reads", _LONG_READ_S, message) from None
-            yield
+    def answer(self, user: int) -> AbstractAsyncContextManager[None]:
+        """Holds the user's one place while an answer is made and sent. Raises ApiError (429)."""
+        message = f"{LONG_READS_WAITING} of yours wait already, or yours take long. Wait for their answers."
+        return _place(self._answers, user, message)
+
+    def turn(self, user: int) -> AbstractAsyncContextManager[None]:
+        """Waits for the user's turn among all users, and holds it for the block. Raises ApiError (429)."""
+        message = f"The long reads of other users took all places for {_LONG_READ_PATIENCE_S:.0f} s. Try again soon."
+        return _place(self._turns, user, message)
 
     async def __call__(self, work: Callable[[], Value]) -> Value:
         """Does a part of what the turn is for in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        done = asyncio.get_running_loop().run_in_executor(self._executor, work)
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            # A client that gives up leaves the thread busy, so the turn stays taken until that is done.
+            await asyncio.wait([done])
+            raise
 
     def close(self) -> None:
         """Takes no more work and does not wait for what is being done."""
         self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+def long_answer_place(turns: Turns, user: int) -> AbstractAsyncContextManager[None]:
+    """Holds a place of the user's for one long answer. Raises ApiError (429)."""
+    return _place(turns, user, f"{LONG_ANSWERS_WAITING} of yours wait already. Wait for their answers.")
+
+
+@asynccontextmanager
+async def _place(turns: Turns, user: Hashable, message: str) -> AsyncIterator[None]:
+    async with AsyncExitStack() as held:
+        try:
+            await held.enter_async_context(turns.of(user))
+        except TooManyWaiting:
+            raise too_many("Too many long reads", _LONG_READ_S, message) from None
+        yield
 
 
 def answer_to_any(error: BaseException | None) -> ApiError | None:

@@ -30,7 +30,8 @@ from wallet.signer_client import SignerClient
 class Services:
     """Settings, the users' rights by them, and peers.
 
-    `pieces` are the turns of long answers on this process's one loop, `long_reads` those off it.
+    `long_answers` and `event_pages` are places for whole answers on this process's one loop, `pieces` the turns of
+    their parts; `long_reads` are those off the loop.
     `brakes` are threads of the signer's that nothing else uses. `unstored` has the control states (server/control.py)
     that are in force without a row. `ways_out` has the users (id, ordinals address) and venues whose bidding wallets
     were found to open.
@@ -53,6 +54,8 @@ class Services:
     pictures: PictureWay
     feed: Feed
     pieces: Turns
+    long_answers: Turns
+    event_pages: Turns
     long_reads: LongReads
     sent_by_hand: CallLimit
     replays: Replays = field(default_factory=Replays)

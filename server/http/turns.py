@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from math import inf
+
+_HALVED_S = 60.0  # after this the time that a user has held places counts for half
+_MOST_REMEMBERED = 1_000  # users
 
 
 class TooManyWaiting(Exception):
@@ -16,14 +20,25 @@ class TooManyWaiting(Exception):
 class Turns:
     """Places that users share: `at_once` in all, `each` of one user, and behind them `waiting` of one user.
 
-    A free place goes to the waiting user with the fewest places; between equals in turn. Use it in one loop.
+    A free place goes to the waiting user with the fewest places, then to the one who has held places for the shortest
+    time of late, then in turn. Use it in one loop; `clock` is monotonic.
     """
 
-    def __init__(self, at_once: int, each: int, *, waiting: float = inf, patience_s: float | None = None) -> None:
+    def __init__(
+        self,
+        at_once: float,
+        each: int,
+        *,
+        waiting: float = inf,
+        patience_s: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._free = at_once
         self._each = each
         self._waiting = waiting
         self._patience_s = patience_s
+        self._clock = clock
+        self._held: dict[Hashable, tuple[float, float]] = {}  # by user: seconds, as of when
         self._taken: Counter[Hashable] = Counter()
         self._queues: dict[Hashable, deque[asyncio.Future[None]]] = {}  # the next user's first
 
@@ -39,10 +54,11 @@ class Turns:
                 await self._enter(user)
         except TimeoutError:
             raise TooManyWaiting from None
+        began_s = self._clock()
         try:
             yield
         finally:
-            self._leave(user)
+            self._leave(user, self._clock() - began_s)
 
     def close(self) -> None:
         """Cancels all that wait for a turn."""
@@ -62,7 +78,7 @@ class Turns:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._leave(user)  # the place was given at the moment of the cancel
+                self._leave(user, 0.0)  # the place was given at the moment of the cancel
             else:
                 self._withdraw(user, turn)
             raise
@@ -74,7 +90,15 @@ class Turns:
         if not queue:
             self._queues.pop(user, None)
 
-    def _leave(self, user: Hashable) -> None:
+    def _held_s(self, user: Hashable, now_s: float) -> float:
+        seconds, at_s = self._held.get(user, (0.0, now_s))
+        return float(seconds * 0.5 ** ((now_s - at_s) / _HALVED_S))
+
+    def _leave(self, user: Hashable, seconds: float) -> None:
+        now_s = self._clock()
+        self._held[user] = self._held_s(user, now_s) + seconds, now_s
+        if len(self._held) > _MOST_REMEMBERED:
+            del self._held[min(self._held, key=lambda each: self._held_s(each, now_s))]
         self._free += 1
         self._taken[user] -= 1
         if not self._taken[user]:
@@ -82,11 +106,12 @@ class Turns:
         self._hand_out()
 
     def _hand_out(self) -> None:
+        now_s = self._clock()
         while self._free:
             ready = [user for user in self._queues if self._taken.get(user, 0) < self._each]
             if not ready:
                 return
-            user = min(ready, key=lambda user: self._taken.get(user, 0))
+            user = min(ready, key=lambda user: (self._taken.get(user, 0), self._held_s(user, now_s)))
             queue = self._queues.pop(user)
             turn = queue.popleft()
             if queue:

@@ -10,6 +10,7 @@ from server.openapi.operation import (
     MANAGER_AWAY,
     NOT_YOURS,
     SIGNER_AWAY,
+    TOO_MANY_LONG_READS,
     TOO_MANY_LOOKUPS,
     TOO_MANY_RUN,
     UNREADABLE,
@@ -146,7 +147,7 @@ OPERATIONS = {
             ),
         ),
         success=many(answers.Cycle, "Newest first."),
-        errors={400: INVALID, 404: NOT_YOURS},
+        errors={400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LONG_READS},
     ),
     "GET /api/tasks/{id}/log": Operation(
         id="readLog",

@@ -68,7 +68,7 @@ OPERATIONS = {
             Parameter("before", {"type": "string", "minLength": 1}, "`next` of the page before this one."),
         ),
         success=one(Fills, "Newest first."),
-        errors={400: INVALID},
+        errors={400: INVALID, 429: TOO_MANY_LONG_READS},
     ),
     "GET /api/pnl": Operation(
         id="getProfit",
@@ -106,7 +106,7 @@ OPERATIONS = {
         text="From the ledger, of all tasks, deleted ones too. `GET /api/tasks/{id}/bids` asks the marketplace.",
         query=_PAGES,
         success=one(PlacedOrders, "Newest first."),
-        errors={400: INVALID},
+        errors={400: INVALID, 429: TOO_MANY_LONG_READS},
     ),
     "GET /api/tasks/{id}/series": Operation(
         id="readTaskSeries",
@@ -115,7 +115,7 @@ OPERATIONS = {
         text=_SERIES,
         query=_SPAN,
         success=one(TaskSeries, "Columns of equal length; empty where no cycle ran."),
-        errors={400: INVALID, 404: NOT_YOURS},
+        errors={400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LONG_READS},
     ),
     "GET /api/tasks/{id}/at": Operation(
         id="readTaskMoment",
@@ -134,7 +134,7 @@ OPERATIONS = {
         text=_SERIES,
         query=_SPAN,
         success=one(AutolistTaskSeries, "Columns of equal length; empty where no cycle ran."),
-        errors={400: INVALID, 404: NOT_YOURS},
+        errors={400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LONG_READS},
     ),
     "GET /api/tasks/{id}/orders": Operation(
         id="listTaskOrders",
@@ -143,6 +143,6 @@ OPERATIONS = {
         text="As `listOrders`.",
         query=_PAGES,
         success=one(PlacedOrders, "Newest first."),
-        errors={400: INVALID, 404: NOT_YOURS},
+        errors={400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LONG_READS},
     ),
 }

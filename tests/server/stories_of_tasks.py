@@ -208,6 +208,10 @@ async def what_it_did(service: Service, drive: Driver, one: dict[str, int]) -> N
     await drive("readTaskMoment", path=one)
     with pytest.MonkeyPatch.context() as crowded:
         crowded.setattr(service.app.settings["services"].long_reads, "_turns", Turns(0, 1, waiting=0))
+        crowded.setattr(service.app.settings["services"].long_answers, "_waiting", 0)
+        crowded.setattr(service.app.settings["services"].long_answers, "_each", 0)
+        for name in ("listCycles", "listTaskOrders", "readTaskSeries"):
+            await drive(name, path=one)
         await drive("readTaskMoment", path=one, query={"time": "2025-01-01"})
     await what_it_would_have_done(service, drive, one)
     await drive("readTaskSeries", path=one)

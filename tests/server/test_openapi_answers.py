@@ -170,7 +170,9 @@ async def what_was_traded(service: Service, drive: Driver) -> None:
     await drive("exportTrades", query={"format": "pdf"})
     with pytest.MonkeyPatch.context() as crowded:
         crowded.setattr(service.app.settings["services"].long_reads, "_turns", Turns(0, 1, waiting=0))
-        for name in ("exportTrades", "getProfit"):
+        crowded.setattr(service.app.settings["services"].long_answers, "_waiting", 0)
+        crowded.setattr(service.app.settings["services"].long_answers, "_each", 0)
+        for name in ("exportTrades", "getProfit", "listFills", "listOrders"):
             await drive(name)
     await drive("listOrders")
     await drive("listOrders", query={"since": "x"})

@@ -5,18 +5,34 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import AsyncExitStack
+from urllib.parse import urlsplit
 
 import pytest
 
 from core.task_files import journal_path
+from models.events import reading
+from models.ledger import fills as ledger_fills
+from models.ledger import order_history
 from server.history import export, fills, moment, orders, profit
 from server.http.base import PIECE
+from server.http.blocking import LONG_ANSWERS
 from server.http.turns import TooManyWaiting, Turns
 from tests.replay.recorded import entry
 from tests.server.api import START_MS
 from tests.server.conftest import Service
+from tests.server.test_events import happen
 from tests.server.test_moment import iso, write
 from tests.server.trades import bought
+
+
+class Clock:
+    """A monotonic clock that the test moves."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
 
 
 class Asked:
@@ -43,7 +59,7 @@ class Asked:
 
 
 async def test_a_free_place_goes_to_the_user_with_the_fewest_and_then_in_turn() -> None:
-    turns = Asked(Turns(2, 2))
+    turns = Asked(Turns(2, 2, clock=Clock()))
     first, second = await turns.ask("a"), await turns.ask("a")
     for user in ("a", "a", "b", "c"):
         await turns.ask(user)
@@ -51,6 +67,61 @@ async def test_a_free_place_goes_to_the_user_with_the_fewest_and_then_in_turn() 
     assert turns.begun[2:] == ["b"]  # who has none, before the one who waits for longer
     await turns.end(second)
     assert turns.begun[3:] == ["a"]
+
+
+async def test_between_users_with_equal_places_the_shortest_use_of_late_goes_first() -> None:
+    clock = Clock()
+    turns = Asked(Turns(1, 1, clock=clock))
+    for user, seconds in (("a", 3.0), ("b", 2.0)):
+        held = await turns.ask(user)
+        clock.now_s += seconds
+        await turns.end(held)
+    held = await turns.ask("c")
+    for user in ("a", "b"):
+        await turns.ask(user)
+    await turns.end(held)
+    assert turns.begun[3:] == ["b"]
+
+
+async def test_use_counts_for_half_after_a_minute() -> None:
+    clock = Clock()
+    turns = Asked(Turns(1, 1, clock=clock))
+    for user, seconds in (("a", 3.0), ("b", 2.0)):
+        held = await turns.ask(user)
+        clock.now_s += seconds
+        await turns.end(held)
+        clock.now_s += 60
+    held = await turns.ask("c")
+    for user in ("b", "a"):
+        await turns.ask(user)
+    await turns.end(held)
+    assert turns.begun[3:] == ["a"]
+
+
+async def test_a_user_with_one_long_answer_waits_for_one_piece_of_others_at_a_time() -> None:
+    clock, done = Clock(), list[str]()
+    pieces = Turns(1, 1, clock=clock)
+
+    async def answer(user: str) -> None:
+        for _ in range(6):
+            async with pieces.of(user):
+                clock.now_s += 0.005
+                done.append(user)
+                await asyncio.sleep(0)
+
+    async def without_end(user: str) -> None:
+        while True:
+            await answer(user)
+
+    others = [asyncio.create_task(without_end(f"u{number % 50}")) for number in range(100)]
+    while len(done) < 1_000:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    begun = len(done)
+    await answer("stranger")
+    for other in others:
+        other.cancel()
+    await asyncio.wait(others)
+    assert len(done) - begun < 20  # 6 of the stranger's, and one of another user before each
 
 
 async def test_a_user_has_no_more_than_their_places_while_others_are_free() -> None:
@@ -167,3 +238,97 @@ async def test_long_answers_are_written_in_pieces_and_others_are_answered_in_bet
         others += 1
     assert len((await asked).json[path]) == 3 * PIECE
     assert len(between) == 3 and between[0] < between[1] < between[2]
+
+
+class Reads:
+    """A count of the rows' reads behind an answer."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
+        self.begun = 0
+        self._read = getattr(module, name)
+        monkeypatch.setattr(module, name, self._noted)
+
+    def _noted(self, *args: object, **named: object) -> object:
+        self.begun += 1
+        return self._read(*args, **named)
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("path", "module", "name"),
+    [
+        ("/api/orders?limit=500", order_history, "newest"),
+        ("/api/fills?limit=500", ledger_fills, "newest"),
+        ("/api/events?limit=500&after=0&wait=0", reading, "of_user_after"),
+    ],
+)
+async def test_rows_are_read_for_two_long_answers_of_a_user_at_a_time(
+    service: Service, monkeypatch: pytest.MonkeyPatch, path: str, module: object, name: str
+) -> None:
+    reads, answered = Reads(monkeypatch, module, name), 0
+    for number in range(3):
+        bought(service.user_id, 75_000 + number)
+        happen(service.user_id, "error")
+
+    async def ask() -> tuple[int, int]:
+        nonlocal answered
+        answer = await service.ask("GET", path)
+        answered += 1
+        return answer.status, reads.begun - answered
+
+    found = await asyncio.gather(*(ask() for _ in range(60)))
+    assert {status for status, _ in found} == {200}
+    # The client may see an answer some turns of the loop later.
+    assert max(ahead for _, ahead in found) < 20
+
+
+@pytest.mark.gen_test
+async def test_more_long_answers_than_may_wait_are_429_and_event_pages_are_not(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = service.app.settings["services"]
+    full = AsyncExitStack()
+    for turns in (services.long_answers, services.event_pages):
+        for _ in range(LONG_ANSWERS):
+            await full.enter_async_context(turns.of(service.user_id))
+    monkeypatch.setattr(services.long_answers, "_waiting", 0)
+    refused = await service.ask("GET", "/api/orders")
+    assert (refused.status, refused.json["error"]) == (429, "Too many long reads")
+    assert (await service.api("GET", "/api/orders", token=service.other_token)).status == 200
+    crowd = [asyncio.ensure_future(service.ask("GET", "/api/events?wait=0")) for _ in range(10)]
+    await asyncio.sleep(0.05)
+    await full.aclose()
+    assert {(await asked).status for asked in crowd} == {200}
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("path", ["/api/orders", "/api/trades.csv"])
+async def test_a_client_that_leaves_frees_its_turn_before_its_rows_are_read(
+    service: Service, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    services, reads = service.app.settings["services"], Reads(monkeypatch, order_history, "newest")
+    pages = Reads(monkeypatch, ledger_fills, "newest")
+    async with services.pieces.of("another"):
+        where = urlsplit(service.api.base_url)
+        for _ in range(3):
+            _, writer = await asyncio.open_connection(where.hostname, where.port)
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {service.token}\r\n\r\n".encode())
+            await writer.drain()
+            await asyncio.sleep(0.05)
+            writer.close()
+        async with asyncio.timeout(60):
+            while len(services.pieces) > 1 or len(services.long_answers) or services.in_flight._handlers:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    assert reads.begun == pages.begun == 0
+
+
+@pytest.mark.gen_test
+async def test_a_long_read_that_others_keep_waiting_ends_with_429(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long_reads = service.app.settings["services"].long_reads
+    monkeypatch.setattr(long_reads._turns, "_patience_s", 0.05)
+    async with long_reads.turn(-1), long_reads.turn(-2):
+        answer = await service.ask("GET", "/api/trades.csv")
+    assert answer.status == 429 and "of other users" in answer.json["message"]
+    assert (await service.ask("GET", "/api/trades.csv")).status == 200
