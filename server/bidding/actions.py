@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +22,7 @@ from server.task_handler import is_idle
 log = logging.getLogger(__name__)
 
 AT_ONCE = 10  # a stop may wait ten seconds for its bids to go
+BEGINS_S = 35.0  # after which no further task is begun: proxies give up after 60, and one task takes up to 20
 _ENDING = ("stop", "delete")
 
 
@@ -34,10 +36,12 @@ class TaskActionsHandler(TaskRunner, TaskChanger):
             raise invalid([f"tag: {len(ids)} tasks have it, and at most {MOST_IDS} are handled at once"])
         if wanted.action in _ENDING:
             await self._stop_together(ids)
-        seats = asyncio.Semaphore(AT_ONCE)
+        seats, ends_at = asyncio.Semaphore(AT_ONCE), time.monotonic() + BEGINS_S
 
         async def seated(task_id: int) -> dict[str, Any]:
             async with seats:
+                if time.monotonic() >= ends_at:
+                    return _too_late(task_id, wanted.action)
                 return await self._outcome(task_id, wanted)
 
         self.answer({"results": await asyncio.gather(*(seated(task_id) for task_id in ids))})
@@ -73,3 +77,9 @@ class TaskActionsHandler(TaskRunner, TaskChanger):
         if wanted.action == "delete":
             return await self.remove(task_id)
         return await self.change(self.task(task_id), wanted.change or {})
+
+
+def _too_late(task_id: int, action: str) -> dict[str, Any]:
+    done = "It will stop, but was not waited for" if action in _ENDING else "Nothing was done to it"
+    message = f"Its turn did not come within {BEGINS_S:.0f} s, since others take long. {done}. Send its id again."
+    return {"id": task_id, "status": 503, "body": ApiError(503, "Its turn did not come", message=message).body()}

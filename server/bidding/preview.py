@@ -78,7 +78,7 @@ class PreviewHandler(BiddingTaskHandler):
         task, config, venue = self._meant()
         config = own_ceilings(self.user).config(config)
         self.refuse_unsupported(config)
-        await refuse_unknown_trait(self, config, venue)
+        await refuse_unknown_trait(self.look, config, venue)
         market = await self._read(config, venue)
         entry, trouble = await self._signing(task, self._entry(task, config, venue, market))
         control = controls.effective(self.user.id, task.id if task else 0)

@@ -55,7 +55,7 @@ class TaskRunner(BiddingTaskHandler):
                 cannot = cannot or task_venues.not_signed_listings(venue, settings)
             if cannot:
                 raise invalid(cannot, "This cannot be started yet")
-            await refuse_unknown_trait(self, config, venue)
+            await refuse_unknown_trait(self.act, config, venue)
             if not config.dry_run:  # a dry run takes nothing in
                 await refuse_without_way_out(self, venue)
         except ApiError as error:

@@ -141,7 +141,7 @@ class TaskMaker(SignedIn):
         return None
 
     async def _make_as_the_market_knows_it(self, config: BidConfig, venue: str, tags: str) -> None:
-        await refuse_unknown_trait(self, config, venue)
+        await refuse_unknown_trait(self.act, config, venue)
         config = await spelled(self, config)
         self.require_signed_in()
         self._make(config, venue, tags)
@@ -222,7 +222,7 @@ class TaskChanger(BiddingTaskHandler):
         task_id = str(seen.id)
         config = self._merged(seen, given)
         if config.trait is not None:
-            await refuse_unknown_trait(self, config, seen.venue, load_bid_config(seen.config))
+            await refuse_unknown_trait(self.act, config, seen.venue, load_bid_config(seen.config))
         config = await spelled(self, config)
         async with self.services.locks.of(seen.id):
             self.require_signed_in()

@@ -27,6 +27,6 @@ async def spelled(handler: SignedIn, config: BidConfig) -> BidConfig:
     try:
         slug = canonical_slug("rune", (await asyncio.wait_for(question, PATIENCE_S)).ticker)
     except (VenueError, TimeoutError):
-        return config
+        return config  # the next start asks again
     is_same = normal_slug("rune", slug) == normal_slug("rune", config.slug)
     return replace(config, slug=slug) if is_same else config

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from markets.base import VenueError
 from server.http.api_errors import invalid
-from server.http.base import SignedIn
+from server.http.user_market import UserMarket
 from strategy.bid_config import BidConfig
 
 PATIENCE_S = 2.0
@@ -19,16 +19,17 @@ Catalogue = Mapping[str, Mapping[str, int]]
 
 
 async def refuse_unknown_trait(
-    handler: SignedIn, config: BidConfig, venue: str, former: BidConfig | None = None
+    market: UserMarket, config: BidConfig, venue: str, former: BidConfig | None = None
 ) -> None:
     """Raises ApiError (400) when the marketplace `venue` says that the collection has no such trait.
 
-    A marketplace that cannot be asked, takes long, or tells no traits of this collection does not object. A trait that
-    `former` had, too, is not looked up again.
+    A marketplace that cannot be asked, takes long, or tells no traits of this collection does not object: a bid for a
+    trait that no item has is never filled, and the marketplace judges it again when it is placed. A trait that `former`
+    had, too, is not looked up again.
     """
     if config.trait is None or (former and (former.slug, former.trait) == (config.slug, config.trait)):
         return
-    question = handler.look(lambda market: market.at(venue).traits(config.slug, _MAX_AGE_S))
+    question = market(lambda client: client.at(venue).traits(config.slug, _MAX_AGE_S))
     try:
         catalogue = await asyncio.wait_for(question, PATIENCE_S)
     except (VenueError, TimeoutError):

@@ -242,8 +242,11 @@ class SignedIn(Handler):
 
     @property
     def act(self) -> UserMarket:
-        """The way to the marketplaces for what the user does: starts, deletes, withdraws."""
-        return self.services.market_for(self.user.id, "act", self.until)
+        """The way to the marketplaces for what the user does: starts, deletes, withdraws.
+
+        Its time counts from now: a start that waited for the task's lock still has all of it for its checks.
+        """
+        return self.services.market_for(self.user.id, "act", time.monotonic() + self.answers_s)
 
     @asynccontextmanager
     async def long_answer(self, place: AbstractAsyncContextManager[None] | None = None) -> AsyncIterator[None]:

@@ -44,7 +44,7 @@ async def startable_collection(handler: SignedIn, task: Task, config: ListingCon
     if config.trait is not None and collection_id is not None:
         kind, value = config.trait
         asked = BidConfig(collection_id, bid_type="trait", trait_type=kind, trait_value=value)
-        await refuse_unknown_trait(handler, asked, venue)
+        await refuse_unknown_trait(handler.act, asked, venue)
     return collection_id
 
 
@@ -61,7 +61,7 @@ async def _told_collection(handler: SignedIn, inscription_id: str, venue: str) -
     except NotFound:
         found = None
     except (VenueError, TimeoutError):
-        return None
+        return None  # the worker finds out
     if found is None:
         raise invalid([_NO_COLLECTION], _NOT_YET)
     return str(found)
@@ -76,7 +76,7 @@ async def refuse_outside_vault(handler: SignedIn, inscription_id: str) -> None:
     except NotFound:
         raise invalid([_UNKNOWN], _NOT_YET) from None
     except (VenueError, TimeoutError):
-        return
+        return  # the signer looks for itself before it signs
     # One in an escrow of theirs is brought home by its worker.
     if found.address is not None and found.address not in (keys.vault, *keys.escrows):
         message = f"It is at {found.address}. Send it to {keys.vault}, and start when that is confirmed."

@@ -82,7 +82,7 @@ class AutolistPreviewHandler(AutolistTaskHandler):
         if meant.config.trait is not None and meant.collection_id is not None:
             kind, value = meant.config.trait
             asked = BidConfig(meant.collection_id, bid_type="trait", trait_type=kind, trait_value=value)
-            await refuse_unknown_trait(self, asked, meant.venue)
+            await refuse_unknown_trait(self.look, asked, meant.venue)
         first_ms = listings.first_listed_ms(meant.task.id) if meant.task else None
         meant = replace(meant, config=scheduled(meant.config, first_ms, self.now_ms))
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))

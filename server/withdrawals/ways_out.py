@@ -10,6 +10,7 @@ A marketplace or a source that cannot be asked does not object to a start, nor d
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from core.settings import Settings
 from markets.base import VenueError
@@ -20,6 +21,8 @@ from server.schemas.withdrawals import WithdrawalBody
 from server.withdrawals.from_bidding_wallet import bidding_venue, plan_from_bidding
 from server.withdrawals.plan import CannotWithdraw, InvalidWithdrawal
 from wallet.signer_client import SignerError, SignerRefused
+
+log = logging.getLogger(__name__)
 
 PATIENCE_S = 5.0
 _NOT_YET = "This cannot be started yet"
@@ -69,8 +72,13 @@ async def _refuse_locked_wallet(handler: SignedIn, venue: str) -> None:
         return
     try:
         await asyncio.wait_for(_judge(handler), PATIENCE_S)
-    except (CannotWithdraw, VenueError, TimeoutError):
-        return  # nothing is in there, or nobody tells
+    except CannotWithdraw:
+        return  # nothing is in there
+    except (VenueError, TimeoutError) as error:
+        # Nothing later asks this until the next start, so the operator has to know.
+        text = "failed to check whether user %d could withdraw from the bidding wallet at %s before a start: %s"
+        log.warning(text, user.id, venue, error or "no answer in time")
+        return
     except InvalidWithdrawal as wrong:
         raise invalid([f"venue: its bidding wallet could not be withdrawn from: {wrong}"], _NOT_YET) from None
     except SignerRefused as refused:

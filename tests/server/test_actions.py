@@ -45,6 +45,18 @@ async def test_each_task_gets_the_answer_of_its_own_operation(service: Service) 
 
 
 @pytest.mark.gen_test
+@pytest.mark.parametrize(("action", "said"), [("start", "Nothing was done"), ("stop", "It will stop")])
+async def test_a_task_whose_turn_comes_too_late_is_503_and_says_what_was_done(
+    service: Service, monkeypatch: pytest.MonkeyPatch, action: str, said: str
+) -> None:
+    monkeypatch.setattr(actions, "BEGINS_S", 0.0)
+    task = await started(service) if action == "stop" else await service.new_task()
+    (found,) = await act(service, action=action, ids=[task])
+    assert (found["status"], found["body"]["error"]) == (503, "Its turn did not come")
+    assert said in found["body"]["message"] and row(task).desired == "stopped"
+
+
+@pytest.mark.gen_test
 async def test_a_change_is_judged_for_each_task_by_itself(service: Service) -> None:
     one, fixed = await service.new_task(slug="a"), await service.new_task(slug="b", bidMode="fixed")
     results = await act(service, action="change", ids=[one, fixed], change={"hardcapSats": 0, "bidCount": 3})

@@ -10,15 +10,21 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from core.errors import PeerRefused
+from markets.base import Rune, Unavailable
+from markets.listings import OwnListings
+from server.http.base import SignedIn
 from server.urls import ROUTES
 from server.withdrawals import handler as withdrawals_handler
 from tests.server import autolist_tasks
+from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import OPERATIONS, Driver, responses
 from tests.server.peers import keys_of
 from tests.server.test_profile import proof
 from tests.server.wallet_items import INSCRIPTION
 from tests.server.withdrawals.chain import Chain, coin
+from tests.server.withdrawals.test_bidding_wallet import bidding
 
 _ENDS_S = {handler: handler.answers_s for _, handler in ROUTES}  # before a fixture makes them longer
 _SOON_S, _LATE_S = 0.3, 20.0  # the wait of each route here, and what a busy machine may add to it
@@ -130,6 +136,64 @@ async def test_a_withdrawal_is_signed_and_accepted_although_the_network_never_an
     async with asyncio.timeout(_LATE_S):
         while (await service.ask("GET", "/api/wallet")).json["withdrawals"][0]["state"] == "signed":  # noqa: ASYNC110
             await asyncio.sleep(0.05)
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that have used up their time before their checks begin, as one does that waits for a task's lock."""
+    begin = SignedIn.initialize
+
+    def initialize(handler: SignedIn, *args: Any, **named: Any) -> None:
+        begin(handler, *args, **named)
+        handler.until = time.monotonic()
+
+    monkeypatch.setattr(SignedIn, "initialize", initialize)
+
+
+@pytest.mark.gen_test
+async def test_a_start_whose_time_is_used_up_still_checks_the_vault(service: Service, late: None) -> None:
+    autolist_tasks.lies_at(service, OWNER)
+    task = await autolist_tasks.new_task(service)
+    answer = await autolist_tasks.call(service, "POST", task, "/start")
+    assert (answer.status, service.manager.settled) == (409, [])
+
+
+@pytest.mark.gen_test
+async def test_a_start_whose_time_is_used_up_still_checks_traits_and_spelling(service: Service, late: None) -> None:
+    unknown = await service.new_task(slug="cats", bidType="trait", traitType="Hat", traitValue="Red")
+    service.gateway.answers["rune"] = Unavailable()
+    rune = await service.new_task(slug="examplerune", type="rune")
+    service.gateway.answers |= {"traits": {"Hat": {"Blue": 1}}, "rune": Rune("EXAMPLE\u2022RUNE", 0, 1)}
+    begun = await service.ask("POST", "/api/tasks/actions", {"action": "start", "ids": [unknown, rune]})
+    assert [each["status"] for each in begun.json["results"]] == [400, 200]
+    assert begun.json["results"][1]["body"]["slug"] == "EXAMPLE\u2022RUNE"
+
+
+@pytest.mark.gen_test
+async def test_a_start_whose_time_is_used_up_still_checks_the_withdrawal(service: Service, late: None) -> None:
+    bidding(service, Chain(service))
+    service.signer.refuses_withdrawals = PeerRefused("signer", "inputs-own", "the script has no key of ours")
+    task = await service.new_task()
+    assert (await service.ask("POST", f"/api/tasks/{task}/start")).status == 400
+
+
+@pytest.mark.gen_test
+async def test_a_delete_whose_time_is_used_up_still_asks_for_listings(service: Service, late: None) -> None:
+    service.gateway.answers["own_listings"] = OwnListings((), START_MS)
+    task = await autolist_tasks.new_task(service)
+    deleted = await autolist_tasks.call(service, "DELETE", task)
+    assert deleted.json == {"success": True, "listingCancelled": False}
+
+
+@pytest.mark.gen_test
+async def test_a_withdrawal_that_cannot_be_checked_before_a_start_is_logged(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    bidding(service, Chain(service))
+    service.gateway.answers["draft_withdrawal"] = Unavailable("away")
+    task = await service.new_task()
+    assert (await service.ask("POST", f"/api/tasks/{task}/start")).status == 200
+    assert "failed to check whether user" in caplog.text
 
 
 def test_no_route_waits_for_more_than_a_few_seconds() -> None:
