@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,6 +37,7 @@ from markets.unisat.adapter import Unisat
 from models.database.kinds import is_postgresql
 
 MOST_ANSWERS = 500  # answers kept of each marketplace
+_SWITCH_S = 0.0005  # a thread that judges a picture has the interpreter no longer before the loop gets it
 
 
 class Gateway(Program):
@@ -120,5 +122,6 @@ def run(
     right: Right = needs_none,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then ends within a second; see `serve`. Call it in the main thread."""
+    sys.setswitchinterval(_SWITCH_S)
     make = partial(Gateway, settings, least_token, is_the_one)
     serve(make, settings.own_gateway_socket, settings.gateway_listen, ready=ready, right=right)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 _MOST_BOXES, _MOST_PLACES, _MOST_UNITS = 10_000, 1_000, 20_000
+_DEEPEST = 16  # boxes in boxes; real files have seven
 _CONTAINERS = {b"moov", b"trak", b"mdia", b"minf", b"stbl", b"iprp", b"ipco"}
 # Items that are made of others: their size is not in the head.
 _DERIVED = {b"grid", b"iovl", b"tmap"}
@@ -57,8 +58,10 @@ def size_of(data: bytes) -> tuple[int, int, int]:
     return max(width for width, _ in sizes), max(height for _, height in sizes), frames
 
 
-def _boxes(data: bytes, at: int, end: int, left: list[int]) -> Iterator[tuple[bytes, int, int]]:
+def _boxes(data: bytes, at: int, end: int, left: list[int], depth: int = 1) -> Iterator[tuple[bytes, int, int]]:
     """Yields the name, start and end of each box and of those inside, as far as sizes may be there."""
+    if depth > _DEEPEST:
+        raise Unreadable
     while at + 8 <= end:
         left[0] -= 1
         length, kind, head = number(data, at, 4), data[at + 4 : at + 8], 8
@@ -71,7 +74,7 @@ def _boxes(data: bytes, at: int, end: int, left: list[int]) -> Iterator[tuple[by
         # Before the boxes inside: a version with flags, and the number of entries.
         before = {b"meta": 4, b"stsd": 8, b"iinf": 6 if data[at + head : at + head + 1] == b"\0" else 8}
         if kind in before or kind in _CONTAINERS:
-            yield from _boxes(data, at + head + before.get(kind, 0), last, left)
+            yield from _boxes(data, at + head + before.get(kind, 0), last, left, depth + 1)
         at = last
 
 
@@ -85,6 +88,9 @@ def _items(data: bytes, found: dict[bytes, list[tuple[int, int]]]) -> Iterator[t
         wide = 4 if version == 2 else 2
         count, at = number(data, at + 6, wide), at + 6 + wide
         for _ in range(count):
+            left -= 1
+            if left < 0:
+                raise Unreadable
             item, at = number(data, at, wide), at + wide
             method = 0
             if version > 0:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.files import require_room
-from gateway.pictures.kinds import judged
-from markets.pictures import NoPicture, Picture
+from gateway.pictures.kinds import judged, media_of
+from markets.pictures import Media, Picture
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +29,7 @@ _NAME = re.compile(r"[0-9a-f]{64}")
 class _File(NamedTuple):
     size: int
     written_at: float
+    media: Media | None = None  # None: an earlier run kept it, and it was not judged since
 
 
 class KeptPictures:
@@ -58,15 +59,22 @@ class KeptPictures:
                 self._drop(name)
                 return None
             files.move_to_end(name)
-            try:
-                data = (self._directory / name).read_bytes()
-            except OSError:
-                data = b""
-            found = judged(data)
-            if isinstance(found, NoPicture) or len(data) != kept.size:
-                self._drop(name)
-                return None
-        return found
+        # Without the lock: a large file takes its time, and others are read meanwhile.
+        try:
+            data = (self._directory / name).read_bytes()
+        except OSError:
+            data = b""
+        media = media_of(data)
+        is_known = media is not None and media == kept.media
+        found = Picture(media, data) if media is not None and is_known else judged(data)
+        is_good = isinstance(found, Picture) and len(data) == kept.size
+        with self._lock:
+            if self._files is not None and self._files.get(name) is kept:  # not kept anew meanwhile
+                if is_good:
+                    self._files[name] = kept._replace(media=media)
+                else:
+                    self._drop(name)
+        return found if is_good and isinstance(found, Picture) else None
 
     def keep(self, address: str, picture: Picture) -> None:
         """Keeps a picture, and drops others to make room for it."""
@@ -82,7 +90,7 @@ class KeptPictures:
                 return
             self._is_failing = False
             self._taken -= _room(files.pop(name, _File(0, 0)))
-            files[name] = _File(len(picture.data), self._clock())
+            files[name] = _File(len(picture.data), self._clock(), picture.media)
             self._taken += _room(files[name])
             while len(files) > 1 and self._taken > self._most_bytes:
                 self._drop(next(iter(files)))

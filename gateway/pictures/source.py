@@ -67,6 +67,9 @@ class PictureSource:
         except (OSError, HTTPException, ValueError) as error:
             log.info("failed to fetch a picture of %s: %s", urlsplit(address).hostname, type(error).__name__)
             return NoPicture("unreachable")
+        except Exception:
+            log.exception("failed at a picture of %s", urlsplit(address).hostname)
+            return NoPicture("file")
 
     def _fetch(self, address: str) -> Picture | NoPicture:
         parts = urlsplit(address)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import struct
-import time
+import threading
 import zlib
 from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from gateway.pictures import avif, sizes, source
+from gateway.pictures import kept as kept_file
+from gateway.pictures.avif import number
 from gateway.pictures.kept import KeptPictures
 from gateway.pictures.kinds import judged, media_of
-from gateway.pictures.sizes import MOST_FRAMES, MOST_PIXELS, Size, size_of
+from gateway.pictures.sizes import MOST_FRAMES, MOST_PARTS, MOST_PIXELS, Size, size_of
 from gateway.pictures.source import PictureSource
 from markets.pictures import MEDIA, MOST_BYTES, Media, NoPicture, Picture
 from tests.gateway.hostile_pictures import Host, answer, hosting
@@ -195,7 +199,18 @@ def test_an_avif_that_is_made_of_others_is_refused() -> None:
 
 
 @pytest.mark.parametrize("media", MEDIA)
-def test_a_head_is_read_in_time_whatever_it_has(media: Media) -> None:
+def test_a_head_is_read_in_a_bounded_number_of_steps_whatever_it_has(
+    media: Media, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = 0
+
+    def counted(data: bytes, at: int, length: int, order: Literal["big", "little"] = "big") -> int:
+        nonlocal steps
+        steps += 1
+        return number(data, at, length, order)
+
+    monkeypatch.setattr(sizes, "number", counted)
+    monkeypatch.setattr(avif, "number", counted)
     heads = {"image/png": PNG[:33], "image/jpeg": JPEG[:2], "image/gif": GIF[:13], "image/webp": WEBP[:30]}
     head = heads.get(media, AVIF[:32])
     repeated = (
@@ -207,12 +222,92 @@ def test_a_head_is_read_in_time_whatever_it_has(media: Media) -> None:
         b"\x21\xff\0",
         b"\0\0\0\0tEXt\0\0\0\0",
         b"\xff\x01",
+        b"\xff\xd0",
+        b"\x21\xf9\0",
+        b"\x21\xf9\1\1",
+        b"\1\1",
+        b"ABCD\0\0\0\0",
+        b"\0\0\0\x10iloc\x02\0\0\0\0\0\xff\xff",
     )
     for part in repeated:
         data = (head + part * (MOST_BYTES // len(part)))[:MOST_BYTES]
-        began = time.monotonic()
+        steps = 0
         judged(data)
-        assert time.monotonic() - began < 20, part
+        assert steps < 10 * MOST_PARTS, part
+
+
+def test_fill_bytes_of_a_jpeg_are_no_markers() -> None:
+    at = JPEG.index(b"\xff\xc0")
+    filled = JPEG[:at] + b"\xff" * 1_900_000 + JPEG[at:]
+    assert judged(filled) == Picture("image/jpeg", filled)
+
+
+def test_more_parts_than_a_real_picture_has_are_refused() -> None:
+    at = JPEG.index(b"\xff\xc0")
+    for data in (
+        JPEG[:at] + b"\xff\x01" * (MOST_PARTS + 1) + JPEG[at:],
+        PNG[:33] + b"\0\0\0\0tEXt\0\0\0\0" * (MOST_PARTS + 1) + PNG[33:],
+        GIF[:-1] + b"\x21\xfe\0" * (MOST_PARTS + 1) + b";",
+        WEBP + b"ABCD\0\0\0\0" * (MOST_PARTS + 1),
+        AVIF + box(b"free") * (MOST_PARTS + 1),
+    ):
+        assert judged(data) == NoPicture("file"), data[:12]
+
+
+def test_a_gif_of_two_megabytes_and_a_thousand_frames_is_a_picture() -> None:
+    frame = GIF[GIF.index(b"\x2c") : GIF.index(b"\x2c") + 11] + (b"\xff" + bytes(255)) * 7 + b"\0"
+    film = GIF[: GIF.index(b"\x2c")] + (b"\x21\xf9\4" + bytes(4) + b"\0" + frame) * MOST_FRAMES + b";"
+    assert 1_800_000 < len(film) < MOST_BYTES and judged(film) == Picture("image/gif", film)
+
+
+def test_boxes_in_boxes_are_followed_to_a_depth_of_sixteen() -> None:
+    for depth, is_read in ((15, True), (17, False), (5_000, False)):
+        inside = b""
+        for _ in range(depth):
+            inside = box(b"moov", inside)
+        assert isinstance(judged(AVIF + inside), Picture) == is_read, depth
+
+
+def test_the_greatest_number_of_frames_that_a_png_claims_counts() -> None:
+    at = PNG.index(b"acTL") - 4
+    control = PNG[at : at + 20]
+    many, few = put(control, 8, ">I", MOST_FRAMES + 1), put(control, 8, ">I", 1)
+    assert judged(PNG[:at] + many + few + PNG[at + 20 :]) == NoPicture("too_large")
+
+
+def test_a_fault_of_ours_while_a_picture_is_judged_leaves_no_picture(
+    host: Host, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(data: bytes) -> Picture:
+        raise RecursionError
+
+    monkeypatch.setattr(source, "judged", fail)
+    host.behave = answer(PNG)
+    assert PictureSource(None, LOOPBACK).fetch(host.url) == NoPicture("file")
+    assert "RecursionError" in caplog.text
+
+
+def test_a_kept_picture_is_judged_after_a_start_alone_and_others_are_read_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = KeptPictures(tmp_path)
+    for address in "ab":
+        before.keep(address, Picture("image/png", PNG))
+    kept, looked = KeptPictures(tmp_path), list[bytes]()
+
+    def judge(data: bytes) -> Picture | NoPicture:
+        looked.append(data)
+        if len(looked) == 1:
+            reader = threading.Thread(target=kept.read, args=("b",), daemon=True)
+            reader.start()
+            reader.join(20)
+            assert not reader.is_alive()
+        return judged(data)
+
+    monkeypatch.setattr(kept_file, "judged", judge)
+    for _ in range(3):
+        assert kept.read("a") == kept.read("b") == Picture("image/png", PNG)
+    assert looked == [PNG, PNG]
 
 
 def test_a_kept_picture_that_claims_too_much_is_dropped(tmp_path: Path) -> None:
@@ -221,5 +316,5 @@ def test_a_kept_picture_that_claims_too_much_is_dropped(tmp_path: Path) -> None:
     kept.keep("a", Picture("image/png", PNG))
     assert kept.read("a") == Picture("image/png", PNG)
     kept.keep("a", Picture("image/png", large("png", 30_000, 30_000)))
-    assert kept.read("a") is None
+    assert KeptPictures(tmp_path).read("a") is None
     assert list(tmp_path.iterdir()) == []
