@@ -20,7 +20,10 @@ _UNICAST = ipaddress.ip_network("2000::/3")  # all that IANA gives out of IPv6 f
 _SPECIAL_IPV4 = (
     "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 "
     "192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 "
-    "203.0.113.0/24 224.0.0.0/4 240.0.0.0/4"
+    "203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 "
+    # Within public space, but Azure gives every virtual machine its own host's services there (Microsoft Learn, "What
+    # is IP address 168.63.129.16?").
+    "168.63.129.16/32"
 )
 _SPECIAL_IPV6 = "2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20"
 _SPECIAL = tuple(map(ipaddress.ip_network, [*_SPECIAL_IPV4.split(), *_SPECIAL_IPV6.split()]))

@@ -99,8 +99,13 @@ class ManagerClient:
         """
         request = {"op": "heed", "scope": scope, "subject": subject, "state": state, "at_ms": at_ms}
         found = places(self._settings) if scope == GLOBAL else [place_for(self._settings, user_id)]
-        async with self._brake_turns.of(GLOBAL if scope == GLOBAL else user_id):
-            await asyncio.gather(*(self._ask_at(each, request, _PING_S, self._brakes) for each in found))
+        try:
+            async with self._brake_turns.of(GLOBAL if scope == GLOBAL else user_id):
+                await asyncio.gather(*(self._ask_at(each, request, _PING_S, self._brakes) for each in found))
+        except asyncio.CancelledError:
+            if self._is_closed:  # the state still had to wait for its turn
+                raise _stopping() from None
+            raise
 
     async def log(self, user_id: int, task_id: int, most: int) -> list[str]:
         """Returns the end of the log of the user's task: at most so many lines. Raises OSError and PeerError."""
@@ -156,6 +161,7 @@ class ManagerClient:
         """Takes no more questions and does not wait for those in progress."""
         self._is_closed = True
         self._turns.close()
+        self._brake_turns.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._brakes.shutdown(wait=False, cancel_futures=True)
 

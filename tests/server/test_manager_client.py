@@ -32,6 +32,26 @@ async def test_a_question_that_waits_for_its_turn_at_a_stop_is_answered(database
     assert all(isinstance(each, ApiError) and each.status_code == 503 for each in ready)
 
 
+async def test_a_brake_that_waits_for_its_turn_at_a_stop_is_answered(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, done = ManagerClient(replace(Settings(), data_dir=tmp_path, database_url=database)), threading.Event()
+    monkeypatch.setattr(local, "ask", lambda *args, **named: done.wait(60))
+    asked, *waiting = (asyncio.create_task(client.heed("user", 1, 1, "halt", 1)) for _ in range(6))
+    await asyncio.sleep(0.1)
+
+    client.close()
+
+    try:
+        answered, _ = await asyncio.wait(waiting, timeout=20)
+        assert len(answered) == 4 and not asked.done()  # two had their turns
+        errors = [each.exception() for each in answered]
+        assert all(isinstance(each, PeerUnavailable) and "this server stops" in each.message for each in errors)
+    finally:
+        done.set()
+        await asyncio.wait([asked, *waiting])
+
+
 async def test_stops_of_one_user_that_hang_leave_threads_to_another(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
