@@ -30,6 +30,7 @@ OF_A_USER = 2  # in each lane
 MOST_OF_A_USER = 2 * OF_A_USER  # on the way, those that left the fast lane included
 # A try ends after LONGEST_S, so no more can be on their way.
 _THREADS = FAST * math.ceil(LONGEST_S / SLOW_S) + SLOW
+PUT_OFF_S = 60.0  # for which a hook whose try could not begin or be noted is left alone
 _HALVED_S = 60.0  # after this the time that a user has held places counts for half
 
 Send = Callable[[str, str, str, str], Outcome]
@@ -75,6 +76,7 @@ class Courier:
         self._threads = ThreadPoolExecutor(_THREADS, "courier")
         self._on_the_way: dict[int, asyncio.Task[None]] = {}  # until it is noted
         self._sending = 0
+        self._put_off: dict[tuple[int, str], int] = {}  # by hook and receiver: until when
         self._served: dict[int, int] = {}  # by hook: the number of its latest delivery of all
         self._numbers = itertools.count(1)
         self._mark: object = None
@@ -120,7 +122,7 @@ class Courier:
         bounds.settle(now_ms)
         lanes: dict[_Lane, dict[int, list[Hook]]] = {self._fast: {}, self._slow: {}}
         for hook in sorted(queue.hooks_due(now_ms), key=lambda each: (self._served.get(each.id, 0), each.id)):
-            if hook.id not in self._on_the_way:
+            if hook.id not in self._on_the_way and not self._is_put_off(hook, now_ms):
                 lane = self._slow if hook.is_failing or (hook.took_ms or 0) > 1000 * SLOW_S else self._fast
                 lanes[lane].setdefault(hook.user_id, []).append(hook)
         for lane, of_users in lanes.items():
@@ -137,9 +139,24 @@ class Courier:
             else:
                 self._begin(lane, hooks.pop(0), now_ms)
 
+    def _is_put_off(self, hook: Hook, now_ms: int) -> bool:
+        """Tells whether the hook is left alone; a clock that was ahead holds it for PUT_OFF_S at most."""
+        return now_ms < self._put_off.get((hook.id, hook.receiver), 0) <= now_ms + 1000 * PUT_OFF_S
+
+    def _put_off_for(self, hook: Hook, seconds: float) -> None:
+        now_ms = self._clock_ms()
+        self._put_off = {key: until for key, until in self._put_off.items() if until > now_ms}
+        self._put_off[hook.id, hook.receiver] = now_ms + round(1000 * min(seconds, PUT_OFF_S))
+
     def _begin(self, lane: _Lane, hook: Hook, now_ms: int) -> None:
-        deliveries = queue.next_due(hook, now_ms)
-        body = queue.begin(hook, deliveries, self._new_code, now_ms) if deliveries else None
+        """Begins the hook's next try. A fault is the hook's own: the others have their turns."""
+        try:
+            deliveries = queue.next_due(hook, now_ms)
+            body = queue.begin(hook, deliveries, self._new_code, now_ms) if deliveries else None
+        except Exception:
+            log.exception("hook %d: failed to begin a try; left alone for %d s", hook.id, PUT_OFF_S)
+            self._put_off_for(hook, PUT_OFF_S)
+            return
         if body is not None:
             lane.enter(hook.user_id)
             self._served[hook.id] = next(self._numbers)
@@ -169,6 +186,7 @@ class Courier:
             self._note(hook, deliveries, outcome, took_ms)
         except Exception:
             log.exception("failed to deliver %d", deliveries[0].id)
+            self._put_off_for(hook, PUT_OFF_S)
         finally:
             del self._on_the_way[hook.id]
         if outcome is not None and outcome.error is None:

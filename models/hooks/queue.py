@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import reduce
-from operator import or_
 from typing import Any
 
 from peewee import SQL, fn
@@ -22,7 +20,7 @@ from models.events import reading
 from models.events.reading import Told
 from models.events.table import Forgotten
 from models.hooks import bounds, codes
-from models.hooks.table import CODE, DEAD, IS_WAITING, SENT, TEST, WAITING, Delivery, Hook
+from models.hooks.table import CODE, DEAD, IS_WAITING, SENT, TEST, WAITING, Delivery, Hook, is_waiting
 from models.users import User
 
 MOST_WAITING = 1_000  # of a hook; what comes then is lost, and counted
@@ -30,6 +28,7 @@ KEPT_DONE = 200
 DELAYS_S = (10, 60, *[600] * 6)  # after each failed try; after one more it is dead
 MOST_IN_MAIL = 200
 _AT_ONCE = 200
+_ALONE = (TEST, CODE)  # keep no order and are not tried again
 
 
 def users_with_hooks() -> dict[int, list[int]]:
@@ -156,9 +155,9 @@ def hooks_due(now_ms: int) -> list[Hook]:
     return list(Hook.select().where(Hook.id.in_(Delivery.select(Delivery.hook).where(IS_WAITING, _is_due(now_ms)))))
 
 
-def _is_due(now_ms: int) -> Any:
+def _is_due(now_ms: int, of: Any = Delivery) -> Any:
     """Holds for a delivery whose time has come, or is farther away than any delay: then the clock was ahead."""
-    return (Delivery.due_ms <= now_ms) | (Delivery.due_ms > now_ms + 1000 * max(DELAYS_S))
+    return (of.due_ms <= now_ms) | (of.due_ms > now_ms + 1000 * max(DELAYS_S))
 
 
 def next_due(hook: Hook, now_ms: int) -> list[Delivery]:
@@ -182,15 +181,20 @@ def next_due(hook: Hook, now_ms: int) -> list[Delivery]:
 
 def _not_behind(hook: Hook, now_ms: int) -> Any:
     """Holds for the deliveries that wait for no other of their task, or for such as go in the same mail."""
-    waiting = Delivery.select(fn.MIN(Delivery.id)).where(Delivery.hook == hook.id, IS_WAITING, Delivery.event != TEST)
+    waiting: Any = Delivery.select(fn.MIN(Delivery.id)).where(
+        Delivery.hook == hook.id, IS_WAITING, Delivery.event.not_in(_ALONE)
+    )
     if hook.kind != MAIL:
         return Delivery.id.in_(waiting.group_by(Delivery.task_id))
-    later: Any = waiting.select_extend(Delivery.task_id).where(~_is_due(now_ms)).group_by(Delivery.task_id)
-    behind = [
-        (Delivery.task_id.is_null() if task is None else Delivery.task_id == task) & (Delivery.id > first)
-        for first, task in later.tuples()
-    ]
-    return ~reduce(or_, behind) if behind else SQL("1 = 1")
+    # Each task's first that is not due yet, in one table, because any number of tasks may have one.
+    later = Delivery.alias()
+    is_later = (later.hook == hook.id) & is_waiting(later) & later.event.not_in(_ALONE) & ~_is_due(now_ms, later)
+    task = fn.COALESCE(later.task_id, 0).alias("task")
+    firsts: Any = later.select(task, fn.MIN(later.id).alias("first")).where(is_later).group_by(SQL("task")).alias("f")
+    behind = Delivery.alias()
+    on = (fn.COALESCE(behind.task_id, 0) == firsts.c.task) & (behind.id > firsts.c.first)
+    found = behind.select(behind.id).join(firsts, on=on).where(behind.hook == hook.id, is_waiting(behind))
+    return Delivery.id.not_in(found)
 
 
 def begin(hook: Hook, deliveries: list[Delivery], new_code: Callable[[], str], now_ms: int) -> str | None:
@@ -228,7 +232,7 @@ def failed(deliveries: list[Delivery], status: int | None, error: str, now_ms: i
     with transaction():
         for delivery in deliveries:
             changes: dict[str, Any] = {"tries": delivery.tries + 1, "status": status, "error": error[:200]}
-            if delivery.event in (TEST, CODE) or delivery.tries >= len(DELAYS_S):
+            if delivery.event in _ALONE or delivery.tries >= len(DELAYS_S):
                 dead += 1
                 changes |= {"state": DEAD, "done_ms": now_ms}
             else:

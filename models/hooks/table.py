@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from peewee import SQL, BigIntegerField, BooleanField, CharField, ForeignKeyField, IntegerField, TextField
 
 from models.base import Row, primary_key
@@ -92,8 +94,12 @@ class Send(Row):
         table_name = "hook_sends"
 
 
-# A literal, as in the indexes: SQLite sees at once which index to use.
-IS_WAITING = Delivery.state == SQL(f"'{WAITING}'")
+def is_waiting(of: Any) -> Any:
+    """Holds for a delivery that waits; a literal, as in the indexes, because SQLite chooses an index by it."""
+    return of.state == SQL(f"'{WAITING}'")
+
+
+IS_WAITING = is_waiting(Delivery)
 for _name, _columns, _where, _unique in (
     ("deliveries_hook", (Delivery.hook, Delivery.id), None, False),
     ("deliveries_waiting", (Delivery.hook, Delivery.task_id, Delivery.id), IS_WAITING, False),

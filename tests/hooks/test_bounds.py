@@ -343,3 +343,20 @@ async def test_a_retry_keeps_its_delay_of_ten_minutes(world: World) -> None:
         await world.work()
         assert len(world.sent) == tries
         world.clock.advance(1)
+
+
+@pytest.mark.parametrize("tasks", [100, 900])
+async def test_a_mail_hook_with_retries_of_many_tasks_sends_the_events_of_other_tasks(world: World, tasks: int) -> None:
+    make_hook(kind="mail", shown="mailto:ann@mail.example", agreed_ms=1)
+    for task in range(tasks):
+        happen("fill", task_id=task + 1)
+    happen("error", task_id=None)
+    world.courier.look()
+    Delivery.update(due_ms=NOW + 300_000).execute()
+    happen("fill", task_id=1)
+    happen("fill", task_id=tasks + 1)
+    happen("fill", task_id=None)
+    world.courier.look()
+    found = queue.next_due(Hook.get(), NOW)
+    assert [row.task_id for row in found] == [tasks + 1]
+    assert len(queue.next_due(Hook.get(), NOW + 300_000)) == min(tasks + 4, 200)

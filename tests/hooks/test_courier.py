@@ -336,3 +336,28 @@ async def test_a_users_dead_receivers_keep_the_others_of_the_user_waiting_no_lon
     await asyncio.gather(*world.courier._on_the_way.values())
     assert {receiver for receiver, _ in world.sent} == {"dead 0", "dead 1", "dead 2", "good"}, "each had its turn"
     assert "good" in [receiver for receiver, _ in world.sent[:3]]
+
+
+async def test_a_hook_whose_try_cannot_begin_holds_no_other_and_is_logged_once_a_minute(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad = make_hook(receiver="bad").id
+    make_hook(2)
+    next_due = queue.next_due
+
+    def broken(hook: Hook, now_ms: int) -> list[Delivery]:
+        if hook.id == bad:
+            raise RecursionError("on purpose")
+        return next_due(hook, now_ms)
+
+    monkeypatch.setattr(queue, "next_due", broken)
+    happen("fill")
+    happen("fill", user_id=2)
+    for _ in range(5):
+        await world.work()
+    assert [receiver for receiver, _ in world.sent] == ["r2"]
+    assert [record.getMessage()[:20] for record in caplog.records if record.exc_info] == ["hook 1: failed to be"]
+    monkeypatch.setattr(queue, "next_due", next_due)
+    world.clock.advance(60)
+    await world.work()
+    assert [receiver for receiver, _ in world.sent] == ["r2", "bad"], "its event waited"
