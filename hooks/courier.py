@@ -3,7 +3,8 @@
 A hook has one delivery on its way at a time. Turns go between users first, then between a user's hooks. The next place
 of a lane goes to the user with the fewest deliveries on the way, then to the one who has held places for the shortest
 time of late. A hook whose last try failed or took longer than SLOW_S is in the slow lane. A longer try leaves
-the fast lane meanwhile, so that a slow receiver holds a place there for SLOW_S.
+the fast lane meanwhile, so that a slow receiver holds a place there for SLOW_S. It then counts for its user in the slow
+lane, and takes no place from the hooks there: otherwise users with ever new slow hooks would hold all of them.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ SLOW_S = 3.0
 FAST, SLOW = 16, 8  # places
 OF_A_USER = 2  # in each lane
 MOST_OF_A_USER = 2 * OF_A_USER  # on the way, those that left the fast lane included
-# A try ends after LONGEST_S, so no more can be on their way.
-_THREADS = FAST * math.ceil(LONGEST_S / SLOW_S) + SLOW
+# Of the fast lane no more are on their way, those that left it included: so many leave it until the first of them ends,
+# LONGEST_S after its look-up. Only the resolver bounds a look-up; while it takes long, the fast lane waits at this bound.
+_FAST_LANES = math.ceil(LONGEST_S / SLOW_S)
 PUT_OFF_S = 60.0  # for which a hook whose try could not begin or be noted is left alone
 _HALVED_S = 60.0  # after this the time that a user has held places counts for half
 
@@ -38,10 +40,14 @@ log = logging.getLogger(__name__)
 
 
 class _Lane:
-    """Places for deliveries, and the time for which each user has lately held them."""
+    """Places for deliveries, and the time for which each user has lately held them.
 
-    def __init__(self, places: int) -> None:
+    At most `most` of its tries are on their way: those in a place, and those that left it before they ended.
+    """
+
+    def __init__(self, places: int, most: int) -> None:
         self.free = places
+        self.room = most
         self.of_user: Counter[int] = Counter()
         self._held: dict[int, tuple[float, float]] = {}  # by user: seconds, as of when
 
@@ -53,14 +59,12 @@ class _Lane:
         seconds, at_s = self._held.get(user_id, (0.0, now_s))
         return float(seconds * 0.5 ** ((now_s - at_s) / _HALVED_S))
 
-    def enter(self, user_id: int) -> None:
-        """Takes a place; a try that left the fast lane takes one though none is free."""
-        self.free -= 1
+    def count(self, user_id: int) -> None:
+        """Counts a try for its user."""
         self.of_user[user_id] += 1
 
-    def leave(self, user_id: int, seconds: float, now_s: float) -> None:
-        """Frees a place that was held for these seconds."""
-        self.free += 1
+    def uncount(self, user_id: int, seconds: float, now_s: float) -> None:
+        """Ends the count of a try that was counted for these seconds."""
         self.of_user[user_id] -= 1
         self._held[user_id] = self._held_s(user_id, now_s) + seconds, now_s
 
@@ -72,10 +76,9 @@ class Courier:
         self._send = send
         self._clock_ms = clock_ms
         self._new_code = new_code
-        self._fast, self._slow = _Lane(FAST), _Lane(SLOW)
-        self._threads = ThreadPoolExecutor(_THREADS, "courier")
+        self._fast, self._slow = _Lane(FAST, FAST * _FAST_LANES), _Lane(SLOW, SLOW)
+        self._threads = ThreadPoolExecutor(self._fast.room + self._slow.room, "courier")
         self._on_the_way: dict[int, asyncio.Task[None]] = {}  # until it is noted
-        self._sending = 0
         self._put_off: dict[tuple[int, str], int] = {}  # by hook and receiver: until when
         self._served: dict[int, int] = {}  # by hook: the number of its latest delivery of all
         self._numbers = itertools.count(1)
@@ -131,7 +134,7 @@ class Courier:
     def _fill(self, lane: _Lane, of_users: dict[int, list[Hook]], now_ms: int) -> None:
         """Gives the free places of a lane away. Each user's hooks are in the order of their turns."""
         now_s = asyncio.get_running_loop().time()
-        while of_users and lane.free > 0 and self._sending < _THREADS:
+        while of_users and lane.free > 0 and lane.room > 0:
             user_id = min(of_users, key=lambda each: lane.turn(each, now_s))
             hooks, on_the_way = of_users[user_id], self._fast.of_user[user_id] + self._slow.of_user[user_id]
             if not hooks or lane.of_user[user_id] >= OF_A_USER or on_the_way >= MOST_OF_A_USER:
@@ -158,27 +161,30 @@ class Courier:
             self._put_off_for(hook, PUT_OFF_S)
             return
         if body is not None:
-            lane.enter(hook.user_id)
+            lane.free -= 1
+            lane.room -= 1
+            lane.count(hook.user_id)
             self._served[hook.id] = next(self._numbers)
             self._on_the_way[hook.id] = asyncio.create_task(self._deliver(lane, hook, deliveries, body))
 
     async def _deliver(self, lane: _Lane, hook: Hook, deliveries: list[Delivery], body: str) -> None:
-        loop, outcome = asyncio.get_running_loop(), None
-        began_s = entered_s = loop.time()
+        loop, outcome, counts_in = asyncio.get_running_loop(), None, lane
+        began_s = counted_s = loop.time()
         try:
-            self._sending += 1
             try:
                 name = message_id(hook.id, deliveries[0].id, deliveries[0].body)
                 sending = loop.run_in_executor(self._threads, self._send, hook.kind, hook.receiver, body, name)
                 if lane is self._fast and not (await asyncio.wait([sending], timeout=SLOW_S))[0]:
-                    lane.leave(hook.user_id, loop.time() - entered_s, loop.time())
-                    lane, entered_s = self._slow, loop.time()
-                    lane.enter(hook.user_id)
+                    lane.uncount(hook.user_id, loop.time() - counted_s, loop.time())
+                    counts_in, counted_s = self._slow, loop.time()
+                    counts_in.count(hook.user_id)
+                    lane.free += 1
                     self._send_more()
                 outcome = await sending
             finally:
-                self._sending -= 1
-                lane.leave(hook.user_id, loop.time() - entered_s, loop.time())
+                counts_in.uncount(hook.user_id, loop.time() - counted_s, loop.time())
+                lane.free += counts_in is lane
+                lane.room += 1
             took_ms = round(1000 * (loop.time() - began_s))
             if isinstance(outcome, Unanswered):
                 log.info("hook %d: no answer: %s", hook.id, outcome.cause)

@@ -134,7 +134,8 @@ async def test_a_fault_of_connecting_is_shown_no_sooner_than_a_silent_receiver(
     world.courier.send_due()
     await world.courier._on_the_way[2]
     assert states() == [WAITING, SENT]
-    assert (world.courier._fast.free, world.courier._sending) == (courier_file.FAST, 0), "a wait holds no thread"
+    fast = world.courier._fast
+    assert (fast.free, fast.room) == (courier_file.FAST, 5 * courier_file.FAST), "a wait holds no thread"
     assert [row.tries for row in Delivery.select().order_by(Delivery.id)] == [0, 1]
 
     await world.work()

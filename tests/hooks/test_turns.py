@@ -113,3 +113,47 @@ async def test_a_slow_receiver_is_served_after_fast_ones_until_it_is_fast_again(
     over.set()
     await world.work()
     assert set(states()) == {SENT}
+
+
+@pytest.mark.slow
+async def test_a_failing_hook_has_its_turns_beside_new_hooks_that_turn_out_slow(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(courier_file, "SLOW_S", 0.05)
+    count, over, loop = 20, threading.Event(), asyncio.get_running_loop()
+    begun, arrived = [], asyncio.Semaphore(0)
+
+    def answer(receiver: str, event: dict[str, object]) -> Outcome:
+        if receiver == "victim":
+            loop.call_soon_threadsafe(arrived.release)
+        else:
+            begun.append(receiver)
+            over.wait(60)
+        return Outcome(200, None)
+
+    world.answer = answer
+    for user in range(1, count + 1):
+        for _ in range(5):
+            make_hook(user)  # new, so it enters by the fast lane
+    victim = make_hook(count + 1, receiver="victim")
+    for user in range(1, count + 1):
+        happen("fill", user_id=user)
+    work = asyncio.create_task(world.courier.run())
+    try:
+        async with asyncio.timeout(60):
+            while len(begun) < 4 * count:  # noqa: ASYNC110 - threads that come to it
+                await asyncio.sleep(0.01)
+            for _ in range(3):
+                Hook.update(is_failing=True).where(Hook.id == victim.id).execute()
+                happen("fill", user_id=count + 1)
+                await arrived.acquire()
+                while victim.id in world.courier._on_the_way:  # noqa: ASYNC110 - until it is noted
+                    await asyncio.sleep(0.01)
+        assert len(begun) == 4 * count, "all of them hang still"
+        assert world.courier._threads._max_workers == 88
+    finally:
+        over.set()
+        work.cancel()
+        while world.courier._on_the_way:
+            await asyncio.gather(*world.courier._on_the_way.values())
+        world.courier._threads.shutdown()
