@@ -29,8 +29,8 @@ SLOW_S = 3.0
 FAST, SLOW = 16, 8  # places
 OF_A_USER = 2  # in each lane
 MOST_OF_A_USER = 2 * OF_A_USER  # on the way, those that left the fast lane included
-# Of the fast lane no more are on their way, those that left it included: so many leave it until the first of them ends,
-# LONGEST_S after its look-up. Only the resolver bounds a look-up; while it takes long, the fast lane waits at this bound.
+# Tries of the fast lane that may be on their way, those that left it included: so many leave it until the first of them
+# ends, LONGEST_S after its look-up. Only the resolver bounds a look-up; the fast lane waits while look-ups take longer.
 _FAST_LANES = math.ceil(LONGEST_S / SLOW_S)
 PUT_OFF_S = 60.0  # for which a hook whose try could not begin or be noted is left alone
 _HALVED_S = 60.0  # after this the time that a user has held places counts for half
@@ -67,6 +67,15 @@ class _Lane:
         """Ends the count of a try that was counted for these seconds."""
         self.of_user[user_id] -= 1
         self._held[user_id] = self._held_s(user_id, now_s) + seconds, now_s
+
+
+async def _outcome(sending: asyncio.Future[Outcome]) -> Outcome:
+    """Returns a try's outcome; an error of it is a failed one, otherwise the delivery would be due again for ever."""
+    try:
+        return await sending
+    except Exception as error:
+        log.exception("failed to send")
+        return Outcome(None, f"failed to send: {type(error).__name__}")
 
 
 class Courier:
@@ -180,7 +189,7 @@ class Courier:
                     counts_in.count(hook.user_id)
                     lane.free += 1
                     self._send_more()
-                outcome = await sending
+                outcome = await _outcome(sending)
             finally:
                 counts_in.uncount(hook.user_id, loop.time() - counted_s, loop.time())
                 lane.free += counts_in is lane

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import smtplib
 import ssl
 import time
@@ -20,7 +21,9 @@ from core.public_connection import Connection, NotAllowed
 from core.setting_values import Network, is_loopback
 from hooks.messages import Post, mail_of, post_of
 
-LONGEST_S = 15.0
+log = logging.getLogger(__name__)
+
+LONGEST_S = 15.0  # after the look-up of its name, which only the resolver bounds
 _SECONDS_OF_MAIL = 15.0
 # All that a user is shown of a receiver without an answer: the true cause would show which ports are open.
 NO_ANSWER = "no answer"
@@ -101,7 +104,9 @@ class Sender:
             return self._post(post_of(kind, receiver, body, int(self._clock()), message_id))
         except NoReceiver as error:
             return Outcome(None, str(error))
-        except (OSError, HTTPException, ValueError, smtplib.SMTPException) as error:
+        except Exception as error:  # a body that cannot be sent as well: it must not be tried for ever
+            if not isinstance(error, (OSError, HTTPException, ValueError, smtplib.SMTPException)):
+                log.exception("failed to send by %s", kind)
             if kind != MAIL:
                 return Unanswered(error)
             # The error's own text may repeat the address, which may be a secret.

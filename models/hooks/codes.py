@@ -37,17 +37,23 @@ def is_awaited(hook: Hook) -> bool:
     return hook.kind == MAIL and hook.agreed_ms is None
 
 
-def ask(hook: Hook, now_ms: int) -> None:
-    """Has a new code mailed to the hook's address, in the caller's transaction. No-op if one is about to be."""
-    if Delivery.select().where(Delivery.hook == hook.id, IS_WAITING, Delivery.event == CODE).exists():
-        return
-    body = json.dumps({"event": CODE, "user": str(User.get_by_id(hook.user_id).address)})
-    Delivery.create(hook=hook.id, event=CODE, body=body, due_ms=now_ms, created_ms=now_ms)
+def ask(hook_id: int, now_ms: int) -> bool:
+    """Has a new code mailed to the hook's address, in the caller's transaction; one that is about to be is enough.
+
+    Returns False for a hook that waits for no code, by now perhaps.
+    """
+    hook: Hook | None = Hook.get_or_none(Hook.id == hook_id)
+    if hook is None or not is_awaited(hook):
+        return False
+    if not Delivery.select().where(Delivery.hook == hook_id, IS_WAITING, Delivery.event == CODE).exists():
+        body = json.dumps({"event": CODE, "user": str(User.get_by_id(hook.user_id).address)})
+        Delivery.create(hook=hook_id, event=CODE, body=body, due_ms=now_ms, created_ms=now_ms)
+    return True
 
 
-def give_up(hook: Hook) -> None:
+def give_up(hook_id: int) -> None:
     """Ends the mail of a code that waits or is on its way, in the caller's transaction."""
-    Delivery.delete().where(Delivery.hook == hook.id, IS_WAITING, Delivery.event == CODE).execute()
+    Delivery.delete().where(Delivery.hook == hook_id, IS_WAITING, Delivery.event == CODE).execute()
 
 
 def ask_where_none_was(now_ms: int) -> None:
@@ -57,13 +63,13 @@ def ask_where_none_was(now_ms: int) -> None:
     if Hook.select().where(*older).exists():
         with transaction():
             for hook in Hook.select().where(*older):
-                ask(hook, now_ms)
+                ask(hook.id, now_ms)
 
 
 def store(hook: Hook, code: str, now_ms: int) -> bool:
-    """Stores the code that is about to be mailed; tells whether the hook still has the address of `hook`."""
+    """Stores the code that is about to be mailed; returns False where it is awaited no more at the address of `hook`."""
     sent = Hook.update(code_hash=_hash_of(hook.id, code), code_ms=now_ms, code_tries=0)
-    return bool(sent.where(Hook.id == hook.id, Hook.receiver == hook.receiver).execute())
+    return bool(sent.where(Hook.id == hook.id, Hook.receiver == hook.receiver, Hook.agreed_ms.is_null()).execute())
 
 
 def confirm(hook: Hook, code: str, now_ms: int, *, may_still: Callable[[], bool]) -> bool:
@@ -83,7 +89,7 @@ def confirm(hook: Hook, code: str, now_ms: int, *, may_still: Callable[[], bool]
         is_right = found is not None and hmac.compare_digest(found.code_hash, _hash_of(hook.id, code))
         if is_tried and is_fresh and is_right:
             Hook.update(agreed_ms=now_ms, code_hash=None, code_ms=None, code_tries=None).where(*of_code).execute()
-            give_up(hook)
+            give_up(hook.id)
             return True
     if found is None:
         raise WrongCode("was not sent yet: wait for the mail, or ask for a new code")

@@ -45,25 +45,33 @@ def add(user_id: int, events: Sequence[str], *, may_still: Callable[[], bool], *
             raise TooManyHooks
         row: Hook = Hook.create(user=user_id, events=" ".join(events), cursor=reading.newest_id(), **values)
         if codes.is_awaited(row):
-            codes.ask(row, row.created_ms)
+            codes.ask(row.id, row.created_ms)
     return row
 
 
-def change(hook: Hook, now_ms: int, *, may_still: Callable[[], bool], **values: Any) -> None:
+def change(hook_id: int, now_ms: int, *, may_still: Callable[[], bool], **values: Any) -> Hook | None:
     """Changes the hook's columns; what has happened so far is delivered as they were. Raises NotAnyMore.
 
-    The new address of a mail hook has not agreed yet: a code is asked for.
+    The new address of a mail hook has not agreed yet: a code is asked for. Returns the hook as it was just before, None
+    if it was removed meanwhile.
     """
     with transaction():
         if not may_still():
             raise NotAnyMore
-        queue.take(hook.id, now_ms, to_the_end=True)
-        if hook.kind == MAIL and values.get("shown", hook.shown) != hook.shown:
+        # Read here, because another server may have changed it since the caller read it.
+        former: Hook | None = Hook.get_or_none(Hook.id == hook_id)
+        if former is None:
+            return None
+        queue.take(hook_id, now_ms, to_the_end=True)
+        is_moved = former.kind == MAIL and values.get("shown", former.shown) != former.shown
+        if is_moved:
             values |= {"agreed_ms": None, "code_hash": None, "code_ms": None}
-            codes.give_up(hook)  # it may be on its way to the former address
-            codes.ask(hook, now_ms)
+            codes.give_up(hook_id)  # it may be on its way to the former address
         if values:
-            Hook.update(values).where(Hook.id == hook.id).execute()
+            Hook.update(values).where(Hook.id == hook_id).execute()
+        if is_moved:
+            codes.ask(hook_id, now_ms)
+    return former
 
 
 def remove(hook: Hook) -> None:

@@ -172,6 +172,7 @@ def next_due(hook: Hook, now_ms: int) -> list[Delivery]:
         found = list(Delivery.select().where(is_due, Delivery.event == CODE).limit(1))
         is_free = not (found and bounds.code_wait_s(hook.user_id, hook.shown, now_ms))
     else:
+        is_due &= Delivery.event != CODE
         is_in_time = hook.sent_ms is None or not 0 <= now_ms - hook.sent_ms < 1000 * hook.min_interval_s
         may_go = (Delivery.event == TEST) | (_not_behind(hook, now_ms) if is_in_time else SQL("1 = 0"))
         most = MOST_IN_MAIL if hook.kind == MAIL else 1
@@ -198,7 +199,7 @@ def _not_behind(hook: Hook, now_ms: int) -> Any:
 
 
 def begin(hook: Hook, deliveries: list[Delivery], new_code: Callable[[], str], now_ms: int) -> str | None:
-    """Notes a try before it is made; returns the body to send, None for a code if the hook has another address now."""
+    """Notes a try before it is made; returns the body to send, None for a code that is not awaited there any more."""
     first = deliveries[0]
     with transaction():
         if first.event == CODE:

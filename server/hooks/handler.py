@@ -108,7 +108,7 @@ class OneHookHandler(HookHandler):
 
     def put(self, hook_id: str) -> None:
         hook, body = self.hook(hook_id), self.body(HookChange)
-        given, former = body.model_fields_set, hook.receiver
+        given = body.model_fields_set
         changes: dict[str, Any] = {}
         if "events" in given:
             changes["events"] = " ".join(body.events)
@@ -117,13 +117,13 @@ class OneHookHandler(HookHandler):
         if given & {"url", "secret"}:
             changes |= self._receiver(hook, body)
         try:
-            hooks.change(hook, self.now_ms, may_still=self.is_signed_in, **changes)
+            former = hooks.change(hook.id, self.now_ms, may_still=self.is_signed_in, **changes)
         except NotAnyMore:
             if "receiver" in changes:
                 self.receivers.forget(changes["receiver"])
             raise unauthorized() from None
         if "receiver" in changes:
-            self.receivers.forget(former)
+            self.receivers.forget(changes["receiver"] if former is None else former.receiver)
         self.answer(_as_json(self.hook(hook_id)))
 
     def _receiver(self, hook: Hook, body: HookChange) -> dict[str, object]:
@@ -173,7 +173,9 @@ class HookCodeHandler(HookHandler):
             raise too_many("A code was sent already", wait_s, "Use the code of the newest mail, or wait for a new one.")
         self.refuse_too_many_calls()
         with transaction():
-            codes.ask(hook, self.now_ms)
+            is_asked = codes.ask(hook.id, self.now_ms)
+        if not is_asked:  # its address has agreed meanwhile
+            self.refuse_with_consent(self.hook(hook_id))
         self.answer(_as_json(hook), 202)
 
 

@@ -196,13 +196,11 @@ async def test_a_code_is_bounded_voided_and_asked_for_anew(world: World, mailbox
     ask(hook, world)
     await world.work()
     send_back(hook, mailbox.got[2].code, world)
-    hooks.change(Hook.get_by_id(hook.id), world.clock(), may_still=lambda: True, min_interval_s=0)
+    hooks.change(hook.id, world.clock(), may_still=lambda: True, min_interval_s=0)
     assert not codes.is_awaited(Hook.get_by_id(hook.id))
     happen("halted")
     moved = Receivers(tmp_path).keep(Receiver("mailto:bob@mail.example"))
-    hooks.change(
-        Hook.get_by_id(hook.id), world.clock(), may_still=lambda: True, receiver=moved, shown="mailto:bob@mail.example"
-    )
+    hooks.change(hook.id, world.clock(), may_still=lambda: True, receiver=moved, shown="mailto:bob@mail.example")
     await minutes(world, 5)
     assert [mail.to for mail in mailbox.got[3:]] == ["bob@mail.example"] and mailbox.got[3].code
     send_back(hook, mailbox.got[3].code, world)
@@ -212,7 +210,7 @@ async def test_a_code_is_bounded_voided_and_asked_for_anew(world: World, mailbox
 
 def ask(hook: Hook, world: World) -> None:
     with transaction():
-        codes.ask(hook, world.clock())
+        assert codes.ask(hook.id, world.clock())
 
 
 @pytest.mark.slow
@@ -260,7 +258,7 @@ async def test_an_address_that_replaces_one_while_its_code_is_on_its_way_gets_a_
     world.answer = answer
     world.courier.look()
     world.courier.send_due()
-    hooks.change(hook, NOW, may_still=lambda: True, receiver="bob", shown="mailto:bob@mail.example")
+    hooks.change(hook.id, NOW, may_still=lambda: True, receiver="bob", shown="mailto:bob@mail.example")
     over.set()
     await minutes(world, 3)
     assert [receiver for receiver, _ in sent] == [hook.receiver, "bob"]
@@ -360,3 +358,20 @@ async def test_a_mail_hook_with_retries_of_many_tasks_sends_the_events_of_other_
     found = queue.next_due(Hook.get(), NOW)
     assert [row.task_id for row in found] == [tasks + 1]
     assert len(queue.next_due(Hook.get(), NOW + 300_000)) == min(tasks + 4, 200)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_an_address_that_agreed_gets_its_events_and_no_code_that_waits_still(
+    world: World, mailbox: MailServer, tmp_path: Path, is_first: bool
+) -> None:
+    hook = await agreed_hook(world, mailbox, tmp_path, "ann@mail.example")
+    code = {"hook": hook.id, "event": "code", "body": "{}", "due_ms": NOW, "created_ms": NOW}
+    if is_first:
+        Delivery.create(**code)
+    happen("fill", "halted")
+    world.courier.look()
+    if not is_first:
+        Delivery.create(**code)
+    await minutes(world, 5)
+    assert [mail.subject for mail in mailbox.got] == ["Bidkeeper: 2 events"]
+    assert lines_of(mailbox, "Bought") == lines_of(mailbox, "Halt") == 1

@@ -238,7 +238,7 @@ async def test_every_try_has_its_deliverys_message_id_and_no_other_delivery_has_
 async def test_a_change_of_the_events_is_of_what_happens_from_then_on(world: World) -> None:
     hook = make_hook(1, "fill")
     happen("fill", "error")
-    hooks.change(hook, NOW, may_still=lambda: True, events="error")
+    hooks.change(hook.id, NOW, may_still=lambda: True, events="error")
     happen("fill", "error")
     await world.work()
     assert [event["event"] for _, event in world.sent] == ["fill", "error"] and world.ids == [1, 4]
@@ -362,3 +362,16 @@ async def test_a_hook_whose_try_cannot_begin_holds_no_other_and_is_logged_once_a
     world.clock.advance(60)
     await world.work()
     assert [receiver for receiver, _ in world.sent] == ["r2", "bad"], "its event waited"
+
+
+async def test_a_try_that_raises_is_a_failed_one(world: World) -> None:
+    make_hook()
+    happen("fill")
+
+    def raises(receiver: str, body: dict[str, Any]) -> Outcome:
+        raise KeyError("task")
+
+    world.answer = raises
+    await world.work()
+    [row] = Delivery.select()
+    assert (row.tries, row.due_ms, row.error) == (1, NOW + 10_000, "failed to send: KeyError")

@@ -364,3 +364,10 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(receivers: Receivers, 
         outcome = try_once(receivers, f"https://localhost:{listener.getsockname()[1]}/")
         thread.join(20)
     assert (cause(outcome).partition(":")[0], heard) == ("SSLCertVerificationError", [])
+
+
+def test_a_body_that_makes_no_mail_is_a_failed_try(receivers: Receivers, caplog: pytest.LogCaptureFixture) -> None:
+    with mail_server() as server:
+        send = Sender(receivers, LOOPBACK, Mailer(server.url, "", "bot@mail.example")).send
+        outcome = send(MAIL, receivers.keep(Receiver("mailto:ann@mail.example")), '{"event": "code"}', "msg_1")
+    assert outcome == (None, "failed to send: KeyError") and caplog.records[0].exc_info, "the log has its cause"

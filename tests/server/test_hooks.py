@@ -11,7 +11,7 @@ import pytest
 from core.hook_receivers import Receiver, Receivers
 from models import sessions
 from models.events.table import LASTING
-from models.hooks import queue
+from models.hooks import bounds, queue
 from models.hooks.table import Delivery, Hook
 from server.hooks.handler import HookHandler
 from tests.databases import dump
@@ -261,3 +261,57 @@ async def test_a_code_is_not_confirmed_by_a_session_that_ended_meanwhile(
     monkeypatch.setattr(HookHandler, "is_signed_in", lambda self: False)
     assert (await service.ask("POST", f"{path}/confirm", {"code": "K7QM-3XWP"})).status == 401
     assert Hook.get().agreed_ms is None
+
+
+@pytest.mark.gen_test
+@WITH_MAIL
+async def test_a_change_back_to_a_strangers_address_meanwhile_leaves_it_without_consent(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = (await service.ask("POST", "/api/hooks", MAIL)).headers["Location"]
+    keep, first = Receivers.keep, Hook.get().receiver
+
+    def own_address_agrees_meanwhile(self: Receivers, receiver: Receiver) -> str:
+        own = keep(self, Receiver("mailto:bob@mail.example"))
+        Hook.update(shown="mailto:bob@mail.example", receiver=own, agreed_ms=1).execute()  # by another server
+        self.forget(first)
+        return keep(self, receiver)
+
+    monkeypatch.setattr(Receivers, "keep", own_address_agrees_meanwhile)
+    changed = await service.ask("PUT", path, {"url": MAIL["url"]})
+    assert (changed.status, changed.json["url"], changed.json["waitsForCode"]) == (200, MAIL["url"], True)
+    assert [file.name for file in files(service)] == [Hook.get().receiver], "no former receiver is left behind"
+
+
+@pytest.mark.gen_test
+async def test_a_change_of_a_hook_that_is_removed_meanwhile_is_not_found_and_leaves_no_file(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, keep = (await service.ask("POST", "/api/hooks", NEW)).headers["Location"], Receivers.keep
+
+    def removed_meanwhile(self: Receivers, receiver: Receiver) -> str:
+        self.forget(Hook.get().receiver)
+        Hook.delete().execute()
+        return keep(self, receiver)
+
+    monkeypatch.setattr(Receivers, "keep", removed_meanwhile)
+    assert (await service.ask("PUT", path, {"url": URL + "2"})).status == 404
+    assert files(service) == []
+
+
+@pytest.mark.gen_test
+@WITH_MAIL
+async def test_a_code_is_not_asked_for_once_the_address_has_agreed_meanwhile(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = (await service.ask("POST", "/api/hooks", MAIL)).headers["Location"]
+    mailed(service, "K7QM-3XWP")
+
+    def agrees_meanwhile(*of: object) -> int:
+        Hook.update(agreed_ms=1).execute()  # by another server
+        return 0
+
+    monkeypatch.setattr(bounds, "code_wait_s", agrees_meanwhile)
+    refused = await service.ask("POST", f"{path}/code")
+    assert (refused.status, refused.json["error"]) == (409, "The hook waits for no code")
+    assert [row.state for row in Delivery.select()] == ["sent"]
