@@ -13,15 +13,22 @@ from typing import Any
 from peewee import fn
 
 from core.hook_urls import MAIL
-from models.hooks.table import CODE, Send
+from models.hooks.table import CODE, OWN_ADDRESS, OWN_CODE, Send
 
 MOST_A_MINUTE = 60  # tries of all kinds
 MAILS_A_DAY = 200
-CODES_A_DAY, CODES_OF_ADDRESS_A_DAY = 10, 3  # of a user; of an address over all users
+CODES_A_DAY = 10  # of a user
+# Over all users: strangers' codes count, and not those to addresses that their users have confirmed before. Of these
+# each user has CODES_OF_ADDRESS_A_DAY of their own, so that strangers cannot shut a user's own address out.
+CODES_OF_ADDRESS_A_DAY, CODES_OF_DOMAIN_A_DAY, CODES_OF_ALL_A_DAY = 3, 100, 300
 MAIL_MS, CODE_AGAIN_MS = 60_000, 300_000  # between two mails of a user; between two codes to an address
 _MINUTE_MS, _DAY_MS = 60_000, 86_400_000
 _SPARED = MAILS_A_DAY // 2  # after these the rest of a day's mails is spread over it, so that none is far away
-_MAILS = (MAIL, CODE)
+_CODES = (CODE, OWN_CODE)
+_MAILS = (MAIL, *_CODES)
+_OWN_KEPT = 100  # of a user
+_DOTLESS = ("gmail.com", "googlemail.com")  # one domain, whose names may have dots anywhere
+_DOMAIN = 16  # letters of an address's hash that are its domain's
 
 
 def may_send(user_id: int, kind: str, now_ms: int) -> bool:
@@ -39,29 +46,63 @@ def may_send(user_id: int, kind: str, now_ms: int) -> bool:
 
 def code_wait_s(user_id: int, address: str, now_ms: int) -> int:
     """Returns the seconds until a new code may be sent to this mail address for the user, 0 for now."""
-    codes: Any = Send.select(Send.at_ms).where(Send.kind == CODE, Send.at_ms > now_ms - _DAY_MS)
-    codes = codes.order_by(Send.at_ms.desc())
-    to_address = [min(at, now_ms) for (at,) in codes.where(Send.address == hash_of(address)).tuples()]
-    of_user = [min(at, now_ms) for (at,) in codes.where(Send.user_id == user_id).tuples()]
-    ends = [to_address[0] + CODE_AGAIN_MS] if to_address else []
-    for sent, most in ((to_address, CODES_OF_ADDRESS_A_DAY), (of_user, CODES_A_DAY)):
-        if len(sent) >= most:
-            ends.append(sent[most - 1] + _DAY_MS)
-    return max(0, math.ceil((max(ends, default=now_ms) - now_ms) / 1000))
+    found, of_user = hash_of(address), Send.user_id == user_id
+    to_address = (Send.address == found) & (Send.kind == CODE)
+    bound_by: list[tuple[Any, int, int]] = [(of_user & Send.kind.in_(_CODES), CODES_A_DAY, _DAY_MS)]
+    if _is_own(user_id, found):
+        to_address = (Send.address == found) & (Send.kind == OWN_CODE) & of_user
+    else:
+        of_domain = Send.address.between(found[:_DOMAIN], found[:_DOMAIN] + "g") & (Send.kind == CODE)
+        of_all = (Send.address > "") & (Send.kind == CODE)
+        bound_by += [(of_domain, CODES_OF_DOMAIN_A_DAY, _DAY_MS), (of_all, CODES_OF_ALL_A_DAY, _DAY_MS)]
+    bound_by += [(to_address, 1, CODE_AGAIN_MS), (to_address, CODES_OF_ADDRESS_A_DAY, _DAY_MS)]
+    ends_ms = now_ms
+    for counts, most, for_ms in bound_by:
+        sends: Any = Send.select(Send.at_ms).where(counts, Send.at_ms > now_ms - for_ms).order_by(Send.at_ms.desc())
+        if (at_ms := sends.offset(most - 1).limit(1).scalar()) is not None:
+            ends_ms = max(ends_ms, min(at_ms, now_ms) + for_ms)
+    return math.ceil((ends_ms - now_ms) / 1000)
+
+
+def remember(user_id: int, address: str) -> None:
+    """Notes, in the caller's transaction, that the user has confirmed this mail address."""
+    found, own = hash_of(address), (Send.user_id == user_id) & (Send.kind == OWN_ADDRESS)
+    if not _is_own(user_id, found):
+        Send.create(user_id=user_id, kind=OWN_ADDRESS, address=found, at_ms=0)
+        kept = Send.select(Send.id).where(own).order_by(Send.id.desc()).limit(_OWN_KEPT)
+        Send.delete().where(own, Send.id.not_in(kept)).execute()
+
+
+def _is_own(user_id: int, found: str) -> bool:
+    own = Send.address == found, Send.at_ms == 0, Send.user_id == user_id, Send.kind == OWN_ADDRESS
+    return Send.select(Send.id).where(*own).exists()
 
 
 def hash_of(address: str) -> str:
-    """Returns the hash of a mail address; a tag after + and the letters' case lead to the same mailbox."""
+    """Returns the hash of a mail address, which begins with its domain's.
+
+    A tag after + and the letters' case lead to the same mailbox; at Gmail dots as well.
+    """
     name, _, host = address.lower().removeprefix("mailto:").partition("@")
-    return hashlib.sha256(f"{name.partition('+')[0]}@{host}".encode()).hexdigest()
+    name = name.partition("+")[0]
+    if host in _DOTLESS:
+        name, host = name.replace(".", ""), _DOTLESS[0]
+    return _hash(host)[:_DOMAIN] + _hash(f"{name}@{host}")[_DOMAIN:]
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def note(user_id: int, kind: str, address: str | None, now_ms: int) -> None:
     """Notes a try, in the caller's transaction, and deletes the notes that no bound needs."""
-    Send.create(user_id=user_id, kind=kind, address=None if address is None else hash_of(address), at_ms=now_ms)
-    Send.delete().where(Send.at_ms <= now_ms - _DAY_MS).execute()
-    is_over = (Send.user_id == user_id) & (Send.at_ms <= now_ms - _MINUTE_MS) & Send.kind.not_in(_MAILS)
-    Send.delete().where(is_over).execute()
+    found = None if address is None else hash_of(address)
+    if kind == CODE and found is not None and _is_own(user_id, found):
+        kind = OWN_CODE
+    Send.create(user_id=user_id, kind=kind, address=found, at_ms=now_ms)
+    Send.delete().where(Send.at_ms > 0, Send.at_ms <= now_ms - _DAY_MS).execute()
+    is_over = (Send.user_id == user_id) & (Send.at_ms > 0) & (Send.at_ms <= now_ms - _MINUTE_MS)
+    Send.delete().where(is_over, Send.kind.not_in(_MAILS)).execute()
 
 
 def settle(now_ms: int) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from core.hook_urls import MAIL
 from models.base import transaction
+from models.hooks import bounds
 from models.hooks.table import CODE, IS_WAITING, Delivery, Hook
 from models.users import User
 
@@ -63,11 +64,12 @@ def ask_where_none_was(now_ms: int) -> None:
     if Hook.select().where(*older).exists():
         with transaction():
             for hook in Hook.select().where(*older):
+                bounds.remember(hook.user_id, hook.shown)  # it was in use: strangers' codes must not hold this one
                 ask(hook.id, now_ms)
 
 
 def store(hook: Hook, code: str, now_ms: int) -> bool:
-    """Stores the code that is about to be mailed; returns False where it is awaited no more at the address of `hook`."""
+    """Stores the code that is about to be mailed; returns False where the hook's address awaits none any more."""
     sent = Hook.update(code_hash=_hash_of(hook.id, code), code_ms=now_ms, code_tries=0)
     return bool(sent.where(Hook.id == hook.id, Hook.receiver == hook.receiver, Hook.agreed_ms.is_null()).execute())
 
@@ -90,6 +92,7 @@ def confirm(hook: Hook, code: str, now_ms: int, *, may_still: Callable[[], bool]
         if is_tried and is_fresh and is_right:
             Hook.update(agreed_ms=now_ms, code_hash=None, code_ms=None, code_tries=None).where(*of_code).execute()
             give_up(hook.id)
+            bounds.remember(hook.user_id, hook.shown)
             return True
     if found is None:
         raise WrongCode("was not sent yet: wait for the mail, or ask for a new code")

@@ -15,6 +15,9 @@ DEAD = "dead"
 
 TEST = "test"  # the event of a delivery that its owner asked for
 CODE = "code"  # the event of the one mail that an address gets before it has agreed
+# Kinds of a Send:
+OWN_CODE = "own_code"  # a code to an address that its user has confirmed before
+OWN_ADDRESS = "own"
 
 
 class Hook(Row):
@@ -81,7 +84,8 @@ class Delivery(Row):
 class Send(Row):
     """One try to send something for a user, which counts in the bounds (models/hooks/bounds.py); it outlives its hook.
 
-    `kind` is the hook's, or CODE; then `address` is the hash of the mail address.
+    `kind` is the hook's, or CODE or OWN_CODE; then `address` is the hash of the mail address. A row of OWN_ADDRESS is
+    not a try: the user has confirmed this address, and its time is 0.
     """
 
     id = primary_key()

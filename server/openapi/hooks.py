@@ -71,7 +71,8 @@ OPERATIONS = {
         tag=_TAG,
         summary="Send a mail hook a new code",
         text=f"To an address at most {CODES_OF_ADDRESS_A_DAY} a day and one in {CODE_AGAIN_MS // 60_000} minutes, for "
-        f"you at most {CODES_A_DAY} a day. A new code ends the one before.",
+        f"you at most {CODES_A_DAY} a day. An address that you have confirmed before has that many for you alone. "
+        "A new code ends the one before.",
         success=one(HookShown, "It will be sent as soon as you may be sent a mail.", 202),
         errors={404: _NOT_YOURS, 409: "It waits for no code.", 429: "`Retry-After` says when to try again."},
     ),
