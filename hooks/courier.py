@@ -69,6 +69,10 @@ class _Lane:
         self._held[user_id] = self._held_s(user_id, now_s) + seconds, now_s
 
 
+def _state(hook: Hook) -> tuple[object, ...]:
+    return hook.id, hook.receiver, hook.agreed_ms
+
+
 async def _outcome(sending: asyncio.Future[Outcome]) -> Outcome:
     """Returns a try's outcome; an error of it is a failed one, otherwise the delivery would be due again for ever."""
     try:
@@ -88,7 +92,7 @@ class Courier:
         self._fast, self._slow = _Lane(FAST, FAST * _FAST_LANES), _Lane(SLOW, SLOW)
         self._threads = ThreadPoolExecutor(self._fast.room + self._slow.room, "courier")
         self._on_the_way: dict[int, asyncio.Task[None]] = {}  # until it is noted
-        self._put_off: dict[tuple[int, str], int] = {}  # by hook and receiver: until when
+        self._put_off: dict[tuple[object, ...], int] = {}  # by hook and what may free it: until when
         self._served: dict[int, int] = {}  # by hook: the number of its latest delivery of all
         self._numbers = itertools.count(1)
         self._mark: object = None
@@ -133,8 +137,10 @@ class Courier:
         now_ms = self._clock_ms()
         bounds.settle(now_ms)
         lanes: dict[_Lane, dict[int, list[Hook]]] = {self._fast: {}, self._slow: {}}
+        at_bound = bounds.AtBound(now_ms)
         for hook in sorted(queue.hooks_due(now_ms), key=lambda each: (self._served.get(each.id, 0), each.id)):
-            if hook.id not in self._on_the_way and not self._is_put_off(hook, now_ms):
+            is_held = hook.id in self._on_the_way or self._is_put_off(hook, now_ms)
+            if not is_held and not at_bound.holds(hook.user_id, hook.kind):
                 lane = self._slow if hook.is_failing or (hook.took_ms or 0) > 1000 * SLOW_S else self._fast
                 lanes[lane].setdefault(hook.user_id, []).append(hook)
         for lane, of_users in lanes.items():
@@ -153,12 +159,12 @@ class Courier:
 
     def _is_put_off(self, hook: Hook, now_ms: int) -> bool:
         """Tells whether the hook is left alone; a clock that was ahead holds it for PUT_OFF_S at most."""
-        return now_ms < self._put_off.get((hook.id, hook.receiver), 0) <= now_ms + 1000 * PUT_OFF_S
+        return now_ms < self._put_off.get(_state(hook), 0) <= now_ms + 1000 * PUT_OFF_S
 
     def _put_off_for(self, hook: Hook, seconds: float) -> None:
         now_ms = self._clock_ms()
         self._put_off = {key: until for key, until in self._put_off.items() if until > now_ms}
-        self._put_off[hook.id, hook.receiver] = now_ms + round(1000 * min(seconds, PUT_OFF_S))
+        self._put_off[_state(hook)] = now_ms + round(1000 * min(seconds, PUT_OFF_S))
 
     def _begin(self, lane: _Lane, hook: Hook, now_ms: int) -> None:
         """Begins the hook's next try. A fault is the hook's own: the others have their turns."""
@@ -169,6 +175,8 @@ class Courier:
             log.exception("hook %d: failed to begin a try; left alone for %d s", hook.id, PUT_OFF_S)
             self._put_off_for(hook, PUT_OFF_S)
             return
+        if codes.is_awaited(hook) and not deliveries:  # its code waits for a bound, for hours perhaps
+            self._put_off_for(hook, bounds.code_wait_s(hook.user_id, hook.shown, now_ms))
         if body is not None:
             lane.free -= 1
             lane.room -= 1

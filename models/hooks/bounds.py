@@ -33,15 +33,36 @@ _DOMAIN = 16  # letters of an address's hash that are its domain's
 
 def may_send(user_id: int, kind: str, now_ms: int) -> bool:
     """Tells whether something of this kind may be sent for the user now."""
-    of_user = Send.user_id == user_id
-    if Send.select().where(of_user, Send.at_ms > now_ms - _MINUTE_MS).count() >= MOST_A_MINUTE:
+    of_minute = Send.user_id == user_id, Send.at_ms > now_ms - _MINUTE_MS
+    if Send.select().where(*of_minute).count() >= MOST_A_MINUTE:
         return False
-    if kind not in _MAILS:
-        return True
+    return kind not in _MAILS or _may_mail(user_id, now_ms)
+
+
+def _may_mail(user_id: int, now_ms: int) -> bool:
+    of_user = Send.user_id == user_id
     mails: Any = Send.select(fn.COUNT(Send.id), fn.MAX(Send.at_ms)).where(of_user, Send.kind.in_(_MAILS))
     [(count, newest_ms)] = mails.where(Send.at_ms > now_ms - _DAY_MS).tuples()
     apart_ms = MAIL_MS if count < _SPARED else _DAY_MS // _SPARED
     return count < MAILS_A_DAY and (newest_ms is None or now_ms - newest_ms >= apart_ms)
+
+
+class AtBound:
+    """The users who are at a bound at one moment, read once for all of their hooks."""
+
+    def __init__(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+        of_user: Any = Send.select(Send.user_id).where(Send.at_ms > now_ms - _MINUTE_MS).group_by(Send.user_id)
+        self._of_minute = {user_id for (user_id,) in of_user.having(fn.COUNT(Send.id) >= MOST_A_MINUTE).tuples()}
+        self._of_mails: dict[int, bool] = {}
+
+    def holds(self, user_id: int, kind: str) -> bool:
+        """Tells whether nothing of this kind may be sent for the user."""
+        if user_id in self._of_minute or kind not in _MAILS:
+            return user_id in self._of_minute
+        if user_id not in self._of_mails:
+            self._of_mails[user_id] = not _may_mail(user_id, self._now_ms)
+        return self._of_mails[user_id]
 
 
 def code_wait_s(user_id: int, address: str, now_ms: int) -> int:

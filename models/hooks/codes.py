@@ -33,6 +33,9 @@ def new_code() -> str:
     return f"{text[:4]}-{text[4:]}"
 
 
+IS_AWAITED = (Hook.kind == MAIL) & Hook.agreed_ms.is_null()
+
+
 def is_awaited(hook: Hook) -> bool:
     """Tells whether the hook waits for its code: its address has not agreed."""
     return hook.kind == MAIL and hook.agreed_ms is None

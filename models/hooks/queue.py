@@ -152,7 +152,9 @@ def counts_of_all() -> dict[str, int]:
 
 def hooks_due(now_ms: int) -> list[Hook]:
     """Returns the hooks that may have something to send."""
-    return list(Hook.select().where(Hook.id.in_(Delivery.select(Delivery.hook).where(IS_WAITING, _is_due(now_ms)))))
+    due: Any = Delivery.select(Delivery.hook).where(IS_WAITING, _is_due(now_ms))
+    codes_due = due.where(Delivery.event == CODE)
+    return list(Hook.select().where(Hook.id.in_(due), ~codes.IS_AWAITED | Hook.id.in_(codes_due)))
 
 
 def _is_due(now_ms: int, of: Any = Delivery) -> Any:

@@ -375,3 +375,28 @@ async def test_an_address_that_agreed_gets_its_events_and_no_code_that_waits_sti
     await minutes(world, 5)
     assert [mail.subject for mail in mailbox.got] == ["Bidkeeper: 2 events"]
     assert lines_of(mailbox, "Bought") == lines_of(mailbox, "Halt") == 1
+
+
+async def test_a_user_at_the_bound_costs_a_look_no_query_for_each_hook(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    next_due = queue.next_due
+    monkeypatch.setattr(queue, "next_due", lambda hook, now_ms: asked.append(hook.user_id) or next_due(hook, now_ms))
+    for number in range(10):
+        make_hook(1, receiver=f"r{number}")
+    for number in range(10):
+        make_hook(2, kind="mail", shown=f"mailto:a{number}@mail.example", agreed_ms=1)
+    make_hook(3, kind="mail", shown="mailto:ann@mail.example")  # its code is held by strangers'
+    make_hook(4)
+    for user in (1, 2, 3, 4):
+        happen(*["fill"] * 3, user_id=user)
+    for _ in range(bounds.MOST_A_MINUTE):
+        bounds.note(1, "webhook", None, NOW)
+    bounds.note(2, "mail", None, NOW)
+    for stranger in (5, 6, 7):
+        bounds.note(stranger, "code", "mailto:ann@mail.example", NOW)
+    for _ in range(5):
+        await world.work()
+    assert Counter(asked) == {3: 1, 4: 3}
+    assert {receiver for receiver, _ in world.sent} == {"r4"}
