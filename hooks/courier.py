@@ -14,7 +14,7 @@ import itertools
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from hooks.messages import message_id
@@ -69,6 +69,11 @@ class _Lane:
         self._held[user_id] = self._held_s(user_id, now_s) + seconds, now_s
 
 
+def _is_before(now_ms: int, until_ms: int) -> bool:
+    """Tells whether the time is yet to come; a clock that was ahead holds nothing for longer than PUT_OFF_S."""
+    return now_ms < until_ms <= now_ms + 1000 * PUT_OFF_S
+
+
 def _state(hook: Hook) -> tuple[object, ...]:
     return hook.id, hook.receiver, hook.agreed_ms
 
@@ -92,6 +97,7 @@ class Courier:
         self._fast, self._slow = _Lane(FAST, FAST * _FAST_LANES), _Lane(SLOW, SLOW)
         self._threads = ThreadPoolExecutor(self._fast.room + self._slow.room, "courier")
         self._on_the_way: dict[int, asyncio.Task[None]] = {}  # until it is noted
+        self._again: dict[int, int] = {}  # by user whose deliveries could not be made: when to try again
         self._put_off: dict[tuple[object, ...], int] = {}  # by hook and what may free it: until when
         self._served: dict[int, int] = {}  # by hook: the number of its latest delivery of all
         self._numbers = itertools.count(1)
@@ -102,7 +108,8 @@ class Courier:
         """Works until it is cancelled."""
         while True:
             try:
-                self.look()
+                for _ in self._looked():
+                    await asyncio.sleep(0)  # others have a turn between two users' deliveries
                 self.send_due()
             except Exception:
                 log.exception("failed to look for deliveries")
@@ -110,19 +117,31 @@ class Courier:
 
     def look(self) -> None:
         """Makes deliveries of the events that were told since the last look."""
-        mark = reading.mark()
-        if mark == self._mark:
+        for _ in self._looked():
+            pass
+
+    def _looked(self) -> Iterator[None]:
+        """Makes these deliveries, a few at each step. A fault is the hook's own, which is tried again in PUT_OFF_S."""
+        mark, now_ms = reading.mark(), self._clock_ms()
+        again = {user for user, until in self._again.items() if not _is_before(now_ms, until)}
+        if mark == self._mark and not again:
             return
-        hooks, now_ms = queue.users_with_hooks(), self._clock_ms()
+        hooks = queue.users_with_hooks()
         if self._seen is None:
             codes.ask_where_none_was(now_ms)
             seen, concerned = reading.newest_id(), set(hooks)  # after a start: nobody knows what was missed
         else:
             seen, concerned = self._told_since(self._seen)
-        for user_id in concerned & hooks.keys():
+        for user_id in again:
+            del self._again[user_id]
+        for user_id in (concerned | again) & (hooks.keys() - self._again.keys()):
             for hook_id in hooks[user_id]:
-                while queue.take(hook_id, now_ms):
-                    pass
+                try:
+                    while queue.take(hook_id, now_ms):
+                        yield
+                except Exception:
+                    log.exception("hook %d: failed to make deliveries; left alone for %d s", hook_id, PUT_OFF_S)
+                    self._again[user_id] = now_ms + round(1000 * PUT_OFF_S)
         self._mark, self._seen = mark, seen
 
     def _told_since(self, seen: int) -> tuple[int, set[int]]:
@@ -139,7 +158,7 @@ class Courier:
         lanes: dict[_Lane, dict[int, list[Hook]]] = {self._fast: {}, self._slow: {}}
         at_bound = bounds.AtBound(now_ms)
         for hook in sorted(queue.hooks_due(now_ms), key=lambda each: (self._served.get(each.id, 0), each.id)):
-            is_held = hook.id in self._on_the_way or self._is_put_off(hook, now_ms)
+            is_held = hook.id in self._on_the_way or _is_before(now_ms, self._put_off.get(_state(hook), 0))
             if not is_held and not at_bound.holds(hook.user_id, hook.kind):
                 lane = self._slow if hook.is_failing or (hook.took_ms or 0) > 1000 * SLOW_S else self._fast
                 lanes[lane].setdefault(hook.user_id, []).append(hook)
@@ -156,10 +175,6 @@ class Courier:
                 del of_users[user_id]
             else:
                 self._begin(lane, hooks.pop(0), now_ms)
-
-    def _is_put_off(self, hook: Hook, now_ms: int) -> bool:
-        """Tells whether the hook is left alone; a clock that was ahead holds it for PUT_OFF_S at most."""
-        return now_ms < self._put_off.get(_state(hook), 0) <= now_ms + 1000 * PUT_OFF_S
 
     def _put_off_for(self, hook: Hook, seconds: float) -> None:
         now_ms = self._clock_ms()

@@ -50,6 +50,9 @@ async def beside_slow_users(tmp_path: Path, users: int, hooks_each: int) -> tupl
             happen("fill", "error", user_id=user)
         courier.look()
         courier.send_due()
+        async with asyncio.timeout(60):
+            while len(begun) < 8:  # noqa: ASYNC110 - threads that come to it
+                await asyncio.sleep(0.01)
         happen("fill", user_id=users + 1)  # when the slow ones are on their way
         work = asyncio.create_task(courier.run())
         try:
