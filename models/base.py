@@ -160,7 +160,9 @@ def write_fault() -> str:
 
 def is_away(error: BaseException | None) -> bool:
     """Tells whether an error says that the database cannot be asked now, and not that a statement is wrong."""
-    return isinstance(error, DatabaseAway) or bool(database.obj.is_away(error))
+    kind = database.obj
+    said = isinstance(error, kind.away_errors) and any(words in str(error) for words in kind.away_words)
+    return said or isinstance(error, DatabaseAway)
 
 
 def damage() -> Damage | None:

@@ -55,7 +55,7 @@ class Damage:
 
 
 def words_of(error: BaseException | None) -> str:
-    """Returns the words of damage in a database's error, or in one that led to it; "" if there is none.
+    """Returns the words of damage in a database's error, or in one that led to it; "" if it is of another kind.
 
     Only a database's own errors count: the text of any other may come from a stranger or a marketplace.
     """

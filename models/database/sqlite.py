@@ -18,8 +18,6 @@ from models.database.damage import Damage
 
 _BUSY_SECONDS = 15
 _IN_MEMORY = ":memory:"
-# Words of errors that end by themselves or by the operator's hand; any other is a statement of ours that is wrong.
-_AWAY = ("locked", "unable to open database file", "disk I/O error", "readonly database")
 
 # WAL lets readers go on while one writes. NORMAL may lose the newest commits in a power cut (never in a crash of ours):
 # right for cycle rows, not for the ledger, whose transactions are `durable`.
@@ -90,6 +88,9 @@ class Sqlite(SqliteDatabase):
     same_write = "PRAGMA user_version = 0"
     hurry, calm = "PRAGMA busy_timeout=200", f"PRAGMA busy_timeout={1000 * _BUSY_SECONDS}"
     busy_words = "locked"
+    # Such an error ends by itself or by the operator's hand; with other words it is a wrong statement.
+    away_errors = (OperationalError,)
+    away_words = ("locked", "unable to open database file", "disk I/O error", "readonly database")
     file = ""  # the path of the database; "" in memory
     _noted = ""  # the same; "" for one that is only read
     joined = "group_concat(COALESCE({value}, 'null'))"
@@ -131,10 +132,6 @@ class Sqlite(SqliteDatabase):
     def rollback(self) -> None:
         if self.connection().in_transaction:  # a full disk has ended it
             super().rollback()
-
-    def is_away(self, error: BaseException | None) -> bool:
-        """Tells whether an error says that the file cannot be used now."""
-        return isinstance(error, OperationalError) and any(words in str(error) for words in _AWAY)
 
     def damage(self) -> Damage | None:
         """Returns the damage that is known of the file."""

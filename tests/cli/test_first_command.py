@@ -182,7 +182,7 @@ def test_a_damaged_database_is_refused_with_its_path_the_fault_and_the_newest_ba
 
 @pytest.mark.parametrize("verb", ["up", "migrate"])
 @postgresql.left_out("its files are its server's")
-def test_a_file_that_is_no_database_is_refused(environment: dict[str, str], verb: str) -> None:
+def test_a_file_of_another_kind_is_refused(environment: dict[str, str], verb: str) -> None:
     file = Path(environment["BIDKEEPER_DATA_DIR"]) / "bidkeeper.db"
     file.parent.mkdir(mode=0o700, exist_ok=True)
     file.write_bytes(b"x" * 8192)

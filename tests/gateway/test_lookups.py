@@ -178,7 +178,7 @@ class TestATask:
             each.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
 
-    async def test_a_look_joins_no_reading_that_still_waits_among_the_tasks(self) -> None:
+    async def test_a_look_up_joins_no_read_that_still_waits_among_the_tasks(self) -> None:
         snapshots, begun = Snapshots(lambda: 100.0, lambda: 100_000), list[Errand]()
 
         async def ask(of: Errand) -> None:

@@ -236,7 +236,7 @@ def test_a_head_is_read_in_a_bounded_number_of_steps_whatever_it_has(
         assert steps < 10 * MOST_PARTS, part
 
 
-def test_fill_bytes_of_a_jpeg_are_no_markers() -> None:
+def test_fill_bytes_of_a_jpeg_are_not_read_as_markers() -> None:
     at = JPEG.index(b"\xff\xc0")
     filled = JPEG[:at] + b"\xff" * 1_900_000 + JPEG[at:]
     assert judged(filled) == Picture("image/jpeg", filled)
@@ -275,7 +275,7 @@ def test_the_greatest_number_of_frames_that_a_png_claims_counts() -> None:
     assert judged(PNG[:at] + many + few + PNG[at + 20 :]) == NoPicture("too_large")
 
 
-def test_a_fault_of_ours_while_a_picture_is_judged_leaves_no_picture(
+def test_an_error_while_a_picture_is_judged_leaves_no_picture(
     host: Host, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(data: bytes) -> Picture:

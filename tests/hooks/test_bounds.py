@@ -377,7 +377,7 @@ async def test_an_address_that_agreed_gets_its_events_and_no_code_that_waits_sti
     assert lines_of(mailbox, "Bought") == lines_of(mailbox, "Halt") == 1
 
 
-async def test_a_user_at_the_bound_costs_a_look_no_query_for_each_hook(
+async def test_a_user_at_the_bound_costs_no_query_for_each_hook(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []

@@ -22,7 +22,7 @@ def world(database: str) -> World:
 
 
 def send_codes(count: int, address_of: Callable[[int], str], first_user: int = 100) -> None:
-    """Notes a code of each of so many strangers."""
+    """Notes a code for each of `count` strangers."""
     for number in range(count):
         bounds.note(first_user + number, CODE, address_of(number), NOW)
 

@@ -119,7 +119,7 @@ async def test_a_slow_receiver_is_served_after_fast_ones_until_it_is_fast_again(
 
 
 @pytest.mark.slow
-async def test_a_failing_hook_has_its_turns_beside_new_hooks_that_turn_out_slow(
+async def test_a_failing_hook_has_its_turns_next_to_new_hooks_that_turn_out_slow(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(courier_file, "SLOW_S", 0.05)

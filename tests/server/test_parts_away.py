@@ -166,7 +166,7 @@ def test_every_operation_that_asks_a_part_declares_503() -> None:
 @with_settings(admins=frozenset({ADMIN}))
 @postgresql.left_out("its files are its server's")
 @pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
-async def test_nobodys_words_are_taken_for_damage(service: Service, operation: tuple[str, str]) -> None:
+async def test_words_in_a_request_are_not_taken_for_damage(service: Service, operation: tuple[str, str]) -> None:
     row_id = await row_of(service, operation[1])
     url, body = asked(operation, row_id)
     fields = {**(body if isinstance(body, dict) else {}), MALFORMED: 1}
@@ -180,7 +180,7 @@ async def test_nobodys_words_are_taken_for_damage(service: Service, operation: t
 
 
 @pytest.mark.parametrize("words", [MALFORMED, "file is not a database", f"satflow says: 500 {MALFORMED}"])
-def test_words_of_others_are_no_damage(words: str) -> None:
+def test_words_of_others_are_not_taken_for_damage(words: str) -> None:
     told = ValueError(words)
     told.__cause__ = Unavailable(words)
     for error in (Unavailable(words), told, IntegrityError(f"CHECK constraint failed: {words}")):

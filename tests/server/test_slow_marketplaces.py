@@ -172,7 +172,7 @@ async def test_a_start_whose_time_is_used_up_still_checks_traits_and_spelling(se
 @pytest.mark.gen_test
 async def test_a_start_whose_time_is_used_up_still_checks_the_withdrawal(service: Service, late: None) -> None:
     bidding(service, Chain(service))
-    service.signer.refuses_withdrawals = PeerRefused("signer", "inputs-own", "the script has no key of ours")
+    service.signer.refuses_withdrawals = PeerRefused("signer", "inputs-own", "the script has none of our keys")
     task = await service.new_task()
     assert (await service.ask("POST", f"/api/tasks/{task}/start")).status == 400
 
