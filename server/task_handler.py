@@ -11,6 +11,7 @@ from peewee import PeeweeException
 
 from core import task_files
 from core.errors import PeerError
+from models import base
 from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
@@ -21,6 +22,7 @@ from server.http.base import SignedIn
 from server.http.bodies import Body
 from server.schemas.tags import stored_tags
 
+_STILL_WORKS = "No worker can be started or restarted, and nothing was changed. A stop or a halt cancels the bids."
 _IDLE = (STOPPED, "crashed")
 
 
@@ -60,6 +62,7 @@ class TaskHandler(SignedIn):
 
     async def start_worker(self, task: Task) -> None:
         """Starts the worker; returns when it runs. After a failure the task is wanted only if it was before."""
+        self._refuse_without_files()
         self.require_signed_in()
         was_desired = task.desired
         tasks.set_desired(task, RUNNING)
@@ -78,6 +81,7 @@ class TaskHandler(SignedIn):
 
         If that fails and the task was not changed since, `take_back` gets the task as it is then.
         """
+        self._refuse_without_files()
         self.require_signed_in()
         revision = write()
         try:
@@ -88,6 +92,11 @@ class TaskHandler(SignedIn):
                 with suppress(tasks.TaskChanged):
                     take_back(now)
             raise manager_client.answer_to(error) from error
+
+    def _refuse_without_files(self) -> None:
+        """Raises ApiError (503) while a file of the database is lost, because no worker can be started then."""
+        if (damage := base.look_for_damage()) is not None and damage.is_lost:
+            raise ApiError(503, "The database is damaged", message=f"{damage.text}. {_STILL_WORKS}")
 
     def unchanged(self, task: Task) -> Task:
         """Returns the task as it is now. Raises TaskChanged when its config is not the one that it was read with."""

@@ -73,18 +73,25 @@ def stays(task: Task) -> bool:
         return False
 
 
-def owed(slot: Slot, now_ms: int, told: Iterable[tuple[str, int]] = (), lowered: Collection[int] = ()) -> list[Owed]:
+def owed(
+    slot: Slot,
+    now_ms: int,
+    told: Iterable[tuple[str, int]] = (),
+    lowered: Collection[int] = (),
+    unwatched: Collection[int] = (),
+) -> list[Owed]:
     """Returns the bids of the slot's users that must go and can be cancelled, highest price first.
 
     Among them are bids whose id at the venue is not known yet: of live orders, and of those in doubt for a minute.
 
     Those of deleted and of stopped tasks, and of halted ones: by the rows of controls, or by the scopes and subjects of
-    `told`, which have no row. Of the tasks `lowered` (ids) also the bids above the cap or ceiling of now.
+    `told`, which have no row. Of the tasks `unwatched` (ids) as well, for which no worker can be started. Of the tasks
+    `lowered` (ids) also the bids above the cap or ceiling of now.
     """
     is_halted = _is_halted(told)
     owes = fn.EXISTS(Order.select(Order.id).where(Order.task_id == Task.id, IS_OPEN, IS_REAL))
     wanted: Any = Task.select(Task, User, is_halted.alias("is_halted")).join(User)
-    goes = is_halted | (Task.desired == STOPPED) | Task.deleted_ms.is_null(False) | Task.id.in_(list(lowered))
+    goes = is_halted | (Task.desired == STOPPED) | Task.deleted_ms.is_null(False) | Task.id.in_([*lowered, *unwatched])
     found = wanted.where(Task.kind == BIDDING, slot.has(Task.user), goes, owes)
     tasks = {task.id: task for task in found if task.is_halted or task.desired == RUNNING or not stays(task)}
     if not tasks:
@@ -92,7 +99,8 @@ def owed(slot: Slot, now_ms: int, told: Iterable[tuple[str, int]] = (), lowered:
     is_new_doubt = (Order.state == UNKNOWN) & Order.venue_id.is_null() & (Order.updated_ms > now_ms - DOUBT_MS)
     rows = Order.select().where(Order.task_id.in_(list(tasks)), IS_OPEN, IS_REAL)
     can_go = rows.where(Order.state.in_(CANCELLABLE) | is_new_doubt).order_by(Order.price_sats.desc(), Order.id)
-    most = {task_id: 0 if _is_over(task) else _most_sats(task) for task_id, task in tasks.items()}
+    over = {task_id for task_id, task in tasks.items() if task_id in unwatched or _is_over(task)}
+    most = {task_id: 0 if task_id in over else _most_sats(task) for task_id, task in tasks.items()}
     going = (order for order in can_go if order.price_sats > most[order.task_id])
     return [Owed(order, tasks[order.task_id].user.address) for order in going]
 

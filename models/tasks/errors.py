@@ -12,6 +12,7 @@ Coded = tuple[str, Mapping[str, Any]]  # a code of FaultCode, and the values in 
 START_REFUSED: Coded = (FaultCode.START_REFUSED, {})
 START_FAILED: Coded = (FaultCode.START_FAILED, {})
 NOT_ENTITLED: Coded = (FaultCode.NOT_ENTITLED, {})
+DATABASE_DAMAGED: Coded = (FaultCode.DATABASE_DAMAGED, {})
 CANNOT_CANCEL: Coded = (FaultCode.CANNOT_CANCEL, {})
 WORKER_ENDED: Coded = (FaultCode.WORKER_ENDED, {})
 GIVEN_UP: Coded = (FaultCode.GIVEN_UP, {})

@@ -11,7 +11,7 @@ from peewee import SQL, fn
 from models import base
 from models.events.table import IS_PASSING, TASK, Event
 from models.prepared import Prepared, given
-from models.tasks.table import Task
+from models.tasks.table import RUNNING, Task
 from models.tasks.task_list import ListedTask
 from strategy.fault_codes import FaultCode
 
@@ -19,6 +19,8 @@ LOOPS = 3
 # Beyond that: a worker that starts waits for its turn, and one with faults backs off for a minute.
 _GRACE_MS = 75_000
 _LEAST_LOOP_MS = 5_000
+
+_NO_WORKER = "; its worker does not run, so its bids are cancelled"
 
 _LAST_MOVE = Prepared(
     lambda: Event.select(fn.MAX(Event.at_ms)).where(
@@ -30,6 +32,11 @@ _LAST_MOVE = Prepared(
 def damaged_words(damage: str) -> str:
     """Describes a damaged database to a task's owner."""
     return f"the installation's database is damaged ({damage}): nothing is placed until the operator has mended it"
+
+
+def shown_running(task: Task | ListedTask) -> bool:
+    """Tells whether callers see the task as running: over a damaged database only while it has a worker."""
+    return task.is_running and (task.observed == RUNNING or base.damage() is None)
 
 
 class ShownError(NamedTuple):
@@ -46,7 +53,8 @@ def shown_error(task: Task | ListedTask, user_id: int, slowest_s: Callable[[], i
     `slowest_s` gives the longest time that is meant to be between two cycles; it is called only if it may matter.
     """
     if task.is_running and (damage := base.damage()) is not None:
-        return ShownError(damaged_words(damage.text), FaultCode.DATABASE_DAMAGED, "{}")
+        words = damaged_words(damage.text) + ("" if shown_running(task) else _NO_WORKER)
+        return ShownError(words, FaultCode.DATABASE_DAMAGED, "{}")
     stored = ShownError(task.last_error, task.last_error_code, task.last_error_params)
     if task.last_error is not None or not task.is_running or task.last_cycle_ms is None:
         return stored

@@ -11,7 +11,7 @@ from models.ledger.budget_room import change_bidding_task
 from models.ledger.closing import Closing, above_limits
 from models.ledger.fills import FillTotal
 from models.tasks import tasks
-from models.tasks.silence import shown_error
+from models.tasks.silence import shown_error, shown_running
 from models.tasks.table import BIDDING, Task
 from models.tasks.task_list import ListedTask, bidding_task_list
 from models.tasks.tasks import NoSuchBudget, TaskExists, TaskLimitReached
@@ -57,7 +57,7 @@ def bidding_task_as_json(
         cycle = f'{{"time": {json_out.seconds(task.last_cycle_ms)}, "action": {text(task.last_cycle_action or "")}}}'
     return Raw(
         f'{{"id": {task.id}, "slug": {text(task.slug)}, "type": {text(task.type)}'
-        f', "isRunning": {"true" if task.is_running else "false"}, "config": {shown}'
+        f', "isRunning": {"true" if shown_running(task) else "false"}, "config": {shown}'
         f', "lastCycle": {cycle}, "lastError": {"null" if error.text is None else text(error.text)}'
         f', "createdAt": "{json_out.iso(task.created_ms)}", "venue": {text(task.venue)}'
         f', "lastErrorCode": {"null" if error.code is None else text(error.code)}'

@@ -179,6 +179,7 @@ def answer_to(error: PeerError) -> ApiError:
         "signer_locked": "The signer is locked",
         "gateway_unavailable": "The gateway cannot be asked",
         "start_failed": "The worker did not start",
+        "database_damaged": "The database is damaged",
     }
     return ApiError(503, named.get(error.code, "The manager failed"), message=error.message or error.code)
 

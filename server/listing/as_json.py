@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from markets.venues import capabilities
 from models.ledger import listings
 from models.ledger.listing_table import GONE, SOLD, Listing
-from models.tasks.silence import shown_error
+from models.tasks.silence import shown_error, shown_running
 from models.tasks.table import Task
 from server.http import json_out
 from server.http.json_out import Raw
@@ -70,7 +70,7 @@ def _as_json(
         "id": task.id,
         "inscriptionId": task.inscription_id,
         "collectionId": task.collection_id,
-        "isRunning": task.is_running,
+        "isRunning": shown_running(task),
         "config": listing_config.rendered(task.config),
         "listing": None if newest is None else _listing(newest, signed) | {"proceedsNote": proceeds_note(newest)},
         "lastCycle": cycle,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +15,13 @@ from markets.base import GatewayAway, Unavailable
 from models.base import database
 from models.database import damage
 from models.database.errors import CommitUnknown, Damaged
+from models.tasks.table import Task
 from server.http import blocking
 from tests import postgresql
 from tests.server.api import new_user, token_of
 from tests.server.conftest import ADMIN, Service, with_settings
 from tests.server.driver import OPERATIONS
+from tests.server.running_tasks import started
 from tests.server.test_access import MATRIX, asked, row_of
 from tests.server.test_events import happen, stream
 from tests.server.test_full_disk import running
@@ -190,3 +193,36 @@ def test_words_of_others_are_not_taken_for_damage(words: str) -> None:
     assert damage.words_of(hidden) == ""
     told.__cause__ = DatabaseError(MALFORMED)
     assert damage.words_of(told) == MALFORMED
+
+
+@pytest.mark.gen_test
+@postgresql.left_out("its files are its server's")
+async def test_nothing_is_changed_or_restarted_while_a_file_is_lost_and_a_stop_still_works(service: Service) -> None:
+    runs, idle = await started(service, hardcapSats=80_000), await service.new_task(slug="frogs")
+    Path(f"{database.obj.file}-wal").unlink()
+    settled_before = list(service.manager.settled)
+    for answer in (
+        await service.ask("PUT", f"/api/tasks/{runs}", {"hardcapSats": 50_000}),
+        await service.ask("POST", f"/api/tasks/{idle}/start"),
+    ):
+        assert (answer.status, answer.json["error"]) == (503, "The database is damaged"), answer.text
+        assert "-wal was removed" in answer.json["message"]
+        assert "nothing was changed" in answer.json["message"]
+    assert service.manager.settled == settled_before
+    task = (await service.ask("GET", f"/api/tasks/{runs}")).json
+    assert (task["isRunning"], task["config"]["hardcapSats"]) == (True, 80_000)
+    assert (await service.ask("GET", f"/api/tasks/{idle}")).json["isRunning"] is False
+    assert (await service.ask("POST", f"/api/tasks/{runs}/stop")).status == 200
+
+
+@pytest.mark.gen_test
+@postgresql.left_out("its files are its server's")
+async def test_a_task_without_a_worker_is_not_shown_as_running_over_a_damaged_database(service: Service) -> None:
+    task_id = await started(service)
+    Task.update(observed="backoff").where(Task.id == task_id).execute()
+    assert (await service.ask("GET", f"/api/tasks/{task_id}")).json["isRunning"] is True
+    damage.write_note(database.obj.file, damage.Damage("page 9"))
+    [listed] = (await service.ask("GET", "/api/tasks")).json
+    assert listed == (await service.ask("GET", f"/api/tasks/{task_id}")).json
+    assert (listed["isRunning"], listed["lastErrorCode"]) == (False, "database_damaged")
+    assert "its bids are cancelled" in listed["lastError"]

@@ -1,6 +1,7 @@
 """The brakes: the manager cancels bids itself, so that a brake waits for no worker, process or timer.
 
-The ledger says which bids have to be cancelled: those of halted, stopped and deleted tasks (models/ledger/closing.py).
+The ledger says which bids have to be cancelled: those of halted, stopped and deleted tasks (models/ledger/closing.py),
+and those of tasks for which no worker can be started, since the database is damaged.
 The manager reads it every second, so that a brake survives any death; `heed` makes it read immediately. Its order:
 
 1. The gateway holds the tasks, so that no bid follows.
@@ -35,6 +36,7 @@ from models.controls import HALT, RUN, SCOPES, STATES, Control
 from models.leases.slot import Slot
 from models.ledger.closing import Owed, adopt, begin_cancels, concerned, finish_cancels, owed
 from models.ledger.orders import IllegalOrderMove
+from models.tasks.errors import DATABASE_DAMAGED
 from wallet.signer_client import SignerError
 from workers.manager.background import Background, in_thread
 from workers.manager.cancelling import Cancelled, Known, Wallet, take_off
@@ -67,6 +69,8 @@ class _Going(NamedTuple):
 class Brakes:
     """Takes the bids of the slot's users off the market that must go; `wake` wakes the workers of these tasks.
 
+    `unwatched` returns the tasks (ids) whose bids are cancelled because no worker can be started.
+
     All but the calls to signer and gateway runs in the manager's loop.
     """
 
@@ -77,6 +81,7 @@ class Brakes:
         background: Background,
         clock_ms: Callable[[], int],
         wake: Callable[[Collection[int]], None],
+        unwatched: Callable[[], Collection[int]] = tuple,
         *,
         look_s: float = 1.0,
     ) -> None:
@@ -85,6 +90,8 @@ class Brakes:
         self._background = background
         self._clock_ms = clock_ms
         self._wake = wake
+        self._unwatched = unwatched
+        self._told_unwatched: frozenset[int] = frozenset()
         self._look_s = look_s
         self._told = BrakeFile(settings.data_dir / (f"brakes-{slot.number}" if slot.of > 1 else "brakes"))
         self._untold: dict[tuple[str, str], Brake] = {}  # those of which the file has nothing, or too much
@@ -257,7 +264,7 @@ class Brakes:
         found: dict[Wallet, list[Owed]] = {}
         now = time.monotonic()
         above = [task_id for task_id, due in self._lowered.items() if now >= due]
-        for bid in owed(self._slot, self._clock_ms(), self._halted(), above):
+        for bid in owed(self._slot, self._clock_ms(), self._halted(), above, self._left_alone()):
             found.setdefault(Wallet(bid.order.venue, bid.order.wallet), []).append(bid)
         every = [bid.order for bids in found.values() for bid in bids]
         busy = frozenset(order.task_id for order in every)
@@ -276,6 +283,14 @@ class Brakes:
                 self._background.run(self._take_off(wallet, bids, going))
         self._busy = busy
         return busy
+
+    def _left_alone(self) -> frozenset[int]:
+        """Returns the tasks without a worker over a damaged database; logs each of them once."""
+        found = frozenset(self._unwatched())
+        for task_id in sorted(found - self._told_unwatched):
+            log.critical("task %d: no worker can be started (%s): its bids are cancelled", task_id, DATABASE_DAMAGED[0])
+        self._told_unwatched |= found
+        return found
 
     def _lower(self, task_ids: Collection[int]) -> None:
         """Notes a lower limit. The worker has a moment to cancel by itself, since its cycle records the reason."""

@@ -20,17 +20,17 @@ from core import task_files
 from core.errors import PeerRefused
 from models.ledger import still_open
 from models.tasks import tasks
-from models.tasks.errors import CANNOT_CANCEL, NOT_ENTITLED, START_FAILED, error_columns
+from models.tasks.errors import CANNOT_CANCEL, DATABASE_DAMAGED, NOT_ENTITLED, START_FAILED, error_columns
 from models.tasks.table import LISTING, MOVES, RUNNING, STOPPED, Task
 from workers import task_lock
 from workers.context import Kind
 from workers.exits import EXIT_STOPPED, judge
 from workers.manager.child import Child
 from workers.manager.deaths import record_death
-from workers.manager.reconcile import NextStep, TaskFacts, next_step
+from workers.manager.reconcile import NextStep, next_step
 from workers.manager.restarts import Restarts
-from workers.manager.rights import ME, PEERS_AWAY
-from workers.manager.row_facts import has_changed, leaves_orders, loop_s, place_key
+from workers.manager.rights import DAMAGED, ME, PEERS_AWAY, require_files
+from workers.manager.row_facts import facts_of, has_changed, leaves_orders, loop_s, place_key
 from workers.manager.surroundings import Surroundings
 from workers.manager.turns import OperationTurns
 from workers.pace import until_first_cycle
@@ -70,6 +70,11 @@ class Keeper:
     def is_resting(self) -> bool:
         """Whether an automatic start must wait for the end of a back-off."""
         return time.monotonic() < self._restarts.not_before
+
+    @property
+    def has_worker(self) -> bool:
+        """Whether a process of the task lives, its drain among them."""
+        return self.child is not None and not self.child.has_ended
 
     async def settle(self, drain_s: float) -> dict[str, Any]:
         """Makes the kernel agree with the row for a waiting client: the manager's operation `settle`.
@@ -176,7 +181,9 @@ class Keeper:
                 self._has_died = False
                 await self._vanished()
                 return True
-            step = next_step(self._facts(row, asked))
+            owed = 0 if self.child else still_open.to_be_ended(row)  # of no interest while there is a worker
+            resting = not asked and self.is_resting
+            step = next_step(facts_of(row, self.child, owed, resting=resting, asked=asked))
             self._has_died = self._has_died and step in (NextStep.REST, NextStep.START_WORKER)
             if step is NextStep.REST:
                 self._look_at(self._restarts.not_before)
@@ -193,26 +200,14 @@ class Keeper:
                 return False
         return True
 
-    def _facts(self, row: Task, asked: bool) -> TaskFacts:
-        return TaskFacts(
-            is_wanted=row.desired == RUNNING,
-            is_deleted=row.deleted_ms is not None,
-            observed=row.observed,
-            revision=row.revision,
-            open_orders=0 if self.child else still_open.to_be_ended(row),  # of no interest while there is a worker
-            worker=self.child.kind if self.child else None,
-            worker_revision=self.child.revision if self.child else 0,
-            is_up=self.child is not None and self.child.has_lock,
-            resting=not asked and self.is_resting,
-            given_up=not asked and row.observed == "crashed",
-        )
-
     async def _take(self, step: NextStep, row: Task, asked: bool) -> bool:
         if step is NextStep.START_WORKER:
             return await self._start("lister" if row.kind == LISTING else "bidder", row, asked)
         if step is NextStep.START_DRAIN:
             return await self._start("drain", row, asked)
         if step is NextStep.STOP:
+            if row.desired == RUNNING and row.deleted_ms is None:
+                require_files()  # otherwise its bids would be left without the worker's successor
             await self._stop(row)
         elif step is NextStep.TELL and self.child is not None:
             self._is_up(self.child)  # the database was away when it came up
@@ -267,6 +262,7 @@ class Keeper:
         else:
             token = tasks.begin_start(row.id, self._now_ms)
             surroundings.places.take(row.id)
+        require_files()
         right = await surroundings.rights.hand_over(row, kind, token, surroundings.clock_ms())
         self._granted = token = right.token
         self._restarts.answered()
@@ -348,7 +344,8 @@ class Keeper:
             self._restarts.rest(time.monotonic())
         self._error_told = True
         if kind != "drain":
-            tasks.observe(row.id, "backoff", self._now_ms, pid=None, **error_columns(refusal.message, START_FAILED))
+            fault = DATABASE_DAMAGED if refusal.code == DAMAGED else START_FAILED
+            tasks.observe(row.id, "backoff", self._now_ms, pid=None, **error_columns(refusal.message, fault))
         else:
             tasks.set_error(row, f"open orders cannot be cancelled: {refusal.message}", CANNOT_CANCEL)
 

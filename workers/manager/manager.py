@@ -22,7 +22,7 @@ lost their right to place, and their workers. The manager finds out by itself, t
 `settle` answers when the task's worker holds its lock, or has exited and its open orders are closed (`drain_s` seconds
 after its end at the latest; a listing is waited for only when its task is deleted). It refuses with the codes
 signer_unavailable, signer_locked, gateway_unavailable, start_failed, stop_failed, not_entitled, too_many_workers,
-unknown_task.
+database_damaged, unknown_task.
 
 One thread runs a loop: the database is asked in it, signer and gateway in threads of their own. It must be the main
 thread, since workers, or the zygote that forks them, die with the thread that started them.
@@ -51,11 +51,12 @@ from core.local_server import Door, serve, serve_far
 from core.process import hold_lock
 from core.settings import Settings
 from core.task_files import end_of_log, log_path
-from models import base, schema, sessions
+from models import base, controls, schema, sessions
 from models.leases.held_lease import HeldLease
 from models.leases.leases import LeaseLost
 from models.leases.slot import EVERYBODY, Slot, slot_of
 from models.ledger import still_open
+from models.ledger.closing import concerned
 from models.tasks import tasks
 from models.tasks.table import RUNNING
 from workers import task_lock
@@ -66,8 +67,9 @@ from workers.manager.database_watch import DatabaseWatch
 from workers.manager.fill_lister import FillLister
 from workers.manager.keeper import Keeper
 from workers.manager.places import WorkerPlaces
-from workers.manager.reconcile import NextStep, TaskFacts, next_step
+from workers.manager.reconcile import NextStep, next_step
 from workers.manager.rights import ME, Rights
+from workers.manager.row_facts import facts_of, is_lost
 from workers.manager.start_queue import StartQueue
 from workers.manager.surroundings import Surroundings, Timing
 from workers.manager.take_over import end_former_rights, hold, slot_wanted
@@ -133,7 +135,9 @@ class Manager:
         self._keepers: dict[int, Keeper] = {}
         self._stopping = False
         self._asked_before: dict[int, NextStep] | None = None
-        self._brakes = Brakes(settings, slot, self._background, now_ms, self._wake, look_s=timing.sweep_s)
+        self._brakes = Brakes(
+            settings, slot, self._background, now_ms, self._wake, self._unwatched, look_s=timing.sweep_s
+        )
         self._fills = FillLister(settings, timing.fill_look_s, now_ms, slot)
         self._database = DatabaseWatch()
         self._surroundings = Surroundings(
@@ -263,6 +267,21 @@ class Manager:
             if keeper is not None and keeper.child is not None:
                 keeper.child.wake()
 
+    def _unwatched(self) -> list[int]:
+        """Returns the tasks (ids) that are wanted and have no worker, while a damaged database may allow none."""
+        if base.damage() is None:
+            return []
+        none_starts = is_lost()
+
+        def is_unwatched(task_id: int) -> bool:
+            keeper = self._keepers.get(task_id)
+            if keeper is None:
+                return none_starts
+            return not keeper.has_worker and (none_starts or keeper.is_resting)
+
+        wanted = concerned(controls.GLOBAL, controls.EVERYBODY, self._slot)
+        return [task_id for task_id in wanted if is_unwatched(task_id)]
+
     def _keeper(self, task_id: int) -> Keeper:
         if self._stopping:
             raise PeerRefused(ME, "stopping", "the manager is about to end")
@@ -293,7 +312,10 @@ class Manager:
         before, self._asked_before = self._asked_before, {}
         for glance in glances:
             keeper = self._keeper(glance.id)
-            step = NextStep.NOTHING if keeper.is_busy else _step(glance, keeper, glance.id in to_end)
+            step = NextStep.NOTHING
+            if not keeper.is_busy:
+                owed = int(glance.id in to_end)
+                step = next_step(facts_of(glance, keeper.child, owed, resting=keeper.is_resting))
             if step in (NextStep.NOTHING, NextStep.REST):
                 continue
             self._asked_before[glance.id] = step
@@ -338,23 +360,6 @@ class Manager:
 
 def _spawner(settings: Settings) -> Spawner:
     return ZygoteSpawner(settings) if settings.spawner == "zygote" else PopenSpawner(settings)
-
-
-def _step(glance: tasks.Glance, keeper: Keeper, owes: bool) -> NextStep:
-    child = keeper.child
-    facts = TaskFacts(
-        is_wanted=glance.desired == RUNNING,
-        is_deleted=glance.deleted_ms is not None,
-        observed=glance.observed,
-        revision=glance.revision,
-        open_orders=int(owes),
-        worker=child.kind if child else None,
-        worker_revision=child.revision if child else 0,
-        is_up=child is not None and child.has_lock,
-        resting=keeper.is_resting,
-        given_up=glance.observed == "crashed",
-    )
-    return next_step(facts)
 
 
 def _instance_lock(settings: Settings, slot: Slot) -> int:

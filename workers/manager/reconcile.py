@@ -27,6 +27,7 @@ class TaskFacts:
 
     `is_up`: the worker holds its task's lock. `open_orders` are those that must be ended when the task has no worker of
     its own. `resting`: an automatic start has to wait. `given_up`: it crashed, and no client has asked for it since.
+    `is_lost`: a file of the database is lost, so that no process can be started in place of another.
     """
 
     is_wanted: bool
@@ -39,19 +40,21 @@ class TaskFacts:
     is_up: bool = False
     resting: bool = False
     given_up: bool = False
+    is_lost: bool = False
 
 
 def next_step(facts: TaskFacts) -> NextStep:
     """Returns the step that makes worker and row agree.
 
     A wanted task has a worker of its own for the newest revision; an unwanted one has none, and a drain worker as long
-    as orders must be ended. A worker of the wrong kind is stopped first: there is never a second one.
+    as orders must be ended. A worker of the wrong kind is stopped first: there is never a second one. While a
+    file is lost it has no successor, so it keeps running: it still cancels bids above the market.
     """
     worker_due = facts.is_wanted and not facts.is_deleted and not facts.given_up
     if facts.worker == "drain":
-        return NextStep.STOP if worker_due and not facts.resting else NextStep.NOTHING
+        return NextStep.STOP if worker_due and not (facts.resting or facts.is_lost) else NextStep.NOTHING
     if facts.worker is not None:
-        if not worker_due or facts.worker_revision != facts.revision:
+        if not worker_due or (facts.worker_revision != facts.revision and not facts.is_lost):
             return NextStep.STOP
         return NextStep.TELL if facts.is_up and facts.observed == "starting" else NextStep.NOTHING
     if facts.observed in ("starting", "running", "stopping"):

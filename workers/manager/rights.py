@@ -42,6 +42,7 @@ GRANT_MS = 30 * DAY_MS
 # A bid is signed some time after its life was decided on.
 EXPIRY_ALLOWANCE_MS = 120_000
 _PEERS = 2  # that know of tokens: signer and gateway
+DAMAGED = "database_damaged"  # the refusal of a start while a file of the database is lost
 PEERS_AWAY = ("signer_unavailable", "signer_locked", "gateway_unavailable")
 
 T = TypeVar("T")
@@ -54,6 +55,12 @@ class Right:
     secret: str = field(repr=False)
     ends_ms: int
     token: int
+
+
+def require_files() -> None:
+    """Raises PeerRefused while a file of the database is lost, because a new process would open another file."""
+    if (damage := base.look_for_damage()) is not None and damage.is_lost:
+        raise PeerRefused(ME, DAMAGED, f"{damage.text}: no worker can be started until Bidkeeper is restarted")
 
 
 class Rights:
@@ -73,10 +80,8 @@ class Rights:
         Not where the task has got a newer token meanwhile: then another manager has taken over.
 
         Raises PeerRefused when either fails. A fence without a right stands, since the row's token is raised too; a
-        right without a fence is withdrawn. Also while a file of the database is lost: a new worker would open another.
+        right without a fence is withdrawn.
         """
-        if (damage := base.look_for_damage()) is not None and damage.is_lost:
-            raise PeerRefused(ME, "start_failed", f"the database is damaged: {damage.text}; restart Bidkeeper")
         for _ in range(_PEERS):
             try:
                 return await self._hand_over(row, kind, token, now_ms)

@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+from models import base
 from models.ledger.closing import stays
 from models.tasks import tasks
-from models.tasks.table import BIDDING, LISTING, Task
+from models.tasks.table import BIDDING, LISTING, RUNNING, Task
 from strategy.bid_config import load_bid_config
 from strategy.listing.listing_config import load_listing_config
+from workers.manager.child import Child
+from workers.manager.reconcile import TaskFacts
+
+
+def is_lost() -> bool:
+    """Tells whether a file of the database is known to be lost."""
+    found = base.damage()
+    return found is not None and found.is_lost
+
+
+def facts_of(
+    row: Task | tasks.Glance, child: Child | None, open_orders: int, *, resting: bool, asked: bool = False
+) -> TaskFacts:
+    """Returns the facts of a task's row and its worker. A waiting client (`asked`) is refused."""
+    return TaskFacts(
+        is_wanted=row.desired == RUNNING,
+        is_deleted=row.deleted_ms is not None,
+        observed=row.observed,
+        revision=row.revision,
+        open_orders=open_orders,
+        worker=child.kind if child else None,
+        worker_revision=child.revision if child else 0,
+        is_up=child is not None and child.has_lock,
+        resting=resting,
+        given_up=not asked and row.observed == "crashed",
+        is_lost=not asked and child is not None and is_lost(),
+    )
 
 
 def has_changed(row: Task) -> bool:

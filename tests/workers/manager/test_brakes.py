@@ -37,7 +37,15 @@ def here(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 class Desk:
     """Brakes in this loop, whose calls run in this thread unless `threads`."""
 
-    def __init__(self, world: World, directory: Path, monkeypatch: pytest.MonkeyPatch, *, threads: bool = False):
+    def __init__(
+        self,
+        world: World,
+        directory: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        threads: bool = False,
+        unwatched: Callable[[], Collection[int]] = tuple,
+    ):
         async def at_once(call: Callable[[], Any]) -> Any:
             return call()
 
@@ -46,7 +54,9 @@ class Desk:
         self.woken: list[Collection[int]] = []
         self.background = Background()
         settings = Settings(data_dir=directory)
-        self.brakes = Brakes(settings, EVERYBODY, self.background, world.clock, self.woken.append, look_s=0.05)
+        self.brakes = Brakes(
+            settings, EVERYBODY, self.background, world.clock, self.woken.append, unwatched, look_s=0.05
+        )
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         async with asyncio.timeout(60):
@@ -104,6 +114,23 @@ async def test_halt_without_a_row_cancels_and_is_kept_over_a_kill(here: World, m
     second.background.run(second.brakes.run())
     await second.until(lambda: here.market.own_ == [])
     await second.close()
+
+
+async def test_bids_of_an_unwatched_task_are_cancelled_and_no_other_task_s(
+    here: World, make_desk: Callable[..., Desk]
+) -> None:
+    task, watched = bids(here), make_desk()
+    watched.brakes.soon()
+    watched.background.run(watched.brakes.run())
+    await asyncio.sleep(0.2)
+    assert len(here.market.own_) == 4
+    await watched.close()
+
+    desk = make_desk(unwatched=lambda: [task])
+    desk.background.run(desk.brakes.run())
+    await desk.until(lambda: here.market.own_ == [])
+    assert orders.open_orders(task) == []
+    await desk.close()
 
 
 async def test_bids_placed_a_moment_ago_go_before_a_worker_has_read_their_ids(

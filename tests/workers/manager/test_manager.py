@@ -22,6 +22,7 @@ from models.database.sqlite import Sqlite
 from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED
+from strategy.bid_config import BidConfig, dump_bid_config
 from tests import postgresql
 from tests.workers.installation import PATIENCE_S, QUICK, Installation, descriptors, eventually, lives, with_timing
 from workers.kernel import start_time
@@ -342,6 +343,50 @@ async def test_a_lost_wal_is_noted_its_commits_are_saved_and_no_worker_follows(d
         token = installation.row(another).token
         await eventually(lambda: _stored_token(file, another) == token)
         await installation.stop(task)
+
+
+@postgresql.left_out("its files are its server's")
+async def test_a_worker_is_not_restarted_while_a_file_is_lost(database: str, tmp_path: Path) -> None:
+    installation = with_timing(tmp_path, files_s=0.1)
+    file = database.removeprefix("sqlite:///")
+    async with installation.running():
+        task, dead = await installation.started(), await installation.started("dogs")
+        pid = installation.pid(task)
+        Path(f"{file}-wal").unlink()
+        tasks.change_bidding_task(installation.row(task), **_columns("cats", hardcap_sats=50_000))
+        with pytest.raises(PeerRefused) as refused:  # before the watch has looked, too
+            await installation.settle(task)
+        assert refused.value.code == "database_damaged"
+        os.kill(installation.pid(dead), signal.SIGKILL)
+        await eventually(lambda: installation.row(dead).last_error_code == "database_damaged")
+        assert installation.manager is not None
+        assert installation.manager._unwatched() == [dead]
+        await asyncio.sleep(0.5)  # some sweeps
+        assert (installation.pid(task), lives(pid)) == (pid, True)
+        await installation.stop(task)
+        assert not lives(pid)
+
+
+@postgresql.left_out("its files are its server's")
+async def test_a_task_over_a_broken_page_is_unwatched_only_while_its_start_fails(database: str, tmp_path: Path) -> None:
+    installation = with_timing(tmp_path, first_rest_s=PATIENCE_S)
+    async with installation.running():
+        task, dead = await installation.started(), await installation.started("dogs")
+        assert installation.manager is not None
+        os.kill(installation.pid(dead), signal.SIGKILL)
+        await eventually(lambda: installation.row(dead).observed == "backoff")
+        assert installation.manager._unwatched() == []
+        damage.write_note(database.removeprefix("sqlite:///"), damage.Damage("page 9"))
+        assert installation.manager._unwatched() == [dead]
+        tasks.change_bidding_task(installation.row(task), **_columns("cats", hardcap_sats=50_000))
+        pid = installation.pid(task)
+        assert (await installation.settle(task))["observed"] == "running"
+        assert installation.pid(task) != pid
+
+
+def _columns(slug: str, **config: int) -> dict[str, Any]:
+    text = dump_bid_config(BidConfig(slug=slug, bid_mode="fixed", **config))
+    return {"type": "ordinals", "slug": slug, "slug_key": slug, "config": text}
 
 
 def _stored_token(file: str, task: int) -> int | None:

@@ -21,6 +21,7 @@ def facts(
     is_up: bool = False,
     resting: bool = False,
     given_up: bool = False,
+    is_lost: bool = False,
 ) -> TaskFacts:
     return TaskFacts(
         is_wanted=row == "wanted",
@@ -33,6 +34,7 @@ def facts(
         is_up=is_up,
         resting=resting,
         given_up=given_up,
+        is_lost=is_lost,
     )
 
 
@@ -52,6 +54,9 @@ def facts(
         (facts("unwanted", "starting", worker="bidder", is_up=True), NextStep.STOP),
         (facts("unwanted", worker="drain", is_up=True, orders=1), NextStep.NOTHING),
         (facts("wanted", "running", worker="bidder", revision=2), NextStep.STOP),
+        (facts("wanted", "running", worker="bidder", revision=2, is_lost=True), NextStep.NOTHING),
+        (facts("unwanted", "running", worker="bidder", revision=2, is_lost=True), NextStep.STOP),
+        (facts("wanted", worker="drain", is_up=True, orders=1, is_lost=True), NextStep.NOTHING),
         (facts("wanted", "running", worker="lister"), NextStep.NOTHING),
         (facts("wanted", "running", worker="lister", revision=2), NextStep.STOP),
         (facts("unwanted", "running", worker="lister"), NextStep.STOP),
