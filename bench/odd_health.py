@@ -4,14 +4,15 @@ One thing after the other is broken for N minutes, between quiet minutes: the di
 database is removed, the database is removed, a byte of it is flipped, the sockets are removed, the clock is an hour
 ahead and an hour behind. With `--postgresql` the database is a server of its own, which is killed in place of the
 file's faults. At each minute `/readyz`, `bidkeeper doctor`, the reads of the page and the tasks' own answers are
-compared with one another and with what was broken. Exit code 1 where one of them was wrong.
+compared with one another and with what was broken (bench/odd_views.py). Exit code 1 where one of them was wrong.
+
+While the WAL is lost a worker is killed and a change of a config is tried: no bid stays above the market.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import shutil
 import sqlite3
@@ -22,170 +23,22 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
-import requests
-
+from bench.odd_views import AWAY, BROKEN, CLOCK, DISK, DOCTOR_S, DOORS, DOORS_GONE, IS_DAMAGED, LOST, QUIET, Day, Truth
 from models.database import damage
 from tests import postgresql
 from tests.disks import fill, small_disk
-from tests.e2e.installation import Installation, Trader, until
+from tests.e2e.installation import Installation, until
 from tests.faults import test_clock
 from tests.faults.evidence import AskMove
-from tests.faults.fleet import FLOOR, Fleet
+from tests.faults.fleet import FLOOR, HARDCAP, strike
 
 DISK_BYTES = 320 << 20
 HOUR_MS = 3_600_000
-DOORS = ("facts", "gateway", "hooks", "manager", "signer")
-PAGE_READS = ("/api/auth/me", "/api/tasks", "/api/control", "/api/budgets")  # of the page's first screen
+HIGHEST = FLOOR * 3 // 4  # the highest bid of each ladder
 SETTLE_S = 60.0  # from a fault, or its end, until all say so
-_TRIES = 5  # of one minute: four questions are not asked at one moment
-_DOCTOR_S = 120
-
-
-@dataclass(frozen=True)
-class Truth:
-    """The answers that are true of one fault; all are empty where nothing is broken.
-
-    `missing`: all parts by /readyz; `failed`: all lines of the doctor; `codes`: each task has one; `errors`: of a read
-    that is 503.
-    `also`: parts that cannot work for that reason, and may be missing, too.
-    """
-
-    missing: frozenset[str] = frozenset()
-    failed: frozenset[str] = frozenset()
-    codes: frozenset[str] = frozenset()
-    errors: frozenset[str] = frozenset()
-    also: frozenset[str] = frozenset()
-
-
-QUIET = Truth()
-DISK = Truth(frozenset({"disk"}), frozenset({"disk space"}), frozenset({"disk_full", "no_cycle"}))
-DAMAGED = Truth(
-    frozenset({"database"}),
-    frozenset({"database"}),
-    frozenset({"database_damaged"}),
-    frozenset({"The database is damaged"}),
-)
-DOORS_GONE = Truth(frozenset(DOORS), frozenset(DOORS))
-AWAY = Truth(
-    frozenset({"database"}),
-    frozenset({"database"}),
-    errors=frozenset({"The database cannot be asked"}),
-    also=frozenset({"gateway", "hooks", "manager"}),  # they end with their leases, and wait for the database
-)
-CLOCK = Truth(frozenset({"clock"}), frozenset({"clock"}), frozenset({"clock_skew"}))
-
-
-@dataclass(frozen=True)
-class View:
-    """The answers of one moment."""
-
-    ready: int
-    missing: frozenset[str]
-    failed: frozenset[str]
-    reads: tuple[tuple[int, str], ...]
-    codes: tuple[str | None, ...]
-    are_running: bool
-
-    def faults(self, truth: Truth) -> list[str]:
-        """Returns who said something else than the truth, or than the others."""
-        found = []
-        is_broken = bool(truth.missing)
-        if (self.ready, self.missing >= truth.missing) != (503 if is_broken else 200, True):
-            found.append(f"/readyz is {self.ready}, missing {sorted(self.missing)}")
-        if others := self.missing - truth.missing - truth.also:
-            found.append(f"/readyz names {sorted(others)}")
-        if others := self.failed - truth.failed - truth.also:
-            found.append(f"the doctor names {sorted(others)}")
-        if not self.failed >= truth.failed:
-            found.append(f"the doctor says FAIL of {sorted(self.failed)}")
-        wrong = [f"{status} {error}" for status, error in self.reads if not _is_right(status, error, truth)]
-        found += [f"the page reads {each}" for each in wrong]
-        if all(status == 200 for status, _ in self.reads):
-            if not self.are_running:
-                found.append("a task does not run")
-            if (truth.codes and not truth.codes.issuperset(self.codes)) or (not truth.codes and any(self.codes)):
-                found.append(f"the tasks say {sorted(map(str, set(self.codes)))}")
-        return found
-
-    def line(self) -> str:
-        """Returns the view in one line of the table."""
-        reads = " ".join(f"{status} {error}".strip() for status, error in dict.fromkeys(self.reads))
-        codes = ",".join(sorted({code or "-" for code in self.codes}))
-        missing = ",".join(sorted(self.missing)) or "-"
-        return f"{self.ready} {missing:<26} {','.join(sorted(self.failed)) or '-':<34} {reads:<28} {codes}"
-
-
-def _is_right(status: int, error: str, truth: Truth) -> bool:
-    return status == 200 or (status == 503 and error in truth.errors)
-
-
-class Day:
-    """One installation with some tasks, under whose eyes things break."""
-
-    def __init__(self, service: Installation, minute_s: float, patience_s: float) -> None:
-        self.service, self.minute_s, self.patience_s = service, minute_s, patience_s
-        self.fleet = Fleet(service, tasks=3)
-        self.fleet.start()
-        until(lambda: self.fleet.placed() >= 6, "the ladders")
-        self.wrong: list[str] = []
-        self.minute = 0
-
-    @property
-    def trader(self) -> Trader:
-        return self.fleet.trader
-
-    def look(self) -> View:
-        """Asks everything once."""
-        answer = requests.get(f"{self.service.url}/readyz", timeout=60)
-        ready = _object(answer)
-        reads, codes, are_running = [], (), True
-        for path in PAGE_READS:
-            read = self.trader.call("GET", path)
-            reads.append((read.status_code, "" if read.ok else str(_object(read).get("error"))))
-            if path == "/api/tasks" and read.ok:
-                codes = tuple(task["lastErrorCode"] for task in read.json())
-                are_running = all(task["isRunning"] for task in read.json())
-        missing = frozenset(ready.get("missing", ()))
-        return View(answer.status_code, missing, self._doctor(), tuple(reads), codes, are_running)
-
-    def _doctor(self) -> frozenset[str]:
-        """Returns the names of the doctor's failed lines without the server's, which repeats /readyz."""
-        command = [sys.executable, "-m", "cli.main", "doctor", "--json", "--only", "data", "--only", "programs"]
-        said = subprocess.run(
-            command, env=self.service.environment, capture_output=True, text=True, timeout=_DOCTOR_S, check=False
-        )
-        checks = json.loads(said.stdout)["checks"]
-        return frozenset(each["name"] for each in checks if each["status"] == "fail") - {"server"}
-
-    def pass_minutes(self, name: str, minutes: int, truth: Truth) -> None:
-        """Compares all views at each minute: the first one once they have settled, which takes a minute at most."""
-        for number in range(minutes):
-            began = time.monotonic()
-            deadline = began + (self.patience_s if number == 0 else 0.0)
-            tries = 0
-            while True:
-                view, tries = self.look(), tries + 1
-                faults = view.faults(truth)
-                if not faults or (time.monotonic() > deadline and tries >= _TRIES):
-                    break
-            self.minute += 1
-            took_s = time.monotonic() - began
-            print(f"{self.minute:>4} {name:<16} {took_s:5.1f} {view.line()}", flush=True)
-            self.wrong += [f"minute {self.minute}, {name}: {fault}" for fault in faults]
-            time.sleep(max(0.0, self.minute_s - took_s))
-
-
-def _object(answer: requests.Response) -> dict[str, Any]:
-    with suppress(ValueError):
-        found = answer.json()
-        if isinstance(found, dict):
-            return found
-    return {}
 
 
 # The faults: each is in force for its block
@@ -231,7 +84,7 @@ def _mend_as_told(day: Day, words: str) -> None:
     day.service.down()
     command = [sys.executable, "-m", "cli.main", "up"]
     refused = subprocess.run(
-        command, env=day.service.environment, capture_output=True, text=True, timeout=_DOCTOR_S, check=False
+        command, env=day.service.environment, capture_output=True, text=True, timeout=DOCTOR_S, check=False
     )
     if refused.returncode != 1 or words not in refused.stderr:
         day.wrong.append(f"up did not refuse the damaged database: {refused.stderr}")
@@ -251,22 +104,55 @@ def flip_root(file: Path, table: str) -> None:
 
 @contextmanager
 def lost_wal(day: Day) -> Iterator[None]:
-    """Removes the WAL while floors move, so that each task would place; afterwards the ledger has every bid."""
-    file = _file(day)
-    placed = day.fleet.placed()
+    """Removes the WAL while bids are 75,000; afterwards the ledger has every bid.
+
+    One worker is killed, a change of another task's config is refused, and the floors fall below the bids: each task's
+    bids are cancelled, by its worker or by the manager.
+    """
+    file, fleet = _file(day), day.fleet
+    placed = fleet.placed()
     _move_floors(day, FLOOR * 6 // 10)
-    until(lambda: day.fleet.placed() > placed, "bids at another floor")
+    until(lambda: fleet.placed() > placed, "bids at another floor")
+    _move_floors(day, FLOOR)
+    until(lambda: all(HIGHEST in day.service.live_prices(slug) for slug in fleet.slugs), "bids at the floor")
     Path(f"{file}-wal").unlink()
     until(lambda: damage.known(str(file)) is not None, "the note")
-    placed = day.fleet.placed()
+    placed = fleet.placed()
+    _change_refused(day, fleet.tasks[0])
+    _kill_worker(day, fleet.tasks[1])
+    _move_floors(day, FLOOR * 6 // 10)
+    until(
+        lambda: all(price < FLOOR * 6 // 10 for slug in fleet.slugs for price in day.service.live_prices(slug)),
+        "the end of every bid above the floor",
+    )
     _move_floors(day, FLOOR)
     yield
-    if more := day.fleet.placed() - placed:
+    if more := fleet.placed() - placed:
         day.wrong.append(f"{more} bids were placed after the WAL was found to be removed")
     day.service.down()
     day.service.up()
-    until(lambda: day.fleet.placed() > placed, "bids again")
-    day.wrong += [f"after the lost WAL: {line}" for line in day.fleet.disagreements()]
+    day.idle.clear()
+    until(lambda: fleet.placed() > placed, "bids again")
+    day.wrong += [f"after the lost WAL: {line}" for line in fleet.disagreements()]
+
+
+def _change_refused(day: Day, task: int) -> None:
+    """Tries to lower a hard cap, which must be refused without a change and without an end of the worker."""
+    workers = day.fleet.workers()[task]
+    answer = day.trader.call("PUT", f"/api/tasks/{task}", {"hardcapSats": HARDCAP // 2})
+    if answer.status_code != 503 or answer.json()["error"] != IS_DAMAGED:
+        day.wrong.append(f"a change of a config is answered {answer.status_code} {answer.text}")
+    kept = day.trader.get(task)["config"]["hardcapSats"], day.fleet.workers()[task]
+    if kept != (HARDCAP, workers):
+        day.wrong.append(f"a refused change left the hard cap at {kept[0]}, and workers {workers} became {kept[1]}")
+
+
+def _kill_worker(day: Day, task: int) -> None:
+    [pid] = day.fleet.workers()[task]
+    strike([pid], "kill")
+    day.idle.add(task)
+    slug = day.fleet.slugs[day.fleet.tasks.index(task)]
+    until(lambda: not day.service.live_prices(slug), "the end of the bids of a task without a worker")
 
 
 def _move_floors(day: Day, floor: int) -> None:
@@ -285,7 +171,7 @@ def lost_doors(day: Day) -> Iterator[None]:
     is_over = threading.Event()
 
     def remove() -> None:
-        while not is_over.wait(0.02):
+        while not is_over.wait(0.002):
             for name in DOORS:
                 (day.service.data_dir / "run" / f"{name}.sock").unlink(missing_ok=True)
 
@@ -328,9 +214,9 @@ def server_away(cluster: postgresql.Cluster) -> Fault:
 
 
 OF_FILE: list[tuple[str, Truth, Fault]] = [
-    ("lost WAL", DAMAGED, lost_wal),
-    ("lost database", DAMAGED, lost_database),
-    ("flipped byte", DAMAGED, flipped_byte),
+    ("lost WAL", LOST, lost_wal),
+    ("lost database", LOST, lost_database),
+    ("flipped byte", BROKEN, flipped_byte),
 ]
 OF_ANY: list[tuple[str, Truth, Fault]] = [
     ("lost doors", DOORS_GONE, lost_doors),
@@ -370,7 +256,7 @@ def day_of(
     database: str = "",
     disk: bool = False,
 ) -> list[str]:
-    """Breaks one thing after the other, `minutes` each; returns what was said wrongly, and disagreements."""
+    """Breaks one thing after the other, `minutes` each; returns the wrong answers, and disagreements."""
     print(f"{'':>4} {'broken':<16} {'s':>5} {'/readyz':<30} {'doctor FAIL':<34} {'page reads':<28} tasks", flush=True)
     with installed(database, disk=disk) as service:
         day = Day(service, minute_s, patience_s)
@@ -380,6 +266,8 @@ def day_of(
                 day.pass_minutes(name, minutes, truth)
         day.pass_minutes("nothing", max(1, minutes // 2), QUIET)
         wrong = day.wrong
+        if withdrawals := day.trader.ok("GET", "/api/wallet")["withdrawals"]:
+            wrong.append(f"a refused withdrawal was kept: {withdrawals}")
         day.fleet.stop()
         until(lambda: all(bid.end_ms for bid in day.fleet.taken()), "the end of every bid")
     return wrong
