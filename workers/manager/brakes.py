@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -69,7 +69,8 @@ class _Going(NamedTuple):
 class Brakes:
     """Takes the bids of the slot's users off the market that must go; `wake` wakes the workers of these tasks.
 
-    `unwatched` returns the tasks (ids) whose bids are cancelled because no worker can be started.
+    `unwatched` returns the tasks (ids) whose bids are cancelled because no worker can be started. `sign_in` signs in at
+    the venue of these tasks where no drain can do it; it returns whether it has.
 
     All but the calls to signer and gateway runs in the manager's loop.
     """
@@ -82,6 +83,7 @@ class Brakes:
         clock_ms: Callable[[], int],
         wake: Callable[[Collection[int]], None],
         unwatched: Callable[[], Collection[int]] = tuple,
+        sign_in: Callable[[Collection[int]], Awaitable[bool]] | None = None,
         *,
         look_s: float = 1.0,
     ) -> None:
@@ -91,6 +93,7 @@ class Brakes:
         self._clock_ms = clock_ms
         self._wake = wake
         self._unwatched = unwatched
+        self._sign_in = sign_in
         self._told_unwatched: frozenset[int] = frozenset()
         self._look_s = look_s
         self._told = BrakeFile(settings.data_dir / (f"brakes-{slot.number}" if slot.of > 1 else "brakes"))
@@ -326,7 +329,8 @@ class Brakes:
             is_done = is_done and len(closed) == len(bids)
             log.info("%s: cancelled %d of %d bids of %s", wallet.venue, len(closed), len(bids), wallet.address)
         except SignInNeeded:
-            log.info("%s: cancels need a sign-in, which workers and drains make", wallet.venue)
+            if await self._has_signed_in(wallet, going):
+                rest_s = _FIRST_REST_S
         except GatewayAway as error:
             rest_s = _FIRST_REST_S  # our own gateway: supervisord starts it again
             log.warning("%s: failed to cancel %d bids of %s: %s", wallet.venue, len(bids), wallet.address, error)
@@ -341,6 +345,15 @@ class Brakes:
             if is_first or is_done:
                 self._wake(going.tasks)
             self.soon()  # another wallet may have the seat
+
+    async def _has_signed_in(self, wallet: Wallet, going: _Going) -> bool:
+        try:
+            if self._sign_in is not None and await self._sign_in(going.tasks):
+                return True
+            log.info("%s: cancels need a sign-in, which workers and drains make", wallet.venue)
+        except (VenueError, SignerError, PeerRefused, PeeweeException) as error:
+            log.warning("%s: failed to sign in for %s: %s", wallet.venue, wallet.address, error)
+        return False
 
     def _next_rest_s(self, wallet: Wallet) -> float:
         return min(2 * self._rests.get(wallet, (_FIRST_REST_S / 2, 0.0))[0], _LONGEST_REST_S)

@@ -136,7 +136,7 @@ class Manager:
         self._stopping = False
         self._asked_before: dict[int, NextStep] | None = None
         self._brakes = Brakes(
-            settings, slot, self._background, now_ms, self._wake, self._unwatched, look_s=timing.sweep_s
+            settings, slot, self._background, now_ms, self._wake, self._unwatched, self._sign_in, look_s=timing.sweep_s
         )
         self._fills = FillLister(settings, timing.fill_look_s, now_ms, slot)
         self._database = DatabaseWatch()
@@ -281,6 +281,18 @@ class Manager:
 
         wanted = concerned(controls.GLOBAL, controls.EVERYBODY, self._slot)
         return [task_id for task_id in wanted if is_unwatched(task_id)]
+
+    async def _sign_in(self, task_ids: Collection[int]) -> bool:
+        """Signs in at the venue of these tasks if a file of the database is lost and one of them has no process."""
+        if not is_lost():
+            return False
+        for task_id in sorted(task_ids):
+            keeper = self._keepers.get(task_id)
+            row = tasks.with_owner(task_id)
+            if row is not None and (keeper is None or not keeper.has_worker):
+                await self._surroundings.rights.sign_in(row, now_ms())
+                return True
+        return False
 
     def _keeper(self, task_id: int) -> Keeper:
         if self._stopping:

@@ -34,6 +34,7 @@ from wallet.signer_client import SignerClient, SignerError, SignerLocked, Signer
 from workers.bidding.terms import goes_to_vault, life_ms
 from workers.context import Kind
 from workers.manager.background import in_thread
+from workers.process.sign_in import TaskSignIn
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +110,25 @@ class Rights:
         """Grants the task's worker the rights of its kind and its owner's plan."""
         grant = self._grant(row, kind, token, now_ms)
         return Right(await self._ask_signer(lambda: self._signer.grant(grant)), grant.expires_ms, token)
+
+    async def sign_in(self, row: Task, now_ms: int) -> None:
+        """Signs the task's owner in at its venue, in place of a drain that cannot be started.
+
+        To be called only while the task has no process, whose right this would end. Raises PeerRefused, VenueError.
+        """
+        right = await self.give(row, "drain", tasks.raise_token(row.id), now_ms)
+        user, owner, venue = int(row.user_id), str(row.user.address), str(row.venue)
+
+        def ask() -> None:
+            task_sign_in = TaskSignIn(self._signer, row.id, right.token, right.secret, owner)
+            with MarketClient(self._settings.gateway_socket, self._fence_s, venue) as market:
+                market.user, market.purpose = user, "brake"
+                task_sign_in(market)
+
+        try:
+            await in_thread(ask)
+        finally:
+            await self.end_rights(row.id, right.token)
 
     async def fence(self, task_id: int, token: int) -> None:
         """Refuses the task's writes under lower tokens; returns when none of them is on the wire.

@@ -48,13 +48,17 @@ class SigningInClient(MarketClient):
 
 
 class TaskSignIn:
-    """Signs a task's user in, with the payment address and the vault, under the worker's grant."""
+    """Signs a task's user in, with the payment address and the vault, under the grant of `token`.
 
-    def __init__(self, signer: SignerClient, task_id: int, token: int, secret: str) -> None:
+    `owner` is the user's sign-in address; without it the task's row has it, where a newer token's holder ends this one.
+    """
+
+    def __init__(self, signer: SignerClient, task_id: int, token: int, secret: str, owner: str | None = None) -> None:
         self._signer = signer
         self._task_id = task_id
         self._token = token
         self._secret = secret
+        self._owner = owner
         self._keys: UserKeys | None = None
 
     def __call__(self, market: MarketClient) -> None:
@@ -75,11 +79,14 @@ class TaskSignIn:
 
     def _known_keys(self) -> UserKeys:
         if self._keys is None:
-            row = tasks.under_token(self._task_id, self._token)
-            if row is None:
-                raise Unavailable("the task is no longer this worker's")
-            self._keys = self._signer.addresses(row.user.address)
+            self._keys = self._signer.addresses(self._owner or self._owner_in_row())
         return self._keys
+
+    def _owner_in_row(self) -> str:
+        row = tasks.under_token(self._task_id, self._token)
+        if row is None:
+            raise Unavailable("the task is no longer this worker's")
+        return str(row.user.address)
 
     def _signed(self, message: str, address: str, keys: UserKeys) -> str:
         if address not in (keys.payment, keys.vault):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from peewee import OperationalError
 from core.errors import PeerRefused
 from core.files import BrakeFile
 from core.settings import Settings
-from markets.base import OwnBids
+from markets.base import OwnBids, SignInNeeded
 from models import controls
 from models.leases.slot import EVERYBODY
 from models.ledger import closing, orders
@@ -45,6 +45,7 @@ class Desk:
         *,
         threads: bool = False,
         unwatched: Callable[[], Collection[int]] = tuple,
+        sign_in: Callable[[Collection[int]], Awaitable[bool]] | None = None,
     ):
         async def at_once(call: Callable[[], Any]) -> Any:
             return call()
@@ -55,7 +56,7 @@ class Desk:
         self.background = Background()
         settings = Settings(data_dir=directory)
         self.brakes = Brakes(
-            settings, EVERYBODY, self.background, world.clock, self.woken.append, unwatched, look_s=0.05
+            settings, EVERYBODY, self.background, world.clock, self.woken.append, unwatched, sign_in, look_s=0.05
         )
 
     async def until(self, is_so: Callable[[], bool]) -> None:
@@ -130,6 +131,22 @@ async def test_bids_of_an_unwatched_task_are_cancelled_and_no_other_task_s(
     desk.background.run(desk.brakes.run())
     await desk.until(lambda: here.market.own_ == [])
     assert orders.open_orders(task) == []
+    await desk.close()
+
+
+async def test_brake_signs_in_where_no_drain_can_and_cancels_then(here: World, make_desk: Callable[..., Desk]) -> None:
+    asked: list[Collection[int]] = []
+
+    async def sign_in(tasks: Collection[int]) -> bool:
+        asked.append(tasks)
+        return True
+
+    task = bids(here)
+    here.market.fail("cancel", SignInNeeded("no session"))
+    desk = make_desk(unwatched=lambda: [task], sign_in=sign_in)
+    desk.background.run(desk.brakes.run())
+    await desk.until(lambda: here.market.own_ == [])
+    assert asked == [{task}]
     await desk.close()
 
 

@@ -28,8 +28,9 @@ from models import users
 from models.tasks import tasks
 from models.tasks.tasks import Outline
 from tests.wallet.facts_server import facts_server
-from wallet.protocol import UserKeys
+from wallet.protocol import Grant, UserKeys
 from wallet.signer_client import SignerClient, SignerLocked, SignerRefused
+from workers.manager.rights import Rights
 from workers.process.sign_in import SigningInClient, TaskSignIn
 from workers.process.worker import Worker
 
@@ -105,13 +106,18 @@ def signer() -> Signer:
     return Signer()
 
 
-@pytest.fixture
-def market(database: str, tmp_path: Path, gateway: Gateway, signer: Signer) -> Iterator[SigningInClient]:
+def _task(venue: str) -> int:
     user = users.find_or_create("bc1quser", dict(DEFAULT_PLANS), 1)
     task = tasks.create_bidding_task(
-        user.id, type="ordinals", slug="cats", slug_key="cats", config="{}", venue="simulator", max_tasks=1, now_ms=1
+        user.id, type="ordinals", slug="cats", slug_key="cats", config="{}", venue=venue, max_tasks=1, now_ms=1
     )
-    sign_in = TaskSignIn(cast(SignerClient, signer), task.id, tasks.raise_token(task.id), "secret")
+    return int(task.id)
+
+
+@pytest.fixture
+def market(database: str, tmp_path: Path, gateway: Gateway, signer: Signer) -> Iterator[SigningInClient]:
+    task = _task("simulator")
+    sign_in = TaskSignIn(cast(SignerClient, signer), task, tasks.raise_token(task), "secret")
     socket = tmp_path / "gateway.sock"
     with facts_server(socket, gateway.tell), SigningInClient(socket, sign_in, venue="simulator-ordnet") as opened:
         yield opened
@@ -208,3 +214,36 @@ def test_a_worker_says_whose_its_calls_are(tmp_path: Path) -> None:
     outline = Outline("bidding", "simulator", "cats", 42, 7)
     context = worker._context(Settings(data_dir=tmp_path), outline, "secret", NotImplemented)
     assert (context.market.user, context.market.purpose, context.market.at("x").user) == (42, None, 42)
+
+
+async def test_manager_signs_in_under_a_drain_s_grant_which_it_ends_afterwards(
+    database: str, tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = _task("simulator-ordnet")
+    signer = GrantingSigner()
+    settings = Settings(data_dir=tmp_path)
+    rights = Rights(settings, 5.0, 5.0)
+    monkeypatch.setattr(rights, "_signer", signer)
+    settings.gateway_socket.parent.mkdir(parents=True, exist_ok=True)
+    with facts_server(settings.gateway_socket, gateway.tell):
+        row = tasks.with_owner(task)
+        assert row is not None
+        await rights.sign_in(row, 1)
+    assert gateway.held
+    [grant] = signer.grants
+    assert (grant.operations, grant.token, signer.ended) == (("cancel",), 1, [(task, 1)])
+    assert [each[:3] for each in signer.signed] == [(task, 1, "granted"), (task, 1, "granted")]
+
+
+class GrantingSigner(Signer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.grants: list[Grant] = []
+        self.ended: list[tuple[int, int]] = []
+
+    def grant(self, grant: Grant) -> str:
+        self.grants.append(grant)
+        return "granted"
+
+    def end_rights(self, task: int, token: int) -> None:
+        self.ended.append((task, token))
