@@ -29,8 +29,8 @@ SLOW_S = 3.0
 FAST, SLOW = 16, 8  # places
 OF_A_USER = 2  # in each lane
 MOST_OF_A_USER = 2 * OF_A_USER  # on the way, those that left the fast lane included
-# Tries of the fast lane that may be on their way, with those that left it: the first of them ends LONGEST_S after its host
-# is resolved. Only the resolver bounds that; the fast lane waits while it takes longer.
+# Tries of the fast lane that may be on their way, with those that left it: the first of them ends LONGEST_S after its
+# host is resolved. Only the resolver bounds that; the fast lane waits while it takes longer.
 _FAST_LANES = math.ceil(LONGEST_S / SLOW_S)
 PUT_OFF_S = 60.0  # for which a hook whose try could not begin or be noted is left alone
 _HALVED_S = 60.0  # after this the time that a user has held places counts for half
