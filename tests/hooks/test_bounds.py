@@ -377,9 +377,7 @@ async def test_an_address_that_agreed_gets_its_events_and_no_code_that_waits_sti
     assert lines_of(mailbox, "Bought") == lines_of(mailbox, "Halt") == 1
 
 
-async def test_a_user_at_the_bound_costs_no_query_for_each_hook(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_user_at_the_bound_costs_no_query_for_each_hook(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     next_due = queue.next_due
     monkeypatch.setattr(queue, "next_due", lambda hook, now_ms: asked.append(hook.user_id) or next_due(hook, now_ms))

@@ -37,9 +37,7 @@ def test_no_life_is_longer_than_asked_for_after_a_backward_jump(world: World) ->
 
 
 @pytest.mark.parametrize("is_sold", [False, True])
-def test_a_vanished_bid_is_noticed_although_the_clock_was_ahead_at_its_last_change(
-    world: World, is_sold: bool
-) -> None:
+def test_a_vanished_bid_is_noticed_although_the_clock_was_ahead_at_its_last_change(world: World, is_sold: bool) -> None:
     task, bidder = world.begun()
     Order.update(updated_ms=world.clock() + 1000 * HOUR_S).execute()
     if is_sold:
