@@ -145,8 +145,9 @@ class Sqlite(SqliteDatabase):
         """Compares this process's open files with their paths, and keeps what was found; returns what is known."""
         if self._noted and not self.is_closed():
             (mode,) = self.execute_sql("PRAGMA journal_mode").fetchone()
-            self.execute_sql("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # opens the files of WAL
             opened = self.connection().opened
+            if not opened:
+                self.execute_sql("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # opens the files of WAL
             if found := damage.lost_file(self.file, ("", "-wal", "-shm") if mode == "wal" else ("",), opened):
                 inodes = tuple((end, inode) for end, (_, _, inode) in opened.items())
                 damage.write_note(self.file, Damage(found, is_lost=True, inodes=inodes))

@@ -63,8 +63,6 @@ def test_reconcile_cancels_exactly_the_bids_without_an_order_and_counts_the_purc
     until(lambda: len(made.live_prices("cats")) == 3, "the bids of after the copy")
     made.sim("POST", "/sim/sell", {"slug": "cats"})
     until(lambda: trader.get(since_the_copy)["fills"]["count"] == 1, "the fill")
-    lost, dogs = made.live_prices("cats"), made.live_prices("dogs")
-    assert len(lost) == 2
     made.down()
     made.environment["BIDKEEPER_DATABASE_URL"] = copy
     code, said = reconcile(made)
@@ -72,6 +70,8 @@ def test_reconcile_cancels_exactly_the_bids_without_an_order_and_counts_the_purc
 
     made.up()
     assert trader.get(since_the_copy)["fills"]["count"] == 0, "the restored database knows nothing of it"
+    lost, dogs = made.live_prices("cats"), made.live_prices("dogs")
+    assert len(lost) == 2
     [at_venue] = found(made)["found"]
     assert (at_venue["user"], at_venue["unknown"]) == (trader.address, [])
     assert sorted((bid["sats"] for bid in at_venue["bids"]), reverse=True) == lost

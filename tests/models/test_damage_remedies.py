@@ -19,6 +19,7 @@ from models.database.errors import NotRead
 from models.inscriptions import WalletContents
 from tests import postgresql
 from tests.models.test_damage import ROWS, backup, file, fill, fill_more, flip, pages, rows_in, withdraw
+from tests.needs import need_root
 
 pytestmark = postgresql.left_out("its files are its server's")
 __all__ = ["file"]  # the fixture
@@ -294,9 +295,9 @@ def test_the_remedy_for_a_symlink_puts_the_files_aside_to_which_it_leads(tmp_pat
     assert (rows_in(real), link.is_symlink()) == (5, True)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another user")
 @pytest.mark.parametrize("is_missing", [False, True])
 def test_the_remedy_of_root_leaves_the_database_to_its_owner(file: Path, is_missing: bool) -> None:
+    need_root("give a file to another user")
     fill_more(5)
     kept = backup(file, "1", 0)
     kept.chmod(0o600)
