@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import responses
 
-from markets.base import AuthFailed, NotFound, RateLimited, Refused, Unavailable, VenueError
+from markets.base import AuthFailed, NotFound, NotUnderstood, RateLimited, Refused, Unavailable, VenueError
 from markets.mempool import Mempool
 from markets.outpoint_facts import Spending
 from markets.unisat.index import UnisatIndex
@@ -143,7 +143,7 @@ def test_the_height_of_the_tip() -> None:
 )
 def test_a_strange_answer_is_none(path: str, read: Callable[[Mempool], object], answer: Any) -> None:
     responses.get(f"{MEMPOOL}/api/{path}", json=answer)
-    with pytest.raises(Unavailable):
+    with pytest.raises(NotUnderstood):
         read(Mempool(MEMPOOL))
 
 
