@@ -146,13 +146,23 @@ def milliseconds(value: Any, what: str) -> int:
 
 def moment(value: Any, what: str) -> int:
     """Reads a time in milliseconds since 1970, or in ISO 8601; without a zone it is UTC."""
+    return milliseconds(_since_1970(value, what), what)
+
+
+def moment_if_any(value: Any, what: str) -> int | None:
+    """Reads a `moment`. None for null, empty text, and the first moment of 1970, which venues fill in for none."""
+    found = 0 if value is None or value == "" else _since_1970(value, what)
+    return None if found == 0 else milliseconds(found, what)
+
+
+def _since_1970(value: Any, what: str) -> int:
     if isinstance(value, str) and not value.isdigit():
         try:
             found = datetime.fromisoformat(value)
-            value = ((found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
+            return ((found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
         except (ValueError, OverflowError) as error:
             raise Unreadable(f"{what}: {_shown(value)} is no time") from error
-    return milliseconds(value, what)
+    return whole(value, what)
 
 
 def text(value: Any, what: str, *, longest: int = 200) -> str:
@@ -235,6 +245,11 @@ def text_or_none(value: Any) -> str | None:
 def whole_or_none(value: Any) -> int | None:
     """Reads a whole number of at most 64 bits, None for anything else, also for digits in text."""
     return value if type(value) is int and abs(value) < 2**63 else None
+
+
+def txid_or_none(value: Any) -> str | None:
+    """Reads a transaction's id; None for anything else."""
+    return value if isinstance(value, str) and _TXID.fullmatch(value) else None
 
 
 def link(value: Any) -> str | None:
