@@ -96,6 +96,13 @@ def asked_price(value: Any, what: str) -> Decimal | None:
     return price if price <= MAX_SATS else None
 
 
+def left_out(error: Unreadable, key: str) -> Unread:
+    """Notes an answer about `key` alone that is not understood; the answers about others stand."""
+    unread = Unread(str(error), key)
+    _note(unread)
+    return unread
+
+
 @contextmanager
 def noting(note: Callable[[Unread], None]) -> Iterator[None]:
     """Gives `note` every row that this thread leaves out meanwhile."""

@@ -11,7 +11,7 @@ from gateway.reads.snapshots import Flight, Snapshots
 from gateway.reads.tickers import Tickers
 from gateway.venue import Venue
 from markets.adapter import Adapter, Trait, TraitedAsk, TraitedBid
-from markets.base import AskBook, BidBook, Kind, NotSupported, VenueError
+from markets.base import AskBook, BidBook, Kind, NotSupported, NotUnderstood, VenueError
 from markets.codec import text
 
 BOOK_PAGES = 2
@@ -68,6 +68,9 @@ class Books:
         async def fetch(flight: Flight) -> _Asks:
             source = Pages(self._venue, "asks", "book", lambda cursor: self._adapter.asks(slug, cursor), BOOK_PAGES)
             found = await source.fetch(flight)
+            if not found.is_all and not self._adapter.capabilities().asks_are_sorted:
+                # The cheapest may be on a page that is not read.
+                raise NotUnderstood(f"more listings than {BOOK_PAGES} answers hold, in no order of price")
             unique = {listing.ask.order_id: listing for listing in found.entries}.values()
             listings = tuple(sorted(unique, key=lambda listing: listing.ask.price)[:BOOK_ENTRIES])
             unread = len(found.unread)

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from gateway.reads import books
-from markets.base import NotFound, NotSupported, Refused, Unavailable
+from markets.base import NotFound, NotSupported, NotUnderstood, Refused, Unavailable
 from markets.market_client import MarketClient
 from tests.gateway.conftest import ORDER, Bench, eventually, soon
 from tests.gateway.fake_venue import CUT, Call
 
 LISTINGS, BIDS, SALES, COLLECTION = "/activity/listings", "/activity/bids", "/activity/sales", "/collection"
 FLOORS = "/collection-stats/floors"
+ESCROWS = "/ordinalswallet/collection/cats/escrows"
 RUNES, LOTS = "/v1/indexer/runes/info-list", "/v3/market/runes/auction/list"
 RED, BLUE = {"trait_type": "Hat", "value": "Red"}, {"trait_type": "Hat", "value": "Blue"}
 NOW_MS = 1_700_000_000_000
@@ -54,6 +55,31 @@ def _runes(*spaced: str, divisibility: Any = 2) -> dict[str, Any]:
 def _lots(call: Call) -> dict[str, Any]:
     lot = {"auctionId": "z1", "price": 150, "amount": "100", "unitPrice": "1.5", "tick": call.body["filter"]["tick"]}
     return {"code": 0, "msg": "ok", "data": {"list": [lot], "total": 1}}
+
+
+def _escrows(rows: int, most: int) -> Callable[[Call], list[dict[str, Any]]]:
+    """Ordinals Wallet's listings, the cheapest last, 60 in an answer unless more are asked for, at most `most`."""
+
+    def answer(call: Call) -> list[dict[str, Any]]:
+        start, limit = int(call.query.get("offset", 0)), min(int(call.query.get("limit", 60)), most)
+        prices = [(number, 100_000 - number) for number in range(rows)][start : start + limit]
+        return [{"id": f"e{number}", "inscription_id": "1i0", "satoshi_price": price} for number, price in prices]
+
+    return answer
+
+
+def test_cheapest_listing_of_a_second_answer_leads_the_book(bench: Bench) -> None:
+    bench.venue.answers[ESCROWS] = _escrows(203, 10_000)
+    book = bench.client("simulator-ordinalswallet").asks("cats", 0)
+    assert book.asks[0].order_id == "e202" and len(book.asks) == 200
+    assert len(bench.venue.calls) == 2
+
+
+def test_unsorted_listings_beyond_the_answers_that_are_read_are_no_book(bench: Bench) -> None:
+    bench.venue.answers[ESCROWS] = _escrows(203, 60)
+    with pytest.raises(NotUnderstood, match="no order of price"):
+        bench.client("simulator-ordinalswallet").asks("cats", 0)
+    assert len(bench.venue.calls) == books.BOOK_PAGES
 
 
 def test_one_reading_answers_the_whole_book_and_every_trait(bench: Bench) -> None:
