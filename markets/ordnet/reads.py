@@ -1,7 +1,7 @@
 """ord.net's floors, listings, sales and traits into our types. Anything not understood is Unreadable.
 
-A listing may sell several inscriptions at one price: a lot, or those on one sat. Unless an inscription is asked for, its
-row shows one of them, the bundle's "canonical inscription", with that one's collection or none. No documented field
+A listing may sell several inscriptions at one price: a lot, or those on one sat. Unless one is asked for by its id, the
+row shows one of them, the "canonical inscription", with that one's collection or none. No documented field
 marks a bundle, so these rows count as one:
 
 - in a collection's listings: a row of another collection, or of none;
