@@ -32,6 +32,7 @@ a text              | left    | left    | left         | left   | left  | left
 epoch zero          | kept    | kept    | kept         | kept   | left  | -
 end in letters      | left    | left    | left         | left   | left  | -
 unknown enum        | none    | none    | left         | kept   | kept  | -
+sold, unknown enum  | none    | none    | none         | kept   | kept  | -
 enum a table        | left    | left    | left         | left   | kept  | -
 foreign             | left    | left    | kept         | kept   | left  | -
 slug null           | -       | -       | kept         | kept   | -     | -
@@ -132,6 +133,7 @@ def odd(name: str, verb: Verb) -> Any:
         "epoch zero": ("bought_at", "1970-01-01 00:00:00+00"),
         "end in letters": ("bought_at", "yesterday"),
         "unknown enum": ("secure_purchase_state", "paused"),
+        "sold, unknown enum": ("secure_purchase_state", "paused"),
         "enum a table": ("secure_purchase_state", {"state": "listed"}),
         "huge price": ("satoshi_price", 10**30),
         "price missing": ("satoshi_price", ...),
@@ -143,6 +145,9 @@ def odd(name: str, verb: Verb) -> Any:
         "seller a number": (names.get("seller", "seller_address"), 7),
         "seller missing": (names.get("seller", "seller_address"), None),
     }[name]
+    if name.startswith("sold"):
+        sold_in = {"purchase_txid": SOLD["purchase_txid"]}
+        good = {**good, "escrow": {**good["escrow"], **sold_in}} if "escrow" in good else {**good, **sold_in}
     if "escrow" in good:
         return {**good, "escrow": _with(good["escrow"], field, value)}
     return _with(good, field, value)
