@@ -47,7 +47,7 @@ _TOO_MANY = re.compile(r"(?<!fee )(?<!fee)rate.?limit|too many (requests|calls)|
 _ABOUT_ROUTES = re.compile(r"cannot (get|post|put)\b|no (such )?route|(route|path|endpoint)s?\b.{0,20}not found", re.I)
 
 _MONEY = r"(funds?|balances?|sats?|satoshis?|btc|bitcoins?|coins?|utxos?|money)\b"
-_WORDS = r"\W+(\w+\W+){0,3}?"
+_WORDS = r"\W+(\w+\W+){0,4}?"
 # Tried in this order; the first match names the leaf, unless the words are about something else. A plain Refused is
 # the safe answer: a leaf tells the task's owner what to change, or where to send money.
 _CLEAR_TEXTS: tuple[tuple[str, str, type[InsufficientFunds | PriceGrid | BelowMinimum]], ...] = (

@@ -31,9 +31,7 @@ class Desk:
         self.world: World = world if kind == "bidder" else shop
         self.write, self.read = ("place", "own_bids") if kind == "bidder" else ("list", "own_listings")
         self.task = world.task(ONE) if kind == "bidder" else shop.task()
-        self.start: Callable[[], Job] = lambda: (
-            world.bidder(self.task) if kind == "bidder" else shop.lister(self.task)
-        )
+        self.start: Callable[[], Job] = lambda: world.bidder(self.task) if kind == "bidder" else shop.lister(self.task)
         self.worker = self.start()
 
     def reads_then(self, error: Exception | None, after: int) -> None:

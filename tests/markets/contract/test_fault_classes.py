@@ -184,5 +184,5 @@ def test_unknown_slug_is_left_out_of_floors_and_is_no_outage(town: Town) -> None
             except VenueError as error:
                 assert isinstance(error, Unavailable | NotFound)
             town.gate.clear()
-    by_venue = {"unisat": [{"error": "collection not found"}], "ordinalswallet": [{"error": "collection not found"}, ""]}
-    assert found == by_venue.get(_dialect(town), [])
+    said = {"error": "collection not found"}
+    assert found == {"unisat": [said], "ordinalswallet": [said, ""]}.get(_dialect(town), [])
