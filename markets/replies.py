@@ -49,7 +49,7 @@ _ABOUT_ROUTES = re.compile(r"cannot (get|post|put)\b|no (such )?route|(route|pat
 _MONEY = r"(funds?|balances?|sats?|satoshis?|btc|bitcoins?|coins?|utxos?|money)\b"
 _WORDS = r"\W+(\w+\W+){0,4}?"
 # Tried in this order; the first match names the leaf, unless the words are about something else. A plain Refused is
-# the safe answer: a leaf tells the task's owner what to change, or where to send money.
+# the safe answer: a leaf has the task's owner change something, or send money.
 _CLEAR_TEXTS: tuple[tuple[str, str, type[InsufficientFunds | PriceGrid | BelowMinimum]], ...] = (
     (
         rf"(insufficient|not enough){_WORDS}{_MONEY}|{_MONEY}{_WORDS}(insufficient|not enough|too low)"
@@ -157,7 +157,7 @@ def plain_words(reply: Reply, longest: int = LONGEST_WORDS) -> str | None:
 def is_page(reply: Reply) -> bool:
     """Tells whether an answer is a page of HTML: a proxy or a firewall writes those, not a venue's API.
 
-    Its body tells: many servers label plain text and JSON as HTML.
+    Its body decides: many servers label plain text and JSON as HTML.
     """
     return reply.body.lstrip()[:1] == b"<"
 

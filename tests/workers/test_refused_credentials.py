@@ -105,7 +105,7 @@ def test_accepted_write_between_begins_the_hours_anew(desk: Desk) -> None:
         desk.worker.cycle()
         if desk.world.row(desk.task).last_error_code == FaultCode.AUTH_FAILED:
             break
-    assert desk.world.row(desk.task).last_error_code == FaultCode.AUTH_FAILED, "refused, and it goes on"
+    assert desk.world.row(desk.task).last_error_code == FaultCode.AUTH_FAILED, "refused, and it continues"
 
 
 def test_refusal_for_another_reason_between_does_not_count_as_accepted(desk: Desk) -> None:

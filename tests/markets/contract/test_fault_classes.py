@@ -144,7 +144,7 @@ def test_write_gets_the_class_of_its_answer(town: Town) -> None:
 
 
 @having("own_listings")
-def test_own_listings_are_never_none_by_a_fault(town: Town) -> None:
+def test_own_listings_are_never_empty_by_a_fault(town: Town) -> None:
     """Not by the empty 404 either, which elsewhere at Ordinals Wallet means that it knows no such thing."""
     for row in TABLE:
         if row.at in ("", _dialect(town)):
@@ -154,8 +154,8 @@ def test_own_listings_are_never_none_by_a_fault(town: Town) -> None:
 
 
 @having("own_bids")
-def test_own_bids_are_none_by_the_venues_own_404_alone(town: Town) -> None:
-    is_none = []
+def test_own_bids_are_empty_by_the_venues_own_404_alone(town: Town) -> None:
+    empty = []
     for row in TABLE:
         if row.at not in ("", _dialect(town)):
             continue
@@ -163,16 +163,16 @@ def test_own_bids_are_none_by_the_venues_own_404_alone(town: Town) -> None:
         town.gate.answer = row.answer()
         try:
             assert call().entries == ()
-            is_none.append(row.body)
+            empty.append(row.body)
         except VenueError:
             pass
         town.gate.clear()
         town.sign_in()
-    assert is_none == ([{"error": "collection not found"}] if _dialect(town) == "satflow" else [])
+    assert empty == ([{"error": "collection not found"}] if _dialect(town) == "satflow" else [])
 
 
 @having("floors")
-def test_unknown_slug_is_left_out_of_floors_and_is_no_outage(town: Town) -> None:
+def test_unknown_slug_is_left_out_of_floors(town: Town) -> None:
     found = []
     for row in TABLE:
         if row.status == 404:

@@ -21,7 +21,7 @@ def test_fault_of_a_write_ends_no_task_and_backs_off_by_its_class(world: World, 
     first = {**dict(world.closed()), **world.open(task)}[75_000]
     assert first == effect.fate
     world.later(60, bidder)
-    assert len(world.market.prices) >= 4, "it goes on"
+    assert len(world.market.prices) >= 4, "it continues"
 
 
 @pytest.mark.parametrize("effect", EFFECTS, ids=str)
