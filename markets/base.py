@@ -38,6 +38,7 @@ class Unavailable(VenueError):
     """Nothing was sent, or a read failed. Nothing changed at the venue."""
 
     kind = "unavailable"
+    status: int | None = None  # of the answer to a read, where there was one; it does not cross the socket
 
 
 class RateLimited(Unavailable):
