@@ -38,13 +38,7 @@ class Mempool:
         esplora has estimates in their place. To find that out takes a second request, once.
         """
         answer, is_esplora = self._fee_rates()
-
-        def read() -> Fees:
-            rates = _by_blocks(table(answer, "fee estimates")) if is_esplora else table(answer, "fees")
-            fastest, half_hour, hour, economy, minimum = (amount(rates.get(name), name) for name in _BLOCKS)
-            return Fees(fastest, half_hour, hour, economy, minimum, taken_ms)
-
-        return of_read(read, "the fee rates")
+        return of_read(lambda: _fees(answer, is_esplora, taken_ms), "the fee rates")
 
     def _fee_rates(self) -> tuple[Any, bool]:
         """Returns the answer about fees, and whether it is esplora's; a server that was replaced is found out again."""
@@ -90,7 +84,7 @@ class Mempool:
     def confirmation(self, wanted: str) -> Confirmation:
         """Returns whether a transaction is in a block, and in which; an unknown one is in none. Raises as `fees`."""
         answer = self._http.read(f"/api/tx/{segment(wanted)}/status")
-        return of_read(lambda: _confirmation(answer), "a transaction")
+        return of_read(lambda: _confirmation(table(answer, "status")), "a transaction")
 
     def look_up(self, wanted: str) -> bool:
         """Tells whether a transaction is in a block; NotFound when neither a block nor the mempool has it.
@@ -127,6 +121,24 @@ class Mempool:
         return of_read(lambda: height(answer, "tip"), "the height of the tip")
 
 
+def _spending(found: Mapping[str, Any]) -> Spending:
+    is_spent, spender = flag(found.get("spent"), "spent"), found.get("txid")
+    if not is_spent and spender is not None:
+        raise Unreadable("not spent, and a spending transaction is named")
+    if not is_spent:
+        return Spending(False, None)
+    status = found.get("status")
+    is_in_block = isinstance(status, dict) and status.get("confirmed") is True
+    return Spending(True, txid(spender, "spending transaction"), is_in_block)
+
+
+def _fees(answer: Any, is_esplora: bool, taken_ms: int) -> Fees:
+    rates = _by_blocks(table(answer, "fee estimates")) if is_esplora else table(answer, "fees")
+    names = ("fastestFee", "halfHourFee", "hourFee", "economyFee", "minimumFee")
+    fastest, half_hour, hour, economy, minimum = (amount(rates.get(name), name) for name in names)
+    return Fees(fastest, half_hour, hour, economy, minimum, taken_ms)
+
+
 def _by_blocks(estimates: Mapping[str, Any]) -> dict[str, Any]:
     """Returns esplora's estimates under mempool's names.
 
@@ -148,41 +160,11 @@ def _is_estimate(blocks: str, rate: Any) -> bool:
         return False
 
 
-def _balance(stats: Mapping[str, Any], address: str) -> int:
-    if stats.get("address", address) != address:
-        raise Unreadable("the answer is about another address")
-    return sats(_held(stats, "chain_stats") + _held(stats, "mempool_stats"), "balance")
-
-
 def _coins(answer: Any) -> tuple[Utxo, ...]:
     found = tuple(_coin(table(row, "coin")) for row in rows(answer, "coins"))
     if len({coin.outpoint for coin in found}) < len(found):
         raise Unreadable("one output is listed twice")
     return found
-
-
-def _confirmation(answer: Any) -> Confirmation:
-    if not _in_block(answer):
-        return Confirmation(False)
-    status = table(answer, "status")
-    at, block, time_s = (status.get(name) for name in ("block_height", "block_hash", "block_time"))
-    return Confirmation(
-        True,
-        None if at is None else height(at, "block"),
-        None if block is None else txid(block, "hash of a block"),
-        None if time_s is None else whole(time_s, "time of a block"),
-    )
-
-
-def _spending(found: Mapping[str, Any]) -> Spending:
-    is_spent, spender = flag(found.get("spent"), "spent"), found.get("txid")
-    if not is_spent and spender is not None:
-        raise Unreadable("not spent, and a spending transaction is named")
-    if not is_spent:
-        return Spending(False, None)
-    status = found.get("status")
-    is_in_block = isinstance(status, dict) and status.get("confirmed") is True
-    return Spending(True, txid(spender, "spending transaction"), is_in_block)
 
 
 def _coin(found: Mapping[str, Any]) -> Utxo:
@@ -194,8 +176,26 @@ def _coin(found: Mapping[str, Any]) -> Utxo:
     )
 
 
+def _confirmation(status: Mapping[str, Any]) -> Confirmation:
+    if not _in_block(status):
+        return Confirmation(False)
+    at, block, time_s = (status.get(name) for name in ("block_height", "block_hash", "block_time"))
+    return Confirmation(
+        True,
+        None if at is None else height(at, "block"),
+        None if block is None else txid(block, "hash of a block"),
+        None if time_s is None else whole(time_s, "time of a block"),
+    )
+
+
 def _in_block(status: Any) -> bool:
     return flag(table(status, "status").get("confirmed"), "confirmed")
+
+
+def _balance(stats: Mapping[str, Any], address: str) -> int:
+    if stats.get("address", address) != address:
+        raise Unreadable("the answer is about another address")
+    return sats(_held(stats, "chain_stats") + _held(stats, "mempool_stats"), "balance")
 
 
 def _held(stats: Mapping[str, Any], name: str) -> int:

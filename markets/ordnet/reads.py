@@ -23,6 +23,7 @@ from markets.adapter import TraitedAsk
 from markets.base import Floor, Item, NotFound, NotSupported, Sale
 from markets.listings import OwnListing
 from markets.ordnet.wire import following, known_slug, uuid
+from markets.replies import refused_with_200
 from markets.unreadable_answers import Best, Foreign, asked_price, each_row
 from markets.wire import (
     Page,
@@ -57,7 +58,7 @@ def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor | Unread]:
     """
     stats = table(answer, "floors")
     if not flag(stats.get("success"), "success"):
-        raise Unreadable("an error in an answer with status 200")
+        raise refused_with_200(stats)
     asked: dict[str, list[str]] = {}
     for slug in slugs:
         asked.setdefault(same(slug), []).append(slug)
