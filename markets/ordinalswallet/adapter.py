@@ -20,6 +20,7 @@ from markets.base import (
     Kind,
     NotFound,
     NotSupported,
+    NotUnderstood,
     Sale,
     SignInNeeded,
     Unavailable,
@@ -83,7 +84,12 @@ class OrdinalsWallet(Adapter):
     def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
         """Returns the listings of one answer; another follows one that may have been cut."""
         before = books.Before.of(cursor)
-        answer = self._http.read(f"/collection/{segment(slug)}/escrows", books.paging(before), missing=NO_BODY)
+        try:
+            answer = self._http.read(f"/collection/{segment(slug)}/escrows", books.paging(before), missing=NO_BODY)
+        except NotFound as error:
+            if before is None:
+                raise
+            raise NotUnderstood(f"{self.name} has no more listings, and does not know the collection") from error
         return of_read(lambda: books.asks(answer, slug, before), self.name)
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import responses
 
-from markets.base import NotUnderstood
+from markets.base import NotFound, NotUnderstood
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.wire import Page
 from tests.markets.odd_rows import Cell, Verb, cells, left_of, named
@@ -270,6 +270,15 @@ def test_listing_that_moved_to_the_front_meanwhile_stops_no_reading(venue: Ordin
     server.rows = [escrow(100), *rows]  # so the second answer begins with the last row of the first
     page = venue.asks("puppets", first.following)
     assert [page.entries[0].ask.order_id, len(page.entries)] == ["e59", 41]
+
+
+@responses.activate
+def test_collection_whose_first_listings_were_read_is_not_unknown(venue: OrdinalsWallet) -> None:
+    responses.get(BASE + BOOK, status=404, body="")
+    with pytest.raises(NotFound):
+        venue.asks("puppets", None)
+    with pytest.raises(NotUnderstood):
+        venue.asks("puppets", "60,60,e0")
 
 
 @responses.activate
