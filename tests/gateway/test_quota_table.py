@@ -8,7 +8,7 @@ import pytest
 
 from gateway.quota.count import BLOCK, QuotaCount
 from gateway.quota.quota_file import QuotaFile
-from gateway.quota.quota_pace import MONTH
+from gateway.quota.quota_pace import DAY, MONTH
 from gateway.quota.quota_table import QuotaTable
 from tests import postgresql
 from tests.clock import Clock
@@ -37,6 +37,7 @@ def test_another_machines_gateway_goes_on_and_is_never_too_low(database: str, tm
     found.close()
     assert used(counted(database, tmp_path / "a.json")) == used(found)
     assert used(counted(database, tmp_path / "a.json", key="another")) == 0
+    assert found.use(DAY, 1_000).used == used(found), "the day goes on, too"
 
 
 def test_the_first_gateway_goes_on_from_the_file_that_it_had(database: str, tmp_path: Path) -> None:
