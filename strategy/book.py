@@ -19,7 +19,10 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Bid:
-    """An offer to buy, in the units of `Ask`; `placed_ms` is None if the venue does not tell."""
+    """An offer to buy, in the units of `Ask`; `placed_ms` is None if the venue does not tell.
+
+    `receive` is the address that gets the item, "" where the venue does not name it.
+    """
 
     order_id: str
     price: int
@@ -27,6 +30,7 @@ class Bid:
     unit_price: Decimal
     maker: str
     placed_ms: int | None
+    receive: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ def _purchases(found: Findings, sales: Collection[Sale], own: OwnBids | None) ->
 
 def _may_explain(order: Order, sale: Sale, shown: Collection[str]) -> bool:
     """Tells whether the sale, which names no order, may be one into this open order."""
-    if order.venue_id in shown or (order.venue_id and sale.bid_id):
+    if sale.is_of_listing or order.venue_id in shown or (order.venue_id and sale.bid_id):
         return False
     is_price = sale.price == order.price_sats or (is_ticker(order.slug) and sale.price < order.price_sats)
     return is_price and _key(order.slug) == _key(sale.slug) and sale.sold_ms + CLOCKS_MS >= order.created_ms
