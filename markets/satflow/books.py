@@ -1,4 +1,4 @@
-"""Satflow's listings and market bids into our books: the documented items and the shapes seen beside the docs.
+"""Satflow's listings and market bids into our books: the documented items and the shapes seen elsewhere.
 
 The field names of sellers and bidders are not documented; the lists below hold every name seen.
 """
@@ -72,7 +72,7 @@ def asks(answer: Any, slug: str, page: int) -> Page[TraitedAsk]:
     data = table(payload(answer), "listings")
     found = rows(first(data, "items", "listings", "results"), "listings")
     best = Best[TraitedAsk](lambda entry: entry.ask.unit_price, _shown_ask, is_lowest=True) if page == 1 else None
-    read = each_row(found, "listing", lambda row: _ask(row, slug), best=best)
+    read = each_row(found, "listing", lambda row: _ask(row, slug), key=_ask_id, best=best)
     _check_some(read, 0, page, "listings")
     return Page(read.entries, following(data, page, len(found)), read.unread)
 
@@ -84,10 +84,13 @@ def _ask(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
         return None
     if not is_of_type(entry, "ask", ASK):
         raise Foreign("it is not a listing")
-    order = identifier(first(entry, "ask._id", "_id", "id", "ask.inscriptionId", "inscriptionId"), "listing id")
     price = _price_of_one(entry)
-    ask = Ask(order, price, Decimal(1), Decimal(price), _address(entry, SELLER_FIELDS))
+    ask = Ask(_ask_id(entry), price, Decimal(1), Decimal(price), _address(entry, SELLER_FIELDS))
     return TraitedAsk(ask, listed_traits(entry))
+
+
+def _ask_id(row: Mapping[str, Any]) -> str:
+    return identifier(first(row, "ask._id", "_id", "id", "ask.inscriptionId", "inscriptionId"), "listing id")
 
 
 def _is_unconfirmed(entry: Mapping[str, Any]) -> bool:
@@ -153,7 +156,7 @@ def bids(answer: Any, slug: str, kind: Kind, page: int, units: Units) -> Page[Tr
         return None if _is_on_an_item(row) else _shown_bid(row, kind, units)
 
     best = Best[TraitedBid](lambda offer: offer.bid.unit_price, shown, is_lowest=False) if page == 1 else None
-    read = each_row(found, "bid", bid, best=best)
+    read = each_row(found, "bid", bid, key=_bid_id, best=best)
     _check_some(read, len(on_items), page, "bids")
     return Page(read.entries, following(data, page, len(found)), read.unread)
 
@@ -166,11 +169,14 @@ def _bid(entry: Mapping[str, Any], kind: Kind, units: Units) -> TraitedBid:
     traits = bid_traits(entry)
     if traits is None:
         raise Foreign("it is on a trait that is not understood")
-    order = identifier(first(entry, "_id", "bid_id", "id", "bid._id", "orderId"), "bid id")
     price, quantity, unit_price = _terms(entry, kind, units)
     maker, receive = _address(entry, BIDDER_FIELDS), _address(entry, RECEIVER_FIELDS)
-    bid = Bid(order, price, quantity, unit_price, maker or receive, _placed_ms(entry), receive)
+    bid = Bid(_bid_id(entry), price, quantity, unit_price, maker or receive, _placed_ms(entry), receive)
     return TraitedBid(bid, traits)
+
+
+def _bid_id(row: Mapping[str, Any]) -> str:
+    return identifier(first(row, "_id", "bid_id", "id", "bid._id", "orderId"), "bid id")
 
 
 def _shown_bid(row: Mapping[str, Any], kind: Kind, units: Units) -> Decimal | None:
@@ -202,11 +208,11 @@ def _terms(entry: Mapping[str, Any], kind: Kind, units: Units) -> tuple[int, Dec
 def _check_some(read: Rows[Any], on_items: int, page: int, what: str) -> None:
     """Raises Unreadable when no row of a book is of the kind asked for: then their kind is not clear.
 
-    `each_row` does not see it beside rows that are over, and bids on items are passed over, not foreign.
+    `each_row` does not see it next to rows that are over, and bids on items are passed over, not foreign.
     """
     others = on_items + sum(unread.is_foreign for unread in read.unread)
     if page == 1 and others and not read.entries:
-        raise Unreadable(f"none of {others} {what} is one on the whole: what is told of them is not understood")
+        raise Unreadable(f"none of {others} {what} is one on the whole: their kind is not understood")
 
 
 def _bid_quantity(entry: Mapping[str, Any], kind: Kind, of_prices: Decimal | None = None) -> Decimal:
@@ -237,7 +243,7 @@ def following(data: Mapping[str, Any], page: int, count: int) -> int | None:
 
 
 def _address(entry: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Reads the maker's address, or "" when the entry does not tell it (the documented shapes do not)."""
+    """Reads the maker's address, or "" without one (the documented shapes have none)."""
     for name in names:
         value = first(entry, name)
         if isinstance(value, str) and value:
@@ -246,7 +252,7 @@ def _address(entry: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _placed_ms(entry: Mapping[str, Any]) -> int | None:
-    """Reads the time of a bid's placing; None when not told. It only breaks ties."""
+    """Reads the time of a bid's placing, None without one. It only breaks ties."""
     try:
         return moment(time_of(entry, "placedAt", "createdAt", "timestamp", "bid.timestamp"), "time")
     except Unreadable:

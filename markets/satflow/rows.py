@@ -1,10 +1,10 @@
 """Satflow's rows of orders: where they have their fields, and what says that an order is over.
 
 The documentation names none of the fields that end an order; its own pages and other people's clients go by them. The
-venue fills time fields that have no value yet with 1970-01-01T00:00:00.000Z, so a time of 0 or before is none.
+venue fills time fields that have no value yet with 1970-01-01T00:00:00.000Z, so a time of 0 or before does not count.
 
 An end that is neither a time nor yes or no makes its row unreadable: in a book either guess would move the best price,
-and of our own orders it says neither that they are open nor that they are gone. A time in the future is an end: the
+and an order of our own is then neither open nor closed. A time in the future is an end: the
 venue's clock counts, and adapters compare no clocks.
 """
 
@@ -39,7 +39,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def told(row: Mapping[str, Any], field: str, holders: Sequence[str]) -> Any:
-    """Returns the field of the order in a row, None when it is not told."""
+    """Returns the field of the order in a row, None without one."""
     return first(row, *(holder + field for holder in holders))
 
 
@@ -80,7 +80,7 @@ def has_any(row: Mapping[str, Any], holders: Sequence[str], fields: Sequence[str
 
 
 def time_of(row: Mapping[str, Any], *names: str) -> Any:
-    """Returns the first of these times that has a value, else None; a placeholder is no value."""
+    """Returns the first of these times that is not a placeholder, else None."""
     return next((value for name in names if not is_placeholder(value := first(row, name))), None)
 
 

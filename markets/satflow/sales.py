@@ -5,7 +5,7 @@ Nothing but id, price and time is documented; the lists below hold every name se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -48,8 +48,8 @@ FILL_TIME_FIELDS = (
     "bid.fillCompletedAt",
     "ask.fillCompletedAt",
 )
-# An order's own `createdAt` is its making, not its fill: used only if nothing better is told, and never to say when a
-# sale was that cannot be read.
+# An order's own `createdAt` is its making, not its fill: used only if nothing better is there, and never as the time of
+# a sale that cannot be read.
 TIME_FIELDS = (*FILL_TIME_FIELDS, "createdAt")
 _NO_SALE = frozenset({"active", "cancelled", "canceled", "expired", "failed", "invalid"})
 _PLACES = ("", "ask.", "bid.")  # where a sale has the fields of the order that was filled
@@ -93,7 +93,7 @@ def _unread_ms(entry: Mapping[str, Any]) -> int:
 
 
 def _txid(entry: Mapping[str, Any]) -> str | None:
-    """Reads the transaction that paid the seller; None where it is not told. The item may go on by another one."""
+    """Reads the transaction that paid the seller, None without one. A second one may forward the item to the buyer."""
     given = told(entry, "fillTx", _PLACES)
     try:
         return txid(given.lower(), "fillTx") if isinstance(given, str) else None
@@ -109,15 +109,13 @@ def _is_undone(entry: Mapping[str, Any]) -> bool:
 
 
 def _terms(entry: Mapping[str, Any], kind: Kind, has_item: bool) -> tuple[int, Decimal | None]:
-    """Reads the price of what was sold, in sats, and its quantity, None when not told.
+    """Reads the price of what was sold, in sats, and its quantity, None if unknown.
 
-    A row may tell those of the whole order. Where it has the price of one as well, the prices say which quantity is the
-    order's.
+    A row may have those of the whole order. Where it has the price of one as well, the prices show which quantity is
+    the order's.
     """
-    given, each = (
-        first(entry, "price", "ask.price", "bid.price", "salePrice", "fillPrice"),
-        told(entry, "unitPrice", _PLACES),
-    )
+    given = first(entry, "price", "ask.price", "bid.price", "salePrice", "fillPrice")
+    each = told(entry, "unitPrice", _PLACES)
     filled = first(entry, "fillQuantity", "bid.fillQuantity")
     part = None if filled is None else amount(filled, "filled quantity")
     if part is None and kind == "ordinals" and has_item:
@@ -127,23 +125,22 @@ def _terms(entry: Mapping[str, Any], kind: Kind, has_item: bool) -> tuple[int, D
         return sats(given, "sale price", least=1), part or next(iter(ordered), None)
     price, unit_price = amount(given, "sale price"), amount(each, "unit price of a sale")
     if kind == "runes":
-        ordered += _numbers(entry)
+        ordered += [number for number in _numbers(entry) if _fits(price, unit_price, number)]
         if not ordered and part is None:
             return sats(given, "sale price", least=1), None
-    whole, total = _agreed(price, unit_price, ordered or [part or Decimal(1)])
+    quantities = ordered or [part or Decimal(1)]
+    whole = next((count for count in quantities if _fits(price, unit_price, count)), quantities[-1])
+    total = total_of(price, unit_price, whole)
     if part is None:
         return total, whole if ordered else None
     return (total if part == whole else total_of(unit_price, unit_price, part)), part
 
 
-def _agreed(price: Decimal, unit_price: Decimal, quantities: Sequence[Decimal]) -> tuple[Decimal, int]:
-    """Returns the first of the quantities that fits the two prices, and the whole price. Raises Unreadable."""
-    for quantity in quantities[:-1]:
-        try:
-            return quantity, total_of(price, unit_price, quantity)
-        except Unreadable:
-            continue
-    return quantities[-1], total_of(price, unit_price, quantities[-1])
+def _fits(price: Decimal, unit_price: Decimal, quantity: Decimal) -> bool:
+    try:
+        return total_of(price, unit_price, quantity) > 0
+    except Unreadable:
+        return False
 
 
 def _quantities(entry: Mapping[str, Any], kind: Kind) -> list[Decimal]:
@@ -169,7 +166,7 @@ def _is_of_ask(entry: Mapping[str, Any]) -> bool:
 
 
 def _buyer(entry: Mapping[str, Any]) -> str | None:
-    """Reads the buyer's address, None when not told. The taker is the buyer only of an order known to be an ask."""
+    """Reads the buyer's address, None without one. The taker is the buyer only of an order known to be an ask."""
     for name in (*BUYER_FIELDS, *(TAKER_FIELDS if _is_of_ask(entry) else ())):
         value = first(entry, name)
         if isinstance(value, str) and value:

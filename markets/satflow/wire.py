@@ -1,4 +1,4 @@
-"""Satflow's JSON to and from our types (API 1.1.4, docs.satflow.com/reference), with shapes seen beside the docs.
+"""Satflow's JSON to and from our types (API 1.1.4, docs.satflow.com/reference), with shapes seen elsewhere.
 
 Every function raises Unreadable for an answer it does not understand. The rows of a list are read one by one: one that
 is not understood is left out and reported, one that is over or something else is passed over. The books of asks and
@@ -53,7 +53,7 @@ def payload(answer: Any) -> Any:
 def floors(answer: Any, slugs: Sequence[str], kind: Kind) -> dict[str, Floor | Unread]:
     """Reads floors by the slug that was asked for; a slug the venue does not know is left out.
 
-    A slug whose row cannot be read has its Unread. So has every missing slug beside a row whose slug is not readable.
+    A slug whose row cannot be read has its Unread. So has every missing slug next to a row whose slug is not readable.
     """
     asked: dict[str, list[str]] = {}
     for slug in slugs:
