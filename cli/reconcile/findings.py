@@ -149,7 +149,7 @@ def _purchases(found: Findings, sales: Collection[Sale], own: OwnBids | None) ->
         elif own is None or any(_may_explain(each, sale, shown) for each in open_):
             found.unknown.append(f"purchase {sale.sale_id}: an open order may explain it; its task finds out")
         else:
-            by_hand = not sale.bid_id and sale.buyer not in ours
+            by_hand = sale.is_of_listing or (not sale.bid_id and sale.buyer not in ours)
             yield Purchase(sale, _bidding_on(user, found.venue, sale.slug), may_be_by_hand=by_hand)
 
 

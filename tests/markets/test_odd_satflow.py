@@ -1,7 +1,7 @@
 """Satflow's lists with one odd row each: verb by odd row, what is left of the answer.
 
     kept      the row is read like any other
-    over      it is passed over and not counted: it is closed, or it is no offer of the kind asked for
+    over      it is passed over and not counted: it is closed, or of an unconfirmed item
     foreign   it is left out and counted: it is about something else
     unread    it is left out and counted by its id, so what it is about is unknown
     nameless  it is left out and counted without an id, so whatever is missing is unknown

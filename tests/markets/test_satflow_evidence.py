@@ -143,10 +143,10 @@ def test_buyer_is_unknown_where_the_type_of_the_order_is(satflow: Satflow, order
 
 @responses.activate
 @pytest.mark.parametrize(
-    ("told", "txid"), [(FILL.upper(), FILL), ("", None), ("pending", None), (7, None), (None, None)]
+    ("fill", "txid"), [(FILL.upper(), FILL), ("", None), ("pending", None), (7, None), (None, None)]
 )
-def test_fill_that_is_no_transaction_leaves_the_sale(satflow: Satflow, told: Any, txid: str | None) -> None:
-    (sale,) = _sold(satflow, {**ASK_SALE, "fillTx": told})
+def test_malformed_transaction_leaves_the_sale(satflow: Satflow, fill: Any, txid: str | None) -> None:
+    (sale,) = _sold(satflow, {**ASK_SALE, "fillTx": fill})
     assert (sale.price, sale.txid) == (2_500_000, txid)
 
 
@@ -199,7 +199,7 @@ def test_own_bid_that_ended_long_after_its_expiry_may_be_open(satflow: Satflow, 
 
 
 @responses.activate
-def test_ask_of_an_unconfirmed_item_is_no_floor(satflow: Satflow) -> None:
+def test_ask_of_an_unconfirmed_item_is_not_the_floor(satflow: Satflow) -> None:
     # Bit-Trading-Company/finetrader.com, src/trading/satflow/satflowApi.js [P]
     cheap = {**LISTING, "id": "evt-9", "ask": {**LISTING["ask"], "price": 1_000, "unconfirmed": True}}  # type: ignore[dict-item]
     _answers("/activity/listings", cheap, LISTING, name="listings")

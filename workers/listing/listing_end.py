@@ -82,11 +82,10 @@ class EndFinder:
     def _sold_for(self, sale: Sale, newest: Listing) -> SoldFor:
         # The signer signs for the whole price but for what the operator lets the venue keep.
         fee_sats = self._context.settings.known_seller_fee(newest.venue, sale.price)
-        # In an escrow the sale spends another output, which the ledger does not know. There, and where the chain shows
-        # no block with it yet, the id is the venue's.
+        # In an escrow the sale spends another output, which the ledger does not know: there the id is the venue's.
         is_in_escrow = newest.venue in escrow_terms_of(self._context.settings)
-        spent_by = None if is_in_escrow else self._spent_by(newest.outpoint)
-        return SoldFor(sale.price, sale.sale_id, sale.sold_ms, fee_sats, spent_by or sale.txid)
+        txid = sale.txid if is_in_escrow else self._spent_by(newest.outpoint)
+        return SoldFor(sale.price, sale.sale_id, sale.sold_ms, fee_sats, txid)
 
     def _spent_by(self, outpoint: str) -> str | None:
         """Returns the id of the transaction in a block that spends the output; None where the chain does not tell."""
