@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -31,6 +32,10 @@ class Bid:
     maker: str
     placed_ms: int | None
     receive: str = ""
+
+    def is_by(self, addresses: Collection[str]) -> bool:
+        """Tells whether the bidder is known by one of these addresses."""
+        return self.maker in addresses or self.receive in addresses
 
 
 @dataclass(frozen=True, slots=True)

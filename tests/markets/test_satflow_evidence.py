@@ -16,6 +16,8 @@ import responses
 from markets.base import BidOrder, Sale
 from markets.look import BidderWallet
 from markets.satflow.adapter import Satflow
+from strategy.bidding.plan_bids import without_makers
+from strategy.book import Snapshot
 
 BASE = "https://api.satflow.com/v1"
 EPOCH, WHEN, WHEN_MS = "1970-01-01T00:00:00.000Z", "2026-03-01T09:30:00.000Z", 1_772_357_400_000
@@ -225,6 +227,7 @@ def test_bid_is_ours_by_either_address(satflow: Satflow, row: dict[str, Any], ma
     assert (bid.maker, bid.receive) == (maker, receive)
     wallet = BidderWallet(BIDDER, "02ab", RECEIVER, frozenset({BIDDER, RECEIVER}))
     assert wallet.owns_bid(bid)
+    assert without_makers(Snapshot(0, (), bids=(bid,)), {receive or maker}).bids == ()
     assert not BidderWallet("bc1q", "02ab", "bc1p", frozenset({"bc1q", "bc1p"})).owns_bid(bid)
 
 
