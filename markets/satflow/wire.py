@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from markets.base import BidOrder, Floor, Kind, OwnBid, WalletItem
+from markets.replies import refused_with_200
 from markets.satflow.rows import BID, ENDED_FIELDS, LISTING, is_ended, is_of_type, is_placeholder, only_rune, time_of
 from markets.satflow.units import Units, total_of
 from markets.unreadable_answers import each_row
@@ -43,10 +44,10 @@ _LONG_MS = 30 * 86_400_000  # how long after a bid's expiry its sale may still b
 
 
 def payload(answer: Any) -> Any:
-    """Returns `data` of an answer's envelope."""
+    """Returns `data` of an answer's envelope. Raises RateLimited and Refused leaves for one that says no."""
     envelope = table(answer, "answer")
     if envelope.get("success") is False or ("error" in envelope and "data" not in envelope):
-        raise Unreadable("an error in an answer with status 200")
+        raise refused_with_200(envelope)
     return envelope.get("data", envelope)
 
 

@@ -116,7 +116,7 @@ def test_unreadable_own_listing_may_be_listed(satflow: Satflow, changed: Any) ->
 @pytest.mark.parametrize(
     "body",
     [
-        {"success": False, "error": "no"},
+        {"success": False, "error": {}},
         {"success": True, "data": {}},
         {"success": True, "data": {"results": {"runes": []}}},
         {"success": True, "data": {"results": {"ordinals": {}}}},

@@ -161,7 +161,7 @@ def test_unreadable_sale_is_reported_by_its_time_and_hides_no_other(satflow: Sat
         '{"data": {"items": {}}}',
         '{"data": {"items": [null]}}',
         '{"data": {"groups": []}}',
-        '{"success": false, "error": "busy"}',
+        '{"success": false, "error": {}}',
         json.dumps({"data": {"items": [{**SALE, "price": float("nan")}]}}),
         json.dumps({"data": {"items": [SALE] * 1001}}),
     ],
