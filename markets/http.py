@@ -167,7 +167,7 @@ class Http:
         """Reads as `read`, an answer that is not JSON."""
         method = "GET" if post is None else "POST"
         try:
-            reply = self._exchange(_Exchange(None), method, path, params=dict(params or {}), json=post)
+            reply = self._heard(self._exchange(_Exchange(None), method, path, params=dict(params or {}), json=post))
         except _FAULTS as error:
             raise Unavailable(f"failed to read {path}: {_reason(error)}") from error
         if (
@@ -210,11 +210,15 @@ class Http:
             permit()  # no connection for a client that has left
         headers = {"Content-Type": content_type}
         try:
-            return self._exchange(exchange, "POST", path, data=body, headers=headers)
+            return self._heard(self._exchange(exchange, "POST", path, data=body, headers=headers))
         except _FAULTS as error:
             nothing_sent = not exchange.written if exchange.connecting else _never_connected(error)
             leaf: type[VenueError] = Unavailable if nothing_sent else Unknown
             raise leaf(f"failed to send to {path}: {_reason(error)}") from error
+
+    def _heard(self, reply: Reply) -> Reply:
+        """Returns `reply`; a venue whose statuses have a meaning of their own raises it here, after the exchange."""
+        return reply
 
     def _exchange(self, exchange: _Exchange, method: str, path: str, **request: Any) -> Reply:
         _thread.exchange = exchange

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from markets.base import RateLimited, Refused, SignInNeeded, VenueError
 from markets.http import Http
 from markets.replies import Reply, error_text, retry_after_s
@@ -19,8 +17,7 @@ class OrdNetHttp(Http):
         super().__init__(base, {} if token is None else {"Authorization": f"Bearer {token}"})
         self._has_session = token is not None
 
-    def _exchange(self, *args: Any, **request: Any) -> Reply:
-        reply = super()._exchange(*args, **request)
+    def _heard(self, reply: Reply) -> Reply:
         if (fault := self._fault(reply)) is not None:
             raise fault
         return reply
