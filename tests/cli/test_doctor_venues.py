@@ -151,7 +151,7 @@ def test_a_drifted_field_is_named(
         check = asked(examine, real, made)[f"satflow {path.rsplit('/', 1)[1]}"]
     assert check.status == "FAIL"
     assert said in check.text
-    assert check.remedy == "bidkeeper venue probe satflow --save DIR, and report what it saves"
+    assert check.remedy == "bidkeeper venue probe satflow --save FILE, and report what it saves"
 
 
 def test_bids_that_do_not_say_whose_they_are(examine: Examine, real: dict[str, str]) -> None:
@@ -204,13 +204,13 @@ def test_a_skewed_clock(examine: Examine, real: dict[str, str], ahead_s: float, 
 )
 def test_the_least_skew_that_is_proven(date_s: int, sent_ms: int, received_ms: int, skew_s: float) -> None:
     reply = Reply(200, {"Date": formatdate(date_s, usegmt=True)}, b"")
-    assert Exchange("GET", "/", None, sent_ms, received_ms, reply).skew_s() == skew_s
+    assert Exchange("GET", "/", {}, None, sent_ms, received_ms, reply).skew_s() == skew_s
 
 
 @pytest.mark.parametrize("headers", [{}, {"Date": "soon"}, {"Date": formatdate(1000, usegmt=True), "Age": "600"}])
 def test_a_date_that_proves_nothing(headers: dict[str, str]) -> None:
     now_ms = int(time.time() * 1000)
-    assert Exchange("GET", "/", None, now_ms, now_ms, Reply(200, headers, b"")).skew_s() is None
+    assert Exchange("GET", "/", {}, None, now_ms, now_ms, Reply(200, headers, b"")).skew_s() is None
 
 
 @pytest.mark.parametrize(
