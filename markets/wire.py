@@ -289,5 +289,5 @@ def _unlike(value: Any, what: str, kind: str) -> Unreadable:
 
 
 def _shown(value: Any) -> str:
-    shown = repr(value)
+    shown = str(value) if isinstance(value, Decimal) else repr(value)
     return shown if len(shown) <= 60 else shown[:57] + "..."

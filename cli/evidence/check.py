@@ -43,8 +43,9 @@ class Finding:
     """The result of one question. `odd` rows are not understood, `notes` are strange and understood."""
 
     answer: VenueAnswer
-    odd: tuple[Odd, ...]
-    notes: tuple[Odd, ...]
+    odd: tuple[Odd, ...] = ()
+    foreign: tuple[Odd, ...] = ()
+    notes: tuple[Odd, ...] = ()
 
     @property
     def is_clear(self) -> bool:
@@ -59,6 +60,8 @@ class Finding:
         yield f"{'ok  ' if self.is_clear else 'FAIL'} {self.answer.question}: {self._said()}"
         for odd in self.odd:
             yield f"     {_row(self.answer.question, odd)}"
+        for odd in self.foreign:
+            yield f"     about something else: {_row(self.answer.question, odd)}"
         for odd in self.notes:
             yield f"     strange: {_row(self.answer.question, odd)}"
 
@@ -70,11 +73,12 @@ class Finding:
             return f"{_MEANING[answer.outcome]}: {answer.reason}"
         if isinstance(answer.value, Raw):
             return "kept as evidence; no parser reads it"
-        many = len(answer.value) if isinstance(answer.value, tuple | dict) else None
-        foreign = sum(each.is_foreign for each in answer.unread)
+        value = answer.value
+        is_list = isinstance(value, dict) or (isinstance(value, tuple) and not any(isinstance(x, str) for x in value))
+        many = len(value) if is_list else None
         said = "understood" if many is None else f"understood, {many} {'row' if many == 1 else 'rows'}"
         said += f", {len(self.odd)} left out" if self.odd else ""
-        return said + (f", {foreign} about something else" if foreign else "")
+        return said + (f", {len(self.foreign)} about something else" if self.foreign else "")
 
 
 def _row(question: str, odd: Odd) -> str:
@@ -131,14 +135,14 @@ def check(record: Record, settings: Settings) -> list[Finding]:
 
 def _finding(question: Question | None, name: str, records: Sequence[Recorded], replay: Replay) -> Finding:
     if question is None:
-        return Finding(VenueAnswer(name, "drifted", None, "this version of Bidkeeper has no such question"), (), ())
+        return Finding(VenueAnswer(name, "drifted", None, "this version of Bidkeeper has no such question"))
     answer = replay.put(question, records)
-    notes = tuple(oddities.strange(records))[: oddities.MOST_NAMED]
-    odd = tuple(oddities.left_out(answer))
+    odd, foreign = tuple(oddities.left_out(answer)), tuple(oddities.left_out(answer, foreign=True))
     if answer.outcome == "drifted":
         odd = oddities.stumbled(records, lambda others: replay.put(question, others))
-    named = {each.row for each in odd}
-    return Finding(answer, odd[: oddities.MOST_NAMED], tuple(each for each in notes if each.row not in named))
+    named = {each.row for each in (*odd, *foreign)} - {0}
+    notes = tuple(each for each in oddities.strange(records) if each.row not in named)
+    return Finding(answer, *(each[: oddities.MOST_NAMED] for each in (odd, foreign, notes)))
 
 
 def _adapters(record: Record, settings: Settings, replay: Replay) -> Adapters:

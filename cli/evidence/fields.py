@@ -41,7 +41,7 @@ _SLUGS = _words("slug collectionslug collectionid collectionsymbol tick ticker s
 _WORDS = _words(
     "type status state event kind markettype nfttype ordertype saletype metatype biddertype code error errors message "
     "msg reason detail details policy protocol transition role chain contenttype mimetype mime currency source "
-    "marketplace market timetype sort sortby sortdirection direction success active"
+    "marketplace market timetype sort sortby sortdirection direction success active challenge rawcontenttype"
 )
 _TIME = re.compile(r"(?:At|_at|[tT]ime|[tT]imestamp|[dD]ate|[eE]xpir\w*|Ms|_ms)$|^(?:created|updated|expires?)$")
 _PLAINS = _words(
@@ -55,7 +55,7 @@ _PRICE_PARTS = re.compile(
     r"price|floor|cost|volume|topbid|bestbid|highestbid|balance|payout|fee|sats|funded|spent|cap$"
 )
 _VALUES = _words("value satoshi outputvalue postage outputsats")
-_ID_PARTS = re.compile(r"id$|ids$|^num$|number$|^sat$|^oid$")
+_ID = re.compile(r"(?:^|_)ids?$|[a-z]I[dD]s?$|^\$oid$|(?:^|_)num(?:ber)?$|Number$|^sat$")
 
 
 def sort_of(name: str, parent: str, row: Mapping[str, Any]) -> Sort:
@@ -66,6 +66,8 @@ def sort_of(name: str, parent: str, row: Mapping[str, Any]) -> Sort:
         return Sort.SECRET
     if _is_of_trait(plain, row):
         return Sort.TEXT
+    if above == "sort":  # in a request: which way
+        return Sort.PLAIN
     if plain in _SLUGS or (plain == "id" and "collection" in above) or (plain == "name" and "rune" in above):
         return Sort.SLUG
     if plain in _WORDS:
@@ -82,11 +84,13 @@ def sort_of(name: str, parent: str, row: Mapping[str, Any]) -> Sort:
         return Sort.VALUE
     if _PRICE_PARTS.search(plain):
         return Sort.PRICE
-    return Sort.ID if _ID_PARTS.search(plain) else Sort.UNKNOWN
+    return Sort.ID if _ID.search(name) else Sort.UNKNOWN
 
 
 def _is_of_trait(plain: str, row: Mapping[str, Any]) -> bool:
     """Tells whether it is the kind or the value of a trait."""
+    if plain in ("value", "values") and isinstance(row.get("value", row.get("values")), str | list):
+        return True
     names = {re.sub(r"[^a-z0-9]", "", name.lower()) for name in row}
     is_trait = "traittype" in names or ({"type"} < names and names & {"value", "values"})
     return bool(is_trait) and plain in ("traittype", "type", "value", "values")

@@ -22,12 +22,13 @@ from markets.wire import MAX_SATS, same
 
 HIDDEN = "[hidden]"  # in place of our own key
 _FEW = 10_000  # sats of an output that are only padding
+_LEAST_UNKNOWN, _LEAST_STRANGE = 1000, 100_000  # codes of errors have fewer digits
 _STRAIGHT_TO = Decimal(10**11)  # sats; above 1,000 BTC amounts come nearer to all there are, and stay below them
 _TIMES = ((10**9, 10**10), (10**12, 10**13))  # epoch seconds and milliseconds, from 2001 to 2286
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _HEX = "0123456789abcdef"
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-_PSBTS = ("70736274ff", "cHNidP8")
+_PSBTS = {"70736274ff": 12, "cHNidP8": 8}  # the beginning of a PSBT, and how many letters of it stay
 _URL = re.compile(r"[a-z][a-z0-9+]{1,10}://", re.I)
 _ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]{1,39}(?:\.[0-9]{1,39})?", re.ASCII)
@@ -117,9 +118,10 @@ class Masker:
         if not number.is_finite():
             return value
         is_amount = sort is Sort.PRICE or (sort is Sort.VALUE and abs(number) > _FEW)
-        if sort in (Sort.UNKNOWN, Sort.TIME, Sort.WORD, Sort.TEXT, Sort.SLUG):
-            # Nothing says what it is: a number of four digits or more may be an amount.
-            is_amount = abs(number) >= 1000 and not (sort is not Sort.UNKNOWN and _is_time(number))
+        if sort is Sort.UNKNOWN:  # nothing says what it is: of four digits or more it may be an amount
+            is_amount = abs(number) >= _LEAST_UNKNOWN
+        elif sort in (Sort.TIME, Sort.WORD, Sort.TEXT, Sort.SLUG):
+            is_amount = abs(number) >= _LEAST_STRANGE and not _is_time(number)
         if is_amount:
             found = self.amount(number)
             return found if isinstance(value, Decimal) else int(found)
@@ -128,7 +130,7 @@ class Masker:
         return value
 
     def _text_of(self, value: str, sort: Sort) -> str:
-        if not value.strip() or same(value) in self._kept or _ISO_TIME.fullmatch(value):
+        if not value.strip() or value in ("true", "false") or same(value) in self._kept or _ISO_TIME.fullmatch(value):
             return value
         if _NUMBER.fullmatch(value) and sort is not Sort.TEXT:
             return self._digits(value, sort)
@@ -234,9 +236,9 @@ def _drawn(text: str, stream: Iterator[int]) -> Iterator[str]:
 
 
 def _start_of(text: str) -> int:
-    for start in _PSBTS:
+    for start, length in _PSBTS.items():
         if text.startswith(start):
-            return len(start)
+            return length
     if found := _URL.match(text):
         return found.end()
     if found := re.match(r"(?i:bc|tb|bcrt)1[qpQP]?", text):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from cli.doctor.questions import VenueAnswer
 from cli.evidence.fields import Sort, sort_of
 from cli.evidence.record import Recorded
+from markets.wire import first
 
 MOST_NAMED = 20  # odd rows of one answer
 _ID_FIELDS = ("_id", "bid_id", "id", "auctionId", "listingId", "saleId", "inscriptionId")
@@ -37,10 +38,10 @@ class _Place(NamedTuple):
     rows: Sequence[Any]
 
 
-def left_out(answer: VenueAnswer) -> Iterator[Odd]:
-    """Yields the rows that the parser has left out of an answer, except those about something else."""
+def left_out(answer: VenueAnswer, *, foreign: bool = False) -> Iterator[Odd]:
+    """Yields the rows that the parser has left out of an answer: odd ones, or those about something else."""
     for each in answer.unread:
-        if not each.is_foreign:
+        if each.is_foreign == foreign:
             yield _odd(each.why)
 
 
@@ -85,7 +86,7 @@ def strange(records: Sequence[Recorded]) -> Iterator[Odd]:
             continue
         parent = _at(record.answer, place.names[:-1])
         for name in _TOTALS if isinstance(parent, dict) else ():
-            total = parent.get(name)
+            total = first(parent, name, f"pagination.{name}")
             if isinstance(total, int) and not isinstance(total, bool) and 0 <= total < len(place.rows):
                 yield Odd(0, f"{name} is {total}, and there are {len(place.rows)} rows")
         yield from _same_ids(place.rows)
@@ -97,7 +98,7 @@ def _odd(why: str) -> Odd:
     """Reads the row's number out of a parser's reason."""
     found = _IN_ROW.search(why)
     if found is None:
-        return Odd(0, why.removeprefix("failed to understand the venue: "))
+        return Odd(0, re.sub(r"^failed to understand [^:]{1,40}: ", "", why))
     return Odd(int(found[1]), found[2])
 
 
@@ -106,8 +107,8 @@ def _same_ids(rows: Sequence[Any]) -> Iterator[Odd]:
     for number, row in enumerate(rows, 1):
         for name in _ID_FIELDS if isinstance(row, dict) else ():
             if isinstance(row.get(name), str):
-                if (first := seen.setdefault(row[name], number)) != number:
-                    yield Odd(number, f"{name} is the same as in row {first}")
+                if (former := seen.setdefault(row[name], number)) != number:
+                    yield Odd(number, f"{name} is the same as in row {former}")
                 break
 
 

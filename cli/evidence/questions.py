@@ -215,12 +215,11 @@ def _ordnet(
         subjects.texts = venue.sign_in_texts(pair)
         return subjects.texts
 
-    def sign_in() -> Any:
+    def sign_in() -> None:
         if sign is None or subjects.texts is None:
             raise NotFound(f"{NOTHING_ASKED}: no text was sent to be signed")
         venue.sign_in(SignInAnswer(pair, subjects.texts.reference, sign(subjects.texts)))
         hook(venue._sessions.any().http)
-        return ()
 
     without = Question("listings without a session", lambda: Raw(venue._http.read("/listings", {"limit": "1"})))
     return [

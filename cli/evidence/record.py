@@ -154,7 +154,7 @@ def _recorded(entry: Mapping[str, Any], name: str) -> Recorded:
         if not isinstance(each, str):
             raise Unreadable(f"{name}: a parameter or header is not a text")
     status, told = entry.get("status"), entry.get("text")
-    if status is not None and not 100 <= whole(status, f"{name}: status") < 600:
+    if status is not None and (type(status) is not int or not 100 <= status < 600):
         raise Unreadable(f"{name}: the status is not an HTTP status")
     if told is not None and not isinstance(told, str):
         raise Unreadable(f"{name}: the text is not a text")
