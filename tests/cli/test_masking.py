@@ -162,7 +162,7 @@ def test_order_and_equality_of_amounts_stay_and_none_exceeds_all_sats(amounts: l
 
 
 @pytest.mark.parametrize("value", [0, None, True, False, "", "0", -0, 10**30, str(10**30), [], {}, 0.0])
-def test_value_that_is_no_amount_stays_what_it_is(value: Any) -> None:
+def test_value_without_an_amount_stays_as_it_is(value: Any) -> None:
     found = masker().value({"price": Decimal(str(value)) if isinstance(value, float) else value})["price"]
     assert found == value and type(found) in (type(value), Decimal)
 
