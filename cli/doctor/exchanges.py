@@ -11,6 +11,7 @@ from markets.http import Http
 from markets.replies import Reply
 
 MASKED = "[masked]"
+_CREDENTIALS = ("Authorization", "x-api-key")
 _QUOTA_WORDS = ("ratelimit", "rate-limit", "quota", "credits")
 
 
@@ -70,6 +71,11 @@ class Listener:
                 self.heard.append(Exchange(method, path, params, body, sent_ms, self._clock_ms(), reply))
 
         http._exchange = heard  # type: ignore[method-assign, assignment]
+
+    def credentials(self) -> list[str]:
+        """Returns the keys and tokens that the adapters send along."""
+        sent = (http._session.headers.get(name) for http in self._heard_of for name in _CREDENTIALS)
+        return [str(each).removeprefix("Bearer ") for each in sent if each]
 
     def close(self) -> None:
         """Closes the connections of the adapters."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,7 +18,9 @@ from cli.evidence.replay import ORIGIN, Replay
 from core.settings import VENUES, Settings, dialect_of
 from gateway.adapters import Adapters
 from gateway.registry import adapter_of
+from markets.base import NotFound
 from markets.mempool import Mempool
+from markets.offers import SignInTexts
 from markets.ord import Ord
 from markets.ordnet.adapter import OrdNet
 from markets.unisat.adapter import Unisat
@@ -99,7 +101,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         print(f"bidkeeper: {error}", file=sys.stderr)
         return 2
     asked = datetime.fromtimestamp(record.asked_ms / 1000, UTC).isoformat(" ", "seconds")
-    print(f"{record.venue}, asked at {asked} by Bidkeeper {record.bidkeeper}")
+    print(_printable(f"{record.venue}, asked at {asked} by Bidkeeper {record.bidkeeper}"))
     return shown(findings)
 
 
@@ -107,29 +109,33 @@ def shown(findings: Sequence[Finding]) -> int:
     """Prints the findings; returns 0 when all are clear, else 1."""
     for finding in findings:
         for line in finding.lines():
-            print("".join(letter if letter.isprintable() else "?" for letter in line), flush=True)
+            print(_printable(line), flush=True)
     unclear = [finding for finding in findings if not finding.is_clear]
     print(f"{len(findings)} questions, {len(findings) - len(unclear)} clear, {len(unclear)} not")
     return 1 if unclear else 0
 
 
+def _printable(line: str) -> str:
+    """Returns a line of foreign words without what could steer a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in line)
+
+
 def check(record: Record, settings: Settings) -> list[Finding]:
     """Asks the file's questions again, answered from the file. Raises NotAProbeFile for an unknown venue."""
     replay = Replay()
+    if "rune_price" in record.about:
+        settings = replace(settings, satflow_rune_price=record.about["rune_price"])
     adapters = _adapters(record, settings, replay)
-    is_signed = "sign-in" in record.questions
     usual = default_about("simulator" if "simulator" in record.venue else "")
     subjects = subjects_of(record.about, About(usual.collection, usual.rune))
-    known = {
-        question.name: question
-        for question in questions(
-            record.venue,
-            adapters,
-            subjects,
-            replay.hook,
-            (lambda texts: {text.id: _SIGNATURE for text in texts.texts}) if is_signed else None,
-        )
-    }
+
+    def sign(texts: SignInTexts) -> Mapping[str, str]:
+        if not record.questions["sign-in"]:
+            raise NotFound(f"{NOTHING_ASKED}: no signature was given")
+        return {text.id: _SIGNATURE for text in texts.texts}
+
+    signing = sign if "sign-in" in record.questions else None
+    known = {each.name: each for each in questions(record.venue, adapters, subjects, replay.hook, signing)}
     return [_finding(known.get(name), name, exchanges, replay) for name, exchanges in record.questions.items()]
 
 

@@ -7,11 +7,12 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from cli.arguments import address, inscription
 from cli.doctor import doctor
@@ -21,18 +22,20 @@ from cli.doctor.questions import ADDRESS, FIRST_INSCRIPTION, PUBKEY, VAULT, Abou
 from cli.doctor.venue_check import pause, secrets_of
 from cli.evidence import check
 from cli.evidence.masking import Masker
-from cli.evidence.questions import DRAFTED_AT, NOT_ASKED, Subjects, questions
+from cli.evidence.questions import DRAFTED_AT, NOT_ASKED, NOTHING_ASKED, Subjects, questions
 from cli.evidence.record import LONGEST_TEXT, MOST_BYTES, Record, Recorded, dumps, written
 from core import version
 from core.errors import BidkeeperError
-from core.settings import VENUES, Settings, dialect_of
+from core.settings import DIALECTS, VENUES, Settings, dialect_of
 from gateway.adapters import Adapters
 from gateway.app import make_adapters
+from markets.base import NotFound
 from markets.offers import Pair, SignInTexts
 from markets.wire import Unreadable, parse
 
 _KEPT_HEADERS = frozenset({"content-type", "date", "age", "retry-after", "server"})
 _QUOTA_WORDS = ("ratelimit", "rate-limit", "quota", "credits")
+_LEAST_KEY = 12  # letters
 _HEAD = 20_000  # bytes for the file's own fields
 
 
@@ -85,8 +88,10 @@ def probe(settings: Settings, options: argparse.Namespace, clock_ms: Callable[[]
                 answers.append(put(question, listener))
         if not listener.heard:
             raise BidkeeperError(f"nothing was sent to {venue}: {answers[0].reason if answers else 'no question'}")
-        masker = _masker(salt, settings, about)
+        masker = _masker(salt, [*_secrets(settings), *listener.credentials()], about)
         record = masked(venue, asked_ms, subjects, answers, masker)
+        if settings.satflow_rune_price:  # the unit by which this installation reads a rune's price
+            record = replace(record, about={**record.about, "rune_price": settings.satflow_rune_price})
         file.keep(written(record))
     return _report(record, settings, options.save, answers)
 
@@ -123,7 +128,15 @@ def _venue(name: str, settings: Settings, adapters: Adapters) -> str:
     return found
 
 
-def _masker(salt: bytes, settings: Settings, about: About) -> Masker:
+def _secrets(settings: Settings) -> Iterator[str]:
+    """Yields our keys, and the long parts of the venues' addresses: some providers have a key in there."""
+    yield from secrets_of(settings)
+    for venue in (*DIALECTS, "mempool", "ord"):
+        parts = urlsplit(settings.venue_url(venue) or "")
+        yield from (each for each in (parts.password, *parts.path.split("/")) if each and len(each) >= _LEAST_KEY)
+
+
+def _masker(salt: bytes, hidden: Collection[str], about: About) -> Masker:
     kept = {
         ADDRESS,
         PUBKEY,
@@ -134,7 +147,7 @@ def _masker(salt: bytes, settings: Settings, about: About) -> Masker:
         about.rune,
         f"rune-{about.rune}",
     }
-    return Masker(salt, secrets_of(settings), kept, {DRAFTED_AT})
+    return Masker(salt, hidden, kept, {DRAFTED_AT})
 
 
 def _recorded(exchange: Exchange, masker: Masker, room: int) -> Recorded:
@@ -174,7 +187,10 @@ def _sign(texts: SignInTexts) -> Mapping[str, str]:
     signatures = {}
     for text in texts.texts:
         print(f"Sign this text with {text.address} (BIP-322):\n\n{text.message}\n")
-        signatures[text.id] = input("signature (base64): ").strip()
+        try:
+            signatures[text.id] = input("signature (base64): ").strip()
+        except EOFError:
+            raise NotFound(f"{NOTHING_ASKED}: no signature was given") from None
     return signatures
 
 

@@ -21,6 +21,7 @@ LONGEST_TEXT = 20_000  # characters of an answer that is not JSON
 _MOST_QUESTIONS, _MOST_EXCHANGES, _MOST_HEADERS = 100, 10, 50
 _METHODS = frozenset({"GET", "POST"})
 _HEADER = re.compile(r"[A-Za-z0-9\-]{1,60}", re.ASCII)
+_LAST_MS = 10**13  # in 2286
 _DEEPEST = 60  # lists and objects within one another
 
 
@@ -134,10 +135,13 @@ def _record(value: Any) -> Record:
         exchanges = rows(question.get("exchanges"), f"exchanges of {name}", most=_MOST_EXCHANGES)
         questions[name] = tuple(_recorded(table(each, f"exchange of {name}"), name) for each in exchanges)
     about = {name: text(each, f"about {name}") for name, each in table(content.get("about"), "about").items()}
+    asked_ms = whole(content.get("askedMs"), "askedMs")
+    if asked_ms >= _LAST_MS:
+        raise Unreadable("askedMs: not a time in milliseconds")
     return Record(
         text(content.get("venue"), "venue", longest=40),
         text(content.get("bidkeeper"), "bidkeeper", longest=100),
-        whole(content.get("askedMs"), "askedMs"),
+        asked_ms,
         about,
         questions,
     )

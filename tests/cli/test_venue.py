@@ -77,6 +77,31 @@ def test_keys_cookies_and_unknown_headers_are_left_out(probe: Probe, tmp_path: P
     assert "the key [hidden] is strange" in kept and "nginx for [hidden]" in kept
 
 
+def test_key_in_the_address_of_a_server_is_left_out(
+    probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = "provider.key.of.ann"
+    with venue({f"/{hidden}/api/blocks/tip/height": f'"no block at /{hidden}/api"'.encode()}) as made:
+        monkeypatch.setenv("BIDKEEPER_MEMPOOL_URL", f"{made.url}/{hidden}")
+        probe("mempool", made.url, tmp_path / "report.json")
+    kept = (tmp_path / "report.json").read_text()
+    assert hidden not in kept and "no block at /[hidden]/api" in kept
+
+
+def test_rune_price_unit_of_the_installation_goes_along(
+    probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BIDKEEPER_SATFLOW_RUNE_PRICE", "token")
+    file = tmp_path / "report.json"
+    row = {"_id": "65a000000000000000000009", "price": "0.5", "quantity": "10", "collectionSlug": "DOG•GO•TO•THE•MOON"}
+    with venue(SATFLOW) as made:
+        made.answers["/v1/activity/bids?sortBy=unitPrice"] = {"data": {"bids": [row]}}
+        probe("satflow", made.url, file)
+    monkeypatch.delenv("BIDKEEPER_SATFLOW_RUNE_PRICE")
+    assert json.loads(file.read_text())["about"]["rune_price"] == "token"
+    main(["venue", "check", str(file)])
+
+
 def test_fault_of_an_adapter_is_a_result_and_no_traceback(
     probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

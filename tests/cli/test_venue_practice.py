@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from cli.evidence import probe
+from cli.evidence.masking import Masker
 from cli.main import main
 from markets.offers import SignInTexts
 from tests.markets.contract.practice import Practice
@@ -22,6 +24,7 @@ pytestmark = pytest.mark.slow
 SLUG, RUNE = "puppets", "AAA•BBB"
 ITEM = "a" * 64 + "i0"
 PRICES = [712_345 + 7_919 * number for number in range(8)]
+SIGN = probe._sign
 VENUES = ("simulator", "simulator-ordnet", "simulator-unisat", "simulator-ordinalswallet", "mempool", "ord")
 
 
@@ -124,6 +127,22 @@ def test_ordnet_without_a_session_says_how_to_open_one(ready: Path, capsys: pyte
     assert "listings: not asked, because it needs a session" in said
     assert "add --sign-in PAYMENT ORDINALS" in said
     assert "sign-in texts: understood" in said and "listings without a session: access refused" in said
+
+
+def test_session_without_signatures_is_not_opened_and_its_token_is_left_out(
+    ready: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hidden: list[str] = []
+    monkeypatch.setattr(probe, "Masker", lambda salt, keys, *more: hidden.extend(keys) or Masker(salt, keys, *more))
+    text = made("simulator-ordnet", ready).read_text()
+    (token,) = (each for each in hidden if len(each) > 20)
+    assert token not in text and '"sessionToken": "' in text
+    monkeypatch.setattr(probe, "_sign", SIGN)
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    more = ["--collection", SLUG, "--sign-in", ANN.payment, ANN.ordinals]
+    assert main(["venue", "probe", "simulator-ordnet", "--save", str(ready / "x"), *more]) == 0
+    said = capsys.readouterr().out
+    assert f"Sign this text with {ANN.ordinals}" in said and "sign-in: nothing was asked: no signature" in said
 
 
 def test_name_of_a_dialect_leads_to_its_practice_venue(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
