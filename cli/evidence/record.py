@@ -148,7 +148,7 @@ def _record(value: Any) -> Record:
 
 
 def _recorded(entry: Mapping[str, Any], name: str) -> Recorded:
-    if (method := entry.get("method")) not in _METHODS:
+    if not isinstance(method := entry.get("method"), str) or method not in _METHODS:
         raise Unreadable(f"{name}: the method is not GET or POST")
     params = table(entry.get("params"), f"{name}: params")
     headers = table(entry.get("headers"), f"{name}: headers")
@@ -165,7 +165,7 @@ def _recorded(entry: Mapping[str, Any], name: str) -> Recorded:
     _check_depth(entry.get("answer"), name)
     path = text(entry.get("path"), f"{name}: path", longest=2000)
     is_json = "answer" in entry
-    return Recorded(str(method), path, params, entry.get("body"), status, headers, entry.get("answer"), told, is_json)
+    return Recorded(method, path, params, entry.get("body"), status, headers, entry.get("answer"), told, is_json)
 
 
 def _check_depth(value: Any, name: str, depth: int = 0) -> None:

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from cli.evidence.record import MOST_BYTES
 from cli.main import main
 from tests.cli.probe_files import GOOD, address, item
+from tests.examples import part_of
 
 Change = Callable[[dict[str, Any]], None]
 Check = Callable[[Any], tuple[int, str, str]]
@@ -287,3 +290,29 @@ def test_directory_and_missing_file_are_refused(
     assert main(["venue", "check", str(tmp_path)]) == 2
     assert main(["venue", "check", str(tmp_path / "none")]) == 2
     assert "none cannot be read: No such file" in capsys.readouterr().err
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats() | st.text(max_size=20),
+    lambda part: st.lists(part, max_size=4) | st.dictionaries(st.text(max_size=8), part, max_size=4),
+    max_leaves=12,
+)
+
+
+def spoilt(value: Any, junk: Any, path: list[int]) -> Any:
+    """Returns JSON with junk somewhere in it: `path` are the places on the way down."""
+    if not path or not isinstance(value, dict | list) or not value:
+        return junk
+    names = list(value) if isinstance(value, dict) else list(range(len(value)))
+    name = names[path[0] % len(names)]
+    part = spoilt(value[name], junk, path[1:])
+    return {**value, name: part} if isinstance(value, dict) else [*value[:name], part, *value[name + 1 :]]
+
+
+@pytest.mark.slow
+@settings(max_examples=part_of(300, dear=True), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(sorted(GOOD)), JUNK, st.lists(st.integers(0, 20), min_size=1, max_size=9))
+def test_any_file_is_checked_or_refused_and_never_a_fault(check: Check, venue: str, junk: Any, path: list[int]) -> None:
+    code, said, complained = check(spoilt(GOOD[venue](), junk, path))
+    assert (code in (0, 1) and said and not complained) or (code == 2 and complained.startswith("bidkeeper: "))
+    assert all(letter.isprintable() or letter == "\n" for letter in said)
