@@ -310,7 +310,10 @@ def spoilt(value: Any, junk: Any, path: list[int]) -> Any:
 
 
 @pytest.mark.slow
-@settings(max_examples=part_of(300, dear=True), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.sampled
+@settings(
+    max_examples=part_of(300, dear=True), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.sampled_from(sorted(GOOD)), JUNK, st.lists(st.integers(0, 20), min_size=1, max_size=9))
 def test_any_file_is_checked_or_refused_and_never_a_fault(check: Check, venue: str, junk: Any, path: list[int]) -> None:
     code, said, complained = check(spoilt(GOOD[venue](), junk, path))
