@@ -21,6 +21,7 @@ from tests.simulator.desk import ANN, BOB
 from wallet.signer.signing import sign_message
 
 pytestmark = pytest.mark.slow
+ROOT = Path(__file__).resolve().parents[2]
 SLUG, RUNE = "puppets", "AAA•BBB"
 ITEM = "a" * 64 + "i0"
 PRICES = [712_345 + 7_919 * number for number in range(8)]
@@ -97,6 +98,20 @@ def test_probe_file_of_the_practice_market_is_taken_by_check(
     if venue.startswith("simulator"):
         assert re.search(r"ok   listings: understood, [1-9]\d* rows", checked)
         assert re.search(r"ok   sales: understood, 2 rows", checked) or venue.endswith(("unisat", "wallet"))
+
+
+def test_newcomer_who_follows_going_live_gets_a_file_that_check_takes(
+    ready: Path, practice: Practice, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    practice.sim("POST", "reset", {"seed": 3, "background": True})
+    monkeypatch.chdir(ready)
+    page = (ROOT / "docs" / "going-live.md").read_text().partition("## Before step 3")[2]
+    commands = [line.split() for line in page.splitlines() if line.startswith("bidkeeper ") and "practice.json" in line]
+    assert [words[1:3] for words in commands] == [["venue", "probe"], ["venue", "check"]]
+    for words in commands:
+        assert main(words[1:]) == 0, capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "listings: understood, 10 rows" in said and "19 questions, 19 clear, 0 not" in said
 
 
 @pytest.mark.parametrize("venue", VENUES)
