@@ -59,7 +59,8 @@ class Finding:
 
     def lines(self) -> Iterator[str]:
         """Writes the result, then a line for each odd row."""
-        yield f"{'ok  ' if self.is_clear else 'FAIL'} {self.answer.question}: {self._said()}"
+        state = "ok  " if self.is_clear else "odd " if self.answer.outcome == "understood" else "FAIL"
+        yield f"{state} {self.answer.question}: {self._said()}"
         for odd in self.odd:
             yield f"     {_row(self.answer.question, odd)}"
         for odd in self.foreign:

@@ -23,7 +23,7 @@ from strategy.book import Ask, Bid
 from tests.cli.conftest import Examine
 from tests.cli.venue import Venue, venue
 
-KEY = "a-key-that-nobody-may-see"
+KEY = "a-key-that-must-stay-hidden"
 LISTING = {
     "_id": "65a000000000000000000001",
     "price": 500_000,

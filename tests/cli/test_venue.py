@@ -145,7 +145,7 @@ def test_venue_that_is_not_set_leaves_no_file(probe: Probe, tmp_path: Path, caps
     for name, said in {
         "ord": "BIDKEEPER_ORD_URL is not set",
         "unisat": "BIDKEEPER_UNISAT_URL is not set",
-        "simulator": "there is no venue 'simulator' here",
+        "simulator": "no venue 'simulator' here",
     }.items():
         assert probe(name, "https://venue.test", tmp_path / "report.json") == 1
         assert said in capsys.readouterr().err

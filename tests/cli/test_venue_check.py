@@ -45,12 +45,16 @@ def check(
 
 
 class Plant(NamedTuple):
-    """An oddity: where it is planted, how, and what a line of the output says of it."""
+    """An oddity: where it is planted, how, and what a line of the output says of it; * is any text."""
 
     venue: str
     question: str
     change: Change
     said: str
+
+    def said_in(self, line: str) -> bool:
+        """Tells whether a line names the question and says it."""
+        return self.question in line and all(part in line for part in self.said.split(" * "))
 
 
 def rows_of(answer: Any) -> list[Any]:
@@ -117,7 +121,7 @@ PLANTS = {
     "negative": Plant("satflow", "listings", third(price=-5), ROW + "listing price: -5 is not"),
     "boolean": Plant("satflow", "listings", third(price=True), ROW + "listing price: True is not"),
     "fraction-of-a-sat": Plant("unisat", "listings", third(price=500_000.5), ROW + "listing price: "),
-    "2-to-the-53": Plant("satflow", "listings", third(price=2**53 + 1), "9007199254740993 is no amount of sats"),
+    "2-to-the-53": Plant("satflow", "listings", third(price=2**53 + 1), ROW + "listing price: 9007199254740993 "),
     "huge-number": Plant("ordinalswallet", "listings", third(satoshi_price=10**30), ROW + "price: "),
     "nan": Plant("satflow", "listings", answer(200, '{"data": {"items": [{"price": NaN}]}}'), "NaN is not a number"),
     "id-missing": Plant("satflow", "listings", third(_id=..., inscriptionId=...), ROW + "listing id is missing"),
@@ -143,10 +147,10 @@ PLANTS = {
     "unknown-own-bid": Plant("satflow", "bids of a bidder", third(type="raffle"), "row 3: own bid: unknown type"),
     "own-bid-of-no-price": Plant("satflow", "bids of a bidder", third(price=None), "row 3: own bid price is missing"),
     "another-seller": Plant(
-        "satflow", "listings of a seller", third(listing__sellerOrdAddress=address(3)), "row 3: a listing of another"
+        "satflow", "listings of a seller", third(listing__sellerOrdAddress=address(3)), "row 3: * another seller"
     ),
     "another-seller-there": Plant(
-        "unisat", "listings of a seller", third(address=address(3)), "seller, row 3: a listing of another"
+        "unisat", "listings of a seller", third(address=address(3)), "seller, row 3: * another seller"
     ),
     "another-inscription": Plant("satflow", "item", data(id=item(2)), "item: not understood"),
     "sale-without-time": Plant(
@@ -195,7 +199,7 @@ def test_planted_oddity_is_named_with_its_question_and_row(check: Check, name: s
     code, said, _ = check(planted(plant))
     lines = said.splitlines()
     usual = check(GOOD[plant.venue]())[1].splitlines()
-    assert any(plant.said in line and plant.question in line and line not in usual for line in lines), said
+    assert any(plant.said_in(line) and line not in usual for line in lines), said
     if name in CLEAR:
         assert code == 0, said
     others = [line for line in lines if ", row " in line and (plant.question not in line or "row 3" not in line)]
