@@ -60,7 +60,7 @@ def test_what_is_not_set_and_what_will_not_work_without_it(examine: Examine, rea
     assert [found[f"satflow {what}"].status for what in ("floors", "listings", "bids", "own bids")] == ["ok"] * 4
 
 
-def test_fault_in_one_section_is_a_line_and_the_others_go_on(
+def test_fault_in_one_section_is_a_line_and_the_others_continue(
     examine: Examine, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
@@ -132,7 +132,7 @@ def test_sales_that_are_hidden_from_who_asks_for_them(
     assert check.status == status
 
 
-def test_sales_that_could_not_be_seen_are_not_said_to_be_told(examine: Examine, real: dict[str, str]) -> None:
+def test_unread_sales_are_not_called_complete(examine: Examine, real: dict[str, str]) -> None:
     with venue(SATFLOW | {"/v1/activity/sales": {"data": {"items": []}}}) as made:
         assert "satflow fills" not in asked(examine, real, made)
 
@@ -183,7 +183,7 @@ def test_a_venue_that_is_not_there(examine: Examine, real: dict[str, str]) -> No
     assert "satflow listings" not in found, "what comes after it would fare no better"
 
 
-def test_limits_that_the_venue_tells(examine: Examine, real: dict[str, str]) -> None:
+def test_limits_that_the_venue_sends(examine: Examine, real: dict[str, str]) -> None:
     with venue(SATFLOW, {"X-RateLimit-Remaining": "41"}) as made:
         assert asked(examine, real, made)["satflow limits"].text == "X-RateLimit-Remaining: 41"
 
