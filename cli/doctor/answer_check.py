@@ -17,10 +17,6 @@ CLOCK_REMEDY = "set the clock by NTP: timedatectl set-ntp true"
 def understood(name: str, answer: VenueAnswer) -> Check:
     """Reports an understood answer; a warning where it was empty."""
     value = answer.value
-    odd = [each for each in answer.unread if not each.is_foreign]
-    if odd:
-        text = f"{len(odd)} {'row is' if len(odd) == 1 else 'rows are'} not understood and left out: {odd[0].why}"
-        return warn(name, text, f"bidkeeper venue probe {name.partition(' ')[0]} --save FILE, and report what it saves")
     if isinstance(value, tuple | dict) and not value:
         if answer.question == "own bids":
             return ok(name, "understood: an unused address has no bids")

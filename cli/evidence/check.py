@@ -75,7 +75,8 @@ class Finding:
         if answer.outcome != "understood":
             return f"{_MEANING[answer.outcome]}: {answer.reason}"
         if isinstance(answer.value, Raw):
-            return "kept as evidence; no parser reads it"
+            rows = f", {len(answer.value.answer)} rows" if isinstance(answer.value.answer, list) else ""
+            return f"kept as evidence{rows}; no parser reads it"
         value = answer.value
         is_list = isinstance(value, dict) or (isinstance(value, tuple) and not any(isinstance(x, str) for x in value))
         many = len(value) if is_list else None

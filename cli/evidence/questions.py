@@ -17,7 +17,6 @@ from markets.base import Item, NotFound
 from markets.http import Http, segment
 from markets.listings import ListingDraft, ListingToDraft
 from markets.offers import Pair, SignInAnswer, SignInTexts
-from markets.ordinalswallet import books as ordinalswallet_books
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordnet.adapter import OrdNet
 from markets.satflow import books as satflow_books
@@ -242,8 +241,7 @@ def _ordinalswallet(venue: OrdinalsWallet, subjects: Subjects) -> list[Question]
 
     def paged(start: int) -> Any:
         path = f"/collection/{segment(slug)}/escrows"
-        answer = venue._http.read(path, {"limit": "20", "offset": str(start)})
-        return of_read(lambda: ordinalswallet_books.asks(answer))
+        return Raw(venue._http.read(path, {"limit": "20", "offset": str(start)}))
 
     return [
         Question("floors", lambda: venue.floors([slug], "ordinals")),

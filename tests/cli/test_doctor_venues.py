@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from cli.doctor import answer_check, floor_check, program_check, unit_check
+from cli.doctor import floor_check, program_check, unit_check
 from cli.doctor.exchanges import Exchange, Listener
-from cli.doctor.questions import ADDRESS, VenueAnswer
+from cli.doctor.questions import ADDRESS
 from markets.adapter import TraitedAsk, TraitedBid
 from markets.base import Floor, RateLimited, Refused, SignInNeeded
 from markets.ordnet.http import OrdNetHttp
 from markets.replies import Reply
-from markets.wire import Unread
 from strategy.book import Ask, Bid
 from tests.cli.conftest import Examine
 from tests.cli.venue import Venue, venue
@@ -302,19 +301,6 @@ def test_a_floor_is_held_against_the_cheapest_listing(floor: int | None, status:
         ("satflow", "floors"): {"nodemonkes": Floor("nodemonkes", None if floor is None else Decimal(floor), 2)},
     }
     assert [check.status for check in floor_check.examine(answers, "nodemonkes")] == ([status] if status else [])
-
-
-def test_row_that_is_left_out_is_a_warning_with_its_reason() -> None:
-    unread = (
-        Unread("sale 3: time of a sale is missing or null"),
-        Unread("sale 4: another collection", is_foreign=True),
-    )
-    check = answer_check.understood("satflow sales", VenueAnswer("sales", "understood", (), "", (), unread))
-    assert (check.status, check.text) == (
-        "warn",
-        "1 row is not understood and left out: sale 3: time of a sale is missing or null",
-    )
-    assert "venue probe satflow --save FILE" in check.remedy
 
 
 @pytest.mark.parametrize(("status", "error"), [(401, SignInNeeded), (409, Refused), (429, RateLimited)])
