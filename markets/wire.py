@@ -40,7 +40,7 @@ class Unread(NamedTuple):
     """A row that was left out of an answer, with the reason `why`.
 
     `key` is the id that it is about, "" where not even that can be read; `at_ms` its time, None likewise. `is_foreign`:
-    it is clearly about something else than was asked for. `is_priced` False: it is no row of a book, or has no price.
+    it is clearly about something else than was asked for. `is_priced` False: it has no price, or is not an object.
     """
 
     why: str

@@ -29,7 +29,7 @@ class ListingMarket:
     """The values read; None is unknown. `asks` include our own. `key` is that of the asks' history, which is not of the
     market's own telling. `unread_asks` and `unread_sales` could not be read.
 
-    A seller goes on without such asks: a missing one can only make the price higher.
+    Such asks do not stop a seller: a missing one can only make the price higher.
     """
 
     asks: tuple[Ask, ...] | None = None

@@ -382,8 +382,10 @@ def test_no_floor_holds_a_book_for_longer_than_ten_minutes(bench: Bench, monkeyp
     assert len(bench.venue.of(LISTINGS)) == 2
 
 
-def test_book_tells_how_many_of_the_rows_left_out_may_be_offers(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bundle's row is about another thing, and a row without a price is no offer."""
+def test_book_counts_the_rows_left_out_and_those_that_may_be_offers(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bundle's row is about another thing, and a row without a price offers nothing."""
     ask = TraitedAsk(Ask("a", 900, Decimal(1), Decimal(900), "m"), frozenset())
     left = (Unread("no id"), Unread("a bundle", is_foreign=True), Unread("no price", is_priced=False))
     monkeypatch.setattr(Satflow, "asks", lambda self, slug, cursor: Page((ask,), None, left))
@@ -395,7 +397,7 @@ def test_book_tells_how_many_of_the_rows_left_out_may_be_offers(bench: Bench, mo
     assert (bids.unread, bids.hidden) == (2, 1)
 
 
-def test_rune_book_tells_the_lots_left_out(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rune_book_counts_the_lots_left_out(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     ask = Ask("a", 900, Decimal(9), Decimal(100), "m")
     monkeypatch.setattr(Unisat, "rune_book", lambda self, ticker, start: Page((ask,), None, (Unread("odd"),)))
     book = bench.client().rune_asks("DOG•GO•TO•THE•MOON", 60)

@@ -161,7 +161,7 @@ async def test_listing_that_may_be_in_an_unread_row_is_looked_for_after_the_dele
 
 
 @pytest.mark.gen_test
-async def test_unread_row_of_another_inscription_holds_no_delete_up(service: Service) -> None:
+async def test_unread_row_of_another_inscription_delays_no_delete(service: Service) -> None:
     task_id = await new_task(service)
     service.gateway.answers["own_listings"] = OwnListings((), START_MS, ("9" * 64 + "i0",))
     assert (await call(service, "DELETE", task_id)).json == {"success": True, "listingCancelled": False}

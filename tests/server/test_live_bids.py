@@ -162,7 +162,7 @@ async def test_bid_that_may_be_in_an_unread_row_is_shown_as_it_was_placed(servic
 
 
 @pytest.mark.gen_test
-async def test_only_the_first_rank_is_known_beside_a_bid_that_is_not_understood(service: Service) -> None:
+async def test_only_the_first_rank_is_known_while_a_bid_is_not_understood(service: Service) -> None:
     task_id = await service.new_task()
     orders = {name: open_order(service, task_id, number) for number, name in ((4, "first"), (3, "second"))}
     own = (OwnBid(name, "goosinals", "ordinals", o.price_sats, None, 900_000, None) for name, o in orders.items())

@@ -72,7 +72,7 @@ class BiddingDrain:
         found = None if read is None else self._settle(task, wallet, read, faults)
         if not self._must_cancel(task):
             return
-        # Known orders are cancelled though nothing tells of them, and sent again: they end in no other way.
+        # Known orders are cancelled though no read shows them, and sent again: they end in no other way.
         states = {LIVE} if found is not None and not found.may_hide_strays else {LIVE, CANCELLING}
         now_ms = self._context.clock_ms()
         doomed = highest_first(

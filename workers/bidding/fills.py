@@ -65,8 +65,8 @@ class Explainer:
     def is_in_the_dark(self, order: Order) -> bool:
         """Tells whether the sales that might explain the order could not be read, or not far enough back.
 
-        A sale that could not be read may be the order's own. An order in doubt was seen for the last time nobody knows
-        when, so any such sale since it was made counts.
+        A sale that could not be read may be the order's own. Nothing says when an order in doubt was last at the venue,
+        so any such sale since it was made counts.
         """
         found, made_ms = self._sales_of(order.slug), order.created_ms - CLOCKS_MS
         since_ms = max(made_ms, order.updated_ms - LONG_AGO_MS)

@@ -14,7 +14,7 @@ from workers.bidding.done import Done
 def ranks_after(done: Done, filled: Iterable[Order]) -> dict[int, int]:
     """Returns the rank of each standing order by its id; none when the bids of others were not read.
 
-    Beside a bid that could not be read only the first rank is known: the best bid is never such a one.
+    With a bid in the book that could not be read only the first rank is known: the best bid never is.
     The orders that the cycle found to be `filled` stand no more. Beside others' bids only the task's own count.
     """
     entry = done.last.entry

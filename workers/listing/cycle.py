@@ -107,7 +107,7 @@ class ListingCycle:
         self._state.has_read, self._unread = True, len(read.unread)
         self._shown = shown_of(read, self._task.inscription_id, self._keys.vault)
         if is_hidden(read, self._task.inscription_id, self._keys.vault, self._faults):
-            self._is_read = False  # neither listed nor gone as far as this read tells
+            self._is_read = False  # by this read it is neither listed nor gone
             return
         listing = listings.open_listing(context.task_id)
         if listing is not None:

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ListingEnd:
-    """An end: the `sale`, if there was one. `is_dark`: the sales could not be read, or may be told later.
+    """An end: the `sale`, if there was one. `is_dark`: the sales could not be read, or may come later.
 
     `unread_sales` of that time could not be read; one of them may be it.
     """

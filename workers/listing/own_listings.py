@@ -112,8 +112,8 @@ def settle(
 def settle_hidden(listing: Listing, read: OwnListings, now_ms: int, *, is_acknowledged: bool) -> None:
     """Settles the cancel of a listing that may be in a row that could not be read.
 
-    A row with its id shows that it is there. Beside one without an id the venue's word on as many cancels, well apart,
-    stands for the reads that would not show it.
+    A row with its id shows that it is there. Where the row has no readable id, cancels that the venue confirms replace
+    the reads that would not show it: as many of them, well apart.
     """
     date_back(listing, now_ms)
     is_heard = listing.state == CANCELLING and is_acknowledged and listing.inscription_id not in read.unread

@@ -76,7 +76,7 @@ class FakeMarket:
     trait_bids_: list[Bid] = field(default_factory=list)
     sales_: list[Sale] = field(default_factory=list)
     # Rows that cannot be read: the times of such sales, the number of such offers in the books, own bids (by their
-    # venue ids) with what is readable of their ids, and ids of rows that are about no bid of ours.
+    # venue ids) with what is readable of their ids, and ids of rows about other bids.
     unread_sales: tuple[int | None, ...] = ()
     hidden_asks: int = 0
     hidden_bids: int = 0

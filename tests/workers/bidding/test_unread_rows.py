@@ -36,7 +36,7 @@ def look(
 
 
 def hide_all(world: World, key: str | None = None) -> None:
-    """Makes every bid of ours a row that cannot be read; with its id unless a `key` stands in for it."""
+    """Makes every own bid a row that cannot be read; with its id, or with `key` in its place."""
     world.market.odd_own = {each.venue_id: each.venue_id if key is None else key for each in world.market.own_}
 
 
@@ -44,7 +44,7 @@ def hide_all(world: World, key: str | None = None) -> None:
 
 
 @pytest.mark.parametrize("state", ["submitted", "unknown", "cancelling", "live"])
-def test_row_that_tells_only_its_id_shows_the_order(task: int, state: str) -> None:
+def test_row_with_only_its_id_readable_shows_the_order(task: int, state: str) -> None:
     order = put(task, state, venue_id="venue-1")
     found = look(task, "venue-1", at=START_MS + 1000)
     assert state_of(order) == "live"
@@ -124,7 +124,7 @@ def test_unread_row_of_no_order_counts_as_the_whole_balance(task: int) -> None:
 # Cycles
 
 
-def test_ladder_stays_and_nothing_is_placed_beside_bids_that_cannot_be_read(world: World) -> None:
+def test_ladder_stays_and_nothing_is_placed_while_its_bids_cannot_be_read(world: World) -> None:
     task, bidder = world.begun()
     bidder.cycle()
     hide_all(world)
@@ -145,7 +145,7 @@ def test_bid_that_cannot_be_read_is_cancelled_by_its_id(world: World) -> None:
     assert (world.market.prices, world.closed()) == ([51_000], [(52_000, "cancelled")])
 
 
-def test_row_without_id_stops_placing_and_tells_the_owner(world: World) -> None:
+def test_row_without_id_stops_placing_and_the_owner_reads_why(world: World) -> None:
     task, bidder = world.begun()
     bidder.cycle()
     world.market.odd_rows = ("",)
@@ -297,7 +297,7 @@ def test_fixed_range_stays_below_the_asks_that_could_be_read(world: World) -> No
     assert world.detail(task)["unread_rows"] == {"asks": 1}
 
 
-def test_floor_behind_a_listing_of_ours_is_unknown_while_an_ask_cannot_be_read(world: World) -> None:
+def test_floor_behind_an_own_listing_is_unknown_while_an_ask_cannot_be_read(world: World) -> None:
     world.market.asks_ = [ask(50_000, KEYS.payment), ask(100_000)]
     world.market.hidden_asks = 1
     task, bidder = world.begun()
@@ -329,7 +329,7 @@ def test_trait_whose_asks_cannot_all_be_read_goes_by_the_collections_floor(world
     assert "trait_floor_missing" in world.action(task)
 
 
-def test_rank_is_told_only_at_the_top_while_a_bid_cannot_be_read(world: World) -> None:
+def test_only_the_first_rank_is_known_while_a_bid_cannot_be_read(world: World) -> None:
     task, bidder = world.begun(replace(CATS, outbid_enabled=True))
     assert [rung["rank"] for rung in world.detail(task)["rungs"]] == [1, 2, 3, 4, 5]
     world.market.hidden_bids = 1

@@ -56,7 +56,7 @@ def test_listing_whose_answer_was_lost_is_not_lost_while_an_unread_row_may_be_it
     assert (shop.rows(), shop.market.submitted) == ([(105_000, "unknown", None)], [105_000])
 
 
-def test_drain_cancels_a_listing_that_may_be_in_an_unread_row_until_it_is_gone(shop: ListingWorld) -> None:
+def test_drain_repeats_the_cancel_of_a_listing_that_may_be_in_an_unread_row(shop: ListingWorld) -> None:
     _, drain = deleted(shop)
     shop.market.odd_listings = (ITEM,)
     assert not drained(shop, drain, rounds=6)
@@ -66,7 +66,7 @@ def test_drain_cancels_a_listing_that_may_be_in_an_unread_row_until_it_is_gone(s
     assert shop.rows() == [(105_000, "closed", "cancelled")]
 
 
-def test_drain_beside_a_row_without_id_ends_by_the_venues_own_word(shop: ListingWorld) -> None:
+def test_drain_with_a_row_without_id_ends_by_the_venues_own_word(shop: ListingWorld) -> None:
     _, drain = deleted(shop)
     shop.market.odd_listings = ("",)
     assert drain.cycle() is not None, "one confirmed cancel is not enough"
@@ -76,7 +76,7 @@ def test_drain_beside_a_row_without_id_ends_by_the_venues_own_word(shop: Listing
     assert shop.rows() == [(105_000, "closed", "cancelled")]
 
 
-def test_drain_beside_a_row_without_id_goes_on_while_cancels_fail(shop: ListingWorld) -> None:
+def test_drain_with_a_row_without_id_continues_while_cancels_fail(shop: ListingWorld) -> None:
     _, drain = deleted(shop)
     shop.market.odd_listings = ("",)
     shop.market.fail("delist", *["no"] * 6)
@@ -84,7 +84,7 @@ def test_drain_beside_a_row_without_id_goes_on_while_cancels_fail(shop: ListingW
     assert (shop.rows(), shop.prices) == ([(105_000, "cancelling", None)], [105_000])
 
 
-def test_drain_beside_a_row_without_id_records_a_sale(shop: ListingWorld) -> None:
+def test_drain_with_a_row_without_id_records_a_sale(shop: ListingWorld) -> None:
     _, drain = deleted(shop)
     shop.market.odd_listings = ("",)
     shop.market.buy(105_000)

@@ -99,7 +99,7 @@ def test_bid_that_a_read_still_shows_is_not_gone(here: World) -> None:
     assert closed(here) == [3]
 
 
-def test_bid_whose_row_tells_only_its_id_is_not_gone(here: World) -> None:
+def test_bid_with_only_its_id_readable_is_not_closed(here: World) -> None:
     halt(here, bids(here))
     first = here.market.own_[0].venue_id
     here.market.odd_own = {first: first}
