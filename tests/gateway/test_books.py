@@ -402,3 +402,19 @@ def test_rune_book_counts_the_lots_left_out(bench: Bench, monkeypatch: pytest.Mo
     monkeypatch.setattr(Unisat, "rune_book", lambda self, ticker, start: Page((ask,), None, (Unread("odd"),)))
     book = bench.client().rune_asks("DOG•GO•TO•THE•MOON", 60)
     assert (len(book.asks), book.unread, book.hidden) == (1, 1, 1)
+
+
+def test_own_rows_left_out_keep_their_ids_and_foreign_ones_without_an_id_are_dropped(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = (
+        Unread("odd", "b1"),
+        Unread("odd"),
+        Unread("a bundle", "i1", None, True),
+        Unread("another's", "", None, True),
+    )
+    for method in ("own_bids", "own_listings"):
+        monkeypatch.setattr(Satflow, method, lambda self, *_: Page((), None, left))
+    client = bench.client()
+    assert client.own_bids("bc1qpayment", 60).unread == ("b1", "", "i1")
+    assert client.own_listings("bc1pvault", 60).unread == ("b1", "", "i1")
