@@ -333,7 +333,8 @@ def test_only_this_machine_is_told(peer: str, is_there: bool) -> None:
 
 @pytest.mark.gen_test
 async def test_every_metric_is_documented_and_no_other(service: Service) -> None:
-    status = {"calls": {"place": {"ok": 1}}, "budget_left": 1, "paused_s": 0, "waiting": 0, "running": 0, **SHORT}
+    counts = {"calls": {"place": {"ok": 1}}, "unread_rows": {"asks": 1}}
+    status = {**counts, "budget_left": 1, "paused_s": 0, "waiting": 0, "running": 0, **SHORT}
     service.gateway.answers["status"] = {"venues": {"satflow": status}}
     page = (Path(__file__).resolve().parents[2] / "docs" / "interface.md").read_text()
     rows = re.findall(r"^\| (`bidkeeper_.*?) \|", page, re.M)
