@@ -195,7 +195,11 @@ def _book(market: _PreviewReads) -> dict[str, Any]:
 
 def _knowing(wallet: BidderWallet, placed: list[Order], own_bids: OwnBids) -> BidderWallet:
     """Returns the wallet with everything that tells its own bids from others'."""
-    ids = {bid.venue_id for bid in own_bids.bids} | {order.venue_id for order in placed if order.venue_id}
+    ids = (
+        {bid.venue_id for bid in own_bids.bids}
+        | set(own_bids.unread)
+        | {order.venue_id for order in placed if order.venue_id}
+    )
     return replace(wallet, bid_ids=frozenset(ids), bid_prices=frozenset(order.price_sats for order in placed))
 
 

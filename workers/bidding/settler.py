@@ -74,7 +74,7 @@ class Settler:
         if read is None:
             return None
         state.has_read = True
-        self._note_seen(bid.venue_id for bid in read.bids)
+        self._note_seen([*(bid.venue_id for bid in read.bids), *filter(None, read.unread)])
         state.read_ms = read.taken_ms
         explainer = Explainer(
             context.market, self._inputs.addresses, context.task_id, faults, self._cover, state.partly

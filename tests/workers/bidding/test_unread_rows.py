@@ -188,6 +188,15 @@ def test_row_made_by_hand_leaves_the_ladder_to_its_limits(world: World) -> None:
     assert world.market.prices == LADDER
 
 
+def test_bid_made_by_hand_that_cannot_be_read_is_not_outbid(world: World) -> None:
+    by_hand = world.market.add(70_000, world.clock() + 10**9)
+    world.market.odd_own = {by_hand.venue_id: by_hand.venue_id}
+    world.market.tells_makers, world.market.balance_sats = False, 1_000_000
+    world.market.bids_ = [bid(20_000)]
+    world.begun(replace(CATS, bid_count=1, outbid_enabled=True))
+    assert world.market.prices == [70_000, 21_000]
+
+
 def test_unread_stray_is_cancelled_before_anything_is_placed(world: World) -> None:
     task, bidder = world.begun(ONE)
     bidder.cycle()
