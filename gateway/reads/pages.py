@@ -26,7 +26,7 @@ class Fetched(NamedTuple, Generic[Entry]):
 
     @property
     def unread_keys(self) -> tuple[str, ...]:
-        """The ids of the rows left out, "" where it cannot be read; then a foreign row is none of these."""
+        """The ids of the rows left out, "" where it cannot be read; a foreign row without one is dropped."""
         return tuple(each.key for each in self.unread if each.key or not each.is_foreign)
 
 

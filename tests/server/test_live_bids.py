@@ -1,4 +1,4 @@
-"""A task's live bids as the marketplace shows them, with their rank in its book."""
+"""A task's live bids as the marketplace shows them, with their rank in its book; a preview while some are unread."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from strategy.book import Bid
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of
 from tests.server.running_tasks import open_order
+from tests.server.test_preview import EXAMPLE, preview, with_floor
 
 
 def bid_book(*rows: tuple[str, int, int | None]) -> BidBook:
@@ -176,3 +177,15 @@ async def test_only_the_first_rank_is_known_while_a_bid_is_not_understood(servic
     assert (first["rank"], first["isHighest"], first["rankUnknown"]) == (1, True, None)
     assert (second["rank"], second["isHighest"]) == (None, None)
     assert second["rankUnknown"] == "1 bids of the book cannot be understood, and may be ahead of this one"
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(("key", "places"), [("", False), ("by-hand", True)])
+async def test_own_bids_that_may_all_be_in_an_unread_row_let_nothing_be_placed(
+    service: Service, key: str, places: bool
+) -> None:
+    with_floor(service, 100_000)
+    service.gateway.answers["own_bids"] = OwnBids((), 1, (key,))
+    answer = await preview(service, **EXAMPLE)
+    reasons = {rung["reason"] for rung in answer.json["rungs"]}
+    assert ("own_bids_unknown" in reasons, "place" in reasons) == (not places, places)

@@ -341,18 +341,6 @@ async def test_bids_of_the_wallet_that_nobody_explains_count(service: Service) -
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize(("key", "places"), [("", False), ("by-hand", True)])
-async def test_own_bids_that_may_all_be_in_an_unread_row_let_nothing_be_placed(
-    service: Service, key: str, places: bool
-) -> None:
-    with_floor(service, 100_000)
-    service.gateway.answers["own_bids"] = OwnBids((), START_MS, (key,))
-    answer = await preview(service, **EXAMPLE)
-    reasons = {rung["reason"] for rung in answer.json["rungs"]}
-    assert ("own_bids_unknown" in reasons, "place" in reasons) == (not places, places)
-
-
-@pytest.mark.gen_test
 async def test_an_own_bid_whose_id_was_lost_counts_once(service: Service) -> None:
     """The venue keeps no expiry to the millisecond, so it is known by what it is on and for how much."""
     with_floor(service, 100_000)
