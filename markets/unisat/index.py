@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from markets.http import Http, segment
+from markets.http import segment
 from markets.outpoint_facts import Indexed, Whereabouts
-from markets.unisat.wire import content
+from markets.unisat.wire import UnisatHttp, content
 from markets.unreadable_answers import of_read
 from markets.wire import Unreadable, address, flag, height, identifier, rows, sats, script, table, text, txid, whole
 
@@ -24,7 +24,7 @@ class UnisatIndex:
     """
 
     def __init__(self, base: str, api_key: str | None) -> None:
-        self._http = Http(base, {"Authorization": f"Bearer {api_key}"} if api_key else {})
+        self._http = UnisatHttp(base, api_key)
 
     def chain_height(self) -> int:
         """Returns the last block in the index of inscriptions."""
@@ -42,11 +42,10 @@ class UnisatIndex:
         UniSat may tell nothing at all of an output that is spent.
         """
         answer = self._http.read(f"/v1/indexer/utxo/{_path(wanted)}")
-        found = content(answer)
-        return _SPENT if found is None else of_read(lambda: _output(table(found, "output"), wanted), "UniSat")
+        return of_read(lambda: _output(content(answer), wanted), "UniSat")
 
-    def runes(self, wanted: str) -> tuple[str, ...]:
-        """Returns the runes on an output (txid:vout), by their spaced names."""
+    def runes(self, wanted: str) -> tuple[str, ...] | None:
+        """Returns the runes on an output (txid:vout), by their spaced names; None where one cannot be read."""
         answer = self._http.read(f"/v1/indexer/runes/utxo/{_path(wanted)}/balance")
         return of_read(lambda: _runes(content(answer)), "UniSat")
 
@@ -65,7 +64,10 @@ def _place(output: Mapping[str, Any]) -> str:
     return f"{txid(output.get('txid'), 'txid')}:{whole(output.get('vout'), 'vout')}"
 
 
-def _output(found: Mapping[str, Any], wanted: str) -> Indexed:
+def _output(told: Any, wanted: str) -> Indexed:
+    if told is None:
+        return _SPENT
+    found = table(told, "output")
     if _place(found) != wanted:
         raise Unreadable("the answer is about another output")
     return Indexed(
@@ -85,16 +87,28 @@ def _inscriptions(found: Mapping[str, Any]) -> tuple[str, ...] | None:
     count = None if counted is None else whole(counted, "inscriptionsCount")
     if listed is None:
         return None
-    entries = [table(row, "inscription") for row in rows(listed, "inscriptions")]
-    ids = sorted(identifier(entry.get("inscriptionId"), "inscription on an output") for entry in entries)
+    entries = rows(listed, "inscriptions")
+    try:
+        ids = sorted(
+            identifier(table(row, "inscription").get("inscriptionId"), "inscription on an output") for row in entries
+        )
+    except Unreadable:
+        return None  # without one of them the list would say that it is not there
     return None if count is not None and count > len(ids) else tuple(ids)
 
 
-def _runes(value: Any) -> tuple[str, ...]:
-    entries = [table(row, "rune") for row in rows(value, "runes")]
-    for entry in entries:
-        whole(entry.get("amount"), "amount")
-    return tuple(sorted(text(entry.get("spacedRune"), "rune") for entry in entries))
+def _runes(value: Any) -> tuple[str, ...] | None:
+    """Reads the names; None when a row cannot be read, because without it the list would say that it is not there."""
+    entries = rows(value, "runes")
+    try:
+        return tuple(sorted(_rune(table(row, "rune")) for row in entries))
+    except Unreadable:
+        return None
+
+
+def _rune(entry: Mapping[str, Any]) -> str:
+    whole(entry.get("amount"), "amount")
+    return text(entry.get("spacedRune"), "rune")
 
 
 def _inscription(found: Mapping[str, Any], wanted: str, taken_ms: int) -> Whereabouts:

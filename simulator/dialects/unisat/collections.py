@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.calls.operations import Operation
+from simulator.dialects.unisat import seen
 from simulator.dialects.unisat.actions import Action, Actions
 from simulator.dialects.unisat.base import VENUE, UnisatHandler
 from simulator.item_names import name_of as item_name
@@ -29,6 +30,8 @@ class CollectionStatistic(UnisatHandler):
         market = self.engine.market("ordinals", text(self.body().get("collectionId"), "collectionId"))
         if market is None:
             raise ApiError(404, "collection not found")
+        if self.is_as_seen and not seen.has_statistic(market.slug):
+            raise ApiError(500, "Internal Server Error")
         return statistic(self, market)
 
 
@@ -55,6 +58,8 @@ class CollectionStatisticList(UnisatHandler):
             for market in self.engine.markets.values()
             if market.kind == "ordinals" and part.lower() in market.name.lower() and (not slugs or market.slug in slugs)
         ]
+        if self.is_as_seen and wanted["timeType"] not in seen.TIME_TYPES:
+            found = []
         rows = [statistic(self, market) for market in self.page(body, found, MAX_COLLECTIONS)]
         return {"list": rows, "total": len(found)}
 
@@ -73,8 +78,12 @@ class CollectionListings(UnisatHandler):
             raise bad("filter.isEnd: only false is implemented here")
         found = self._sorted(body.get("sort"), [each for each in self._listed(wanted) if _meets(each[0], wanted)])
         shown = found if wanted.get("all") is True else self.page(body, found)
+        rows = [self._row(ask, market) for ask, market in shown]
+        if self.is_as_seen:
+            traits = {market.slug: seen.Traits(self.engine, market) for _, market in shown}
+            rows = [row | self._more(ask, traits[market.slug]) for row, (ask, market) in zip(rows, shown, strict=True)]
         return {
-            "list": [self._row(ask, market) for ask, market in shown],
+            "list": rows,
             "total": len(found),
             "timestamp": self.engine.now_ms(),
         }
@@ -91,7 +100,8 @@ class CollectionListings(UnisatHandler):
             raise bad("filter.collectionFuzzy must be a text")
         now = self.engine.now_ms()
         named = [market for market in markets if part.lower() in market.name.lower()]
-        return [(ask, market) for market in named for ask in market.best("ask", now, VENUE)]
+        found = [(ask, market) for market in named for ask in market.best("ask", now, VENUE)]
+        return found + [(ask, market) for market in named if self.is_as_seen for ask in seen.moved(market, now)]
 
     def _sorted(self, sort: Any, found: list[tuple[Order, Market]]) -> list[tuple[Order, Market]]:
         if not isinstance(sort, dict) or not set(sort) <= _SORTS or len(sort) > 1:
@@ -103,8 +113,19 @@ class CollectionListings(UnisatHandler):
                 return sorted(found, key=lambda each: (way * each[0].placed_ms, way * each[0].sequence))
             if name == "inscriptionNumber":
                 return sorted(found, key=lambda each: way * number_of(self, each[0].inscription))
+            if name == "unitPrice" and self.is_as_seen:
+                return sorted(found, key=lambda each: way * (seen.unit_price(each[0]) or 10**18))
             return sorted(found, key=lambda each: (way * each[0].price, each[0].placed_ms, each[0].sequence))
         return found
+
+    def _more(self, ask: Order, traits: seen.Traits) -> dict[str, Any]:
+        """Returns the fields that the documentation does not have, or that were recorded otherwise."""
+        return {
+            "amount": 1,
+            "attrs": traits.of(ask.inscription, ask.traits),
+            "onSaleTime": ask.placed_ms,
+            "unitPrice": seen.unit_price(ask),
+        }
 
     def _row(self, ask: Order, market: Market) -> dict[str, Any]:
         return {

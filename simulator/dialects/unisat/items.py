@@ -7,6 +7,7 @@ from typing import Any
 
 from simulator.calls.operations import Operation
 from simulator.dialects.unisat.base import VENUE, UnisatHandler, refused
+from simulator.dialects.unisat.seen import Traits
 from simulator.item_names import name_of
 from simulator.orders import Order
 from simulator.pictures.content import media_of
@@ -79,6 +80,18 @@ class InscriptionInfo(UnisatHandler):
         if held is None and ask is None:
             raise refused(NOT_FOUND, "Inscription not found, please try again later")
         slug = held[1].collection if held else ask.slug if ask else ""
+        return self._row(wanted, held, ask, slug) | (self._as_seen(wanted, held, ask, slug) if self.is_as_seen else {})
+
+    def _as_seen(self, wanted: str, held: tuple[str, Item] | None, ask: Order | None, slug: str) -> dict[str, Any]:
+        """Returns the fields that were recorded otherwise: without a listing the holder is in `utxo` alone."""
+        market = self.engine.market("ordinals", slug)
+        found: dict[str, Any] = {"notOnSale": ask is None, "marketType": "fixedPrice"}
+        found["attrs"] = Traits(self.engine, market).of(wanted) if market else []
+        if held is not None:
+            found["utxo"] = {"address": held[0], "satoshi": 546, "isSpent": False}
+        return found if ask else found | {"address": None}
+
+    def _row(self, wanted: str, held: tuple[str, Item] | None, ask: Order | None, slug: str) -> dict[str, Any]:
         return {
             **market_row(wanted, held, ask),
             "unitPrice": ask.price if ask else None,
