@@ -40,13 +40,19 @@ class Unread(NamedTuple):
     """A row that was left out of an answer, with the reason `why`.
 
     `key` is the id that it is about, "" where not even that can be read; `at_ms` its time, None likewise. `is_foreign`:
-    it is clearly about something else than was asked for.
+    it is clearly about something else than was asked for. `is_priced` False: it has no price, or is not an object.
     """
 
     why: str
     key: str = ""
     at_ms: int | None = None
     is_foreign: bool = False
+    is_priced: bool = True
+
+    @property
+    def may_be_offer(self) -> bool:
+        """Whether the row of a book may be an offer of what was asked for."""
+        return self.is_priced and not self.is_foreign
 
 
 class Page(NamedTuple, Generic[Entry]):
