@@ -10,6 +10,7 @@ class FaultCode(StrEnum):
 
     # The marketplace, or a source that tells of the chain.
     VENUE_UNAVAILABLE = "venue_unavailable"  # it did not answer a read, or nothing was sent
+    VENUE_NOT_UNDERSTOOD = "venue_not_understood"  # it answered a read, and the answer is not understood
     VENUE_RATE_LIMITED = "venue_rate_limited"  # it took too many requests and asks for a pause
     VENUE_UNKNOWN = "venue_unknown"  # something was sent and its answer was lost: it is looked for
     VENUE_REFUSED = "venue_refused"  # it said no, or reports a failure
@@ -33,7 +34,7 @@ class FaultCode(StrEnum):
     FILL_BURST = "fill_burst"  # several bids were filled in a short time
     CLOCK_SKEW = "clock_skew"  # our clock and the marketplace's are too far apart
     HARDCAP = "hardcap"  # the hard cap leaves no price to bid
-    QUOTA = "quota"  # the month's quota of calls runs short
+    QUOTA = "quota"  # the key's quota of calls runs short
     NO_COINS = "no_coins"  # no coins are left to pay with
     DISK_FULL = "disk_full"  # the installation's disk has too little room
     DATABASE_DAMAGED = "database_damaged"  # the installation's database cannot be relied on

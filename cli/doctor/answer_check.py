@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cli.doctor.check import Check, fail, ok, warn
-from cli.doctor.exchanges import Exchange
+from cli.doctor.exchanges import Exchange, masked
 from cli.doctor.questions import VenueAnswer
 from markets.gateway_client import MOST_SKEW_S
+from markets.wire import Unread
 from wallet.messages import MessageError, check_challenge
 
 _SKEW_WARN_S = 2.0
@@ -26,7 +27,7 @@ def understood(name: str, answer: VenueAnswer) -> Check:
         named = sum(1 for offer in value if offer.bid.maker)
         if not named:
             text = f"{len(value)} understood, none names its bidder: own bids are recognised by id and price only"
-            return warn(name, text, "bidkeeper venue probe satflow --save DIR, and report what it saves")
+            return warn(name, text, "bidkeeper venue probe satflow --save FILE, and report what it saves")
         return ok(name, f"{len(value)} understood, {named} name their bidder")
     if answer.question == "challenge":
         return _challenge(name, value)
@@ -37,12 +38,23 @@ def understood(name: str, answer: VenueAnswer) -> Check:
     return ok(name, "understood")
 
 
+def rows(venue: str, unread: Sequence[Unread], secrets: list[str]) -> Check:
+    """Reports the rows of a venue's answers that the adapter left out: few do no harm, and more are on their way."""
+    name = f"{venue} rows"
+    odd = [each for each in unread if not each.is_foreign]
+    if not odd:
+        others = f"; {len(unread)} were about something else" if unread else ""
+        return ok(name, f"every row of these answers is understood{others}")
+    text = f"{len(odd)} rows of these answers are not understood, and left out; the first is {odd[0].why}"
+    return warn(name, masked(text, secrets), f"bidkeeper venue probe {venue} --save FILE, and report what it saves")
+
+
 def _challenge(name: str, text: str) -> Check:
     """Tells whether the signer would sign it: without that nothing can be cancelled there."""
     try:
         check_challenge(text)
     except MessageError as error:
-        remedy = "bidkeeper venue probe satflow --save DIR, and report it; place no bids there until then"
+        remedy = "bidkeeper venue probe satflow --save FILE, and report it; place no bids there until then"
         return fail(name, f"the signer refuses it, so no bid can be cancelled there: {error}", remedy)
     return ok(name, f"the signer accepts it ({len(text)} characters)")
 

@@ -13,17 +13,19 @@ from cli import listeners
 from cli.doctor import answer_check, floor_check, sale_check, settings_check, unit_check
 from cli.doctor.check import Check, fail, ok, safely, warn
 from cli.doctor.exchanges import Exchange, Listener, masked
-from cli.doctor.questions import ASKED, About, VenueAnswer, adapters_of, put, questions
+from cli.doctor.questions import ASKED, About, VenueAnswer, https_of, put, questions
 from core.settings import SECRETS, Settings
 from gateway.adapters import Adapters
 from gateway.app import make_adapters
 from markets.base import AuthFailed, VenueError
 from markets.market_client import MarketClient
+from markets.wire import Unread
 
 # 3 of a key's 5 requests a second: the gateway uses the same key meanwhile.
 PAUSE_S = 0.3
 _GATEWAY_S = 15.0
 _INDEX_BEHIND = 3  # blocks
+_HAS_ROWS = ("satflow", "unisat")  # whose answers are read row by row
 _WITHOUT = {
     "satflow": "no task can bid there",
     "unisat": "no task can bid on runes (asks, names and divisibility come from UniSat)",
@@ -50,7 +52,7 @@ class VenueExaminer:
             yield warn("venues", "the practice marketplace is not running, so none was checked", "bidkeeper up")
             return
         for venue in ASKED:
-            if not adapters_of(venue, self._adapters):
+            if not https_of(venue, self._adapters):
                 variable = f"BIDKEEPER_{venue.upper()}_URL"
                 yield warn(venue, f"{variable} is not set: {_WITHOUT[venue]}", f"set {variable} if you need it")
             elif self._is_key_closed(venue):
@@ -91,19 +93,20 @@ class VenueExaminer:
 
     def _venue(self, venue: str) -> Iterator[Check]:
         url = self._settings.venue_url(venue) or ""
-        listener = Listener(self._clock_ms, pause)
-        for adapter in adapters_of(venue, self._adapters):
-            listener.listen(adapter)
+        listener, unread = Listener(self._clock_ms, pause), list[Unread]()
+        for http in https_of(venue, self._adapters):
+            listener.listen(http)
         with closing(listener):
             for question in questions(venue, self._adapters, self._about):
-                if question.is_extra:
-                    continue
                 answer = put(question, listener)
+                unread += answer.unread
                 self._answers[venue, answer.question] = answer.value
                 yield self._check(venue, url, answer)
                 if answer.outcome in ("no access", "pause", "silent"):
                     break  # the others would fail the same way
         self.calls[venue] += len(listener.heard)
+        if venue in _HAS_ROWS:
+            yield answer_check.rows(venue, unread, self._secrets)
         yield from answer_check.skew(venue, listener.heard)
         yield from self._quota(venue, listener.heard)
 
@@ -126,7 +129,7 @@ class VenueExaminer:
             case "silent":
                 return fail(name, f"{_origin(url)} does not answer: {reason}", f"check the network, and {variable}")
             case "drifted":
-                remedy = f"bidkeeper venue probe {venue} --save DIR, and report what it saves"
+                remedy = f"bidkeeper venue probe {venue} --save FILE, and report what it saves"
                 return fail(name, f"its answer is not understood: {reason}", remedy)
             case _:
                 return fail(name, f"status {status}: {reason}", f"if this repeats, check {variable}")

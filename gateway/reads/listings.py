@@ -42,14 +42,14 @@ class ListingReads:
             if not read.is_all:
                 raise Unavailable(f"more listings than {MOST_PAGES} pages hold")
             found = {listing.inscription_id: listing for listing in read.entries}
-            return text(OwnListings(tuple(found.values()), flight.taken_ms, tuple(each.key for each in read.unread)))
+            return text(OwnListings(tuple(found.values()), flight.taken_ms, read.unread_keys))
 
         return await self._snapshots.get(own_listings_key(wallet), max_age_s, fetch)
 
     async def draft(self, ask: ListingToDraft) -> str:
         """Drafts one listing. Never shared, and with a write's priority, since a write follows.
 
-        Raises Refused('quota') where the month's quota is too short for a listing.
+        Raises Refused('quota') where the key's quota is too short for a listing.
         """
         self._venue.permit_listing()
         toll = Toll("write", ask.owner, more=1)

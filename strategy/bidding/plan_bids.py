@@ -74,7 +74,7 @@ def _unrestrained(entry: Entry) -> BidPlan:
 
 
 def _held_back(plan: BidPlan, entry: Entry, market: MarketPrices, snapshot: Snapshot | None) -> BidPlan:
-    """Returns the plan with no more than the hours, the guards, the fills and the month's quota leave of it."""
+    """Returns the plan with no more than the hours, the guards, the fills and the key's quota leave of it."""
     limits = entry.limits
     if limits.hold is Reason.ACTIVE_HOURS:
         return emptied(plan, entry, Reason.ACTIVE_HOURS)
@@ -95,7 +95,7 @@ def without_makers(snapshot: Snapshot, makers: Collection[str]) -> Snapshot:
     return replace(
         snapshot,
         asks=tuple(ask for ask in snapshot.asks if ask.maker not in makers),
-        bids=None if snapshot.bids is None else tuple(bid for bid in snapshot.bids if bid.maker not in makers),
+        bids=None if snapshot.bids is None else tuple(bid for bid in snapshot.bids if not bid.is_by(makers)),
         trait_asks=None
         if snapshot.trait_asks is None
         else tuple(ask for ask in snapshot.trait_asks if ask.maker not in makers),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from contextlib import closing
 from decimal import Decimal
 from email.utils import formatdate
 from typing import Any
@@ -11,16 +12,21 @@ from typing import Any
 import pytest
 
 from cli.doctor import floor_check, program_check, unit_check
-from cli.doctor.exchanges import Exchange
+from cli.doctor.answer_check import rows as rows_of
+from cli.doctor.exchanges import Exchange, Listener
 from cli.doctor.questions import ADDRESS
 from markets.adapter import TraitedAsk, TraitedBid
-from markets.base import Floor
+from markets.base import Floor, RateLimited, Refused, SignInNeeded
+from markets.ordnet.http import OrdNetHttp
 from markets.replies import Reply
+from markets.satflow.adapter import Satflow
+from markets.unreadable_answers import each_row
+from markets.wire import Page, Unread, sats
 from strategy.book import Ask, Bid
 from tests.cli.conftest import Examine
 from tests.cli.venue import Venue, venue
 
-KEY = "a-key-that-nobody-may-see"
+KEY = "a-key-that-must-stay-hidden"
 LISTING = {
     "_id": "65a000000000000000000001",
     "price": 500_000,
@@ -57,7 +63,7 @@ def test_what_is_not_set_and_what_will_not_work_without_it(examine: Examine, rea
     assert [found[f"satflow {what}"].status for what in ("floors", "listings", "bids", "own bids")] == ["ok"] * 4
 
 
-def test_fault_in_one_section_is_a_line_and_the_others_go_on(
+def test_fault_in_one_section_is_a_line_and_the_others_continue(
     examine: Examine, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
@@ -129,7 +135,7 @@ def test_sales_that_are_hidden_from_who_asks_for_them(
     assert check.status == status
 
 
-def test_sales_that_could_not_be_seen_are_not_said_to_be_told(examine: Examine, real: dict[str, str]) -> None:
+def test_unread_sales_are_not_called_complete(examine: Examine, real: dict[str, str]) -> None:
     with venue(SATFLOW | {"/v1/activity/sales": {"data": {"items": []}}}) as made:
         assert "satflow fills" not in asked(examine, real, made)
 
@@ -151,7 +157,7 @@ def test_a_drifted_field_is_named(
         check = asked(examine, real, made)[f"satflow {path.rsplit('/', 1)[1]}"]
     assert check.status == "FAIL"
     assert said in check.text
-    assert check.remedy == "bidkeeper venue probe satflow --save DIR, and report what it saves"
+    assert check.remedy == "bidkeeper venue probe satflow --save FILE, and report what it saves"
 
 
 def test_bids_that_do_not_say_whose_they_are(examine: Examine, real: dict[str, str]) -> None:
@@ -180,7 +186,7 @@ def test_a_venue_that_is_not_there(examine: Examine, real: dict[str, str]) -> No
     assert "satflow listings" not in found, "what comes after it would fare no better"
 
 
-def test_limits_that_the_venue_tells(examine: Examine, real: dict[str, str]) -> None:
+def test_limits_that_the_venue_sends(examine: Examine, real: dict[str, str]) -> None:
     with venue(SATFLOW, {"X-RateLimit-Remaining": "41"}) as made:
         assert asked(examine, real, made)["satflow limits"].text == "X-RateLimit-Remaining: 41"
 
@@ -204,13 +210,13 @@ def test_a_skewed_clock(examine: Examine, real: dict[str, str], ahead_s: float, 
 )
 def test_the_least_skew_that_is_proven(date_s: int, sent_ms: int, received_ms: int, skew_s: float) -> None:
     reply = Reply(200, {"Date": formatdate(date_s, usegmt=True)}, b"")
-    assert Exchange("GET", "/", None, sent_ms, received_ms, reply).skew_s() == skew_s
+    assert Exchange("GET", "/", {}, None, sent_ms, received_ms, reply).skew_s() == skew_s
 
 
 @pytest.mark.parametrize("headers", [{}, {"Date": "soon"}, {"Date": formatdate(1000, usegmt=True), "Age": "600"}])
 def test_a_date_that_proves_nothing(headers: dict[str, str]) -> None:
     now_ms = int(time.time() * 1000)
-    assert Exchange("GET", "/", None, now_ms, now_ms, Reply(200, headers, b"")).skew_s() is None
+    assert Exchange("GET", "/", {}, None, now_ms, now_ms, Reply(200, headers, b"")).skew_s() is None
 
 
 @pytest.mark.parametrize(
@@ -272,12 +278,22 @@ def test_an_index_that_does_not_serve(
 )
 def test_what_is_left_of_the_month(left: int, rungs: int | None, status: str) -> None:
     told = {"limit": 100_000, "used": 100_000 - left, "left": left, "projected": 120_000, "rungs": rungs}
-    check = program_check.quota("satflow", told)
+    [check] = program_check.quota("satflow", told)
     assert check.status == status
     assert check.text.startswith(
         f"{100_000 - left:,} of 100,000 calls at satflow used this month, {left:,} left; "
         "120,000 by its end at the rate of the last hour"
     )
+
+
+def test_a_spent_day_fails_and_names_its_setting() -> None:
+    day = {"limit": 2_000, "used": 2_000, "left": 0, "projected": 2_400}
+    [check] = program_check.quota("unisat", {"stretch_s": 600, "rungs": 0, "day": day})
+    assert check.line().startswith(
+        "FAIL quota: 2,000 of 2,000 calls at unisat used today (UTC), 0 left; "
+        "2,400 by its end at the rate of the last hour"
+    )
+    assert check.remedy == "wait for the next day, or get a larger quota (BIDKEEPER_UNISAT_DAILY_CALLS)"
 
 
 @pytest.mark.parametrize(("floor", "status"), [(500_000, "ok"), (499_000, "warn"), (None, None)])
@@ -289,3 +305,46 @@ def test_a_floor_is_held_against_the_cheapest_listing(floor: int | None, status:
         ("satflow", "floors"): {"nodemonkes": Floor("nodemonkes", None if floor is None else Decimal(floor), 2)},
     }
     assert [check.status for check in floor_check.examine(answers, "nodemonkes")] == ([status] if status else [])
+
+
+@pytest.mark.parametrize(("status", "error"), [(401, SignInNeeded), (409, Refused), (429, RateLimited)])
+def test_status_with_a_meaning_at_ordnet_is_heard(status: int, error: type[Exception]) -> None:
+    """The fault is raised after the exchange, so that a probe file has the answer that led to it."""
+    with venue({"/listings": status}) as made:
+        http = OrdNetHttp(made.url, "a token of a test")
+        listener = Listener(lambda: 0)
+        listener.listen(http)
+        with closing(listener), pytest.raises(error):
+            http.read("/listings")
+    (heard,) = listener.heard
+    assert heard.reply is not None and heard.reply.status == status
+    assert listener.credentials() == ["a token of a test"]
+
+
+def test_rows_that_are_left_out_are_a_warning_with_the_first_reason(
+    examine: Examine, real: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def odd(self: Satflow, slug: str, cursor: object) -> Page[TraitedAsk]:
+        def read(row: Any) -> TraitedAsk:
+            price = sats(row["price"], "price", least=1)
+            return TraitedAsk(Ask("a", price, Decimal(1), Decimal(price), "m"), None)
+
+        return Page(*each_row([LISTING, {"price": f"{KEY}?"}, LISTING], "listing", read)[:1], None)
+
+    monkeypatch.setattr(Satflow, "asks", odd)
+    with venue(SATFLOW) as made:
+        found = asked(examine, real, made)
+    rows = found["satflow rows"]
+    assert (rows.status, found["satflow listings"].text) == ("warn", "2 understood")
+    assert rows.text.startswith(
+        "1 rows of these answers are not understood, and left out; the first is listing 2: price:"
+    )
+    assert KEY not in rows.line() and "venue probe satflow" in rows.remedy
+
+
+def test_venue_without_a_row_left_out_is_well(examine: Examine, real: dict[str, str]) -> None:
+    with venue(SATFLOW) as made:
+        found = asked(examine, real, made)
+    assert found["satflow rows"].line() == "ok   satflow rows: every row of these answers is understood"
+    only_others = rows_of("ordnet", [Unread("a bundle", is_foreign=True)], [])
+    assert (only_others.status, "1 were about something else" in only_others.text) == ("ok", True)

@@ -11,14 +11,18 @@ from typing import Any
 import pytest
 
 from gateway.reads import books
-from markets.base import NotFound, NotSupported, NotUnderstood, Refused, Unavailable
+from markets.adapter import TraitedAsk
+from markets.base import NotFound, NotSupported, Refused, Unavailable
 from markets.market_client import MarketClient
+from markets.satflow.adapter import Satflow
+from markets.unisat.adapter import Unisat
+from markets.wire import Page, Unread
+from strategy.book import Ask
 from tests.gateway.conftest import ORDER, Bench, eventually, soon
 from tests.gateway.fake_venue import CUT, Call
 
 LISTINGS, BIDS, SALES, COLLECTION = "/activity/listings", "/activity/bids", "/activity/sales", "/collection"
 FLOORS = "/collection-stats/floors"
-ESCROWS = "/ordinalswallet/collection/cats/escrows"
 RUNES, LOTS = "/v1/indexer/runes/info-list", "/v3/market/runes/auction/list"
 RED, BLUE = {"trait_type": "Hat", "value": "Red"}, {"trait_type": "Hat", "value": "Blue"}
 NOW_MS = 1_700_000_000_000
@@ -55,31 +59,6 @@ def _runes(*spaced: str, divisibility: Any = 2) -> dict[str, Any]:
 def _lots(call: Call) -> dict[str, Any]:
     lot = {"auctionId": "z1", "price": 150, "amount": "100", "unitPrice": "1.5", "tick": call.body["filter"]["tick"]}
     return {"code": 0, "msg": "ok", "data": {"list": [lot], "total": 1}}
-
-
-def _escrows(rows: int, most: int) -> Callable[[Call], list[dict[str, Any]]]:
-    """Ordinals Wallet's listings, the cheapest last, 60 in an answer unless more are asked for, at most `most`."""
-
-    def answer(call: Call) -> list[dict[str, Any]]:
-        start, limit = int(call.query.get("offset", 0)), min(int(call.query.get("limit", 60)), most)
-        prices = [(number, 100_000 - number) for number in range(rows)][start : start + limit]
-        return [{"id": f"e{number}", "inscription_id": "1i0", "satoshi_price": price} for number, price in prices]
-
-    return answer
-
-
-def test_cheapest_listing_of_a_second_answer_leads_the_book(bench: Bench) -> None:
-    bench.venue.answers[ESCROWS] = _escrows(203, 10_000)
-    book = bench.client("simulator-ordinalswallet").asks("cats", 0)
-    assert book.asks[0].order_id == "e202" and len(book.asks) == 200
-    assert len(bench.venue.calls) == 2
-
-
-def test_unsorted_listings_beyond_the_answers_that_are_read_are_no_book(bench: Bench) -> None:
-    bench.venue.answers[ESCROWS] = _escrows(203, 60)
-    with pytest.raises(NotUnderstood, match="no order of price"):
-        bench.client("simulator-ordinalswallet").asks("cats", 0)
-    assert len(bench.venue.calls) == books.BOOK_PAGES
 
 
 def test_one_reading_answers_the_whole_book_and_every_trait(bench: Bench) -> None:
@@ -401,3 +380,41 @@ def test_no_floor_holds_a_book_for_longer_than_ten_minutes(bench: Bench, monkeyp
     assert client.asks("goosinals", 0, by_floor=True).confirmed_ms is None
 
     assert len(bench.venue.of(LISTINGS)) == 2
+
+
+def test_book_counts_the_rows_left_out_and_those_that_may_be_offers(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bundle's row is about another thing, and a row without a price offers nothing."""
+    ask = TraitedAsk(Ask("a", 900, Decimal(1), Decimal(900), "m"), frozenset())
+    left = (Unread("no id"), Unread("a bundle", is_foreign=True), Unread("no price", is_priced=False))
+    monkeypatch.setattr(Satflow, "asks", lambda self, slug, cursor: Page((ask,), None, left))
+    monkeypatch.setattr(Satflow, "bids", lambda self, slug, kind, cursor: Page((), None, left[:2]))
+    client = bench.client()
+    whole, of_trait = client.asks("goosinals", 60), client.asks("goosinals", 60, ("Hat", "Red"))
+    assert [(book.unread, book.hidden) for book in (whole, of_trait)] == [(3, 1)] * 2
+    bids = client.bids("goosinals", "ordinals", 60)
+    assert (bids.unread, bids.hidden) == (2, 1)
+
+
+def test_rune_book_counts_the_lots_left_out(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = Ask("a", 900, Decimal(9), Decimal(100), "m")
+    monkeypatch.setattr(Unisat, "rune_book", lambda self, ticker, start: Page((ask,), None, (Unread("odd"),)))
+    book = bench.client().rune_asks("DOG•GO•TO•THE•MOON", 60)
+    assert (len(book.asks), book.unread, book.hidden) == (1, 1, 1)
+
+
+def test_own_rows_left_out_keep_their_ids_and_foreign_ones_without_an_id_are_dropped(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = (
+        Unread("odd", "b1"),
+        Unread("odd"),
+        Unread("a bundle", "i1", None, True),
+        Unread("another's", "", None, True),
+    )
+    for method in ("own_bids", "own_listings"):
+        monkeypatch.setattr(Satflow, method, lambda self, *_: Page((), None, left))
+    client = bench.client()
+    assert client.own_bids("bc1qpayment", 60).unread == ("b1", "", "i1")
+    assert client.own_listings("bc1pvault", 60).unread == ("b1", "", "i1")

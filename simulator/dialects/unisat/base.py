@@ -13,6 +13,7 @@ Row = TypeVar("Row")
 
 VENUE = "unisat"
 COMMON_ERROR = -1
+OVER_LIMIT = "-2006"  # as programs that run against the live venue met it
 # A free key's calls in a month.
 PER_MONTH = 60_000
 MAX_PAGE = 99
@@ -35,7 +36,8 @@ class UnisatHandler(DialectHandler):
         scheme, _, key = self.request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
             raise ApiError(401, "invalid API key")
-        self.world.limits.admit(f"unisat {key.strip()[:200]}", PER_MONTH)
+        day_is_over = ApiError(403, "your request exceeds rate limit", OVER_LIMIT)
+        self.world.limits.admit(f"unisat {key.strip()[:200]}", PER_MONTH, day_is_over=day_is_over)
 
     def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
         # The marketplace's own codes are negative numbers; others are errors common to its services.

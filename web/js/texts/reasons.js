@@ -36,7 +36,7 @@ export const REASONS = {
   budget: ["Shared budget", "It would pass the budget that this task shares with others.", "limit"],
   fill_pause: ["Pause after fill", "A bid was just filled. The next ones wait a moment.", "wait"],
   fill_burst: ["Fill burst", "Several bids were filled within minutes. Nothing more is placed for now.", "stop"],
-  quota: ["Calls run short", "The month's calls to the marketplace run short. Lower rungs wait.", "limit"],
+  quota: ["Calls run short", "The calls to the marketplace run short. Lower rungs wait.", "limit"],
   clock_skew: ["Clocks differ", "Our clock and the marketplace's are too far apart. Nothing is placed.", "fault"],
   signed_limit: ["Signing limit", "A signed bid counts until it expires, cancelled or not. Not enough has expired yet.", "limit"],
   reduce: ["Reduce only", "The brake lets bids go, and none come.", "stop"],
@@ -111,6 +111,7 @@ export const MARKS = {
 /** Codes of what went wrong with a task: [what it is, what to do or when it ends]. */
 export const FAULTS = {
   venue_unavailable: ["The marketplace does not answer", "Open bids there can still be filled. It is asked again in the next cycle."],
+  venue_not_understood: ["An answer is not understood", "The marketplace answered in a form that is not known. Nothing is concluded from it, and it is asked again. Tell the operator if it lasts."],
   venue_rate_limited: ["The marketplace asks for a pause", "It goes on by itself when the pause is over."],
   venue_unknown: ["An answer was lost", "Something was sent and its answer did not come. It is looked for, and nothing is sent twice."],
   venue_refused: ["The marketplace refused", "It is tried again in the next cycle."],
@@ -132,7 +133,7 @@ export const FAULTS = {
   fill_burst: ["Fill burst", "Several bids were filled within minutes. Look at the market, then start it again."],
   clock_skew: ["Clocks differ", "Our clock and the marketplace's are too far apart. The operator must look."],
   hardcap: ["Hard cap too low", "The hard cap leaves no price to bid."],
-  quota: ["Calls run short", "The month's calls to the marketplace run short. Fewer rungs are kept until it ends."],
+  quota: ["Calls run short", "The calls to the marketplace run short. Fewer rungs are kept until they last again."],
   no_coins: ["No coins left", "Bids are paid with whole coins, and none are left. Add funds on the Wallet page."],
   database_damaged: ["Database damaged", "Nothing is placed, and cancels are sent where the database still shows the bids. The operator must look."],
   disk_full: ["Disk full", "The disk has too little room: nothing is placed, and cancels are sent. The operator must look."],
