@@ -64,7 +64,8 @@ def each_row(
     """Reads the rows of an answer one by one; None of `read` is a row that is rightly passed over.
 
     `key` and `at_ms` read the id and the time of a row left out; both may raise Unreadable. Raises Unreadable where the
-    module's text says so; never without `refuses`, for rows whose every one is the answer about something else.
+    module's text says so. Without `refuses` the count of odd rows never matters: a later page may have one row only,
+    and of floors each row is the answer about another collection.
     """
     kept: list[tuple[int, Entry]] = []
     left: list[tuple[int, Any, Unread]] = []

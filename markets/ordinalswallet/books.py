@@ -95,7 +95,7 @@ def asks(answer: Any, slug: str, before: Before | None = None) -> Page[TraitedAs
     best = Best[TraitedAsk](
         lambda listing: listing.ask.unit_price, lambda row: _shown(row, is_rune), is_lowest=True, is_sorted=False
     )
-    read = each_row(found, "listing", lambda row: _ask(row, is_rune), key=_id, best=best)
+    read = each_row(found, "listing", lambda row: _ask(row, is_rune), key=_id, best=best, refuses=before is None)
     entries = tuple(sorted(read.entries, key=lambda listing: listing.ask.unit_price))
     following = _after(found, ids, before)
     return Page(entries, None if following is None else following.cursor(), read.unread)
@@ -147,7 +147,14 @@ def _shown(row: Mapping[str, Any], is_rune: bool) -> Decimal | None:
 def sales(answer: Any, slug: str, kind: Kind, start: int) -> Page[Sale]:
     """Reads sales through the venue, newest first, from the `start`-th."""
     entries = rows(content(answer), "sales")
-    read = each_row(entries, "sale", lambda row: _sale(row, slug, kind == "runes"), key=_id_of_sale, at_ms=_sold_ms)
+    read = each_row(
+        entries,
+        "sale",
+        lambda row: _sale(row, slug, kind == "runes"),
+        key=_id_of_sale,
+        at_ms=_sold_ms,
+        refuses=not start,
+    )
     return Page(read.entries, start + len(entries) if len(entries) >= SALES_PAGE else None, read.unread)
 
 

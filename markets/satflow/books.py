@@ -72,7 +72,7 @@ def asks(answer: Any, slug: str, page: int) -> Page[TraitedAsk]:
     data = table(payload(answer), "listings")
     found = rows(first(data, "items", "listings", "results"), "listings")
     best = Best[TraitedAsk](lambda entry: entry.ask.unit_price, _shown_ask, is_lowest=True) if page == 1 else None
-    read = each_row(found, "listing", lambda row: _ask(row, slug), key=_ask_id, best=best)
+    read = each_row(found, "listing", lambda row: _ask(row, slug), key=_ask_id, best=best, refuses=page == 1)
     _check_some(read, 0, page, "listings")
     return Page(read.entries, following(data, page, len(found)), read.unread)
 
@@ -156,7 +156,7 @@ def bids(answer: Any, slug: str, kind: Kind, page: int, units: Units) -> Page[Tr
         return None if _is_on_an_item(row) else _shown_bid(row, kind, units)
 
     best = Best[TraitedBid](lambda offer: offer.bid.unit_price, shown, is_lowest=False) if page == 1 else None
-    read = each_row(found, "bid", bid, key=_bid_id, best=best)
+    read = each_row(found, "bid", bid, key=_bid_id, best=best, refuses=page == 1)
     _check_some(read, len(on_items), page, "bids")
     return Page(read.entries, following(data, page, len(found)), read.unread)
 

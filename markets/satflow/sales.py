@@ -59,7 +59,9 @@ def sales(answer: Any, slug: str, kind: Kind, page: int) -> Page[Sale]:
     """Reads one page of sales. One that cannot be read is reported by its time: it may be the fill of any order."""
     data = table(payload(answer), "sales")
     found = rows(first(data, "items", "sales", "results", "listings"), "sales")
-    read = each_row(found, "sale", lambda row: _sale(row, slug, kind), key=_sale_id, at_ms=_unread_ms)
+    read = each_row(
+        found, "sale", lambda row: _sale(row, slug, kind), key=_sale_id, at_ms=_unread_ms, refuses=page == 1
+    )
     return Page(read.entries, following(data, page, len(found)), read.unread)
 
 

@@ -80,6 +80,7 @@ def _lots(data: Any, ticker: str, start: int) -> Page[Ask]:
         lambda entry: _lot(entry, ticker),
         key=lambda entry: identifier(entry.get("auctionId"), "lot id"),
         best=None if start else _CHEAPEST_FIRST,
+        refuses=not start,
     )
     total = data.get("total")
     reached = start + len(entries)

@@ -102,7 +102,9 @@ def asks(answer: Any, slug: str, start: int, now_ms: int) -> Page[TraitedAsk]:
             return None
         return listing
 
-    found = each_row(entries, "listing", read, key=_auction_id, best=None if start else _CHEAPEST_FIRST)
+    found = each_row(
+        entries, "listing", read, key=_auction_id, best=None if start else _CHEAPEST_FIRST, refuses=not start
+    )
     if ended and not found.entries and (start or following is None):
         # Their traits have a floor, so something is for sale. An empty book would say that nothing is.
         raise Unreadable("no listing is for sale, and the floors of their traits say that some are")
@@ -168,7 +170,9 @@ def _is_single(entry: Mapping[str, Any]) -> bool:
 def own_listings(answer: Any, owner: str, start: int) -> Page[OwnListing]:
     """Reads the listings of `owner`; a row left out has its inscription's id as its key."""
     entries, following = _page(answer, "own listings", start)
-    found = each_row(entries, "own listing", lambda entry: _own_listing(entry, owner), key=_inscription_id)
+    found = each_row(
+        entries, "own listing", lambda entry: _own_listing(entry, owner), key=_inscription_id, refuses=not start
+    )
     return Page(found.entries, following, found.unread)
 
 
@@ -190,7 +194,9 @@ def _own_listing(entry: Mapping[str, Any], owner: str) -> OwnListing | None:
 def sales(answer: Any, slug: str, start: int) -> Page[Sale]:
     """Reads sales from the `start`-th; a row left out has its time, because a missed sale looks like no sale."""
     entries, following = _page(answer, "sales", start)
-    found = each_row(entries, "sale", lambda entry: _sale(entry, slug), key=_auction_id, at_ms=_sold_ms)
+    found = each_row(
+        entries, "sale", lambda entry: _sale(entry, slug), key=_auction_id, at_ms=_sold_ms, refuses=not start
+    )
     return Page(found.entries, following, found.unread)
 
 

@@ -158,3 +158,9 @@ def test_cheapest_of_a_part_of_a_book_is_sure_only_without_hidden_asks_or_as_che
     assert AskBook((cheap, dear), 1, None, 9, 1).is_sure_of((cheap,))
     assert not AskBook((cheap, dear), 1, None, 9, 1).is_sure_of((dear,))
     assert not AskBook((cheap,), 1, None, 9, 1).is_sure_of(())
+
+
+def test_later_page_with_one_odd_row_does_not_refuse_the_pages_before_it() -> None:
+    assert each_row([None], "listing", price_of, refuses=False) == Rows(
+        (), (Unread("listing 1: listing is missing or null"),)
+    )
