@@ -32,7 +32,8 @@ class SoldEscrows(OrdinalsWalletHandler):
         limit = self.query_whole("limit", MAX_PAGE, 1, MAX_PAGE)
         offset = self.query_whole("offset", 0, 0, 10_000_000)
         sold = [sale for sale in self.engine.sales.of(market.key) if sale.at(VENUE) and sale.bid_id is None]
-        return [self._row(sale) for sale in sold[::-1][offset : offset + limit]]
+        rows = self.staged("sales", [self._row(sale) for sale in sold[::-1]], sold[::-1])
+        return rows[offset : offset + limit]
 
     def _row(self, sale: Sale) -> dict[str, Any]:
         rune = sale.kind == "runes"

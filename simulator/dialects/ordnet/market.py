@@ -11,6 +11,7 @@ from simulator.dialects.ordnet.fields import slug_filter
 from simulator.members import Member, item_of, members
 from simulator.orders import Market, Order
 from simulator.ordnet.offers import VENUE, public_id
+from simulator.scenes import Told
 from simulator.wire import bad
 
 MAX_SLUGS = 100
@@ -30,7 +31,8 @@ class Floors(OrdnetHandler):
         if not slugs or len(slugs) > MAX_SLUGS:
             raise bad(f"slugs: 1 to {MAX_SLUGS} collection slugs")
         markets = (self.engine.market("ordinals", slug) for slug in dict.fromkeys(slugs))
-        return {"success": True, "data": [self._row(market) for market in markets if market is not None]}
+        found = [market for market in markets if market is not None]
+        return {"success": True, "data": self.staged("floors", [self._row(market) for market in found], found)}
 
     def _row(self, market: Market) -> dict[str, Any]:
         asks = market.best("ask", self.engine.now_ms(), VENUE)
@@ -70,7 +72,9 @@ class Listings(OrdnetHandler):
         rows = [(ask, market) for _, ask, market in keyed]
         filters = f"listings {sort} {slug} {inscription} {seller}"
         shown, pagination = self.page(rows, [key for key, _, _ in keyed], 50, filters)
-        return {"listings": [self._row(ask, market) for ask, market in shown], "pagination": pagination}
+        told: Told = "own_listings" if seller else "listings"
+        listings = self.staged(told, [self._row(*each) for each in shown], [ask for ask, _ in shown])
+        return {"listings": listings, "pagination": pagination}
 
     def _markets(self, slug: str) -> list[Market]:
         if slug:
@@ -118,6 +122,7 @@ class Inscriptions(OrdnetHandler):
 
     def _row(self, member: Member, market: Market) -> dict[str, Any]:
         item, ask = member.item, member.ask
+        traits = [{"type": kind, "value": value} for kind, value in item.traits]
         return {
             "id": item.id,
             "name": item.name,
@@ -139,7 +144,7 @@ class Inscriptions(OrdnetHandler):
             "rawContentType": "image/png",
             "imageRenderingHint": "auto",
             "cardBackgroundColor": None,
-            "traits": [{"type": kind, "value": value} for kind, value in item.traits],
+            "traits": self.staged("traits", traits, traits),
             "satributes": [],
         } | _location(self, item.id)
 

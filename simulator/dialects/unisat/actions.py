@@ -59,8 +59,8 @@ class Actions(UnisatHandler):
             if _meets(action, wanted)
         ]
         found.sort(key=lambda each: each[0].at_ms, reverse=True)
-        rows = [self._row(action, market) for action, market in self.page(body, found)]
-        return {"list": rows, "total": len(found)}
+        rows = self.staged("sales", [self._row(*each) for each in found], found)
+        return {"list": self.page(body, rows), "total": len(rows)}
 
     def _row(self, action: Action, market: Market) -> dict[str, Any]:
         held = self.engine.wallets.holder_of(action.inscription) if action.inscription else None

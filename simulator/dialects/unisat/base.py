@@ -21,6 +21,7 @@ MAX_PAGE = 99
 class UnisatHandler(DialectHandler):
     """The base handler: asks for a bearer key, counts it against the limits, wraps answers as {code, msg, data}."""
 
+    dialect = VENUE
     operation: Operation = "book"
     method = "POST"
     # The fields of the body, or of its filter, that name the request's subject, for the counts.
@@ -30,7 +31,14 @@ class UnisatHandler(DialectHandler):
         scheme, _, key = self.request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
             raise ApiError(401, "invalid API key")
-        self.world.limits.admit(f"unisat {key.strip()[:200]}", PER_MONTH)
+        try:
+            self.world.limits.admit(f"unisat {key.strip()[:200]}", PER_MONTH)
+        except ApiError:
+            if self.world.scenes.has("unisat_403_over_the_rate"):
+                raise _over_the_rate(403) from None
+            raise
+        if self.world.scenes.strikes("unisat_403_over_the_rate"):
+            raise _over_the_rate(403 if self.world.scenes.strikes("unisat_403_over_the_rate") else 200)
 
     def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
         # The marketplace's own codes are negative numbers; others are errors common to its services.
@@ -63,6 +71,10 @@ class UnisatHandler(DialectHandler):
         """Returns the rows of `start` and `limit`."""
         start = whole(body.get("start"), "start", 0, 10_000_000)
         return found[start : start + whole(body.get("limit"), "limit", 1, most)]
+
+
+def _over_the_rate(status: int) -> ApiError:
+    return ApiError(status, "exceeds rate limit", "-2006")
 
 
 def refused(number: int, text: str) -> ApiError:

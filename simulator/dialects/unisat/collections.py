@@ -13,6 +13,8 @@ from simulator.dialects.unisat.actions import Action, Actions
 from simulator.dialects.unisat.base import VENUE, UnisatHandler
 from simulator.item_names import name_of as item_name
 from simulator.orders import Market, Order
+from simulator.rows.reshaped import unit_price_told
+from simulator.scenes import Told
 from simulator.wire import ApiError, amount, bad, text
 
 MAX_COLLECTIONS = 20
@@ -29,6 +31,8 @@ class CollectionStatistic(UnisatHandler):
         market = self.engine.market("ordinals", text(self.body().get("collectionId"), "collectionId"))
         if market is None:
             raise ApiError(404, "collection not found")
+        if self.world.scenes.has("unisat_statistic_500", market.slug):
+            raise ApiError(500, "internal error")
         return statistic(self, market)
 
 
@@ -55,7 +59,8 @@ class CollectionStatisticList(UnisatHandler):
             for market in self.engine.markets.values()
             if market.kind == "ordinals" and part.lower() in market.name.lower() and (not slugs or market.slug in slugs)
         ]
-        rows = [statistic(self, market) for market in self.page(body, found, MAX_COLLECTIONS)]
+        shown = self.page(body, found, MAX_COLLECTIONS)
+        rows = self.staged("floors", [statistic(self, market) for market in shown], shown)
         return {"list": rows, "total": len(found)}
 
 
@@ -72,10 +77,11 @@ class CollectionListings(UnisatHandler):
         if wanted.get("isEnd", False) is not False:
             raise bad("filter.isEnd: only false is implemented here")
         found = self._sorted(body.get("sort"), [each for each in self._listed(wanted) if _meets(each[0], wanted)])
-        shown = found if wanted.get("all") is True else self.page(body, found)
+        told: Told = "listings" if wanted.get("address") is None else "own_listings"
+        rows = self.staged(told, [self._row(*each) for each in found], [ask for ask, _ in found])
         return {
-            "list": [self._row(ask, market) for ask, market in shown],
-            "total": len(found),
+            "list": rows if wanted.get("all") is True else self.page(body, rows),
+            "total": len(rows),
             "timestamp": self.engine.now_ms(),
         }
 
@@ -101,6 +107,8 @@ class CollectionListings(UnisatHandler):
         for name, way in sort.items():
             if name == "onSaleTime":
                 return sorted(found, key=lambda each: (way * each[0].placed_ms, way * each[0].sequence))
+            if name == "unitPrice" and self.world.scenes.has("unisat_unit_price"):
+                return sorted(found, key=lambda each: _by_unit_price_told(each[0], way))
             if name == "inscriptionNumber":
                 return sorted(found, key=lambda each: way * number_of(self, each[0].inscription))
             return sorted(found, key=lambda each: (way * each[0].price, each[0].placed_ms, each[0].sequence))
@@ -175,6 +183,12 @@ def statistic(handler: UnisatHandler, market: Market) -> dict[str, Any]:
         "website": "",
         "verification": False,
     }
+
+
+def _by_unit_price_told(ask: Order, way: int) -> tuple[bool, int, int]:
+    """Returns the sort key by the price of one as the row shows it; rows without one come last."""
+    told = unit_price_told(ask)
+    return told is None, way * (told or 0), ask.sequence
 
 
 def number_of(handler: UnisatHandler, inscription: str | None) -> int:

@@ -52,7 +52,8 @@ class CollectionInscriptions(UnisatHandler):
         body = self.body()
         slug = text(body.get("collectionId"), "collectionId").lower()
         found = [item for item in held_by(self, body) if item.collection == slug]
-        return {"list": [self._row(item) for item in self.page(body, found)], "total": len(found)}
+        rows = self.staged("wallet", [self._row(item) for item in found], found)
+        return {"list": self.page(body, rows), "total": len(rows)}
 
     def _row(self, item: Item) -> dict[str, Any]:
         return {
@@ -79,6 +80,7 @@ class InscriptionInfo(UnisatHandler):
         if held is None and ask is None:
             raise refused(NOT_FOUND, "Inscription not found, please try again later")
         slug = held[1].collection if held else ask.slug if ask else ""
+        is_plain = ask is not None or not self.world.scenes.has("unisat_holder_in_utxo")
         return {
             **market_row(wanted, held, ask),
             "unitPrice": ask.price if ask else None,
@@ -91,7 +93,16 @@ class InscriptionInfo(UnisatHandler):
             "contentBody": "",
             "notOnSale": False,
             "utxo": {},
+            **({} if is_plain or held is None else self._not_for_sale(*held)),
         }
+
+    def _not_for_sale(self, holder: str, item: Item) -> dict[str, Any]:
+        """Returns the fields of an item that is not for sale as they were seen: only its output names the holder."""
+        coin = self.engine.chain.coin_of(item.id)
+        txid, _, vout = coin.outpoint.partition(":") if coin else ("", "", "0")
+        utxo = {"txid": txid, "vout": int(vout), "satoshi": coin.value if coin else 546, "scriptType": "5120"}
+        utxo |= {"address": holder, "isSpent": False, "inscriptionsCount": 1}
+        return {"notOnSale": True, "marketType": "fixedPrice", "address": None, "unitPrice": None, "utxo": utxo}
 
 
 class InscriptionInfoList(UnisatHandler):
