@@ -18,10 +18,22 @@ from gateway.limits.lookup_budget import LookupBudget
 from gateway.limits.skew import Skew
 from gateway.limits.windows import READ, Call, Toll, Windows
 from gateway.quota.quota import Quota
-from markets.base import NotSupported, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
+from markets.base import (
+    NotSupported,
+    NotUnderstood,
+    RateLimited,
+    Refused,
+    SignInNeeded,
+    Unavailable,
+    Unknown,
+    VenueError,
+)
 from markets.capabilities import Capabilities
+from markets.unreadable_answers import noting
+from markets.wire import Unread
 
 log = logging.getLogger(__name__)
+_UNREAD_LOG_S = 600.0
 READ_WAIT_S = 20.0  # the longest that a read waits for its turn
 Value = TypeVar("Value")
 
@@ -52,6 +64,8 @@ class Venue:
         self.skew = Skew(name, time.monotonic, lambda: time.time_ns() // 1_000_000)
         self._threads = threads
         self._calls: dict[str, Counter[str]] = {}
+        self._unread: Counter[str] = Counter()  # rows left out, by operation
+        self._logged_at: dict[str, float] = {}  # the time of an operation's last log line
         self.running: set[asyncio.Task[Any]] = set()
 
     async def read(
@@ -137,6 +151,7 @@ class Venue:
         """Returns calls by operation and outcome, the budget, and the month's quota if it has one."""
         status = {
             "calls": {operation: dict(counts) for operation, counts in self._calls.items()},
+            "unread_rows": dict(self._unread),
             "budget_left": round(self.budget.left(), 2),
             "waiting": self.budget.waiting(),
             "running": len(self.running),
@@ -172,8 +187,14 @@ class Venue:
     async def _run(self, verb: str, operation: str, call: Callable[[], Value], lost: type[VenueError]) -> Value:
         started = time.monotonic()
         outcome = "failed"
+        unread: list[Unread] = []
+
+        def noted() -> Value:
+            with noting(unread.append):
+                return call()
+
         try:
-            watched = self.skew.watching(self._counted(call))
+            watched = self.skew.watching(self._counted(noted))
             value = await asyncio.get_running_loop().run_in_executor(self._threads, watched)
             outcome = "ok"
             return value
@@ -190,6 +211,8 @@ class Venue:
                 self.breaker.answered()
             self.budget.done()
             self._calls.setdefault(operation, Counter())[outcome] += 1
+            if unread:
+                self._note_unread(operation, unread)
             call_log.write(self.name, verb, operation, time.monotonic() - started, outcome)
 
     def _counted(self, call: Callable[[], Value]) -> Callable[[], Value]:
@@ -205,12 +228,22 @@ class Venue:
 
         return counted
 
+    def _note_unread(self, operation: str, unread: list[Unread]) -> None:
+        """Counts the rows left out of an answer; logs the first one, of each operation every ten minutes at most."""
+        self._unread[operation] += len(unread)
+        now = time.monotonic()
+        if now - self._logged_at.get(operation, -_UNREAD_LOG_S) >= _UNREAD_LOG_S:
+            self._logged_at[operation] = now
+            log.warning(
+                "%s: %d rows of %s are left out; the first is %s", self.name, len(unread), operation, unread[0].why
+            )
+
     def _learn(self, error: VenueError) -> None:
         if isinstance(error, RateLimited):
             self.budget.pause(error.retry_after_s)
         if isinstance(error, SignInNeeded | NotSupported):
             return  # mostly nothing was sent
-        if isinstance(error, RateLimited | Refused):
+        if isinstance(error, RateLimited | NotUnderstood | Refused):
             self.breaker.answered()
         elif isinstance(error, Unavailable | Unknown) and not isinstance(error, Abandoned):
             was_open = self.breaker.is_open

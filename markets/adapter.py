@@ -7,7 +7,7 @@ not hold raises SignInNeeded and sends nothing. Sats are int, unit prices Decima
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -17,7 +17,7 @@ from markets.capabilities import Capabilities
 from markets.http import Permit
 from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInTexts
-from markets.wire import Page
+from markets.wire import Page, Unread
 from strategy.book import Ask, Bid, VenueProfile
 
 Cursor = int | str | None  # the page of a longer answer: None = the first, then the `following` of the page before
@@ -64,8 +64,11 @@ class Adapter:
 
     # reads
 
-    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
-        """Returns floors by the slugs given, at most `floors_at_once`; slugs the venue does not know are left out."""
+    def floors(self, slugs: Sequence[str], kind: Kind) -> Mapping[str, Floor | Unread]:
+        """Returns floors by the slugs given, at most `floors_at_once`; slugs the venue does not know are left out.
+
+        A slug whose row could not be read has its Unread instead.
+        """
         self._no("floors")
 
     def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:

@@ -2,7 +2,8 @@
 
     VenueError
     ├── Unavailable          nothing was sent, or a read failed: nothing changed at the venue
-    │   └── RateLimited      ... with the time to wait
+    │   ├── RateLimited      ... with the time to wait
+    │   └── NotUnderstood    ... the venue answered, and what it said is not understood
     ├── Unknown              a write was sent; its answer was lost, late, 5xx or unreadable
     └── Refused              the venue (or the gateway) said no; `code` says why in one word
         ├── InsufficientFunds, PriceGrid, BelowMinimum
@@ -53,6 +54,12 @@ class TooManyLookups(RateLimited):
     """Not the venue but the gateway refused: the user has looked too often, and may look again in `retry_after_s`."""
 
     kind = "too_many_lookups"
+
+
+class NotUnderstood(Unavailable):
+    """The venue answered a read in JSON that is not understood. It is there, so this never cuts it off."""
+
+    kind = "not_understood"
 
 
 class GatewayAway(Unavailable):
@@ -125,7 +132,12 @@ class NotSupported(_RefusedFor):
 
 
 _LEAVES = (InsufficientFunds, PriceGrid, BelowMinimum, NotFound, AuthFailed, SignInNeeded, NotSupported)
-_BY_KIND: dict[str, type[VenueError]] = {leaf.kind: leaf for leaf in (Unavailable, Unknown, *_LEAVES)}
+_BY_KIND: dict[str, type[VenueError]] = {leaf.kind: leaf for leaf in (Unavailable, NotUnderstood, Unknown, *_LEAVES)}
+
+
+def may_be_among(unread: tuple[str, ...], key: str | None) -> bool:
+    """Tells whether one of the rows left out may be about `key`; None = what the thing is called is not known."""
+    return bool(unread) and (key is None or key in unread or "" in unread)
 
 
 def to_wire(error: VenueError) -> dict[str, Any]:
@@ -188,10 +200,18 @@ class OwnBid:
 
 @dataclass(frozen=True, slots=True)
 class OwnBids:
-    """All live bids of a wallet, complete, as of `taken_ms` (epoch milliseconds, when the read began)."""
+    """All live bids of a wallet, complete, as of `taken_ms` (epoch milliseconds, when the read began).
+
+    `unread` are the venue's ids of rows that could not be read, "" where not even that could.
+    """
 
     bids: tuple[OwnBid, ...]
     taken_ms: int
+    unread: tuple[str, ...] = ()
+
+    def may_hold(self, venue_id: str | None) -> bool:
+        """Tells whether an order that is not among the bids may be there all the same; None = its id is not known."""
+        return may_be_among(self.unread, venue_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,22 +219,25 @@ class AskBook:
     """The cheapest listings, cheapest first, at most 200; for a trait, those of them known to have it.
 
     They were read at `taken_ms`. At `confirmed_ms` the venue's floor showed that the cheapest had not changed.
+    `unread` rows could not be read; none of them is the cheapest.
     """
 
     asks: tuple[Ask, ...]
     taken_ms: int
     confirmed_ms: int | None = None
+    unread: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class BidBook:
     """The best bids on a whole collection or rune, best first, at most 200; for a trait, the bids on it as well.
 
-    Bids on other traits and on single items are not in it.
+    Bids on other traits and on single items are not in it. `unread` rows could not be read; none of them is the best.
     """
 
     bids: tuple[Bid, ...]
     taken_ms: int
+    unread: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,11 +272,17 @@ class Sales:
     """Sales, newest first; none of those since `since_ms` (epoch) is missing.
 
     `since_ms` is later than was asked for when there were too many to read: earlier sales are then missing here.
+    `unread_ms` are the times of sales that could not be read, None where not even the time could.
     """
 
     sales: tuple[Sale, ...]
     taken_ms: int
     since_ms: int
+    unread_ms: tuple[int | None, ...] = ()
+
+    def may_hide(self, since_ms: int) -> bool:
+        """Tells whether a sale since then could not be read: what is not among the sales may have been sold."""
+        return any(at_ms is None or at_ms >= since_ms for at_ms in self.unread_ms)
 
 
 @dataclass(frozen=True, slots=True)

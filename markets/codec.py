@@ -75,7 +75,7 @@ def floors(packed: Any) -> dict[str, Floor]:
 
 def ask_book(packed: Any) -> AskBook:
     asks = (Ask(order, price, Decimal(count), Decimal(unit), maker) for order, price, count, unit, maker in packed[0])
-    return AskBook(tuple(asks), int(packed[1]), None if packed[2] is None else int(packed[2]))
+    return AskBook(tuple(asks), int(packed[1]), None if packed[2] is None else int(packed[2]), int(packed[3]))
 
 
 def bid_book(packed: Any) -> BidBook:
@@ -83,7 +83,7 @@ def bid_book(packed: Any) -> BidBook:
         Bid(order, price, Decimal(count), Decimal(unit), maker, placed)
         for order, price, count, unit, maker, placed in packed[0]
     )
-    return BidBook(tuple(bids), int(packed[1]))
+    return BidBook(tuple(bids), int(packed[1]), int(packed[2]))
 
 
 def traits(packed: Any) -> dict[str, dict[str, int]]:
@@ -100,7 +100,8 @@ def sales(packed: Any) -> Sales:
         Sale(sale_id, slug, price, _decimal(count), buyer, bid_id, inscription_id, sold_ms)
         for sale_id, slug, price, count, buyer, bid_id, inscription_id, sold_ms in packed[0]
     )
-    return Sales(tuple(found), int(packed[1]), int(packed[2]))
+    unread = tuple(None if at_ms is None else int(at_ms) for at_ms in packed[3])
+    return Sales(tuple(found), int(packed[1]), int(packed[2]), unread)
 
 
 def own_bids(packed: Any) -> OwnBids:
@@ -108,7 +109,7 @@ def own_bids(packed: Any) -> OwnBids:
         OwnBid(venue_id, slug, kind, price, _decimal(count), expires, _pair(trait))
         for venue_id, slug, kind, price, count, expires, trait in packed[0]
     )
-    return OwnBids(tuple(bids), int(packed[1]))
+    return OwnBids(tuple(bids), int(packed[1]), _texts(packed[2]) or ())
 
 
 def balance(row: Any) -> Balance:
@@ -156,7 +157,7 @@ def order(row: Any) -> BidOrder:
 
 
 def own_listings(packed: Any) -> OwnListings:
-    return OwnListings(tuple(OwnListing(*row) for row in packed[0]), int(packed[1]))
+    return OwnListings(tuple(OwnListing(*row) for row in packed[0]), int(packed[1]), _texts(packed[2]) or ())
 
 
 def listing_ask(row: Any) -> ListingToDraft:

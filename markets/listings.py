@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from markets.base import may_be_among
+
 LONGEST_PSBT = 64 * 1024  # characters of one PSBT in base64
 MOST_SECURE = 8  # PSBTs beside the plain one
 
@@ -27,10 +29,18 @@ class OwnListing:
 
 @dataclass(frozen=True, slots=True)
 class OwnListings:
-    """All live listings of an address, complete, as of `taken_ms` (epoch milliseconds, when the read began)."""
+    """All live listings of an address, complete, as of `taken_ms` (epoch milliseconds, when the read began).
+
+    `unread` are the inscriptions of rows that could not be read, "" where not even that could.
+    """
 
     listings: tuple[OwnListing, ...]
     taken_ms: int
+    unread: tuple[str, ...] = ()
+
+    def may_hold(self, inscription_id: str) -> bool:
+        """Tells whether an inscription that is not among the listings may be listed all the same."""
+        return may_be_among(self.unread, inscription_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,11 +36,28 @@ class Unreadable(ValueError):
     """An answer without the agreed shape or values; the message says where."""
 
 
+class Unread(NamedTuple):
+    """A row that was left out of an answer, with the reason `why`.
+
+    `key` is the id that it is about, "" where not even that can be read; `at_ms` its time, None likewise. `is_foreign`:
+    it is clearly about something else than was asked for.
+    """
+
+    why: str
+    key: str = ""
+    at_ms: int | None = None
+    is_foreign: bool = False
+
+
 class Page(NamedTuple, Generic[Entry]):
-    """One page of a longer answer; `following` is the next page's number or cursor, None at the end."""
+    """One page of a longer answer; `following` is the next page's number or cursor, None at the end.
+
+    `unread` are the rows that were left out: what is not among `entries` may be one of them.
+    """
 
     entries: tuple[Entry, ...]
     following: int | str | None
+    unread: tuple[Unread, ...] = ()
 
 
 def parse(body: bytes) -> Any:

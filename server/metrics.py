@@ -135,6 +135,16 @@ def _of_venues(venues: Mapping[str, Any]) -> Iterator[Metric]:
             for outcome, count in counts.items()
         ),
     )
+    yield Metric(
+        "bidkeeper_venue_unread_rows_total",
+        "counter",
+        "Rows of a venue's answers that were left out, since they could not be read or were about something else.",
+        tuple(
+            ({"venue": venue, "operation": operation}, count)
+            for venue, status in venues.items()
+            for operation, count in status.get("unread_rows", {}).items()
+        ),
+    )
     for name, key, help in (
         ("bidkeeper_venue_budget_left", "budget_left", "Requests that could be sent to a venue at once."),
         ("bidkeeper_venue_paused_seconds", "paused_s", "Until a venue that asked for a pause is asked again."),

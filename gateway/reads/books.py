@@ -27,6 +27,7 @@ class _Asks:
 
     listings: tuple[TraitedAsk, ...]
     taken_ms: int
+    unread: int
     book_json: str
 
 
@@ -36,6 +37,7 @@ class _Bids:
 
     offers: tuple[TraitedBid, ...]
     taken_ms: int
+    unread: int
     book_json: str
 
 
@@ -65,13 +67,14 @@ class Books:
 
         async def fetch(flight: Flight) -> _Asks:
             source = Pages(self._venue, "asks", "book", lambda cursor: self._adapter.asks(slug, cursor), BOOK_PAGES)
-            entries = (await source.fetch(flight)).entries
-            unique = {listing.ask.order_id: listing for listing in entries}.values()
+            found = await source.fetch(flight)
+            unique = {listing.ask.order_id: listing for listing in found.entries}.values()
             listings = tuple(sorted(unique, key=lambda listing: listing.ask.price)[:BOOK_ENTRIES])
-            return _Asks(listings, flight.taken_ms, _ask_book(listings, flight.taken_ms))
+            unread = len(found.unread)
+            return _Asks(listings, flight.taken_ms, unread, _ask_book(listings, flight.taken_ms, unread))
 
         read = await self._snapshots.get(("asks", slug), max_age_s, fetch)
-        return read.book_json if trait is None else _ask_book(_having(read.listings, trait), read.taken_ms)
+        return read.book_json if trait is None else _ask_book(_having(read.listings, trait), read.taken_ms, read.unread)
 
     async def _confirmed(self, slug: str, max_age_s: float) -> str | None:
         """Returns the stored book if it needs to be confirmed and the floor does so; None: read it, or use it as is."""
@@ -88,7 +91,7 @@ class Books:
             return None
         if floor.floor != kept.listings[0].ask.price:
             return None
-        return _ask_book(kept.listings, kept.taken_ms, floor.taken_ms)
+        return _ask_book(kept.listings, kept.taken_ms, kept.unread, floor.taken_ms)
 
     async def bids(self, slug: str, kind: Kind, max_age_s: float, trait: Trait | None) -> str:
         spelt = await self._tickers.spelt(slug) if kind == "runes" else slug
@@ -97,13 +100,14 @@ class Books:
             source = Pages(
                 self._venue, "bids", "book", lambda cursor: self._adapter.bids(spelt, kind, cursor), BOOK_PAGES
             )
-            entries = (await source.fetch(flight)).entries
-            unique = {offer.bid.order_id: offer for offer in entries}.values()
+            found = await source.fetch(flight)
+            unique = {offer.bid.order_id: offer for offer in found.entries}.values()
             offers = tuple(sorted(unique, key=lambda offer: -offer.bid.unit_price)[:BOOK_ENTRIES])
-            return _Bids(offers, flight.taken_ms, _bid_book(offers, flight.taken_ms, None))
+            unread = len(found.unread)
+            return _Bids(offers, flight.taken_ms, unread, _bid_book(offers, flight.taken_ms, unread, None))
 
         read = await self._snapshots.get(("bids", kind, spelt), max_age_s, fetch)
-        return read.book_json if trait is None else _bid_book(read.offers, read.taken_ms, trait)
+        return read.book_json if trait is None else _bid_book(read.offers, read.taken_ms, read.unread, trait)
 
     async def traits(self, slug: str, max_age_s: float) -> str:
         key = ("traits", slug)
@@ -119,10 +123,10 @@ def _having(listings: tuple[TraitedAsk, ...], trait: Trait) -> tuple[TraitedAsk,
     return tuple(listing for listing in listings if trait in (listing.traits or ()))
 
 
-def _ask_book(listings: tuple[TraitedAsk, ...], taken_ms: int, confirmed_ms: int | None = None) -> str:
-    return text(AskBook(tuple(listing.ask for listing in listings), taken_ms, confirmed_ms))
+def _ask_book(listings: tuple[TraitedAsk, ...], taken_ms: int, unread: int, confirmed_ms: int | None = None) -> str:
+    return text(AskBook(tuple(listing.ask for listing in listings), taken_ms, confirmed_ms, unread))
 
 
-def _bid_book(offers: tuple[TraitedBid, ...], taken_ms: int, trait: Trait | None) -> str:
+def _bid_book(offers: tuple[TraitedBid, ...], taken_ms: int, unread: int, trait: Trait | None) -> str:
     competing = (offer.bid for offer in offers if not offer.traits or trait in offer.traits)
-    return text(BidBook(tuple(competing), taken_ms))
+    return text(BidBook(tuple(competing), taken_ms, unread))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -17,7 +17,8 @@ from gateway.quota.shares import BeyondShare
 from gateway.reads.snapshots import Flight, Snapshots
 from gateway.venue import Venue
 from markets.adapter import Adapter
-from markets.base import AuthFailed, Floor, Kind, Refused
+from markets.base import AuthFailed, Floor, Kind, NotUnderstood, Refused
+from markets.wire import Unread
 
 MOST_SLUGS = 40
 _LONGEST_QUERY = 2000  # characters; servers refuse URLs that are not much longer
@@ -30,7 +31,7 @@ class _Batch:
 
     def __init__(self) -> None:
         self.flights: dict[str, list[Flight]] = {}
-        self.answer: asyncio.Future[dict[str, Floor]] | None = None
+        self.answer: asyncio.Future[Mapping[str, Floor | Unread]] | None = None
         self.errand = current()
         self.size = 0  # slugs in the request once it is sent
 
@@ -108,7 +109,7 @@ class Floors:
             _remember(self._alone, (kind, slug))
             raise
 
-    async def _send(self, batch: _Batch, kind: Kind) -> dict[str, Floor]:
+    async def _send(self, batch: _Batch, kind: Kind) -> Mapping[str, Floor | Unread]:
         riders: dict[str, Flight] = {}
 
         def begin() -> None:
@@ -120,7 +121,7 @@ class Floors:
                 riders[slug].begin()
             batch.size = len(batch.flights) + len(riders)
 
-        def call() -> dict[str, Floor]:
+        def call() -> Mapping[str, Floor | Unread]:
             return self._adapter.floors([*batch.flights, *riders], kind)
 
         try:
@@ -128,8 +129,8 @@ class Floors:
         finally:
             self._close(batch, kind)
         for slug, flight in riders.items():
-            if slug in found:
-                self._snapshots.put(("floors", kind, slug), _stamped(found[slug], flight), flight)
+            if isinstance(floor := found.get(slug), Floor):
+                self._snapshots.put(("floors", kind, slug), _stamped(floor, flight), flight)
         return found
 
     def _close(self, batch: _Batch, kind: Kind) -> None:
@@ -137,7 +138,7 @@ class Floors:
             del self._open[kind, _errand()]
 
     async def _alone_in_one(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
-        def call() -> dict[str, Floor]:
+        def call() -> Mapping[str, Floor | Unread]:
             return self._adapter.floors([slug], kind)
 
         found = await self._venue.read("floors", "floors", Priority.REST, call, flight.begin)
@@ -162,7 +163,10 @@ def _errand() -> Errand:
     return Errand() if errand.purpose == "task" else errand
 
 
-def _stamped(floor: Floor | None, flight: Flight) -> Floor | None:
+def _stamped(floor: Floor | Unread | None, flight: Flight) -> Floor | None:
+    """Returns the floor with its time. Raises NotUnderstood for a row that could not be read: it is not unknown."""
+    if isinstance(floor, Unread):
+        raise NotUnderstood(f"failed to understand the floor: {floor.why}")
     return None if floor is None else replace(floor, taken_ms=flight.taken_ms)
 
 

@@ -38,11 +38,11 @@ class ListingReads:
                 Priority.OWN_BIDS,
                 Toll(wallet=wallet),
             )
-            listings, _, is_complete = await source.fetch(flight)
-            if not is_complete:
+            read = await source.fetch(flight)
+            if not read.is_all:
                 raise Unavailable(f"more listings than {MOST_PAGES} pages hold")
-            found = {listing.inscription_id: listing for listing in listings}
-            return text(OwnListings(tuple(found.values()), flight.taken_ms))
+            found = {listing.inscription_id: listing for listing in read.entries}
+            return text(OwnListings(tuple(found.values()), flight.taken_ms, tuple(each.key for each in read.unread)))
 
         return await self._snapshots.get(own_listings_key(wallet), max_age_s, fetch)
 

@@ -72,10 +72,11 @@ class MarketReads:
                 Priority.OWN_BIDS,
                 Toll(wallet=wallet),
             )
-            bids, _, is_complete = await source.fetch(flight)
-            if not is_complete:
+            read = await source.fetch(flight)
+            if not read.is_all:
                 raise Unavailable(f"more bids than {OWN_BIDS_PAGES} pages hold")
-            return text(OwnBids(tuple({bid.venue_id: bid for bid in bids}.values()), flight.taken_ms))
+            found = {bid.venue_id: bid for bid in read.entries}
+            return text(OwnBids(tuple(found.values()), flight.taken_ms, tuple(each.key for each in read.unread)))
 
         return await self._snapshots.get(("own_bids", wallet, told), max_age_s, fetch)
 

@@ -11,17 +11,18 @@ from gateway.limits.windows import READ, Toll
 from gateway.reads.snapshots import Flight
 from gateway.venue import Venue
 from markets.adapter import Cursor
-from markets.wire import Page
+from markets.wire import Page, Unread
 
 Entry = TypeVar("Entry")
 
 
 class Fetched(NamedTuple, Generic[Entry]):
-    """Entries read from `pages` pages. `is_all`: there are no more."""
+    """Entries read from `pages` pages, and the rows left out. `is_all`: there are no more."""
 
     entries: list[Entry]
     pages: int
     is_all: bool
+    unread: list[Unread]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +42,18 @@ class Pages(Generic[Entry]):
     ) -> Fetched[Entry]:
         """Returns the entries of the pages until `enough`. Raises VenueError leaves."""
         found: list[Entry] = []
+        unread: list[Unread] = []
         at: Cursor = None
         pages = 0
         while pages < self.most:
             pages += 1
             page = await self._page(flight, at)
             found += page.entries
+            unread += page.unread
             at = page.following
             if at is None or enough(found):
                 break
-        return Fetched(found, pages, at is None)
+        return Fetched(found, pages, at is None, unread)
 
     def _page(self, flight: Flight, at: Cursor) -> Awaitable[Page[Any]]:
         return self.venue.read(self.verb, self.operation, self.priority, lambda: self.read(at), flight.begin, self.toll)

@@ -24,6 +24,7 @@ class _Read:
     taken_ms: int
     since_ms: int
     is_all: bool
+    unread_ms: tuple[int | None, ...]
 
 
 class SalesReads:
@@ -55,7 +56,9 @@ class SalesReads:
             if not asked:
                 del self._asked[key]
         told = tuple(sale for sale in found.sales if sale.sold_ms >= since_ms)
-        return Sales(told, found.taken_ms, max(found.since_ms, since_ms))
+        since_ms = max(found.since_ms, since_ms)
+        unread_ms = tuple(at_ms for at_ms in found.unread_ms if at_ms is None or at_ms >= since_ms)
+        return Sales(told, found.taken_ms, since_ms, unread_ms)
 
     async def _fetch(self, key: _Key, flight: Flight) -> _Read:
         _, kind, slug = key
@@ -68,13 +71,14 @@ class SalesReads:
         source = Pages(
             self._venue, "sales", "sales", lambda cursor: self._adapter.sales(slug, kind, cursor), SALES_PAGES
         )
-        found, pages, is_complete = await source.fetch(flight, enough)
+        found, pages, is_complete, unread = await source.fetch(flight, enough)
         since_ms = 0
         if not is_complete:
             # A sale of the same millisecond may be on the page that was not read.
             since_ms = found[-1].sold_ms + 1 if found and _in_order(found) else flight.taken_ms
         sales = sorted({sale.sale_id: sale for sale in found}.values(), key=lambda sale: -sale.sold_ms)
-        return _Read(tuple(sales), flight.taken_ms, since_ms, is_complete or pages == SALES_PAGES)
+        unread_ms = tuple(each.at_ms for each in unread if not each.is_foreign)
+        return _Read(tuple(sales), flight.taken_ms, since_ms, is_complete or pages == SALES_PAGES, unread_ms)
 
 
 def _in_order(sales: Sequence[Sale]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from markets.base import NotFound, Unavailable
 from markets.http import Http
 from markets.unisat.wire import content
+from markets.unreadable_answers import of_read
 from markets.wire import Page, Unreadable, address, amount, identifier, rows, same, sats, table, text, whole
 from strategy.book import Ask
 
@@ -31,10 +32,7 @@ class Unisat:
         """
         params = {"rune": ticker, "start": "0", "limit": str(MOST_RUNES)}
         answer = self._http.read("/v1/indexer/runes/info-list", params)
-        try:
-            return _rune(table(content(answer), "data"), ticker)
-        except Unreadable as error:
-            raise Unavailable(f"failed to understand UniSat: {error}") from error
+        return of_read(lambda: _rune(table(content(answer), "data"), ticker), "UniSat")
 
     def rune_book(self, ticker: str, start: int) -> Page[Ask]:
         """Returns one page of a rune's lots on sale (spaced name), cheapest per token first, from the `start`-th.
@@ -48,10 +46,7 @@ class Unisat:
             "limit": PAGE_SIZE,
         }
         answer = self._http.read("/v3/market/runes/auction/list", post=body)
-        try:
-            return _lots(table(content(answer), "data"), ticker, start)
-        except Unreadable as error:
-            raise Unavailable(f"failed to understand UniSat: {error}") from error
+        return of_read(lambda: _lots(table(content(answer), "data"), ticker, start), "UniSat")
 
 
 def _rune(data: Any, ticker: str) -> tuple[str, int]:
