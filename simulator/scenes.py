@@ -20,7 +20,7 @@ from simulator.rows import odd_rows, reshaped
 from simulator.wire import bad
 
 Dialect = Literal["satflow", "unisat", "ordinalswallet", "ordnet"]
-Told = Literal["listings", "bids", "own_bids", "own_listings", "wallet", "sales", "floors", "traits"]
+Told = Literal["listings", "lots", "bids", "own_bids", "own_listings", "wallet", "sales", "floors", "traits"]
 # Lists by whose rows a client knows its own orders: odd rows come and go there, so that its orders can be settled.
 _OWN: frozenset[Told] = frozenset({"own_bids", "own_listings", "wallet", "sales"})
 _SPAN_MS = 60_000
@@ -46,7 +46,8 @@ class Scene:
 
 
 ALL: tuple[Dialect, ...] = ("satflow", "unisat", "ordinalswallet", "ordnet")
-_BOOKS: tuple[Told, ...] = ("listings", "bids")
+# Lots are the listings of a rune at UniSat, which have a route of their own.
+_BOOKS: tuple[Told, ...] = ("listings", "lots", "bids")
 _OWN_ORDERS: tuple[Told, ...] = ("own_bids", "own_listings", "wallet")
 _PRICED: tuple[Told, ...] = (*_BOOKS, *_OWN_ORDERS, "sales", "floors", "traits")
 _K = "K: one odd row among many"
@@ -60,8 +61,9 @@ SCENES: tuple[Scene, ...] = (
     Scene("price_letters", ALL, _PRICED, _K, odd=odd_rows.price_in_letters),
     Scene("price_huge", ALL, _PRICED, _K, odd=odd_rows.huge_price),
     Scene("time_epoch", ALL, (*_BOOKS, "sales"), "P: mrv777/omb-gallery src/lib/satflow.ts", odd=odd_rows.epoch_zero),
-    Scene("seller_number", ALL, (*_BOOKS, "sales"), _K, odd=odd_rows.maker_a_number),
-    Scene("enum_unknown", ALL, (*_BOOKS, "own_bids", "sales"), _K, odd=odd_rows.unknown_state),
+    Scene("seller_number", ALL, _BOOKS, _K, odd=odd_rows.maker_a_number),
+    Scene("enum_unknown", ALL, (*_BOOKS, "own_bids"), _K, odd=odd_rows.unknown_state),
+    Scene("event_unknown", ("unisat", "ordnet"), ("sales",), _K, odd=odd_rows.unknown_state),
     Scene("foreign", ("satflow", "unisat", "ordnet"), (*_BOOKS, "sales"), _K, odd=odd_rows.foreign, ahead=True),
     # UniSat
     Scene("unisat_403_over_the_rate", ("unisat",), (), "P: three programs, August 2026"),

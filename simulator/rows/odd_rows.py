@@ -12,9 +12,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from simulator.wire import EXACT, plain
+
 PRICES = frozenset(
     {"price", "unitPrice", "priceSats", "totalSats", "satoshi_price", "escrow_price", "price_per", "floor"}
 )
+# Of these a rune's are no whole sats.
+_OF_ONE = frozenset({"unitPrice", "price_per"})
 _COUNTS = frozenset({"count"})
 _IDS = frozenset(
     {"_id", "id", "bid_id", "bidId", "auctionId", "listingId", "saleId", "inscriptionId", "inscription_id", "outpoint"}
@@ -140,15 +144,15 @@ def below_its_attrs_floor(real: Real) -> Any:
 def no_rival(real: Real) -> Any:
     """Returns a copy at a price behind every real one's, should it be read as an order."""
 
-    def worse(_: str, value: Any) -> Any:
-        return _scaled(value, Decimal(1) / _TENFOLD if real.told == "bids" else Decimal(_TENFOLD))
+    def worse(name: str, value: Any) -> Any:
+        return _scaled(name, value, Decimal(1) / _TENFOLD if real.told == "bids" else Decimal(_TENFOLD))
 
     return _copied(real) if real.told == "sales" else _changed(_copied(real), PRICES, worse)
 
 
 def _better(real: Real) -> Any:
     factor = Decimal(2) if real.told == "bids" else Decimal("0.5")
-    return _changed(_copied(real), PRICES, lambda _, value: _scaled(value, factor))
+    return _changed(_copied(real), PRICES, lambda name, value: _scaled(name, value, factor))
 
 
 def _copied(real: Real) -> Any:
@@ -172,14 +176,15 @@ def _numbers(real: Real) -> frozenset[str]:
     return _COUNTS if real.told == "traits" else PRICES
 
 
-def _scaled(value: Any, factor: Decimal) -> Any:
+def _scaled(name: str, value: Any, factor: Decimal) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
         return value
     try:
-        number = max(Decimal(1), (Decimal(value) * factor).to_integral_value())
+        number = EXACT.multiply(Decimal(value), factor)
     except ArithmeticError:
         return value
-    return str(number) if isinstance(value, str) else int(number)
+    found = number if name in _OF_ONE else max(Decimal(1), number.to_integral_value())
+    return plain(found) if isinstance(value, str) else found
 
 
 def _changed(value: Any, names: frozenset[str], change: Change, *, into_collections: bool = False) -> Any:

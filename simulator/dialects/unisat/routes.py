@@ -29,7 +29,7 @@ class RuneListings(UnisatHandler):
         limit = whole(body.get("limit", MAX_PAGE), "limit", 1, MAX_PAGE)
         market = self.engine.market("runes", text(wanted.get("tick"), "filter.tick"))
         asks = _sorted(body.get("sort", {}), _wanted(wanted, self._asks(market)))
-        rows = self.staged("listings", [_row(ask, market) for ask in asks] if market else [], asks)
+        rows = self.staged("lots", [_row(ask, market) for ask in asks] if market else [], asks)
         return {
             "list": rows[start : start + limit],
             "total": len(rows),
