@@ -28,7 +28,7 @@ class Made(NamedTuple):
 
 
 def build(stage: Stage, *, asks: int) -> Made:
-    """Opens three collections and a rune with strangers' orders and past sales. `asks` is the number of listings of the first."""
+    """Opens three collections and a rune with strangers' orders and past sales; the first has `asks` listings."""
     chance = stage.chance
     for slug, count in ((CATS, asks), (DOGS, chance.randint(2, 8)), (BIRDS, chance.randint(2, 8))):
         rows: list[dict[str, Any]] = [
