@@ -18,6 +18,7 @@ from gateway.limits.lookup_budget import LookupBudget
 from gateway.limits.skew import Skew
 from gateway.limits.windows import READ, Call, Toll, Windows
 from gateway.quota.quota import Quota
+from markets.adapter import AskAgain
 from markets.base import (
     NotSupported,
     NotUnderstood,
@@ -241,8 +242,8 @@ class Venue:
     def _learn(self, error: VenueError) -> None:
         if isinstance(error, RateLimited):
             self.budget.pause(error.retry_after_s)
-        if isinstance(error, SignInNeeded | NotSupported):
-            return  # mostly nothing was sent
+        if isinstance(error, SignInNeeded | NotSupported | AskAgain):
+            return  # mostly nothing was sent; or the next source tells whether the venue answers
         if isinstance(error, RateLimited | NotUnderstood | Refused):
             self.breaker.answered()
         elif isinstance(error, Unavailable | Unknown) and not isinstance(error, Abandoned):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from markets import venues
-from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Sale, WalletItem
+from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Sale, Unavailable, WalletItem
 from markets.capabilities import Capabilities
 from markets.http import Permit
 from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
@@ -22,6 +22,13 @@ from strategy.book import Ask, Bid, VenueProfile
 
 Cursor = int | str | None  # the page of a longer answer: None = the first, then the `following` of the page before
 Trait = tuple[str, str]  # type and value
+
+
+class AskAgain(Unavailable):
+    """One source of the venue does not have the answer; the same call, made again, asks the next one.
+
+    It says nothing about whether the venue answers.
+    """
 
 
 def number_of(cursor: Cursor, first: int) -> int:
@@ -67,7 +74,7 @@ class Adapter:
     def floors(self, slugs: Sequence[str], kind: Kind) -> Mapping[str, Floor | Unread]:
         """Returns floors by the slugs given, at most `floors_at_once`; slugs the venue does not know are left out.
 
-        A slug whose row could not be read has its Unread instead.
+        A slug whose row could not be read has its Unread instead. Raises AskAgain where the venue has another source.
         """
         self._no("floors")
 

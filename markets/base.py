@@ -38,6 +38,7 @@ class Unavailable(VenueError):
     """Nothing was sent, or a read failed. Nothing changed at the venue."""
 
     kind = "unavailable"
+    status: int | None = None  # of the answer to a read, where there was one; it does not cross the socket
 
 
 class RateLimited(Unavailable):
@@ -254,7 +255,7 @@ class Sale:
     """One sale: `price` in sats for all of it, `quantity` in whole items or tokens. None where the venue does not tell.
 
     `sale_id` may be the id of the very order that was filled, so a bid of ours is looked for in `bid_id` and in
-    `sale_id`. `buyer` may be the buyer's paying or receiving address.
+    `sale_id`. `buyer` may be the buyer's paying or receiving address. `txid` is the transaction that filled the order.
     """
 
     sale_id: str
@@ -265,6 +266,7 @@ class Sale:
     bid_id: str | None
     inscription_id: str | None
     sold_ms: int
+    txid: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,10 @@ class Http:
         ):
             raise NotFound(f"status 404 for {path}" if missing == ANY_TEXT else missing)
         if reply.status != 200:
-            raise read_fault(reply, path)
+            fault = read_fault(reply, path)
+            if isinstance(fault, Unavailable):
+                fault.status = reply.status
+            raise fault
         return reply.body
 
     def write(self, path: str, body: bytes, permit: Permit | None) -> Any:

@@ -70,6 +70,7 @@ _UNISAT = Capabilities(
     listings=True,
     drafts_are_orders=True,
     delist_proof="psbt",
+    tells_traits=True,
     floors_at_once=1,
     slots=1,
     calls={"list_item": 2, "delist": 2},

@@ -28,7 +28,8 @@ _SPAN_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One oddity. `odd` makes a row out of a real one, `form` another form of each row; without both it is a status.
+    """One oddity. `odd` makes a row out of a real one, `form` another form of each row; without both the handlers
+    write it themselves, as they do a status.
 
     `ahead`: the odd row comes before the best real one, as cheap asks and high bids do; else behind some of them.
     """
@@ -65,28 +66,16 @@ SCENES: tuple[Scene, ...] = (
     Scene("enum_unknown", ALL, (*_BOOKS, "own_bids"), _K, odd=odd_rows.unknown_state),
     Scene("event_unknown", ("unisat", "ordnet"), ("sales",), _K, odd=odd_rows.unknown_state),
     Scene("foreign", ("satflow", "unisat", "ordnet"), (*_BOOKS, "sales"), _K, odd=odd_rows.foreign, ahead=True),
-    # UniSat
+    # UniSat; its forms are written by simulator/dialects/unisat/seen.py
     Scene("unisat_403_over_the_rate", ("unisat",), (), "P: three programs, August 2026"),
+    Scene("unisat_attrs", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json"),
+    Scene("unisat_unit_price", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json"),
     Scene(
-        "unisat_attrs", ("unisat",), ("listings",), "R: TerraBloch/floorboard auction_list.json", form=reshaped.attrs
-    ),
-    Scene(
-        "unisat_unit_price",
-        ("unisat",),
-        ("listings", "own_listings"),
-        "R: TerraBloch/floorboard auction_list.json",
-        form=reshaped.other_unit_price,
-    ),
-    Scene(
-        "unisat_stale_row",
-        ("unisat",),
-        ("listings",),
-        "R: TerraBloch/floorboard auction_list.json, inscription_info_list.json",
-        odd=odd_rows.below_its_attrs_floor,
-        ahead=True,
+        "unisat_stale_row", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json, inscription_info_list.json"
     ),
     Scene("unisat_statistic_500", ("unisat",), (), "P"),
     Scene("unisat_holder_in_utxo", ("unisat",), (), "R: TerraBloch/floorboard inscription_info_list.json"),
+    Scene("unisat_sale_txid", ("unisat",), (), "R: TerraBloch/floorboard auction_actions.json"),
     # Satflow
     Scene(
         "satflow_rune_sales",
@@ -179,11 +168,9 @@ class Scenes:
         self._names = frozenset(wanted)
         self.is_drawn, self._is_ahead = False, ahead
 
-    def has(self, name: str, about: str = "") -> bool:
-        """Tells whether the scene is in force; a drawn one may spare what it is asked `about`."""
-        if BY_NAME[name].name not in self._names:
-            return False
-        return not (self.is_drawn and about) or self._rng(name, about).random() < 0.5
+    def has(self, name: str) -> bool:
+        """Tells whether the scene is in force."""
+        return BY_NAME[name].name in self._names
 
     def strikes(self, name: str) -> bool:
         """Tells whether a scene of a status strikes this request: one of 25, or of 4 where it was chosen by name."""

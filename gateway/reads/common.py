@@ -38,9 +38,9 @@ class CommonReads:
             return unisat.rune_book(spelt, int(cursor or 0))
 
         async def fetch(flight: Flight) -> str:
-            lots = (await Pages(self._venues.unisat, "rune_asks", "book", page, RUNE_PAGES).fetch(flight)).entries
-            asks = sorted({ask.order_id: ask for ask in lots}.values(), key=lambda ask: ask.unit_price)
-            return text(AskBook(tuple(asks[:RUNE_LOTS]), flight.taken_ms))
+            read = await Pages(self._venues.unisat, "rune_asks", "book", page, RUNE_PAGES).fetch(flight)
+            asks = sorted({ask.order_id: ask for ask in read.entries}.values(), key=lambda ask: ask.unit_price)
+            return text(AskBook(tuple(asks[:RUNE_LOTS]), flight.taken_ms, unread=len(read.unread)))
 
         return await self._snapshots.get(("rune_asks", spelt), max_age_s, fetch)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -16,11 +16,12 @@ from gateway.limits.errand import Errand, current
 from gateway.quota.shares import BeyondShare
 from gateway.reads.snapshots import Flight, Snapshots
 from gateway.venue import Venue
-from markets.adapter import Adapter
+from markets.adapter import Adapter, AskAgain
 from markets.base import AuthFailed, Floor, Kind, NotUnderstood, Refused
 from markets.wire import Unread
 
 MOST_SLUGS = 40
+MOST_SOURCES = 3  # of floors at one venue
 _LONGEST_QUERY = 2000  # characters; servers refuse URLs that are not much longer
 _LATELY_S = 600.0
 _MOST_REMEMBERED = 1000
@@ -125,7 +126,7 @@ class Floors:
             return self._adapter.floors([*batch.flights, *riders], kind)
 
         try:
-            found = await self._venue.read("floors", "floors", Priority.REST, call, begin)
+            found = await self._from_any_source(call, begin)
         finally:
             self._close(batch, kind)
         for slug, flight in riders.items():
@@ -141,8 +142,18 @@ class Floors:
         def call() -> Mapping[str, Floor | Unread]:
             return self._adapter.floors([slug], kind)
 
-        found = await self._venue.read("floors", "floors", Priority.REST, call, flight.begin)
-        return _stamped(found.get(slug), flight)
+        return _stamped((await self._from_any_source(call, flight.begin)).get(slug), flight)
+
+    async def _from_any_source(
+        self, call: Callable[[], Mapping[str, Floor | Unread]], begin: Callable[[], None]
+    ) -> Mapping[str, Floor | Unread]:
+        """Calls until a source of the venue has the floors; each call waits for a turn of its own and is counted."""
+        for _ in range(MOST_SOURCES - 1):
+            try:
+                return await self._venue.read("floors", "floors", Priority.REST, call, begin)
+            except AskAgain:
+                begin = _begun
+        return await self._venue.read("floors", "floors", Priority.REST, call, begin)
 
     def _lately(self, kind: Kind, batch: _Batch) -> list[str]:
         seats = list(batch.flights)
@@ -155,6 +166,10 @@ class Floors:
 
     def _fits(self, slugs: Sequence[str]) -> bool:
         return len(slugs) <= 1 or (len(slugs) <= self._most and len(quote(",".join(slugs))) <= _LONGEST_QUERY)
+
+
+def _begun() -> None:
+    """Begins nothing: the first call of several has begun the reading."""
 
 
 def _errand() -> Errand:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 from markets.base import NotFound, Unavailable
 from markets.http import Http
 from markets.unisat.wire import content
-from markets.unreadable_answers import of_read
+from markets.unreadable_answers import Best, Foreign, asked_price, each_row, of_read
 from markets.wire import Page, Unreadable, address, amount, identifier, rows, same, sats, table, text, whole
 from strategy.book import Ask
 
@@ -52,32 +53,44 @@ class Unisat:
 def _rune(data: Any, ticker: str) -> tuple[str, int]:
     total = whole(data.get("total", 0), "total")
     entries = rows(data.get("detail") if total else data.get("detail") or [], "runes")
-    for row in entries:
-        entry = table(row, "rune")
-        # Bullets are no part of a rune's identity: one name has one spelling.
-        if same(text(entry.get("spacedRune"), "rune")) != same(ticker):
-            continue
-        divisibility = whole(entry.get("divisibility"), "divisibility")
-        if not _TICKER.fullmatch(entry["spacedRune"]) or divisibility > MOST_DIVISIBILITY:
-            raise Unreadable("a rune's name or divisibility is none")
-        return entry["spacedRune"], divisibility
+    found = each_row(entries, "rune", lambda entry: _named(entry, ticker))
+    if found.entries:
+        return found.entries[0]
+    if found.unread:
+        raise Unreadable(f"the rune may be in a row that is not understood: {found.unread[0].why}")
     if total > len(entries):
         raise Unavailable(f"UniSat finds more runes than it lists for {ticker}: write it with its bullets")
     raise NotFound(f"no rune is found by the ticker {ticker}; a ticker without its bullets may not be found")
 
 
+def _named(entry: Mapping[str, Any], ticker: str) -> tuple[str, int] | None:
+    # Bullets are no part of a rune's identity: one name has one spelling.
+    if same(text(entry.get("spacedRune"), "rune")) != same(ticker):
+        return None
+    divisibility = whole(entry.get("divisibility"), "divisibility")
+    if not _TICKER.fullmatch(entry["spacedRune"]) or divisibility > MOST_DIVISIBILITY:
+        raise Unreadable("a rune's name or divisibility is none")
+    return entry["spacedRune"], divisibility
+
+
 def _lots(data: Any, ticker: str, start: int) -> Page[Ask]:
     entries = rows(data.get("list"), "lots")
-    lots = tuple(_lot(table(row, "lot"), ticker) for row in entries)
+    found = each_row(
+        entries,
+        "lot",
+        lambda entry: _lot(entry, ticker),
+        key=lambda entry: identifier(entry.get("auctionId"), "lot id"),
+        best=None if start else _CHEAPEST_FIRST,
+    )
     total = data.get("total")
     reached = start + len(entries)
     ended = len(entries) < PAGE_SIZE if total is None else reached >= whole(total, "total")
-    return Page(lots, None if ended or not entries else reached)
+    return Page(found.entries, None if ended or not entries else reached, found.unread)
 
 
-def _lot(entry: Any, ticker: str) -> Ask:
+def _lot(entry: Mapping[str, Any], ticker: str) -> Ask:
     if "tick" in entry and same(text(entry["tick"], "tick")) != same(ticker):
-        raise Unreadable("the answer is about another rune")
+        raise Foreign("it is of another rune")
     price = sats(entry.get("price"), "lot price", least=1)
     quantity = amount(entry.get("amount"), "lot amount")
     unit_price = amount(entry.get("unitPrice"), "lot unit price")
@@ -85,6 +98,16 @@ def _lot(entry: Any, ticker: str) -> Ask:
     order = identifier(entry.get("auctionId"), "lot id")
     maker = entry.get("address")
     return Ask(order, price, quantity, unit_price, address(maker, "seller") if maker else "")
+
+
+def _shown(entry: Mapping[str, Any]) -> Decimal | None:
+    """Reads the unit price of a lot left out; None for a lot without a price."""
+    if asked_price(entry.get("price"), "lot price") is None:
+        return None
+    return amount(entry.get("unitPrice"), "lot unit price")
+
+
+_CHEAPEST_FIRST: Best[Ask] = Best(lambda lot: lot.unit_price, _shown, is_lowest=True)
 
 
 def _check(price: int, quantity: Decimal, unit_price: Decimal) -> None:

@@ -45,8 +45,8 @@ class UnisatIndex:
         found = content(answer)
         return _SPENT if found is None else of_read(lambda: _output(table(found, "output"), wanted), "UniSat")
 
-    def runes(self, wanted: str) -> tuple[str, ...]:
-        """Returns the runes on an output (txid:vout), by their spaced names."""
+    def runes(self, wanted: str) -> tuple[str, ...] | None:
+        """Returns the runes on an output (txid:vout), by their spaced names; None where one cannot be read."""
         answer = self._http.read(f"/v1/indexer/runes/utxo/{_path(wanted)}/balance")
         return of_read(lambda: _runes(content(answer)), "UniSat")
 
@@ -85,16 +85,28 @@ def _inscriptions(found: Mapping[str, Any]) -> tuple[str, ...] | None:
     count = None if counted is None else whole(counted, "inscriptionsCount")
     if listed is None:
         return None
-    entries = [table(row, "inscription") for row in rows(listed, "inscriptions")]
-    ids = sorted(identifier(entry.get("inscriptionId"), "inscription on an output") for entry in entries)
+    entries = rows(listed, "inscriptions")
+    try:
+        ids = sorted(
+            identifier(table(row, "inscription").get("inscriptionId"), "inscription on an output") for row in entries
+        )
+    except Unreadable:
+        return None  # without one of them the list would say that it is not there
     return None if count is not None and count > len(ids) else tuple(ids)
 
 
-def _runes(value: Any) -> tuple[str, ...]:
-    entries = [table(row, "rune") for row in rows(value, "runes")]
-    for entry in entries:
-        whole(entry.get("amount"), "amount")
-    return tuple(sorted(text(entry.get("spacedRune"), "rune") for entry in entries))
+def _runes(value: Any) -> tuple[str, ...] | None:
+    """Reads the names; None when a row cannot be read, because without it the list would say that it is not there."""
+    entries = rows(value, "runes")
+    try:
+        return tuple(sorted(_rune(table(row, "rune")) for row in entries))
+    except Unreadable:
+        return None
+
+
+def _rune(entry: Mapping[str, Any]) -> str:
+    whole(entry.get("amount"), "amount")
+    return text(entry.get("spacedRune"), "rune")
 
 
 def _inscription(found: Mapping[str, Any], wanted: str, taken_ms: int) -> Whereabouts:

@@ -6,12 +6,24 @@ Its "bids" are purchases of listings at once: there are no standing bids. The ru
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from markets.adapter import Adapter, Cursor, TraitedAsk, number_of
-from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, Refused, Sale, Unavailable
+from markets.adapter import Adapter, AskAgain, Cursor, TraitedAsk, number_of
+from markets.base import (
+    BidOrder,
+    Floor,
+    Item,
+    Kind,
+    NotFound,
+    NotSupported,
+    NotUnderstood,
+    Refused,
+    Sale,
+    Unavailable,
+)
 from markets.http import Http, Permit
 from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.offers import BidDraft, BidToDraft
@@ -22,42 +34,76 @@ from markets.wire import Page
 
 _NO_BIDS = "it has no standing bids: what it calls a bid buys a listing at once"
 _MOST_REMEMBERED = 1000
+_BROKEN_MS = 3_600_000  # a source without a collection's floor is asked for it again after that
+_STATISTIC, _STATISTICS, _LISTINGS = range(3)  # the sources of floors, in the order in which they are asked
 
 
 class UnisatMarket(Adapter):
     """The venue's adapter; `base` is the origin before `/v3/...`.
 
     The venue names orders, we name inscriptions: the order of an inscription is remembered from the reads of own
-    listings, the order of a draft from the draft. Both are in memory only.
+    listings, the order of a draft from the draft. Both are in memory only. `now_ms` is for tests.
     """
 
-    def __init__(self, base: str, api_key: str | None, name: str) -> None:
+    def __init__(
+        self,
+        base: str,
+        api_key: str | None,
+        name: str,
+        *,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
         self.name = name
+        self._now_ms = now_ms
         self._http = Http(base, {"Authorization": f"Bearer {api_key}"} if api_key else {})
         self._orders: dict[str, str] = {}  # inscription to its live order
         self._drafts: dict[bytes, listings.Draft] = {}  # by the hash of the unsigned PSBT
+        self._sources: dict[str, tuple[int, int]] = {}  # by slug: the source of its floor, and until when
         self._lock = threading.Lock()
 
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
-        """Returns the floor of the one slug given. Raises ValueError for more.
+        """Returns the floor of the one slug given. Raises ValueError for more, and AskAgain for the next source.
 
-        The venue's list of many collections covers a span of time, and may leave out one without trades.
+        The statistic of one collection fails for many; the list of statistics covers a span of time, and may leave out
+        a collection without trades. Then the cheapest listing is the floor.
         """
         (slug,) = slugs
         if kind != "ordinals":
             self._no("floors of runes; their asks are read from its rune market")
+        source, until_ms = self._sources.get(slug, (_STATISTIC, 0))
+        if self._now_ms() >= until_ms:
+            source = _STATISTIC
         try:
-            answer = self._ask("collection_statistic", {"collectionId": slug})
-            found = of_read(lambda: market_wire.floor(answer, slug), self.name)
+            return self._floor(slug, source)
         except NotFound:
             return {}
+        except Unavailable as error:
+            if source == _LISTINGS or not (error.status == 500 or isinstance(error, NotUnderstood | AskAgain)):
+                raise
+            with self._lock:
+                _bounded(self._sources)[slug] = (source + 1, self._now_ms() + _BROKEN_MS)
+            raise AskAgain(error.message) from error
+
+    def _floor(self, slug: str, source: int) -> dict[str, Floor]:
+        if source == _LISTINGS:
+            answer = self._ask("list", _asks_of(slug, 0))
+            return {slug: of_read(lambda: market_wire.floor_of_asks(answer, slug, self._now_ms()), self.name)}
+        if source == _STATISTICS:
+            wanted = {"timeType": "7d", "collections": [slug]}
+            body = {"filter": wanted, "start": 0, "limit": market_wire.STATISTICS_PAGE}
+            answer = self._ask("collection_statistic_list", body)
+            listed = of_read(lambda: market_wire.listed_floor(answer, slug), self.name)
+            if listed is None:
+                raise AskAgain(f"the list of statistics does not have {slug}")
+            return {slug: listed}
+        answer = self._ask("collection_statistic", {"collectionId": slug})
+        found = of_read(lambda: market_wire.floor(answer, slug), self.name)
         return {} if found is None else {slug: found}
 
     def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
         start = number_of(cursor, 0)
-        body = _list({"collectionId": slug}, {"unitPrice": 1}, start)
-        answer = self._ask("list", body)
-        return of_read(lambda: market_wire.asks(answer, slug, start), self.name)
+        answer = self._ask("list", _asks_of(slug, start))
+        return of_read(lambda: market_wire.asks(answer, slug, start, self._now_ms()), self.name)
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
         if kind != "ordinals":
@@ -78,6 +124,10 @@ class UnisatMarket(Adapter):
         for listing in found.entries:
             self._remember_order(listing.inscription_id, listing.listing_id)
         return found
+
+    def traits(self, slug: str) -> dict[str, dict[str, int]]:
+        """Raises NotSupported. A catalogue of what is listed would make any other trait look like one that is not."""
+        self._no("a catalogue of traits: its listings show the traits of what is listed, which may not be all")
 
     def draft_bid(self, order: BidToDraft) -> BidDraft:
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
@@ -163,6 +213,15 @@ class UnisatMarket(Adapter):
     def _forget_order(self, inscription_id: str) -> None:
         with self._lock:
             self._orders.pop(inscription_id, None)
+
+
+def _asks_of(slug: str, start: int) -> dict[str, Any]:
+    """Makes the body that asks for a collection's listings, cheapest first.
+
+    `initPrice` is the price that a listing is made and changed with. `unitPrice` was seen as ten times the price, and
+    as null, so by it the cheapest may be on a page that is not read.
+    """
+    return _list({"collectionId": slug}, {"initPrice": 1}, start)
 
 
 def _list(wanted: Mapping[str, Any], sort: Mapping[str, int], start: int) -> dict[str, Any]:

@@ -131,16 +131,6 @@ def unconfirmed_ask(real: Real) -> Any:
     return row | {"ask": (inner if isinstance(inner, dict) else {}) | {"unconfirmed": True}}
 
 
-def below_its_attrs_floor(real: Real) -> Any:
-    """Makes UniSat's row of a listing that is over: its own traits say that none is listed as cheaply."""
-    floor = real.row["price"]
-    told = [
-        {"traitType": "Body", "value": "Pink", "count": 206, "listingCount": 0, "floorPrice": 0},
-        {"traitType": "Count", "value": 3, "count": 7506, "listingCount": 12, "floorPrice": floor},
-    ]
-    return _better(real) | {"attrs": told}
-
-
 def no_rival(real: Real) -> Any:
     """Returns a copy at a price behind every real one's, should it be read as an order."""
 

@@ -7,13 +7,11 @@ send. The order is None for a row without one of the market's.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from typing import Any
 
 from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME
 from simulator.engine import Engine
-from simulator.members import members
-from simulator.orders import Market, Order, Trait, market_key
+from simulator.orders import Order, market_key
 from simulator.sales import Sale
 from simulator.wire import EXACT
 
@@ -22,42 +20,6 @@ _LIFE_FIELDS = ("cancelledAt", "invalidAt", "fillPendingAt", "fillCompletedAt")
 _UNISAT, _SATFLOW = "unisat", "satflow"
 
 Row = dict[str, Any]
-
-
-# UniSat
-
-
-def attrs(row: Row, about: Any, engine: Engine) -> Row:
-    """Shows the item's traits, each with its count, and the count and floor of the listings that have it."""
-    if not isinstance(about, Order):
-        return row
-    market = engine.markets[market_key(about.kind, about.slug)]
-    return row | {"attrs": attrs_of(traits_of(about, engine), market, engine)}
-
-
-def attrs_of(traits: tuple[Trait, ...], market: Market, engine: Engine) -> list[Row]:
-    asks = [(ask.price, traits_of(ask, engine)) for ask in market.best("ask", engine.now_ms(), _UNISAT)]
-    counts = Counter(trait for member in members(engine, market, _UNISAT) for trait in member.item.traits)
-    found = []
-    for trait in traits:
-        prices = [price for price, had in asks if trait in had]
-        floor = {"listingCount": len(prices), "floorPrice": min(prices, default=0)}
-        found.append({"traitType": trait[0], "value": trait[1], "count": counts[trait], **floor})
-    return found
-
-
-def traits_of(ask: Order, engine: Engine) -> tuple[Trait, ...]:
-    held = engine.wallets.holder_of(ask.inscription) if ask.inscription else None
-    return held[1].traits if held else ask.traits
-
-
-def other_unit_price(row: Row, about: Any, engine: Engine) -> Row:
-    """Shows ten times the price as the price of one, or nothing, or the price: as it is for most."""
-    return row | {"unitPrice": unit_price_told(about)} if isinstance(about, Order) else row
-
-
-def unit_price_told(ask: Order) -> int | None:
-    return (ask.price, 10 * ask.price, None)[_digest(ask.order_id)[0] % 3]
 
 
 # Satflow

@@ -230,7 +230,7 @@ class TestQuotas:
         bench = make_bench(satflow_monthly_calls=1_000, unisat_monthly_calls=2_000)
         floors(bench)
         bench.client().floors(["cats"], "ordinals", 0)
-        bench.venue.statuses["/v3/market/collection/auction/collection_statistic"] = 500
+        bench.venue.statuses["/v3/market/collection/auction/collection_statistic"] = 502
         for _ in range(2):
             with pytest.raises(Unavailable):
                 bench.client(UNISAT).floors(["cats"], "ordinals", 0)

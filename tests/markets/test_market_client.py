@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from markets import codec
 from markets.base import (
     AuthFailed,
     BelowMinimum,
@@ -24,6 +25,8 @@ from markets.base import (
     PriceGrid,
     RateLimited,
     Refused,
+    Sale,
+    Sales,
     Unavailable,
     Unknown,
     VenueError,
@@ -112,6 +115,13 @@ def test_a_place_carries_its_right_and_its_decimals_as_text(scripted: Any) -> No
     (request,) = peer.requests
     assert (request["task"], request["token"], request["deadline_ms"]) == (1, 2, 3)
     assert request["args"]["order"][1] == "1.50"
+
+
+def test_sales_cross_the_socket_with_the_transaction_that_filled_each(scripted: Any) -> None:
+    sale = Sale("s1", "cats", 75_000, Decimal("1.5"), "bc1qbuyer", "b1", "i0", 8, "ab" * 32)
+    sent = Sales((sale, Sale("s2", "cats", 5, None, None, None, None, 7)), 9, 6, (7, None))
+    client, _ = scripted([_ok(codec.pack(sent))])
+    assert client.sales("cats", "ordinals", 6, 0) == sent
 
 
 def test_a_listing_and_its_end_carry_their_right(scripted: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import responses
 
-from markets.base import NotFound, Refused, Unavailable, VenueError
+from markets.base import NotFound, NotUnderstood, Refused, Unavailable, VenueError
 from markets.mempool import Mempool
 from markets.unisat.adapter import PAGE_SIZE, Unisat
 
@@ -85,10 +85,10 @@ def test_a_lot_that_does_not_add_up_makes_the_book_unreadable(changed: Any) -> N
         ({"code": -106, "msg": "maintenance"}, Unavailable),
         ({"code": -100, "msg": "no order"}, NotFound),
         ({"code": -1, "msg": "bad"}, Refused),
-        ({"code": True, "data": {"list": []}}, Unavailable),
-        ({"data": {"list": []}}, Unavailable),
-        ({"code": 0, "data": {}}, Unavailable),
-        ([], Unavailable),
+        ({"code": True, "data": {"list": []}}, NotUnderstood),
+        ({"data": {"list": []}}, NotUnderstood),
+        ({"code": 0, "data": {}}, NotUnderstood),
+        ([], NotUnderstood),
     ],
 )
 def test_what_unisat_says_instead_of_a_book(answer: Any, error: type[VenueError]) -> None:

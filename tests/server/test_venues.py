@@ -91,10 +91,11 @@ async def test_what_a_venue_cannot_do_is_refused_with_a_reason(
 async def test_a_price_by_traits_that_a_venue_does_not_tell_is_refused(service: Service) -> None:
     by_trait = {"reference": "traitFloor", "traitType": "Hat", "traitValue": "Red"}
     floor = {"inscriptionId": INSCRIPTION, "collectionId": "goosinals"}
-    said = ["reference: Practice market, UniSat's dialect does not tell which traits its listings have"]
+    said = ["reference: Practice market, Ordinals Wallet's dialect does not tell which traits its listings have"]
+    venue = {"venue": "simulator-ordinalswallet"}
 
-    assert details(await service.ask("POST", "/api/autolist", floor | by_trait | {"venue": "simulator-unisat"})) == said
-    created = await service.ask("POST", "/api/autolist", floor | {"venue": "simulator-unisat"})
+    assert details(await service.ask("POST", "/api/autolist", floor | by_trait | venue)) == said
+    created = await service.ask("POST", "/api/autolist", floor | venue)
     assert details(await service.ask("PUT", f"/api/autolist/{created.json['id']}", by_trait)) == said
     await service.ask("DELETE", f"/api/autolist/{created.json['id']}")
     assert (await service.ask("POST", "/api/autolist", floor | by_trait)).status == 201

@@ -31,6 +31,7 @@ class Action:
     maker: str
     inscription: str | None
     to: str | None = None
+    txid: str = ""
 
 
 class Actions(UnisatHandler):
@@ -74,6 +75,8 @@ class Actions(UnisatHandler):
             "to": action.to,
             "timestamp": action.at_ms,
         }
+        if self.shows("unisat_sale_txid"):
+            row |= {"txid": action.txid or None, "amount": 1, "unitPrice": action.price}
         return row | self.more(action, market)
 
 
@@ -81,7 +84,7 @@ def actions(engine: Engine, market: Market) -> Iterator[Action]:
     """Yields every event of one market that is still known: sales, open listings, and clients' actions here."""
     for sale in engine.sales.of(market.key):
         if sale.at(VENUE) and sale.bid_id is None:
-            sold = sale.quantity, sale.seller, sale.inscription, sale.receive
+            sold = sale.quantity, sale.seller, sale.inscription, sale.receive, sale.txid
             yield Action("Sold", sale.ask_id or sale.sale_id, sale.sold_ms, sale.price, *sold)
     for ask in market.best("ask", engine.now_ms(), VENUE):
         if ask.venue != VENUE:

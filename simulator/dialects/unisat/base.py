@@ -27,6 +27,15 @@ class UnisatHandler(DialectHandler):
     # The fields of the body, or of its filter, that name the request's subject, for the counts.
     about: tuple[str, ...] = ("tick",)
 
+    @property
+    def is_as_seen(self) -> bool:
+        """Tells whether to answer as it was recorded, where that is not as it is documented."""
+        return self.world.shape == "seen"
+
+    def shows(self, scene: str) -> bool:
+        """Tells whether a scene is in force; a market that answers as recorded has all that are forms of an answer."""
+        return self.is_as_seen or self.world.scenes.has(scene)
+
     def admit(self) -> None:
         scheme, _, key = self.request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key.strip():

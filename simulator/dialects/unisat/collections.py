@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.calls.operations import Operation
+from simulator.dialects.unisat import seen
 from simulator.dialects.unisat.actions import Action, Actions
 from simulator.dialects.unisat.base import VENUE, UnisatHandler
 from simulator.item_names import name_of as item_name
 from simulator.orders import Market, Order
-from simulator.rows.reshaped import unit_price_told
 from simulator.scenes import Told
 from simulator.wire import ApiError, amount, bad, text
 
@@ -31,8 +31,8 @@ class CollectionStatistic(UnisatHandler):
         market = self.engine.market("ordinals", text(self.body().get("collectionId"), "collectionId"))
         if market is None:
             raise ApiError(404, "collection not found")
-        if self.world.scenes.has("unisat_statistic_500", market.slug):
-            raise ApiError(500, "internal error")
+        if self.shows("unisat_statistic_500") and not seen.has_statistic(market.slug):
+            raise ApiError(500, "Internal Server Error")
         return statistic(self, market)
 
 
@@ -59,6 +59,8 @@ class CollectionStatisticList(UnisatHandler):
             for market in self.engine.markets.values()
             if market.kind == "ordinals" and part.lower() in market.name.lower() and (not slugs or market.slug in slugs)
         ]
+        if self.is_as_seen and wanted["timeType"] not in seen.TIME_TYPES:
+            found = []
         shown = self.page(body, found, MAX_COLLECTIONS)
         rows = self.staged("floors", [statistic(self, market) for market in shown], shown)
         return {"list": rows, "total": len(found)}
@@ -78,7 +80,9 @@ class CollectionListings(UnisatHandler):
             raise bad("filter.isEnd: only false is implemented here")
         found = self._sorted(body.get("sort"), [each for each in self._listed(wanted) if _meets(each[0], wanted)])
         told: Told = "listings" if wanted.get("address") is None else "own_listings"
-        rows = self.staged(told, [self._row(*each) for each in found], [ask for ask, _ in found])
+        traits = {market.slug: seen.Traits(self.engine, market) for _, market in found}
+        rows = [self._row(ask, market) | self._more(ask, traits[market.slug]) for ask, market in found]
+        rows = self.staged(told, rows, [ask for ask, market in found if ask.order_id in market.asks])
         return {
             "list": rows if wanted.get("all") is True else self.page(body, rows),
             "total": len(rows),
@@ -97,7 +101,10 @@ class CollectionListings(UnisatHandler):
             raise bad("filter.collectionFuzzy must be a text")
         now = self.engine.now_ms()
         named = [market for market in markets if part.lower() in market.name.lower()]
-        return [(ask, market) for market in named for ask in market.best("ask", now, VENUE)]
+        found = [(ask, market) for market in named for ask in market.best("ask", now, VENUE)]
+        return found + [
+            (ask, market) for market in named if self.shows("unisat_stale_row") for ask in seen.moved(market, now)
+        ]
 
     def _sorted(self, sort: Any, found: list[tuple[Order, Market]]) -> list[tuple[Order, Market]]:
         if not isinstance(sort, dict) or not set(sort) <= _SORTS or len(sort) > 1:
@@ -107,12 +114,20 @@ class CollectionListings(UnisatHandler):
         for name, way in sort.items():
             if name == "onSaleTime":
                 return sorted(found, key=lambda each: (way * each[0].placed_ms, way * each[0].sequence))
-            if name == "unitPrice" and self.world.scenes.has("unisat_unit_price"):
-                return sorted(found, key=lambda each: _by_unit_price_told(each[0], way))
             if name == "inscriptionNumber":
                 return sorted(found, key=lambda each: way * number_of(self, each[0].inscription))
+            if name == "unitPrice" and self.shows("unisat_unit_price"):
+                return sorted(found, key=lambda each: way * (seen.unit_price(each[0]) or 10**18))
             return sorted(found, key=lambda each: (way * each[0].price, each[0].placed_ms, each[0].sequence))
         return found
+
+    def _more(self, ask: Order, traits: seen.Traits) -> dict[str, Any]:
+        """Returns the fields that the documentation does not have, or that were recorded otherwise."""
+        found: dict[str, Any] = {}
+        if self.shows("unisat_attrs") or self.shows("unisat_stale_row"):
+            told = traits.of(ask.inscription, ask.traits)
+            found = {"amount": 1, "attrs": told, "onSaleTime": ask.placed_ms}
+        return found | ({"unitPrice": seen.unit_price(ask)} if self.shows("unisat_unit_price") else {})
 
     def _row(self, ask: Order, market: Market) -> dict[str, Any]:
         return {
@@ -183,12 +198,6 @@ def statistic(handler: UnisatHandler, market: Market) -> dict[str, Any]:
         "website": "",
         "verification": False,
     }
-
-
-def _by_unit_price_told(ask: Order, way: int) -> tuple[bool, int, int]:
-    """Returns the sort key by the price of one as the row shows it; rows without one come last."""
-    told = unit_price_told(ask)
-    return told is None, way * (told or 0), ask.sequence
 
 
 def number_of(handler: UnisatHandler, inscription: str | None) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from simulator.calls.operations import Operation
 from simulator.dialects.unisat.base import VENUE, UnisatHandler, refused
+from simulator.dialects.unisat.seen import Traits
 from simulator.item_names import name_of
 from simulator.orders import Order
 from simulator.pictures.content import media_of
@@ -80,7 +81,19 @@ class InscriptionInfo(UnisatHandler):
         if held is None and ask is None:
             raise refused(NOT_FOUND, "Inscription not found, please try again later")
         slug = held[1].collection if held else ask.slug if ask else ""
-        is_plain = ask is not None or not self.world.scenes.has("unisat_holder_in_utxo")
+        row = self._row(wanted, held, ask, slug)
+        return row | self._as_seen(wanted, held, ask, slug) if self.shows("unisat_holder_in_utxo") else row
+
+    def _as_seen(self, wanted: str, held: tuple[str, Item] | None, ask: Order | None, slug: str) -> dict[str, Any]:
+        """Returns the fields that were recorded otherwise: without a listing the holder is in `utxo` alone."""
+        market = self.engine.market("ordinals", slug)
+        found: dict[str, Any] = {"notOnSale": ask is None, "marketType": "fixedPrice"}
+        found["attrs"] = Traits(self.engine, market).of(wanted) if market else []
+        if held is not None:
+            found["utxo"] = {"address": held[0], "satoshi": 546, "isSpent": False}
+        return found if ask else found | {"address": None}
+
+    def _row(self, wanted: str, held: tuple[str, Item] | None, ask: Order | None, slug: str) -> dict[str, Any]:
         return {
             **market_row(wanted, held, ask),
             "unitPrice": ask.price if ask else None,
@@ -93,16 +106,7 @@ class InscriptionInfo(UnisatHandler):
             "contentBody": "",
             "notOnSale": False,
             "utxo": {},
-            **({} if is_plain or held is None else self._not_for_sale(*held)),
         }
-
-    def _not_for_sale(self, holder: str, item: Item) -> dict[str, Any]:
-        """Returns the fields of an item that is not for sale as they were seen: only its output names the holder."""
-        coin = self.engine.chain.coin_of(item.id)
-        txid, _, vout = coin.outpoint.partition(":") if coin else ("", "", "0")
-        utxo = {"txid": txid, "vout": int(vout), "satoshi": coin.value if coin else 546, "scriptType": "5120"}
-        utxo |= {"address": holder, "isSpent": False, "inscriptionsCount": 1}
-        return {"notOnSale": True, "marketType": "fixedPrice", "address": None, "unitPrice": None, "utxo": utxo}
 
 
 class InscriptionInfoList(UnisatHandler):

@@ -74,6 +74,14 @@ ORDINALS_WALLET = Party(
     empty_404=frozenset({"floors"}),
     shown=lambda price: price * 973 // 1000,  # it shows what buyers pay, and we speak of what sellers get
 )
+UNISAT = Party(
+    "simulator-unisat",
+    lambda url, clock: UnisatMarket(f"{url}/unisat", "practice", "simulator-unisat", now_ms=clock.ms),
+    lacks=BIDS | DRAFTED_BIDS | SIGN_IN | WITHDRAWALS | {"traits", "challenge", "bidding_wallet", "wallet_contents"},
+    sign_listing=signing.plain_listing,
+    sign_delist=signing.taken_back,
+    empty_404=frozenset({"floors"}),
+)
 PARTIES = (
     SATFLOW,
     replace(SATFLOW, seed=2),
@@ -84,18 +92,8 @@ PARTIES = (
         sign_listing=signing.ordnet_listing,
         answers_ids=True,
     ),
-    Party(
-        "simulator-unisat",
-        lambda url, clock: UnisatMarket(f"{url}/unisat", "practice", "simulator-unisat"),
-        lacks=BIDS
-        | DRAFTED_BIDS
-        | SIGN_IN
-        | WITHDRAWALS
-        | {"traits", "challenge", "bidding_wallet", "wallet_contents"},
-        sign_listing=signing.plain_listing,
-        sign_delist=signing.taken_back,
-        empty_404=frozenset({"floors"}),
-    ),
+    UNISAT,
+    replace(UNISAT, seed=2),
     ORDINALS_WALLET,
     replace(
         ORDINALS_WALLET,

@@ -11,7 +11,7 @@ from markets.adapter import Adapter
 from markets.base import Kind, NotFound, NotSupported
 from tests.markets.contract.calls import METHODS, prepared
 from tests.markets.contract.parties import each, having
-from tests.markets.contract.town import Town
+from tests.markets.contract.town import NOTHING, Town
 from tests.simulator.desk import PUPPETS
 
 
@@ -71,4 +71,4 @@ def test_reads_of_goods_that_are_not_traded_find_nothing(town: Town, method: str
         found = read(["A•B"], "runes") if method == "floors" else read("A•B", "runes", None)
     except (NotSupported, NotFound):
         return
-    assert found in ({}, ((), None))
+    assert found in ({}, NOTHING)

@@ -12,12 +12,15 @@ from markets.adapter import Adapter
 from markets.base import BidOrder
 from markets.listings import ListingOrder, ListingToDraft
 from markets.offers import BidToDraft, Coin, Pair, SignInAnswer
+from markets.wire import Page
 from tests.markets.contract import signing
 from tests.markets.contract.gate import Gate
 from tests.markets.contract.parties import HELD, LISTED, Party
 from tests.markets.contract.practice import Practice
 from tests.simulator.desk import ANN, PUPPETS
 from wallet.signer.signing import sign_message
+
+NOTHING: Page[Any] = Page((), None)
 
 
 @dataclass
