@@ -70,9 +70,7 @@ SCENES: tuple[Scene, ...] = (
     Scene("unisat_403_over_the_rate", ("unisat",), (), "P: three programs, August 2026"),
     Scene("unisat_attrs", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json"),
     Scene("unisat_unit_price", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json"),
-    Scene(
-        "unisat_stale_row", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json, inscription_info_list.json"
-    ),
+    Scene("unisat_stale_row", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json and item"),
     Scene("unisat_statistic_500", ("unisat",), (), "P"),
     Scene("unisat_holder_in_utxo", ("unisat",), (), "R: TerraBloch/floorboard inscription_info_list.json"),
     Scene("unisat_sale_txid", ("unisat",), (), "R: TerraBloch/floorboard auction_actions.json"),

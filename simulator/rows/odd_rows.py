@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from simulator.wire import EXACT, plain
+from wallet.address import p2wpkh
 
 PRICES = frozenset(
     {"price", "unitPrice", "priceSats", "totalSats", "satoshi_price", "escrow_price", "price_per", "floor"}
@@ -24,7 +25,7 @@ _IDS = frozenset(
     {"_id", "id", "bid_id", "bidId", "auctionId", "listingId", "saleId", "inscriptionId", "inscription_id", "outpoint"}
 )
 _KEYS_OF_TRAITS = frozenset({"key", "trait_type", "type"})
-_SLUGS = frozenset({"collectionSlug", "collectionId", "slug"})
+_SLUGS = frozenset({"collectionSlug", "collectionId", "slug", "tick"})
 _TIMES = frozenset(
     {
         *("timestamp", "createdAt", "bidExpiry", "fillCompletedAt", "soldAt", "bought_at", "created", "listedAt"),
@@ -44,6 +45,8 @@ _COLLECTION = "collection"
 _EPOCH = "1970-01-01T00:00:00.000Z"
 _STRANGER = "somewhere-else"
 _TENFOLD = 10
+# Whoever an odd order is of, it is not of a client of ours.
+_SOMEBODY = p2wpkh(bytes(range(20)))
 # As many digits as no venue's price has; the longer one is past what most readers of JSON take for a number.
 _HUGE, _ENDLESS = 10**24, 10**60
 
@@ -83,12 +86,12 @@ def without_price(real: Real) -> Any:
 
 
 def price_in_letters(real: Real) -> Any:
-    return _changed(_copied(real), _numbers(real), lambda _, value: "one million")
+    return _with_number(real, "one million")
 
 
 def huge_price(real: Real) -> Any:
     number = _ENDLESS if real.seed % 2 else _HUGE
-    return _changed(_copied(real), _numbers(real), lambda _, value: number)
+    return _with_number(real, number)
 
 
 def epoch_zero(real: Real) -> Any:
@@ -111,7 +114,9 @@ def unknown_state(real: Real) -> Any:
 
 def foreign(real: Real) -> Any:
     """Makes a row of another collection, at a price that would be the best one here."""
-    return _named(_better(real), _STRANGER)
+    row = _named(_better(real), _STRANGER)
+    # Where rows name no collection, none of another can be among them.
+    return None if row == _better(real) else row
 
 
 def bundle(real: Real) -> Any:
@@ -155,15 +160,24 @@ def _copied(real: Real) -> Any:
 
     if real.told == "floors":
         return _named(real.row, f"{_STRANGER}-{real.number}")
-    return copy.deepcopy(real.row) if real.told == "traits" else _changed(real.row, _IDS, fresh)
+    if real.told == "traits":
+        return copy.deepcopy(real.row)
+    row = _changed(real.row, _IDS, fresh)
+    if real.told not in ("listings", "lots", "bids", "sales"):
+        return row
+    return _changed(row, _MAKERS, lambda _, value: _SOMEBODY if isinstance(value, str) else value)
 
 
 def _named(row: Any, slug: str | None) -> Any:
     return _changed(row, _SLUGS, lambda _, value: slug, into_collections=True)
 
 
-def _numbers(real: Real) -> frozenset[str]:
-    return _COUNTS if real.told == "traits" else PRICES
+def _with_number(real: Real, number: Any) -> Any:
+    """Puts `number` in the place of each price; of a trait's counts, or of an item's traits where none is counted."""
+    if real.told != "traits":
+        return _changed(_copied(real), PRICES, lambda _, value: number)
+    row = _changed(_copied(real), _COUNTS, lambda _, value: number)
+    return row | {"traits": number} if isinstance(row, dict) and row == real.row else row
 
 
 def _scaled(name: str, value: Any, factor: Decimal) -> Any:

@@ -17,7 +17,6 @@ from simulator.wire import EXACT
 
 _NEVER = "1970-01-01T00:00:00.000Z"
 _LIFE_FIELDS = ("cancelledAt", "invalidAt", "fillPendingAt", "fillCompletedAt")
-_UNISAT, _SATFLOW = "unisat", "satflow"
 
 Row = dict[str, Any]
 

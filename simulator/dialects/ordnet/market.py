@@ -118,11 +118,11 @@ class Inscriptions(OrdnetHandler):
         )
         keys = [list(key) for key, _ in keyed]
         shown, pagination = self.page([member for _, member in keyed], keys, 48, f"inscriptions {sort} {market.slug}")
-        return {"items": [self._row(member, market) for member in shown], "pagination": pagination}
+        items = self.staged("traits", [self._row(member, market) for member in shown], shown)
+        return {"items": items, "pagination": pagination}
 
     def _row(self, member: Member, market: Market) -> dict[str, Any]:
         item, ask = member.item, member.ask
-        traits = [{"type": kind, "value": value} for kind, value in item.traits]
         return {
             "id": item.id,
             "name": item.name,
@@ -144,7 +144,7 @@ class Inscriptions(OrdnetHandler):
             "rawContentType": "image/png",
             "imageRenderingHint": "auto",
             "cardBackgroundColor": None,
-            "traits": self.staged("traits", traits, traits),
+            "traits": [{"type": kind, "value": value} for kind, value in item.traits],
             "satributes": [],
         } | _location(self, item.id)
 
