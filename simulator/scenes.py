@@ -21,6 +21,9 @@ from simulator.wire import bad
 
 Dialect = Literal["satflow", "unisat", "ordinalswallet", "ordnet"]
 Told = Literal["listings", "lots", "bids", "own_bids", "own_listings", "wallet", "sales", "floors", "traits"]
+# Books whose order no documentation promises.
+UNORDERED: frozenset[tuple[Dialect, Told]] = frozenset({("ordinalswallet", "listings"), ("ordnet", "bids")})
+_UNORDERED: tuple[Dialect, ...] = ("ordinalswallet", "ordnet")
 # Lists by whose rows a client knows its own orders: odd rows come and go there, so that its orders can be settled.
 _OWN: frozenset[Told] = frozenset({"own_bids", "own_listings", "wallet", "sales"})
 _SPAN_MS = 60_000
@@ -31,7 +34,9 @@ class Scene:
     """One oddity. `odd` makes a row out of a real one, `form` another form of each row; without both the handlers
     write it themselves, as they do a status.
 
-    `ahead`: the odd row comes before the best real one, as cheap asks and high bids do; else behind some of them.
+    `ahead`: the odd row comes before the best real one, as cheap asks and high bids do. `last`: it comes after all, as its
+    price demands. Otherwise it follows some of them. `hides`: next to it the best price cannot be known, so a client
+    refuses the list, and no seed draws it.
     """
 
     name: str
@@ -41,9 +46,13 @@ class Scene:
     odd: Callable[[odd_rows.Real], Any] | None = None
     form: Callable[[dict[str, Any], Any, Engine], dict[str, Any]] | None = None
     ahead: bool = False
+    last: bool = False
+    hides: bool = False
 
     def is_told(self, dialect: str, told: str) -> bool:
-        return dialect in self.dialects and told in self.lists
+        if dialect not in self.dialects or told not in self.lists:
+            return False
+        return self.odd is not odd_rows.price_in_letters or self.hides == ((dialect, told) in UNORDERED)
 
 
 ALL: tuple[Dialect, ...] = ("satflow", "unisat", "ordinalswallet", "ordnet")
@@ -60,10 +69,18 @@ SCENES: tuple[Scene, ...] = (
     Scene("id_none", ALL, _PRICED, _K, odd=odd_rows.without_id),
     Scene("price_missing", ALL, (*_BOOKS, *_OWN_ORDERS, "sales"), _K, odd=odd_rows.without_price),
     Scene("price_letters", ALL, _PRICED, _K, odd=odd_rows.price_in_letters),
+    Scene("price_letters_unordered", _UNORDERED, _BOOKS, _K, odd=odd_rows.price_in_letters, hides=True),
     Scene("price_huge", ALL, _PRICED, _K, odd=odd_rows.huge_price),
-    Scene("time_epoch", ALL, (*_BOOKS, "sales"), "P: mrv777/omb-gallery src/lib/satflow.ts", odd=odd_rows.epoch_zero),
-    Scene("seller_number", ALL, _BOOKS, _K, odd=odd_rows.maker_a_number),
-    Scene("enum_unknown", ALL, (*_BOOKS, "own_bids"), _K, odd=odd_rows.unknown_state),
+    Scene(
+        "time_epoch",
+        ALL,
+        (*_BOOKS, "sales"),
+        "P: mrv777/omb-gallery src/lib/satflow.ts",
+        odd=odd_rows.epoch_zero,
+        last=True,
+    ),
+    Scene("seller_number", ALL, _BOOKS, _K, odd=odd_rows.maker_a_number, last=True),
+    Scene("enum_unknown", ALL, (*_BOOKS, "own_bids"), _K, odd=odd_rows.unknown_state, last=True),
     Scene("event_unknown", ("unisat", "ordnet"), ("sales",), _K, odd=odd_rows.unknown_state),
     Scene("foreign", ("satflow", "unisat", "ordnet"), (*_BOOKS, "sales"), _K, odd=odd_rows.foreign, ahead=True),
     # UniSat; its forms are written by simulator/dialects/unisat/seen.py
@@ -155,7 +172,9 @@ class Scenes:
 
     def draw(self) -> None:
         """Takes half of all, by the seed; of odd rows each list then has at most two kinds, which come and go."""
-        self._names = frozenset(scene.name for scene in SCENES if self._rng(scene.name).random() < 0.5)
+        self._names = frozenset(
+            scene.name for scene in SCENES if not scene.hides and self._rng(scene.name).random() < 0.5
+        )
         self.is_drawn, self._is_ahead = True, False
 
     def choose(self, names: Iterable[str], *, ahead: bool = False) -> None:
@@ -207,7 +226,7 @@ class Scenes:
             elif len(back) < room:
                 back.append((scene, scene.odd(real)))
         for scene, row in back:
-            behind = self._rng(scene.name, dialect, told).randrange(len(found) - offset)
+            behind = 0 if scene.last else self._rng(scene.name, dialect, told).randrange(len(found) - offset)
             found.insert(len(found) - behind, row)
         return front + found
 

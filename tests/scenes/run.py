@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 
+from simulator.scenes import BY_NAME
 from tests.scenes.checks import Checks
 from tests.scenes.market import BIRDS, CATS, DOGS, RUNE, TRAIT, build, market_of
 from tests.scenes.stage import DIALECTS, ORDNET, SATFLOW, Stage
@@ -27,7 +28,8 @@ def faults(seed: int, names: Iterable[str] | None = None, *, ahead: bool = False
             stage.world.scenes.draw()
         else:
             stage.world.scenes.choose(names, ahead=ahead)
-        checks = Checks(stage, made, unknown_is_right=ahead)
+        hides = any(BY_NAME[name].hides for name in stage.world.scenes.names)
+        checks = Checks(stage, made, unknown_is_right=ahead or hides)
         _trade(stage, checks)
         return checks.faults
 
