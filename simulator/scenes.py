@@ -34,8 +34,8 @@ class Scene:
     """One oddity. `odd` makes a row out of a real one, `form` another form of each row; without both the handlers
     write it themselves, as they do a status.
 
-    `ahead`: the odd row comes before the best real one, as cheap asks and high bids do. `last`: it comes after all, as its
-    price demands. Otherwise it follows some of them. `hides`: next to it the best price cannot be known, so a client
+    `ahead`: the odd row comes before the best real one, as cheap asks and high bids do. `last`: it comes after all, as
+    its price demands. Otherwise it follows some of them. `hides`: with it the best price cannot be known, so a client
     refuses the list, and no seed draws it.
     """
 
