@@ -58,15 +58,17 @@ class Scene:
 ALL: tuple[Dialect, ...] = ("satflow", "unisat", "ordinalswallet", "ordnet")
 # Lots are the listings of a rune at UniSat, which have a route of their own.
 _BOOKS: tuple[Told, ...] = ("listings", "lots", "bids")
-_OWN_ORDERS: tuple[Told, ...] = ("own_bids", "own_listings", "wallet")
+_OWN_ORDERS: tuple[Told, ...] = ("own_bids", "own_listings")
 _PRICED: tuple[Told, ...] = (*_BOOKS, *_OWN_ORDERS, "sales", "floors", "traits")
+# Nothing in a wallet may look like an item that its owner does not have.
+_EVERY: tuple[Told, ...] = (*_PRICED, "wallet")
 _K = "K: one odd row among many"
 
 SCENES: tuple[Scene, ...] = (
     # Odd rows, in every list of every dialect that has the field
-    Scene("row_null", ALL, _PRICED, _K, odd=odd_rows.null),
-    Scene("row_list", ALL, _PRICED, _K, odd=odd_rows.a_list),
-    Scene("id_none", ALL, _PRICED, _K, odd=odd_rows.without_id),
+    Scene("row_null", ALL, _EVERY, _K, odd=odd_rows.null),
+    Scene("row_list", ALL, _EVERY, _K, odd=odd_rows.a_list),
+    Scene("id_none", ALL, _EVERY, _K, odd=odd_rows.without_id),
     Scene("price_missing", ALL, (*_BOOKS, *_OWN_ORDERS, "sales"), _K, odd=odd_rows.without_price),
     Scene("price_letters", ALL, _PRICED, _K, odd=odd_rows.price_in_letters),
     Scene("price_letters_unordered", _UNORDERED, _BOOKS, _K, odd=odd_rows.price_in_letters, hides=True),

@@ -103,7 +103,8 @@ class Checks:
             least = min((bid.unit_price for bid in real), default=0)
             found = [bid.unit_price for bid in told.bids if bid.unit_price > least / FAR]
             self._same(venue, f"bids of {slug}, {trait}", found, [bid.unit_price for bid in real][:BOOK])
-            wallets = {self.stage.keys.payment, self.stage.keys.vault}
+            own = self.stage.world.engine.bids_of(self.stage.keys.payment, venue=DIALECTS[venue])
+            wallets = {self.stage.keys.payment, *(bid.receive for bid in own)}
             ours = sum(bool(wallets & {bid.maker, getattr(bid, "receive", "")}) for bid in told.bids)
             self._same(venue, f"own bids among those of {slug}", ours, sum(bid.origin == "dialect" for bid in real))
 
@@ -139,7 +140,7 @@ class Checks:
             held = self._read(venue, "wallet_contents", lambda: client.wallet_contents(vault, 0))
             if held is not None:
                 real = set(self.stage.world.engine.wallets.inscriptions.get(vault, {}))
-                self._same(venue, "items of the vault", {item.id for item in held}, real)
+                self._same(venue, "items of the vault", real & {item.id for item in held}, real)
 
     def _nowhere(self, client: MarketClient, venue: str) -> None:
         """A collection that no venue knows has no floor, and the venue is there.
