@@ -21,7 +21,7 @@ def test_an_endless_number_is_refused_by_every_reader_and_the_rest_is_read(numbe
     price = answer[0]["price"]
     readers = (wire.sats, wire.amount, wire.how_many, wire.milliseconds, wire.height, wire.label, wire.identifier)
     for read in (*readers, lambda value, what: wire.tokens(value, 0, what)):
-        if number[0] != "-" and read is wire.label and isinstance(price, int):
+        if read is wire.label and isinstance(price, int):
             continue  # makers of collections use numbers as names
         with pytest.raises(wire.Unreadable):
             read(price, "a number")

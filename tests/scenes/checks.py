@@ -18,9 +18,15 @@ from models.tasks.cycles import cycles_of
 from models.tasks.table import LISTING, RUNNING
 from tests.scenes import market
 from tests.scenes.market import BIRDS, BOOK, CATS, DOGS, FAR, NOWHERE, RUNE, SURELY_SHOWN, TRAIT, Made
-from tests.scenes.stage import DIALECTS, ORDINALSWALLET, ORDNET, SATFLOW, Running, Stage
+from tests.scenes.stage import DIALECTS, ORDINALSWALLET, ORDNET, SATFLOW, UNISAT, Running, Stage
 
 _TRIES = 6
+# The scenes in which a venue names the transaction of a sale.
+_TELLS_TXIDS = {
+    SATFLOW: ("satflow_fill_fields",),
+    UNISAT: ("unisat_sale_txid",),
+    ORDNET: ("ordnet_sale_txids",),
+}
 _HAS_TRAITS = (SATFLOW, ORDINALSWALLET, ORDNET)
 
 
@@ -44,6 +50,8 @@ class Checks:
         for slug in self.made.collections:
             self._floors(client, venue, slug)
             self._asks(client, venue, slug)
+            if venue == SATFLOW or (venue == UNISAT and self._has("unisat_attrs")):
+                self._asks_with_trait(client, venue, slug)
             self._sales(client, venue, slug)
         if venue in (SATFLOW, ORDNET):
             for slug in self.made.collections:
@@ -93,6 +101,18 @@ class Checks:
         if len(real) <= SURELY_SHOWN and not own <= known:
             self._wrong(venue, f"asks of {slug}", "our own listing is not known as ours")
 
+    def _asks_with_trait(self, client: MarketClient, venue: str, slug: str) -> None:
+        """Where listings show their traits, those with one of them are the real ones."""
+        stage, told = self.stage, self._read(venue, "asks", lambda: client.asks(slug, 0, TRAIT))
+        if told is None:
+            return
+        held = stage.world.engine.wallets.inscriptions.get(stage.keys.vault, {})
+        asks = market.asks_of(stage, venue, slug)
+        real = sorted(ask.price for ask in asks if TRAIT in ask.traits and ask.inscription not in held)
+        found = [ask.price for ask in told.asks if not real or ask.price < FAR * real[-1]]
+        shown = len(real) if len(asks) <= SURELY_SHOWN else len(found)
+        self._same(venue, f"asks of {slug} with a trait", found, real[:shown])
+
     def _bids(self, client: MarketClient, venue: str, slug: str) -> None:
         kind: Any = "runes" if slug == RUNE else "ordinals"
         for trait in [None, TRAIT] if kind == "ordinals" else [None]:
@@ -119,6 +139,9 @@ class Checks:
         if kind == "runes":
             amounts = sorted(sale.quantity for sale in real)
             self._same(venue, f"amounts sold of {slug}", sorted(sale.quantity or 0 for sale in told.sales), amounts)
+        if any(self._has(name) for name in _TELLS_TXIDS.get(venue, ())):
+            txids = sorted(str(getattr(sale, "txid", None)) for sale in told.sales)
+            self._same(venue, f"transactions of sales of {slug}", txids, sorted(sale.txid for sale in real))
         buyers = {address for sale in real for address in (sale.buyer, sale.receive)}
         strangers = [sale.buyer for sale in told.sales if sale.buyer not in buyers]
         self._same(venue, f"buyers of {slug} that bought nothing", strangers, [])
@@ -226,6 +249,9 @@ class Checks:
         filled = OwnOrder.select().where(OwnOrder.task_id == worker.task_id, IS_FILLED)
         if price not in [int(order.price_sats) for order in filled]:
             self._wrong(worker.venue, "fill", f"the sale of a bid of {price} is not found")
+
+    def _has(self, name: str) -> bool:
+        return self.stage.world.scenes.has(name)
 
     # Words
 
