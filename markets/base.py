@@ -1,7 +1,7 @@
 """The error tree and the values that cross the gateway's socket, shared by adapters and clients.
 
     VenueError
-    ├── Unavailable          nothing was sent, or a read failed: nothing changed at the venue
+    ├── Unavailable          a read failed, or a write did not get to the venue: nothing changed there
     │   ├── RateLimited      ... with the time to wait
     │   └── NotUnderstood    ... the venue answered, and what it said is not understood
     ├── Unknown              a write was sent; its answer was lost, late, 5xx or unreadable
@@ -35,7 +35,7 @@ class VenueError(BidkeeperError):
 
 
 class Unavailable(VenueError):
-    """Nothing was sent, or a read failed. Nothing changed at the venue."""
+    """Nothing was sent, a read failed, or a proxy kept a write from the venue. Nothing changed at the venue."""
 
     kind = "unavailable"
     status: int | None = None  # of the answer to a read, where there was one; it does not cross the socket
@@ -115,7 +115,7 @@ class NotFound(_RefusedFor):
 
 
 class AuthFailed(_RefusedFor):
-    """The venue does not accept our key or our user's right."""
+    """The venue does not accept our key or our user's right, says this one answer."""
 
     kind = "auth_failed"
 

@@ -28,7 +28,7 @@ from core import public_address
 from core.setting_values import is_loopback
 from core.timed_reading import TimedReading
 from markets.base import NotFound, Refused, Unavailable, Unknown, VenueError
-from markets.replies import Reply, read_fault, write_fault
+from markets.replies import Reply, is_too_many, plain_words, read_fault, write_fault
 from markets.wire import Unreadable, parse
 
 MAX_ANSWER = 2_000_000
@@ -153,7 +153,8 @@ class Http:
         """Returns the JSON answer to a read. Raises Unavailable, RateLimited or a Refused leaf.
 
         `post` makes it a POST with that JSON body, for venues whose reads are POSTs. `missing` is the whole text of a
-        404 that means NotFound, for servers that say so in plain text; ANY_TEXT for a route that they may not have.
+        404 that means NotFound, for servers that say so in plain text or, "", with an empty body; ANY_TEXT for a
+        route that they may not have.
         """
         body = self.body(path, params, post=post, missing=missing)
         try:
@@ -170,12 +171,13 @@ class Http:
             reply = self._exchange(_Exchange(None), method, path, params=dict(params or {}), json=post)
         except _FAULTS as error:
             raise Unavailable(f"failed to read {path}: {_reason(error)}") from error
+        self._raise_own(reply)
         if (
             missing is not None
             and reply.status == 404
             and (missing == ANY_TEXT or reply.body.strip() == missing.encode())
         ):
-            raise NotFound(f"status 404 for {path}" if missing == ANY_TEXT else missing)
+            raise NotFound(f"status 404 for {path}" if missing in (ANY_TEXT, "") else missing)
         if reply.status != 200:
             fault = read_fault(reply, path)
             if isinstance(fault, Unavailable):
@@ -200,12 +202,15 @@ class Http:
     def write_text(self, path: str, text: str, permit: Permit | None) -> str:
         """Writes as `write`, to a server that takes and answers plain text; a 400's text is the Refused's message."""
         answer = self._sent(path, text.encode(), "text/plain", permit)
-        said = answer.body[:LONGEST_TEXT].decode("ascii", "replace").strip()
-        if answer.status == 400 and said:
-            raise Refused("refused", "".join(letter if letter.isprintable() else " " for letter in said))
+        said = plain_words(answer, LONGEST_TEXT)
+        if answer.status == 400 and said and not is_too_many(said):
+            raise Refused("refused", said)
         if answer.status not in (200, 201):
             raise write_fault(answer, path)
-        return said
+        return said or ""
+
+    def _raise_own(self, reply: Reply) -> None:
+        """Raises the error of an answer that means something of its own at one venue, whatever the operation."""
 
     def _sent(self, path: str, body: bytes, content_type: str, permit: Permit | None) -> Reply:
         exchange = _Exchange(permit)
@@ -213,11 +218,13 @@ class Http:
             permit()  # no connection for a client that has left
         headers = {"Content-Type": content_type}
         try:
-            return self._exchange(exchange, "POST", path, data=body, headers=headers)
+            answer = self._exchange(exchange, "POST", path, data=body, headers=headers)
         except _FAULTS as error:
             nothing_sent = not exchange.written if exchange.connecting else _never_connected(error)
             leaf: type[VenueError] = Unavailable if nothing_sent else Unknown
             raise leaf(f"failed to send to {path}: {_reason(error)}") from error
+        self._raise_own(answer)
+        return answer
 
     def _exchange(self, exchange: _Exchange, method: str, path: str, **request: Any) -> Reply:
         _thread.exchange = exchange

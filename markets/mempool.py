@@ -9,6 +9,7 @@ from typing import Any
 from markets.base import Fees, NotFound, Refused, Unavailable, Unknown
 from markets.http import ANY_TEXT, Http, Permit, segment
 from markets.outpoint_facts import Confirmation, Spending
+from markets.unreadable_answers import of_read, of_write
 from markets.utxos import Utxo
 from markets.wire import Unreadable, amount, flag, height, outpoint, rows, sats, table, txid, whole
 
@@ -37,15 +38,7 @@ class Mempool:
         esplora has estimates in their place. To find that out takes a second request, once.
         """
         answer, is_esplora = self._fee_rates()
-        try:
-            rates = _by_blocks(table(answer, "fee estimates")) if is_esplora else table(answer, "fees")
-            fastest, half_hour, hour, economy, minimum = (
-                amount(rates.get(name), name)
-                for name in ("fastestFee", "halfHourFee", "hourFee", "economyFee", "minimumFee")
-            )
-        except Unreadable as error:
-            raise Unavailable(f"failed to understand the fee rates: {error}") from error
-        return Fees(fastest, half_hour, hour, economy, minimum, taken_ms)
+        return of_read(lambda: _fees(answer, is_esplora, taken_ms), "the fee rates")
 
     def _fee_rates(self) -> tuple[Any, bool]:
         """Returns the answer about fees, and whether it is esplora's; a server that was replaced is found out again."""
@@ -66,26 +59,14 @@ class Mempool:
     def balance(self, address: str) -> int:
         """Returns sats at `address`, confirmed and in the mempool. Raises as `fees`."""
         answer = self._http.read(f"/api/address/{segment(address)}")
-        try:
-            stats = table(answer, "address")
-            if stats.get("address", address) != address:
-                raise Unreadable("the answer is about another address")
-            return sats(_held(stats, "chain_stats") + _held(stats, "mempool_stats"), "balance")
-        except Unreadable as error:
-            raise Unavailable(f"failed to understand the balance: {error}") from error
+        return of_read(lambda: _balance(table(answer, "address"), address), "the balance")
 
     def coins(self, address: str) -> tuple[Utxo, ...]:
         """Returns the unspent outputs of `address`, in blocks and waiting. Raises as `fees`; over 1000 are
         Unavailable.
         """
         answer = self._http.read(f"/api/address/{segment(address)}/utxo")
-        try:
-            found = tuple(_coin(table(row, "coin")) for row in rows(answer, "coins"))
-            if len({coin.outpoint for coin in found}) < len(found):
-                raise Unreadable("one output is told twice")
-            return found
-        except Unreadable as error:
-            raise Unavailable(f"failed to understand the coins: {error}") from error
+        return of_read(lambda: _coins(answer), "the coins")
 
     def transaction(self, wanted: str) -> bytes:
         """Returns a transaction's bytes as the server gives them; compare their txid. Raises as `fees`.
@@ -101,19 +82,7 @@ class Mempool:
     def confirmation(self, wanted: str) -> Confirmation:
         """Returns whether a transaction is in a block, and in which; an unknown one is in none. Raises as `fees`."""
         answer = self._http.read(f"/api/tx/{segment(wanted)}/status")
-        try:
-            if not _in_block(answer):
-                return Confirmation(False)
-            status = table(answer, "status")
-            at, block, time_s = (status.get(name) for name in ("block_height", "block_hash", "block_time"))
-            return Confirmation(
-                True,
-                None if at is None else height(at, "block"),
-                None if block is None else txid(block, "hash of a block"),
-                None if time_s is None else whole(time_s, "time of a block"),
-            )
-        except Unreadable as error:
-            raise Unavailable(f"failed to understand a transaction: {error}") from error
+        return of_read(lambda: _confirmation(table(answer, "status")), "a transaction")
 
     def look_up(self, wanted: str) -> bool:
         """Tells whether a transaction is in a block; NotFound when neither a block nor the mempool has it.
@@ -121,10 +90,7 @@ class Mempool:
         esplora's `/status` does not tell an unknown one from a waiting one. Raises as `fees`.
         """
         answer = self._http.read(f"/api/tx/{segment(wanted)}", missing=_NO_TRANSACTION)
-        try:
-            return _in_block(table(answer, "transaction").get("status"))
-        except Unreadable as error:
-            raise Unavailable(f"failed to understand a transaction: {error}") from error
+        return of_read(lambda: _in_block(table(answer, "transaction").get("status")), "a transaction")
 
     def broadcast(self, raw: str, permit: Permit | None = None) -> str:
         """Sends a signed transaction in hex to the network; returns the txid that the server answers.
@@ -139,35 +105,36 @@ class Mempool:
             if code is not None and code[1] not in _VERDICTS:
                 raise Unknown(refused.message) from refused
             raise
-        try:
-            return txid(answer, "txid")
-        except Unreadable as error:
-            raise Unknown(f"sent, but the answer is not understood: {error}") from error
+        return of_write(lambda: txid(answer, "txid"))
 
     def spending(self, outpoint: str) -> Spending:
         """Returns the spending of an output (txid:vout); an unknown one is not spent. Raises as `fees`."""
         made_by, _, vout = outpoint.partition(":")
         answer = self._http.read(f"/api/tx/{segment(made_by)}/outspend/{segment(vout)}")
-        try:
-            found = table(answer, "outspend")
-            is_spent, spender = flag(found.get("spent"), "spent"), found.get("txid")
-            if not is_spent and spender is not None:
-                raise Unreadable("not spent, and a spending transaction is named")
-            if not is_spent:
-                return Spending(False, None)
-            status = found.get("status")
-            is_in_block = isinstance(status, dict) and status.get("confirmed") is True
-            return Spending(True, txid(spender, "spending transaction"), is_in_block)
-        except Unreadable as error:
-            raise Unavailable(f"failed to understand what spends an output: {error}") from error
+        return of_read(lambda: _spending(table(answer, "outspend")), "what spends an output")
 
     def tip_height(self) -> int:
         """Returns the height of the newest block. Raises as `fees`."""
         answer = self._http.read("/api/blocks/tip/height")
-        try:
-            return height(answer, "tip")
-        except Unreadable as error:
-            raise Unavailable(f"failed to understand the height of the tip: {error}") from error
+        return of_read(lambda: height(answer, "tip"), "the height of the tip")
+
+
+def _spending(found: Mapping[str, Any]) -> Spending:
+    is_spent, spender = flag(found.get("spent"), "spent"), found.get("txid")
+    if not is_spent and spender is not None:
+        raise Unreadable("not spent, and a spending transaction is named")
+    if not is_spent:
+        return Spending(False, None)
+    status = found.get("status")
+    is_in_block = isinstance(status, dict) and status.get("confirmed") is True
+    return Spending(True, txid(spender, "spending transaction"), is_in_block)
+
+
+def _fees(answer: Any, is_esplora: bool, taken_ms: int) -> Fees:
+    rates = _by_blocks(table(answer, "fee estimates")) if is_esplora else table(answer, "fees")
+    names = ("fastestFee", "halfHourFee", "hourFee", "economyFee", "minimumFee")
+    fastest, half_hour, hour, economy, minimum = (amount(rates.get(name), name) for name in names)
+    return Fees(fastest, half_hour, hour, economy, minimum, taken_ms)
 
 
 def _by_blocks(estimates: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,6 +151,13 @@ def _by_blocks(estimates: Mapping[str, Any]) -> dict[str, Any]:
     return {name: estimates.get(str(blocks)) for name, blocks in nearest.items()}
 
 
+def _coins(answer: Any) -> tuple[Utxo, ...]:
+    found = tuple(_coin(table(row, "coin")) for row in rows(answer, "coins"))
+    if len({coin.outpoint for coin in found}) < len(found):
+        raise Unreadable("one output is told twice")
+    return found
+
+
 def _coin(found: Mapping[str, Any]) -> Utxo:
     vout = whole(found.get("vout"), "vout")
     return Utxo(
@@ -193,8 +167,26 @@ def _coin(found: Mapping[str, Any]) -> Utxo:
     )
 
 
+def _confirmation(status: Mapping[str, Any]) -> Confirmation:
+    if not _in_block(status):
+        return Confirmation(False)
+    at, block, time_s = (status.get(name) for name in ("block_height", "block_hash", "block_time"))
+    return Confirmation(
+        True,
+        None if at is None else height(at, "block"),
+        None if block is None else txid(block, "hash of a block"),
+        None if time_s is None else whole(time_s, "time of a block"),
+    )
+
+
 def _in_block(status: Any) -> bool:
     return flag(table(status, "status").get("confirmed"), "confirmed")
+
+
+def _balance(stats: Mapping[str, Any], address: str) -> int:
+    if stats.get("address", address) != address:
+        raise Unreadable("the answer is about another address")
+    return sats(_held(stats, "chain_stats") + _held(stats, "mempool_stats"), "balance")
 
 
 def _held(stats: Mapping[str, Any], name: str) -> int:

@@ -25,7 +25,7 @@ class BadConfig(BidkeeperError):
 
 
 class BadCredentials(BidkeeperError):
-    """A refusal: a venue or the signer does not accept us; a restart would not help."""
+    """A refusal: a venue does not accept us, by more than one answer; a restart would not help."""
 
 
 @dataclass(frozen=True, slots=True)

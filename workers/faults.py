@@ -31,7 +31,7 @@ class Faults:
     """The faults of one cycle, as they come, in words (`texts`) and as codes (`coded`), in the same order.
 
     `backs_off`: something is down, so tries go further apart. `retry_after_s`: the venue's own wish for the next try.
-    `rejected`: the venue refused our credentials; trying again would not help.
+    `rejected`: the venue refused our credentials for a write, in these words. `has_accepted_write`: it took a write.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -40,6 +40,7 @@ class Faults:
     is_rate_limited: bool = False
     retry_after_s: float = 0.0
     rejected: str | None = None
+    has_accepted_write: bool = False
 
     def add(
         self,
@@ -80,10 +81,14 @@ class Faults:
         price_sats: int | None = None,
         fund: ToFund | None = None,
     ) -> None:
-        """Notes a fault of a write, where a refusal of our credentials is final."""
-        self.add(step, failed_to, error, backs_off=backs_off, price_sats=price_sats, fund=fund)
-        if isinstance(error, AuthFailed):
+        """Notes a fault of a write. A refusal of our credentials comes first and backs off: it may end the task."""
+        is_rejected, known = isinstance(error, AuthFailed), len(self.texts)
+        self.add(step, failed_to, error, backs_off=backs_off or is_rejected, price_sats=price_sats, fund=fund)
+        if is_rejected:
             self.rejected = str(error)
+            if len(self.texts) > known:
+                self.texts.insert(0, self.texts.pop())
+                self.coded.insert(0, self.coded.pop())
 
     def add_unsigned(self, step: Step, failed_to: str, error: SignerError, *, price_sats: int | None = None) -> None:
         """Notes that the signer did not sign. Control (reduce, halt) and a full disk let cancels through: no outage."""

@@ -36,6 +36,9 @@ from markets.unreadable_answers import of_read, of_write
 from markets.wire import Page
 
 SIGN_IN_ID = "ordinals"
+# Its 404 for a slug or an inscription that it does not know has no body. A wallet's 404 is not read so: without a body
+# it says nothing about the wallet, and "none" would be a claim about our listings.
+NO_BODY = ""
 _RENEW_S = 300  # a token this close to its end is not used any more
 _NO_BIDS = "no bids from here: an offer there, and its cancel, is a transaction that costs a network fee"
 
@@ -72,25 +75,26 @@ class OrdinalsWallet(Adapter):
         """Returns the floor of the one slug given: the venue has no request for several. Raises ValueError for more."""
         (slug,) = slugs
         try:
-            answer = self._http.read(f"/collection/{segment(books.slug_of(slug, kind))}/stats")
+            answer = self._http.read(f"/collection/{segment(books.slug_of(slug, kind))}/stats", missing=NO_BODY)
             return {slug: of_read(lambda: books.floor(answer, slug, kind), self.name)}
         except NotFound:
             return {}
 
     def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
         """Returns all listings in one page."""
-        answer = self._http.read(f"/collection/{segment(slug)}/escrows")
+        answer = self._http.read(f"/collection/{segment(slug)}/escrows", missing=NO_BODY)
         return of_read(lambda: books.asks(answer), self.name)
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
-        answer = self._http.read(f"/collection/{segment(slug)}/attributes")
+        answer = self._http.read(f"/collection/{segment(slug)}/attributes", missing=NO_BODY)
         return of_read(lambda: books.traits(answer), self.name)
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
         """Returns one page of the sales through this venue; other venues' sales are not in it."""
         start = number_of(cursor, 0)
         params = {"limit": str(books.SALES_PAGE), "offset": str(start)}
-        answer = self._http.read(f"/collection/{segment(books.slug_of(slug, kind))}/sold-escrows", params)
+        path = f"/collection/{segment(books.slug_of(slug, kind))}/sold-escrows"
+        answer = self._http.read(path, params, missing=NO_BODY)
         return of_read(lambda: books.sales(answer, slug, start), self.name)
 
     def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
@@ -100,7 +104,7 @@ class OrdinalsWallet(Adapter):
 
     def item(self, inscription_id: str) -> Item:
         """Returns details of one inscription, which are up to a day old there."""
-        answer = self._http.read(f"/inscription/{segment(inscription_id)}")
+        answer = self._http.read(f"/inscription/{segment(inscription_id)}", missing=NO_BODY)
         return of_read(lambda: holdings.item(answer, inscription_id, self._images), self.name)
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
@@ -133,9 +137,10 @@ class OrdinalsWallet(Adapter):
     def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         """Returns the PSBT of a plain listing, or the two of a protected one. Changes nothing there."""
         if not self._is_protecting:
-            answer = self._http.read("/wallet/escrow-bulk", post=listings.draft_body(ask))
+            answer = self._http.read("/wallet/escrow-bulk", post=listings.draft_body(ask), missing=NO_BODY)
             return of_read(lambda: listings.draft(answer), self.name)
-        answer = self._http.read("/market/secure-listing/build-bulk", post=protected.draft_body(ask))
+        body = protected.draft_body(ask)
+        answer = self._http.read("/market/secure-listing/build-bulk", post=body, missing=NO_BODY)
         drafted = of_read(lambda: protected.drafted(answer, ask), self.name)
         self._drafts.note(ask.inscription_id, drafted)
         return drafted.draft

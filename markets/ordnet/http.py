@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from markets.base import RateLimited, Refused, SignInNeeded, VenueError
+from markets.base import RateLimited, Refused, SignInNeeded
 from markets.http import Http
-from markets.replies import Reply, error_text, retry_after_s
-from markets.wire import Unreadable, parse
+from markets.replies import Reply, is_page, retry_after_s, words_of
 
 WINDOW_S = 60.0  # limits count in fixed windows of a minute, and a 429 does not say how much of it is left
 
@@ -19,27 +16,15 @@ class OrdNetHttp(Http):
         super().__init__(base, {} if token is None else {"Authorization": f"Bearer {token}"})
         self._has_session = token is not None
 
-    def _exchange(self, *args: Any, **request: Any) -> Reply:
-        reply = super()._exchange(*args, **request)
-        if (fault := self._fault(reply)) is not None:
-            raise fault
-        return reply
-
-    def _fault(self, reply: Reply) -> VenueError | None:
+    def _raise_own(self, reply: Reply) -> None:
         if reply.status == 429:
             said = retry_after_s(reply)
-            return RateLimited(WINDOW_S if said is None else said)
-        text = _text(reply)
+            raise RateLimited(WINDOW_S if said is None else said)
+        if is_page(reply):
+            return
         if reply.status == 409:
             # The state has changed before anything was done; a stale PSBT must not be sent again.
-            return Refused("changed", text or "the venue says that things have changed")
-        if reply.status == 401 and self._has_session and text is not None:
-            return SignInNeeded("the venue has ended this session")
-        return None
-
-
-def _text(reply: Reply) -> str | None:
-    try:
-        return error_text(parse(reply.body))
-    except Unreadable:
-        return None
+            raise Refused("changed", words_of(reply) or "the venue says that things have changed")
+        if reply.status == 401 and self._has_session:
+            # With or without words: a session ends by itself, and another sign-in tells whether that is all.
+            raise SignInNeeded("the venue has ended this session")

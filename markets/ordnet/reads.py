@@ -11,6 +11,7 @@ from markets.adapter import TraitedAsk
 from markets.base import Floor, Item, NotFound, NotSupported, Sale
 from markets.listings import OwnListing
 from markets.ordnet.wire import following, known_slug, uuid
+from markets.replies import refused_with_200
 from markets.wire import (
     Page,
     Unreadable,
@@ -33,7 +34,7 @@ def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor]:
     """Reads floors by the slug that was asked for; a slug that ord.net does not know is left out."""
     stats = table(answer, "floors")
     if not flag(stats.get("success"), "success"):
-        raise Unreadable("an error in an answer with status 200")
+        raise refused_with_200(stats)
     asked: dict[str, list[str]] = {}
     for slug in slugs:
         asked.setdefault(same(slug), []).append(slug)

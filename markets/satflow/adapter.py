@@ -201,6 +201,7 @@ def _accepted(answer: Any) -> None:
         raise Unknown("sent, but the answer is not understood: not an object")
     if answer.get("success") is True and "error" not in answer:
         return
-    if answer.get("success") is not True and (said := error_text({"error": answer.get("error")})):
+    told = answer if answer.get("success") is False else {"error": answer.get("error")}
+    if answer.get("success") is not True and (said := error_text(told)):
         raise refusal(said)
     raise Unknown("sent, but the answer does not say whether it was taken")

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from markets.base import BidOrder, Floor, Kind, OwnBid, WalletItem
+from markets.replies import refused_with_200
 from markets.satflow.rows import BID, LISTING, is_ended, is_of_type
 from markets.satflow.units import Units, total_of
 from markets.wire import (
@@ -37,10 +38,10 @@ from strategy.pricing import plain
 
 
 def payload(answer: Any) -> Any:
-    """Returns `data` of an answer's envelope."""
+    """Returns `data` of an answer's envelope. Raises RateLimited and Refused leaves for one that says no."""
     envelope = table(answer, "answer")
     if envelope.get("success") is False or ("error" in envelope and "data" not in envelope):
-        raise Unreadable("an error in an answer with status 200")
+        raise refused_with_200(envelope)
     return envelope.get("data", envelope)
 
 

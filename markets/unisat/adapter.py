@@ -8,8 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from markets.base import NotFound, Unavailable
-from markets.http import Http
-from markets.unisat.wire import content
+from markets.unisat.wire import UnisatHttp, content
 from markets.unreadable_answers import Best, Foreign, asked_price, each_row, of_read
 from markets.wire import Page, Unreadable, address, amount, identifier, rows, same, sats, table, text, whole
 from strategy.book import Ask
@@ -24,7 +23,7 @@ class Unisat:
     """A client of the API; `base` is the origin before `/v3/...`. Reads only."""
 
     def __init__(self, base: str, api_key: str | None) -> None:
-        self._http = Http(base, {"Authorization": f"Bearer {api_key}"} if api_key else {})
+        self._http = UnisatHttp(base, api_key)
 
     def rune(self, ticker: str) -> tuple[str, int]:
         """Returns the spaced name of a rune and its divisibility, by its ticker.

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from markets.http import Http, segment
+from markets.http import segment
 from markets.outpoint_facts import Indexed, Whereabouts
-from markets.unisat.wire import content
+from markets.unisat.wire import UnisatHttp, content
 from markets.unreadable_answers import of_read
 from markets.wire import Unreadable, address, flag, height, identifier, rows, sats, script, table, text, txid, whole
 
@@ -24,7 +24,7 @@ class UnisatIndex:
     """
 
     def __init__(self, base: str, api_key: str | None) -> None:
-        self._http = Http(base, {"Authorization": f"Bearer {api_key}"} if api_key else {})
+        self._http = UnisatHttp(base, api_key)
 
     def chain_height(self) -> int:
         """Returns the last block in the index of inscriptions."""
@@ -42,8 +42,7 @@ class UnisatIndex:
         UniSat may tell nothing at all of an output that is spent.
         """
         answer = self._http.read(f"/v1/indexer/utxo/{_path(wanted)}")
-        found = content(answer)
-        return _SPENT if found is None else of_read(lambda: _output(table(found, "output"), wanted), "UniSat")
+        return of_read(lambda: _output(content(answer), wanted), "UniSat")
 
     def runes(self, wanted: str) -> tuple[str, ...] | None:
         """Returns the runes on an output (txid:vout), by their spaced names; None where one cannot be read."""
@@ -65,7 +64,10 @@ def _place(output: Mapping[str, Any]) -> str:
     return f"{txid(output.get('txid'), 'txid')}:{whole(output.get('vout'), 'vout')}"
 
 
-def _output(found: Mapping[str, Any], wanted: str) -> Indexed:
+def _output(told: Any, wanted: str) -> Indexed:
+    if told is None:
+        return _SPENT
+    found = table(told, "output")
     if _place(found) != wanted:
         raise Unreadable("the answer is about another output")
     return Indexed(

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from markets.base import AuthFailed, Refused, Unavailable, Unknown
+from markets.base import AuthFailed, RateLimited, Refused, Unavailable, Unknown
 from markets.listings import ListingDraft, ListingToDraft
 from markets.psbt.psbt_text import in_base64
 from markets.unisat.wire import content
@@ -89,9 +89,11 @@ def confirm_body(auction_id: str, signed_psbt: str, *, off_chain: bool = False) 
 
 
 def check_confirmed(answer: Any) -> None:
-    """Raises for a write's answer that is no yes: Refused leaves for a no, Unknown for an unclear one."""
+    """Raises for a write's answer that is no yes: RateLimited or a Refused leaf for a no, else Unknown."""
     try:
         content(answer)
+    except RateLimited:
+        raise  # the venue did not look at it
     except Unavailable as error:
         raise Unknown(f"sent, but {error.message}") from error
     except AuthFailed:

@@ -13,6 +13,7 @@ from typing import Any
 
 from markets.adapter import Adapter, AskAgain, Cursor, TraitedAsk, number_of
 from markets.base import (
+    AuthFailed,
     BidOrder,
     Floor,
     Item,
@@ -24,11 +25,12 @@ from markets.base import (
     Sale,
     Unavailable,
 )
-from markets.http import Http, Permit
+from markets.http import Permit
 from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.offers import BidDraft, BidToDraft
 from markets.psbt.psbt_text import is_base64
 from markets.unisat import listings, market_wire
+from markets.unisat.wire import UnisatHttp
 from markets.unreadable_answers import of_read, of_write
 from markets.wire import Page
 
@@ -55,7 +57,7 @@ class UnisatMarket(Adapter):
     ) -> None:
         self.name = name
         self._now_ms = now_ms
-        self._http = Http(base, {"Authorization": f"Bearer {api_key}"} if api_key else {})
+        self._http = UnisatHttp(base, api_key)
         self._orders: dict[str, str] = {}  # inscription to its live order
         self._drafts: dict[bytes, listings.Draft] = {}  # by the hash of the unsigned PSBT
         self._sources: dict[str, tuple[int, int]] = {}  # by slug: the source of its floor, and until when
@@ -157,6 +159,8 @@ class UnisatMarket(Adapter):
         try:
             answer = self._ask("create_modify_price", listings.modify_body(ask, auction_id))
             return of_read(lambda: listings.modify_draft(answer, auction_id), self.name)
+        except AuthFailed:
+            raise  # it says nothing about the order
         except Refused:
             # It may be gone; the next draft is for a new order, unless a read of own listings shows this one again.
             self._forget_order(ask.inscription_id)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-from markets.base import AuthFailed, NotFound, NotSupported, Refused, Unavailable, Unknown, VenueError
+from markets.base import AuthFailed, NotFound, NotSupported, Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from models.ledger import withdrawals
 from models.ledger.withdrawals import CONFIRMED, REFUSED, RESERVED, SUBMITTED, UNKNOWN, NewWithdrawal, Withdrawal
 from server.http.services import Services
@@ -111,7 +111,7 @@ async def _send(services: Services, row: Withdrawal, signed: SignedWithdrawal) -
             txid = await services.market(
                 lambda market: market.broadcast(signed.transaction, deadline_ms=_deadline_ms())
             )
-    except (Unavailable, AuthFailed, NotSupported) as error:
+    except (Unavailable, AuthFailed, SignInNeeded, NotSupported) as error:
         # Not sent, this time: the cause is ours, not the transaction's.
         log.warning("withdrawal %s was not sent: %s", row.id, error)
     except Refused as refused:

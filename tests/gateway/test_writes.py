@@ -91,7 +91,7 @@ def test_a_cancel_says_whether_all_went(bench: Bench) -> None:
         (400, {"error": "Price is below the minimum of 10000 sats"}, BelowMinimum),
         (400, {"error": "bidExpiry must be at least 15 minutes away"}, Refused),
         (422, {"error": "no"}, Refused),
-        (400, b"<html>", Refused),
+        (400, b"<html>", Unavailable),
         (401, {"error": "bad key"}, AuthFailed),
         (404, {"error": "no such collection"}, NotFound),
         (403, {"error": "invalid signature"}, Refused),

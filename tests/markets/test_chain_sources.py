@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 import responses
 
-from markets.base import AuthFailed, NotFound, RateLimited, Refused, Unavailable, VenueError
+from markets.base import AuthFailed, NotFound, NotUnderstood, RateLimited, Refused, Unavailable, VenueError
 from markets.mempool import Mempool
+from markets.ord import Ord
 from markets.outpoint_facts import Spending
+from markets.unisat.adapter import Unisat
 from markets.unisat.index import UnisatIndex
 
 MEMPOOL, UNISAT = "https://mempool.example", "https://open-api.unisat.io"
+ORD = "https://ord.example"
 TXID, SPENDER = "ab" * 32, "cd" * 32
 OUTPOINT = f"{TXID}:3"
 INSCRIPTION = "ef" * 32 + "i0"
@@ -277,3 +280,46 @@ def test_unisats_limit() -> None:
     with pytest.raises(RateLimited) as raised:
         UnisatIndex(UNISAT, None).chain_height()
     assert raised.value.retry_after_s == 3
+
+
+_TEXT_404 = "Transaction not found"
+_SOURCES: dict[str, tuple[str, Callable[[], object]]] = {
+    "UniSat's runes": (f"{UNISAT}/v1/indexer/runes/info-list", lambda: Unisat(UNISAT, "key").rune("A•B")),
+    "UniSat's index": (f"{UNISAT}/v1/indexer/utxo/{TXID}/3", lambda: UnisatIndex(UNISAT, "key").output(OUTPOINT)),
+    "mempool": (TX, lambda: Mempool(MEMPOOL).look_up(TXID)),
+    "ord": (f"{ORD}/inscription/{INSCRIPTION}", lambda: Ord(ORD).inscription(INSCRIPTION, 7)),
+}
+
+
+@responses.activate
+@pytest.mark.parametrize("source", _SOURCES)
+@pytest.mark.parametrize(
+    ("status", "body", "error", "only"),
+    [
+        (403, "<html>", Unavailable, ""),
+        (404, "<html>", Unavailable, ""),
+        (404, "", Unavailable, ""),
+        (404, '{"error": "Not Found", "message": "Cannot GET /tx"}', Unavailable, ""),
+        (404, _TEXT_404, NotFound, "mempool"),
+        (404, f"inscription {INSCRIPTION} not found", NotFound, "ord"),
+        (401, '{"error": "bad key"}', AuthFailed, ""),
+        (403, '{"code": -2006, "msg": "exceeds rate limit"}', RateLimited, ""),
+        (200, '{"code": -2006, "msg": "exceeds rate limit", "data": null}', RateLimited, "UniSat"),
+        (429, "slow down", RateLimited, ""),
+        (400, "Invalid hex string", Refused, ""),
+        (500, '{"code": -100, "msg": "gone"}', Unavailable, ""),
+        (200, "[]", NotUnderstood, ""),
+        (200, "null", NotUnderstood, ""),
+        (200, "<html>", Unavailable, ""),
+    ],
+)
+def test_source_of_facts_gets_the_class_of_its_answer(
+    source: str, status: int, body: str, error: type[VenueError], only: str
+) -> None:
+    if not source.startswith(only):
+        return
+    path, read = _SOURCES[source]
+    responses.get(path, body=body, status=status)
+    with pytest.raises(VenueError) as raised:
+        read()
+    assert type(raised.value) is error

@@ -151,7 +151,8 @@ def test_an_unknown_collection_has_no_floor(venue: OrdinalsWallet, status: int, 
 @pytest.mark.parametrize(
     ("status", "body", "leaf"),
     [
-        (404, "", Unavailable),
+        (404, "<html>", Unavailable),
+        (404, "404 page not found", Unavailable),
         (503, "rebuilding", Unavailable),
         (429, "", RateLimited),
         (400, json.dumps({"error": True, "message": "Invalid slug"}), Refused),

@@ -114,7 +114,7 @@ def test_one_strange_listing_makes_all_unknown(satflow: Satflow, changed: Any) -
 @pytest.mark.parametrize(
     "body",
     [
-        {"success": False, "error": "no"},
+        {"success": False, "error": {}},
         {"success": True, "data": {}},
         {"success": True, "data": {"results": {"runes": []}}},
         {"success": True, "data": {"results": {"ordinals": {}}}},

@@ -158,7 +158,7 @@ def test_one_strange_sale_makes_all_unknown(satflow: Satflow, changed: Any) -> N
         '{"data": {"items": {}}}',
         '{"data": {"items": [null]}}',
         '{"data": {"groups": []}}',
-        '{"success": false, "error": "busy"}',
+        '{"success": false, "error": {}}',
         json.dumps({"data": {"items": [{**SALE, "price": float("nan")}]}}),
         json.dumps({"data": {"items": [SALE] * 1001}}),
     ],

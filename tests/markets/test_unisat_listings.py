@@ -215,6 +215,41 @@ def test_a_draft_that_was_not_sent_may_be_sent_yet(venue: UnisatMarket) -> None:
     assert _sent()[1]["auctionId"] == "a1"
 
 
+OVER_THE_RATE = {"code": -2006, "msg": "exceeds rate limit", "data": None}
+
+
+@responses.activate
+@pytest.mark.parametrize("status", [403, 200])
+def test_draft_refused_for_the_rate_may_be_sent_yet(venue: UnisatMarket, status: int) -> None:
+    _answers("create_put_on", {"auctionId": "a1", "psbt": HEX, "signIndexes": [0]})
+    path = f"{BASE}/v3/market/collection/auction/confirm_put_on"
+    responses.post(path, json=OVER_THE_RATE, status=status)
+    venue.draft_listing(ASK)
+    with pytest.raises(RateLimited):
+        venue.list_item(_order())
+    responses.remove("POST", path)
+    _answers("confirm_put_on", {})
+    venue.list_item(_order())
+    assert _sent()[1]["auctionId"] == "a1"
+
+
+@responses.activate
+@pytest.mark.parametrize(
+    ("answer", "status"), [(OVER_THE_RATE, 403), (OVER_THE_RATE, 200), ({"code": -1, "msg": "bad api key"}, 200)]
+)
+def test_order_is_known_after_a_refusal_that_is_not_about_it(venue: UnisatMarket, answer: Any, status: int) -> None:
+    """Forgotten, the inscription would be put on a second time instead of priced anew."""
+    _has_listed(venue)
+    path = f"{BASE}/v3/market/collection/auction/create_modify_price"
+    responses.post(path, json=answer, status=status)
+    with pytest.raises(VenueError):
+        venue.draft_listing(ASK)
+    responses.remove("POST", path)
+    _answers("create_modify_price", {"psbt": HEX, "signIndexes": [0]})
+    venue.draft_listing(ASK)
+    assert _sent()[0] == "create_modify_price"
+
+
 @responses.activate
 def test_a_draft_is_sent_once(venue: UnisatMarket) -> None:
     _answers("create_put_on", {"auctionId": "a1", "psbt": HEX, "signIndexes": [0]})

@@ -8,6 +8,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 
 from core.local_time import next_change_ms
 from markets.base import VenueError
@@ -26,12 +27,13 @@ from workers.bidding.assignment import BiddingAssignment, read_bidding_assignmen
 from workers.bidding.cycle import BiddingCycle
 from workers.bidding.inputs import BidderState, CycleInputs
 from workers.bidding.journal import Journal
-from workers.bidding.own_bids import needs_fresh_read
+from workers.bidding.own_bids import needs_fresh_read, read_own_bids
 from workers.bidding.quota_words import QuotaWords
-from workers.context import BadCredentials, Context
+from workers.context import Context
 from workers.evidence import APART_MS
 from workers.faults import Faults
 from workers.pace import Backoff, until_rare_cycle
+from workers.refused_credentials import RefusedCredentials
 from workers.user_keys import read_user_keys
 
 log = logging.getLogger(__name__)
@@ -67,6 +69,7 @@ class Bidder:
         self._state = BidderState(looker, journal or Journal(None), new_intent)
         self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S, rng or random.Random())
         self._month = QuotaWords(context)
+        self._credentials = RefusedCredentials()
         self._keys: UserKeys | None = None
         self._profiles: dict[str, VenueProfile] = {}
         self._due = 0.0  # on the monotonic clock
@@ -76,9 +79,9 @@ class Bidder:
     def cycle(self) -> float | None:
         """Runs one cycle; returns the seconds until the next one, or None when the task is no longer ours.
 
-        Raises BadConfig, and BadCredentials when the venue does not accept a write of ours; both are recorded first.
-        When our own bids cannot be read, nothing is placed; known bids that cap, range or limits forbid are cancelled
-        all the same. When the manager has closed a bid of this cycle meanwhile, for a brake, the next one begins soon.
+        Raises BadConfig, and BadCredentials by the rule of `RefusedCredentials`; both are recorded first. When our own
+        bids cannot be read, nothing is placed; known bids that cap, range or limits forbid are cancelled all the same.
+        When the manager has closed a bid of this cycle meanwhile, for a brake, the next one begins soon.
         """
         limits = self._limits
         try:
@@ -110,9 +113,12 @@ class Bidder:
             ).run()
             report.record(self._context, outcome, faults, self._month.words(assignment))
             is_late = outcome.done.is_late
-        if faults.rejected:
-            raise BadCredentials(faults.rejected)
+        if keys is not None:
+            self._credentials.judge(faults, partial(self._look, keys, assignment.config), self._context.clock_ms())
         return self._pause(assignment, began, faults, is_late=is_late)
+
+    def _look(self, keys: UserKeys, config: BidConfig, looked: Faults) -> None:
+        read_own_bids(self._context, keys.payment, config.slug, 0.0, looked)
 
     def _known_profile(self, config: BidConfig, faults: Faults) -> VenueProfile | None:
         if config.type not in self._profiles:

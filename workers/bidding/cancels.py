@@ -167,6 +167,7 @@ class Canceller:
             self._faults.add_write(Step.CANCEL, failed_to, error, backs_off=not is_refused, price_sats=price)
             return CancelAnswer.FAILED
         if is_done:
+            self._faults.has_accepted_write = True
             return CancelAnswer.DONE
         if len(asks) > 1:
             return None

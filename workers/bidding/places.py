@@ -158,4 +158,5 @@ class BidPlacer:
             # Unknown, and any other error that is not clearly one of the above.
             self._faults.add(Step.PLACE, failed_to, error, price_sats=bid.price)
             return Sent(PlaceResult.UNKNOWN)
+        self._faults.has_accepted_write = True
         return Sent(PlaceResult.PLACED, venue_id)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
+from functools import partial
 
 from models.tasks import tasks
 from strategy.fault_codes import FaultCode
 from wallet.protocol import UserKeys
-from workers.context import BadCredentials, Context
+from workers.context import Context
 from workers.faults import Faults
 from workers.listing import report
 from workers.listing.assignment import ListingAssignment, read_listing_assignment
@@ -17,7 +18,9 @@ from workers.listing.cycle import ListerState, ListingCycle
 from workers.listing.listing_end import EndFinder
 from workers.listing.listing_market import CollectionFinder
 from workers.listing.outcome import ListingOutcome
+from workers.listing.own_listings import read_own_listings
 from workers.pace import Backoff
+from workers.refused_credentials import RefusedCredentials
 from workers.user_keys import read_user_keys
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
@@ -44,12 +47,13 @@ class Lister:
         self._state = ListerState(CollectionFinder(context), EndFinder(context), new_intent)
         self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S, rng or random.Random())
         self._keys: UserKeys | None = None
+        self._credentials = RefusedCredentials()
 
     def cycle(self) -> float | None:
         """Runs one cycle; returns the seconds until the next one.
 
         None when the task is no longer ours to act for, or when nothing is left to do: sold, or gone. Raises BadConfig,
-        and BadCredentials when the venue does not accept a write of ours; both are recorded first.
+        and BadCredentials by the rule of `RefusedCredentials`; both are recorded first.
         """
         context = self._context
         assignment = read_listing_assignment(context)
@@ -65,8 +69,7 @@ class Lister:
         if outcome.is_over:
             tasks.stop_wanting(context.task_id, outcome.error, (FaultCode.NOT_IN_VAULT, {}))
             return None
-        if faults.rejected:
-            raise BadCredentials(faults.rejected)
+        self._credentials.judge(faults, partial(read_own_listings, context, keys.vault, 0.0), context.clock_ms())
         return self._pause(assignment, outcome, faults)
 
     def _pause(self, assignment: ListingAssignment, outcome: ListingOutcome, faults: Faults) -> float:

@@ -180,4 +180,5 @@ class ListingPlacer:
             # Unknown, and any other error that is not clearly one of the above.
             self._faults.add(Step.LIST, failed_to, error, price_sats=order.ask.price)
             return ListingResult.UNKNOWN
+        self._faults.has_accepted_write = True
         return ListingResult.LISTED

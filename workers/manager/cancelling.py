@@ -203,6 +203,7 @@ class _Calls:
             log.warning("the answer to a cancel of %d bids was lost: %s", len(bids), error)
             return
         except (AuthFailed, NotSupported, SignInNeeded):
+            self.tried -= of  # the venue did not look at these bids
             raise
         except Refused as error:  # NotFound among them
             log.info("a cancel of %d bids was refused: %s", len(bids), error)

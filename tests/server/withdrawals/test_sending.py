@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from markets.base import AuthFailed, NotSupported, RateLimited, Refused, Unavailable, Unknown, VenueError
+from markets.base import AuthFailed, NotSupported, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from models.ledger import withdrawals
 from server.withdrawals.steps import RESUME_S, look_after_all
 from tests.server.conftest import Service
@@ -80,7 +80,10 @@ async def test_a_refusal_that_cannot_be_looked_up_is_unknown(service: Service, c
     assert (await withdraw(service, from_="payment")).json["state"] == "unknown"
 
 
-@pytest.mark.parametrize("error", [AuthFailed("who are you"), NotSupported("not set"), RateLimited(5), Unavailable()])
+@pytest.mark.parametrize(
+    "error",
+    [AuthFailed("who are you"), SignInNeeded("sign in"), NotSupported("not set"), RateLimited(5), Unavailable()],
+)
 async def test_what_is_not_sent_is_sent_later(service: Service, chain: Chain, error: VenueError) -> None:
     chain.put(KEYS["payment"], coin(1))
     service.gateway.answers["broadcast"] = error

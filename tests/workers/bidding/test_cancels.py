@@ -12,7 +12,7 @@ from models.tasks import tasks
 from models.tasks.table import STOPPED
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World
-from workers.context import BadCredentials, Context
+from workers.context import Context
 
 ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
 
@@ -154,8 +154,7 @@ def test_who_is_not_let_in_does_not_knock_again_for_each(world: World) -> None:
     task = fallen(world)
     world.market.fail("cancel", AuthFailed("bad signature"), AuthFailed("bad signature"))
 
-    with pytest.raises(BadCredentials):
-        world.bidder(task).cycle()
+    world.bidder(task).cycle()
 
     assert cancels(world) == [(75_000, 60_000), (45_000, 15_000)]
     assert "bad signature" in str(world.row(task).last_error)

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from markets.base import AuthFailed, NotFound, OwnBids, RateLimited, Refused, SignInNeeded, Unavailable
+from markets.base import AuthFailed, NotFound, OwnBids, RateLimited, Refused, SignInNeeded, Unavailable, VenueError
 from markets.venues import capabilities
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, Order
@@ -52,6 +52,17 @@ def test_refusal_that_is_about_no_bid_is_not_halved(here: World, error: Refused)
     with pytest.raises(type(error)):
         closed(here)
     assert cancels(here) == [4]
+
+
+@pytest.mark.parametrize("error", [AuthFailed("not this route"), SignInNeeded("sign in"), RateLimited(1.0)])
+def test_cancel_that_the_venue_did_not_look_at_was_not_tried(here: World, error: VenueError) -> None:
+    halt(here, bids(here))
+    here.market.fail("cancel", None, error)
+    one_by_one = replace(capabilities("simulator"), cancels_at_once=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cancelling, "capabilities", lambda name: one_by_one)
+        done = round_of(here, due(here), Known())
+    assert (len(done.known.confirmed), done.known.tried) == (1, frozenset())
 
 
 def test_confirmed_cancels_are_kept_when_the_read_fails(here: World) -> None:

@@ -1,4 +1,4 @@
-"""A venue with several sources of floors: each call waits for a turn of its own, is counted, and cuts nothing off."""
+"""UniSat behind the gateway: several sources of floors, each a call that counts; books by trait and with odd rows."""
 
 from __future__ import annotations
 
@@ -63,3 +63,26 @@ def test_venue_whose_every_source_fails_is_cut_off(bench: Bench) -> None:
         with pytest.raises(Unavailable, match="status 500"):
             bench.client(UNISAT).floors([f"cats-{number}"], "ordinals", 0)
     assert _is_cut_off(bench)
+
+
+def test_book_of_a_trait_is_picked_from_the_listings_that_show_it(bench: Bench) -> None:
+    def row(number: int, *traits: str) -> dict[str, Any]:
+        attrs = [{"traitType": "Hat", "value": each, "listingCount": 1, "floorPrice": 1} for each in traits]
+        return {"auctionId": f"a{number}", "collectionId": "cats", "price": 1_000 * number, "attrs": attrs or None}
+
+    rows = [row(1), row(2, "Red"), row(3, "Blue"), row(4, "Red"), {**row(5), "price": "x"}]
+    bench.venue.answers[f"{AUCTION}/list"] = {"code": 0, "msg": "ok", "data": {"list": rows, "total": 5}}
+    client = bench.client(UNISAT)
+    assert [ask.price for ask in client.asks("cats", 60, ("Hat", "Red")).asks] == [2_000, 4_000]
+    book = client.asks("cats", 60)
+    assert ([ask.price for ask in book.asks], book.unread) == ([1_000, 2_000, 3_000, 4_000], 1)
+    assert len(bench.venue.calls) == 1
+    assert bench.client().status()["venues"]["unisat"]["unread_rows"] == {"book": 1}
+
+
+def test_rune_book_counts_the_lots_that_are_left_out(bench: Bench) -> None:
+    lot = {"auctionId": "z1", "price": 150, "tick": "A•B", "amount": 100, "unitPrice": 1.5}
+    data = {"list": [lot, {**lot, "auctionId": "z2", "price": 160}, {**lot, "auctionId": "z3"}], "total": 3}
+    bench.venue.answers["/v3/market/runes/auction/list"] = {"code": 0, "msg": "ok", "data": data}
+    book = bench.client().rune_asks("A•B", 60)
+    assert ([ask.order_id for ask in book.asks], book.unread) == (["z1", "z3"], 1)
