@@ -73,7 +73,12 @@ def _table(options: argparse.Namespace) -> int:
 
 
 def _alone(name: str, *, ahead: bool) -> list[str]:
-    return [each for seed, asks in enumerate(_SIZES, 1) for each in faults(seed, [name], ahead=ahead, asks=asks)]
+    """Returns the faults of a scene, but for the kinds that the same markets have without it."""
+    found = []
+    for seed, asks in enumerate(_SIZES, 1):
+        without = {_kind(each) for each in faults(seed, [], asks=asks)}
+        found += [each for each in faults(seed, [name], ahead=ahead, asks=asks) if _kind(each) not in without]
+    return found
 
 
 def _in_short(found: Iterable[str]) -> Iterator[str]:

@@ -148,7 +148,7 @@ class DialectHandler(JsonHandler):
             return self.fault.then
         return self.world.engine
 
-    def staged(self, told: Told, rows: Sequence[Any], about: Sequence[Any]) -> list[Any]:
+    def staged(self, told: Told, rows: Sequence[Any], about: Sequence[Any]) -> Sequence[Any]:
         """Returns the rows of an answer as the scenes have them; the last ones are those `about` real orders."""
         return self.world.scenes.rows(self.dialect, told, rows, about, self.engine)
 

@@ -153,6 +153,19 @@ SCENES: tuple[Scene, ...] = (
 BY_NAME = {scene.name: scene for scene in SCENES}
 
 
+class Made(Sequence[Any]):
+    """The rows that `make` makes `of` orders, each when it is taken: of a long list only a page is."""
+
+    def __init__(self, make: Callable[..., Any], of: Sequence[Any]) -> None:
+        self._make, self._of = make, of
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __getitem__(self, at: int | slice) -> Any:
+        return [self._make(one) for one in self._of[at]] if isinstance(at, slice) else self._make(self._of[at])
+
+
 class Scenes:
     """The scenes of one practice market. `clock` is in ms. Without a choice it has no scenes."""
 
@@ -195,14 +208,16 @@ class Scenes:
         """Tells whether a scene of a status strikes this request: one of 25, or of 4 where it was chosen by name."""
         return self.has(name) and self._strikes.random() < (0.04 if self.is_drawn else 0.25)
 
-    def rows(self, dialect: str, told: Told, rows: Sequence[Any], about: Sequence[Any], engine: Engine) -> list[Any]:
+    def rows(
+        self, dialect: str, told: Told, rows: Sequence[Any], about: Sequence[Any], engine: Engine
+    ) -> Sequence[Any]:
         """Returns the rows of an answer as the scenes have them. The last rows are those `about` real orders or items.
 
         Odd rows are never more than half as many as real ones, and no list has only odd ones.
         """
-        found = list(rows)
         if not self._names or not about:
-            return found
+            return rows
+        found = list(rows)
         offset = len(found) - len(about)
         for scene in self._of(dialect, told):
             if scene.form is not None:

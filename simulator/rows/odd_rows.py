@@ -18,7 +18,7 @@ from wallet.address import p2wpkh
 PRICES = frozenset(
     {"price", "unitPrice", "priceSats", "totalSats", "satoshi_price", "escrow_price", "price_per", "floor"}
 )
-# Of these a rune's are no whole sats.
+# For a rune these may be fractions of a sat.
 _OF_ONE = frozenset({"unitPrice", "price_per"})
 _COUNTS = frozenset({"count"})
 _IDS = frozenset(
@@ -45,7 +45,7 @@ _COLLECTION = "collection"
 _EPOCH = "1970-01-01T00:00:00.000Z"
 _STRANGER = "somewhere-else"
 _TENFOLD = 10
-# Whoever an odd order is of, it is not of a client of ours.
+# The maker of every odd order: not a client.
 _SOMEBODY = p2wpkh(bytes(range(20)))
 # As many digits as no venue's price has; the longer one is past what most readers of JSON take for a number.
 _HUGE, _ENDLESS = 10**24, 10**60

@@ -33,7 +33,7 @@ def test_a_write_whose_answer_has_an_endless_number_stays_unknown(number: str) -
         wire.parse(f'{{"success": true, "price": {number}}}'.encode())
 
 
-def test_a_price_above_all_sats_is_no_offer() -> None:
+def test_price_above_all_sats_does_not_count_as_an_offer() -> None:
     assert asked_price(wire.parse(b"9" * 60, keeps_endless=True), "price") is None
     assert asked_price(5, "price") == Decimal(5)
 

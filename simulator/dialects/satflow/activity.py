@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from simulator.calls.operations import Operation
@@ -10,7 +10,7 @@ from simulator.dialects.satflow import seen
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attribute, attributes
 from simulator.orders import Market, Order
 from simulator.sales import Sale
-from simulator.scenes import Told
+from simulator.scenes import Made, Told
 from simulator.wire import ApiError, bad
 
 MAX_PAGE = 100
@@ -68,9 +68,9 @@ class Activity(SatflowHandler, Generic[Row]):
             "pagination": {"page": page, "pageSize": size, "total": total, "totalPages": -(-total // size)},
         }
 
-    def _told(self, found: list[Row], market: Market) -> list[dict[str, Any]]:
+    def _told(self, found: list[Row], market: Market) -> Sequence[dict[str, Any]]:
         if not self.is_as_seen:
-            return [self.row(each, market) for each in found]
+            return Made(lambda each: self.row(each, market), found)
         rows: list[dict[str, Any]] = [self.seen_row(each, market) for each in found]
         return [*self.decoys(rows[0]), *rows]
 

@@ -67,7 +67,7 @@ class Floors(SatflowHandler):
         markets = (self.engine.market(kind, slug) for slug in dict.fromkeys(slugs) if slug)
         taken = iso(self.engine.now_ms())
         found = [market for market in markets if market is not None]
-        return self.staged("floors", [self._row(market, taken) for market in found], found)
+        return list(self.staged("floors", [self._row(market, taken) for market in found], found))
 
     def _row(self, market: Market, taken: str) -> dict[str, Any]:
         makers = [ask.maker for ask in market.asks.values() if ask.at(VENUE)]

@@ -166,7 +166,7 @@ class OwnBids(SatflowHandler):
         rows = [self._row(bid) for bid in bids]
         if self.is_as_seen:
             rows = [seen.own_bid(bid, row) for bid, row in zip(bids, rows, strict=True)]
-        told = self.staged("own_bids", rows, bids)
+        told = list(self.staged("own_bids", rows, bids))
         if self.is_as_seen:
             told.append(rows[0] | {"bid_id": {"$oid": "0" * 24}, "cancelledAt": iso(self.engine.now_ms())})
         return {"results": told}

@@ -11,6 +11,7 @@ from simulator.calls.operations import Operation
 from simulator.dialects.unisat.base import VENUE, UnisatHandler
 from simulator.engine import Engine
 from simulator.orders import Market
+from simulator.scenes import Made
 from simulator.wire import bad
 
 Event = Literal["Listed", "Sold", "Cancel", "Updated"]
@@ -60,7 +61,7 @@ class Actions(UnisatHandler):
             if _meets(action, wanted)
         ]
         found.sort(key=lambda each: each[0].at_ms, reverse=True)
-        rows = self.staged("sales", [self._row(*each) for each in found], found)
+        rows = self.staged("sales", Made(lambda each: self._row(*each), found), found)
         return {"list": self.page(body, rows), "total": len(rows)}
 
     def _row(self, action: Action, market: Market) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from simulator.calls.operations import Operation
@@ -76,10 +77,10 @@ class UnisatHandler(DialectHandler):
         found = asked[names[0]] if names and asked else ""
         return found[:200] if isinstance(found, str) else "(unreadable)"
 
-    def page(self, body: dict[str, Any], found: list[Row], most: int = MAX_PAGE) -> list[Row]:
+    def page(self, body: dict[str, Any], found: Sequence[Row], most: int = MAX_PAGE) -> list[Row]:
         """Returns the rows of `start` and `limit`."""
         start = whole(body.get("start"), "start", 0, 10_000_000)
-        return found[start : start + whole(body.get("limit"), "limit", 1, most)]
+        return list(found[start : start + whole(body.get("limit"), "limit", 1, most)])
 
 
 def _over_the_rate(status: int) -> ApiError:

@@ -6,6 +6,8 @@ slug.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from simulator.calls.operations import Operation
@@ -14,7 +16,7 @@ from simulator.dialects.unisat.actions import Action, Actions
 from simulator.dialects.unisat.base import VENUE, UnisatHandler
 from simulator.item_names import name_of as item_name
 from simulator.orders import Market, Order
-from simulator.scenes import Told
+from simulator.scenes import Made, Told
 from simulator.wire import ApiError, amount, bad, text
 
 MAX_COLLECTIONS = 20
@@ -80,11 +82,12 @@ class CollectionListings(UnisatHandler):
             raise bad("filter.isEnd: only false is implemented here")
         found = self._sorted(body.get("sort"), [each for each in self._listed(wanted) if _meets(each[0], wanted)])
         told: Told = "listings" if wanted.get("address") is None else "own_listings"
-        traits = {market.slug: seen.Traits(self.engine, market) for _, market in found}
-        rows = [self._row(ask, market) | self._more(ask, traits[market.slug]) for ask, market in found]
-        rows = self.staged(told, rows, [ask for ask, market in found if ask.order_id in market.asks])
+        markets = {market.slug: market for _, market in found}
+        traits = cache(lambda slug: seen.Traits(self.engine, markets[slug]))
+        made = Made(lambda each: self._row(*each) | self._more(each[0], traits), found)
+        rows = self.staged(told, made, [ask for ask, market in found if ask.order_id in market.asks])
         return {
-            "list": rows if wanted.get("all") is True else self.page(body, rows),
+            "list": rows[:] if wanted.get("all") is True else self.page(body, rows),
             "total": len(rows),
             "timestamp": self.engine.now_ms(),
         }
@@ -121,11 +124,11 @@ class CollectionListings(UnisatHandler):
             return sorted(found, key=lambda each: (way * each[0].price, each[0].placed_ms, each[0].sequence))
         return found
 
-    def _more(self, ask: Order, traits: seen.Traits) -> dict[str, Any]:
+    def _more(self, ask: Order, traits: Callable[[str], seen.Traits]) -> dict[str, Any]:
         """Returns the fields that the documentation does not have, or that were recorded otherwise."""
         found: dict[str, Any] = {}
         if self.shows("unisat_attrs") or self.shows("unisat_stale_row"):
-            told = traits.of(ask.inscription, ask.traits)
+            told = traits(ask.slug).of(ask.inscription, ask.traits)
             found = {"amount": 1, "attrs": told, "onSaleTime": ask.placed_ms}
         return found | ({"unitPrice": seen.unit_price(ask)} if self.shows("unisat_unit_price") else {})
 

@@ -11,6 +11,7 @@ from simulator.dialects.unisat.seen import Traits
 from simulator.item_names import name_of
 from simulator.orders import Order
 from simulator.pictures.content import media_of
+from simulator.scenes import Made
 from simulator.wallets.wallets import Item
 from simulator.wire import bad, text
 
@@ -53,7 +54,7 @@ class CollectionInscriptions(UnisatHandler):
         body = self.body()
         slug = text(body.get("collectionId"), "collectionId").lower()
         found = [item for item in held_by(self, body) if item.collection == slug]
-        rows = self.staged("wallet", [self._row(item) for item in found], found)
+        rows = self.staged("wallet", Made(self._row, found), found)
         return {"list": self.page(body, rows), "total": len(rows)}
 
     def _row(self, item: Item) -> dict[str, Any]:
