@@ -95,7 +95,7 @@ _WORDS: dict[str, Callable[[Data], str]] = {
     "recovered": lambda data: f"Works again after {data['cycles']} failures in a row",
     "halted": _control,
     "control": _control,
-    "quota": lambda data: f"The month's calls at {data['venue']} run short: read every {data['every_s']} s",
+    "quota": lambda data: f"The calls to {data['venue']} run short: read every {data['every_s']} s",
     "plan_expiring": lambda data: f"The plan {data['plan']} ends at {iso(data['ends_ms'])}; then its tasks stop",
     "worker_dead": lambda data: f"Crashed, and is not started again: {data['error']}",
     "daily": _daily,

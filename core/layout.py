@@ -99,12 +99,12 @@ class Layout:
 
     @property
     def pictures_dir(self) -> Path:
-        """The directory of pictures that the gateway has fetched: beside its count of the month's calls."""
+        """The directory of pictures that the gateway has fetched: beside its count of its keys' calls."""
         return self.quota_file.with_name("pictures")
 
     @property
     def quota_file(self) -> Path:
-        """The gateway's count of the month's calls: beside the data, or in the directory of its own user."""
+        """The gateway's count of its keys' calls: beside the data, or in the directory of its own user."""
         return (self.gateway_run_dir or self.data_dir) / "quota.json"
 
     @property

@@ -30,6 +30,7 @@ DIALECTS = ("satflow", "ordnet", "unisat", "ordinalswallet")  # the marketplaces
 PLAY_VENUES = {PLAY_MARKET: "satflow"} | {f"{PLAY_MARKET}-{dialect}": dialect for dialect in DIALECTS[1:]}
 VENUES = (*DIALECTS, *PLAY_VENUES)  # every name of a venue, here or elsewhere
 _MONTHLY_CALLS = {"satflow": 100_000, "unisat": 60_000}  # Satflow's partners' keys, UniSat's free plan
+_DAILY_CALLS = {"unisat": 2_000}  # of the same plans
 MOST_SLOTS = 100
 SPAWNERS = ("zygote", "popen")
 MOST_SELLER_FEE_PPM = 100_000  # a tenth of the price
@@ -59,6 +60,7 @@ class Settings(Layout):
     satflow_url: str | None = None
     satflow_api_key: str | None = field(default=None, repr=False)
     satflow_monthly_calls: int | None = None
+    satflow_daily_calls: int | None = None
     satflow_bid_challenge: str = "timestamp"
     satflow_rune_price: str | None = None
     satflow_seller_fee_ppm: int = 0
@@ -66,6 +68,7 @@ class Settings(Layout):
     unisat_url: str | None = None
     unisat_api_key: str | None = field(default=None, repr=False)
     unisat_monthly_calls: int | None = None
+    unisat_daily_calls: int | None = None
     unisat_seller_fee_ppm: int = 0
     ordnet_url: str | None = None
     ordnet_co_signers: tuple[str, ...] | None = None
@@ -107,6 +110,22 @@ class Settings(Layout):
         if given is not None:
             return given
         return 0 if self.market == PLAY_MARKET else _MONTHLY_CALLS.get(dialect, 0)
+
+    def daily_calls(self, dialect: str) -> int:
+        """Returns the calls a day of the key at a marketplace, 0 without such a quota: as set, else as usually sold.
+
+        A key with more calls a month than the usual plan, or without that quota, is of another plan.
+        """
+        given: int | None = getattr(self, f"{dialect}_daily_calls", None)
+        if given is not None:
+            return given
+        is_usual = self.market != PLAY_MARKET and 0 < self.monthly_calls(dialect) <= _MONTHLY_CALLS[dialect]
+        return _DAILY_CALLS.get(dialect, 0) if is_usual else 0
+
+    def key_calls(self, venue: str) -> tuple[int, int]:
+        """Returns the calls a month and a day of the key at a venue; 0 = no such quota."""
+        dialect = dialect_of(venue) or ""
+        return self.monthly_calls(dialect), self.daily_calls(dialect)
 
     def seller_fee_ppm(self, venue: str) -> int:
         """Returns the part of a sale's price, in millionths, that a venue may keep: the seller is paid so much less."""
@@ -187,6 +206,15 @@ def _seller_fee(dialect: str, title: str) -> Option:
     )
 
 
+def _key_calls(dialect: str, title: str) -> tuple[Option, ...]:
+    return tuple(
+        Option(
+            f"{dialect}_{often}_calls", read.whole(0, 10**9), f"calls a {span} that the {title} key has; 0 = no quota"
+        )
+        for often, span in (("monthly", "calendar month"), ("daily", "day (UTC)"))
+    )
+
+
 OPTIONS = (
     Option("data_dir", Path, "where everything is kept: database, keys, sockets, logs"),
     Option("host", read.host, "address the HTTP server listens on; 0.0.0.0 or :: = every one of its family"),
@@ -214,18 +242,14 @@ OPTIONS = (
     Option("play_wallet", read.flag, "whether everybody may sign in as the practice marketplace's play wallet"),
     Option("satflow_url", read.url, "Satflow API, with /v1; needed when it is the market"),
     Option("satflow_api_key", secret, "Satflow API key (or name a file in BIDKEEPER_SATFLOW_API_KEY_FILE)"),
-    Option(
-        "satflow_monthly_calls", read.whole(0, 10**9), "calls a calendar month that the Satflow key has; 0 = no quota"
-    ),
+    *_key_calls("satflow", "Satflow"),
     Option("satflow_bid_challenge", read.bid_challenge, "what makes a bid's text unique at Satflow: timestamp"),
     Option("satflow_rune_price", read.choice("order", "token"), "what the price of rune bids at Satflow is of"),
     _seller_fee("satflow", "Satflow"),
     Option("satflow_secure_listings", read.flag, "whether secure forms of listings are signed there (docs/custody.md)"),
     Option("unisat_url", read.url, "UniSat open API; runes need it"),
     Option("unisat_api_key", secret, "UniSat API key (or name a file in BIDKEEPER_UNISAT_API_KEY_FILE)"),
-    Option(
-        "unisat_monthly_calls", read.whole(0, 10**9), "calls a calendar month that the UniSat key has; 0 = no quota"
-    ),
+    *_key_calls("unisat", "UniSat"),
     _seller_fee("unisat", "UniSat"),
     Option("ordnet_url", read.url, "ord.net API, with /api/v1; needed when it is the market"),
     Option("ordnet_co_signers", read.co_signers, "keys that may spend a bid's escrow at ord.net; bids there need them"),

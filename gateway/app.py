@@ -23,6 +23,7 @@ from gateway.play_wallet import play_wallet_verbs
 from gateway.quota.count import Counts, QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
+from gateway.quota.quota_pace import DAY, MONTH
 from gateway.quota.quota_table import QuotaTable
 from gateway.quota_restraint import OF_RUNES, QuotaRestraint
 from gateway.reads.common import CommonReads
@@ -96,17 +97,20 @@ def make_adapters(settings: Settings) -> Adapters:
 
 
 def quotas(settings: Settings) -> dict[str, Quota]:
-    """Makes the month's quotas by dialect, with the calls used so far; venues without a quota are left out."""
-    limits = {dialect: settings.monthly_calls(dialect) for dialect in _WITH_KEYS}
-    if not any(limits.values()):
+    """Makes the quotas by dialect, with the calls used so far; venues without a quota are left out."""
+    limits = {
+        name: dict(zip((MONTH, DAY), calls, strict=True))
+        for name in _WITH_KEYS
+        if any(calls := settings.key_calls(name))
+    }
+    if not limits:
         return {}
     counts: Counts = QuotaFile(settings.quota_file)
     if is_postgresql(settings.database_url):
         counts = QuotaTable(settings.database_url, counts)
     return {
-        dialect: Quota(limit, QuotaCount(counts, dialect, key_of(settings, dialect), now_ms), now_ms)
-        for dialect, limit in limits.items()
-        if limit
+        dialect: Quota(each, QuotaCount(counts, dialect, key_of(settings, dialect), now_ms), now_ms)
+        for dialect, each in limits.items()
     }
 
 

@@ -49,13 +49,10 @@ class Marketplace:
         self.scarcity = QuotaRestraint(venue.quota, lookups=venue.lookups)
 
     def facts(self, *, is_default: bool, user: int | None = None) -> VenueFacts:
-        """Returns the venue's facts, with the rest of its month's quota, and the user's part of it."""
+        """Returns the venue's facts, with what is left of its quotas, and the user's part of them."""
         known, quota = venues.facts(self.adapter.name, is_default=is_default), self.venue.quota
         known = replace(known, connection=self.venue.connection())
-        if quota is None:
-            return known
-        whole = {name: value for name, value in quota.status().items() if name != "users"}
-        return replace(known, quota=whole if user is None else whole | {"yours": quota.share_of(user)})
+        return known if quota is None else replace(known, quota=quota.facts(user))
 
 
 class Marketplaces:

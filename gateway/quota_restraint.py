@@ -34,7 +34,7 @@ class QuotaRestraint:
         self._lookups = lookups
 
     def stretched(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the request with an age that the month allows. Raises Refused('bad_request')."""
+        """Returns the request with an age that the quota allows. Raises Refused('bad_request')."""
         verb = request.get("verb")
         if verb not in self._reads:
             return request
@@ -60,7 +60,7 @@ class QuotaRestraint:
     def _is_begun_too_often(self, verb: Any, errand: Errand) -> bool:
         """Tells whether this is a read of a worker's beginning that the user's share does not pay for.
 
-        Restarts cost such a read each, so without end they would cost the month. After a write it is read anew anyway.
+        Restarts cost such a read each, so without end they would use it up. After a write it is read anew anyway.
         """
         return verb in _OF_A_BEGINNING and self._quota is not None and self._quota.is_beyond_share(errand.user)
 

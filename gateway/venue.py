@@ -90,7 +90,7 @@ class Venue:
     async def turn(self, priority: Priority, wait_s: float, toll: Toll) -> None:
         """Waits up to `wait_s` for the turn of one call; follow it by `run`.
 
-        Raises RateLimited when the month, the minute or the key has no call for it now (TooManyLookups when the user
+        Raises RateLimited when the quota, the minute or the key has no call for it now (TooManyLookups when the user
         has none), Unavailable when the breaker is open or the turn did not come.
         """
         errand = current()
@@ -98,7 +98,7 @@ class Venue:
             priority = Priority.BRAKE
         elif errand.purpose == "look":
             priority = Priority.LOOKUP
-        elif errand.purpose == "withdraw":  # what must be known of coins must not wait for a month that runs short
+        elif errand.purpose == "withdraw":  # what must be known of coins must not wait for a quota that runs short
             priority = min(priority, Priority.OWN_BIDS)
         if self.lookups is not None:
             self.lookups.permit(errand)
@@ -125,7 +125,7 @@ class Venue:
         self.windows.sent(counted)
 
     def permit_place(self, rung: int) -> None:
-        """Raises Refused('clock_skew') while our clock is too far off, Refused('quota') when a bid's month is used up.
+        """Raises Refused('clock_skew') while our clock is too far off, Refused('quota') when the quota is too short.
 
         `rung` is the bid's place in its ladder, 0 the top.
         """
@@ -134,7 +134,7 @@ class Venue:
             self.quota.permit_place(rung, current().user)
 
     def permit_listing(self) -> None:
-        """Raises Refused('quota') when the month is too short for a bid at a ladder's top: then nothing is listed."""
+        """Raises Refused('quota') when the quota is too short for a bid at a ladder's top: then nothing is listed."""
         if self.quota is not None:
             self.quota.permit_place(0, current().user)
 
@@ -149,7 +149,7 @@ class Venue:
         return await asyncio.shield(task)
 
     def status(self) -> dict[str, Any]:
-        """Returns calls by operation and outcome, the budget, and the month's quota if it has one."""
+        """Returns calls by operation and outcome, the budget, and the key's quota if it has one."""
         status = {
             "calls": {operation: dict(counts) for operation, counts in self._calls.items()},
             "unread_rows": dict(self._unread),

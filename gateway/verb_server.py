@@ -63,14 +63,14 @@ class Program:
         unisat: Quota | None = None,
         lookups: LookupBudget | None = None,
     ) -> None:
-        """Wires the process. `unisat` is the month's quota of its key, `lookups` the budget of looks; None = none."""
+        """Wires the process. `unisat` is the quota of its key, `lookups` the budget of looks; None = none."""
         self.cut_off = False
         self.admission = admission
         self._tls_dir = settings.tls_dir
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="venue")
         self.venues = Venues(
             {},
-            # The other two sources have no month, and their answers are kept: looks there count against nothing.
+            # The other two sources have no quota, and their answers are kept: looks there count against nothing.
             Venue(
                 "unisat",
                 CallBudget(rate=5, burst=5, slots=1, clock=time.monotonic),

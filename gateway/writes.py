@@ -54,7 +54,7 @@ class Asker:
 class Fencing:
     """The right under which a write goes out: `deadline_ms` is epoch milliseconds.
 
-    `rung` is a bid's place in its ladder: where the month's quota runs short, the lowest rungs (0 is the top) wait
+    `rung` is a bid's place in its ladder: where the key's quota runs short, the lowest rungs (0 is the top) wait
     first.
     """
 
@@ -79,7 +79,7 @@ class Writes:
     async def place(self, order: BidOrder, fencing: Fencing, asker: Asker) -> str | None:
         """Submits a signed bid; returns its id where the venue gives one.
 
-        Raises Refused('quota') where the month's quota is too short for its rung, Refused('clock_skew') while our clock
+        Raises Refused('quota') where the key's quota is too short for its rung, Refused('clock_skew') while our clock
         is too far off.
         """
         self._venue.permit_place(fencing.rung)
@@ -114,7 +114,7 @@ class Writes:
         return all_gone
 
     async def list_item(self, order: ListingOrder, fencing: Fencing, asker: Asker) -> None:
-        """Submits a signed listing. Raises Refused('quota') where the month's quota is too short for one."""
+        """Submits a signed listing. Raises Refused('quota') where the key's quota is too short for one."""
         self._venue.permit_listing()
 
         def call(permit: Permit) -> None:

@@ -1,4 +1,4 @@
-"""The gateway's counts of the month's calls, where several machines' gateways take turns."""
+"""The gateway's counts of its keys' calls, where several machines' gateways take turns."""
 
 from __future__ import annotations
 

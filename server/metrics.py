@@ -160,22 +160,37 @@ def _of_venues(venues: Mapping[str, Any]) -> Iterator[Metric]:
 
 def _of_quotas(quotas: Mapping[str, Any]) -> Iterator[Metric]:
     for name, key, help in (
-        ("bidkeeper_venue_quota_used", "used", "Calls of this month (UTC) that the key's quota has had."),
-        ("bidkeeper_venue_quota_left", "left", "Calls of this month that the key's quota still has."),
-        ("bidkeeper_venue_quota_projected", "projected", "Calls of the whole month, if it went on like the last hour."),
         ("bidkeeper_venue_read_stretch_seconds", "stretch_s", "How old reads may be so that the quota lasts."),
         ("bidkeeper_venue_quota_rungs", "rungs", "Rungs of a ladder that may have new bids; absent: all."),
     ):
-        samples = tuple(({"venue": venue}, quota[key]) for venue, quota in quotas.items() if quota[key] is not None)
-        yield Metric(name, "gauge", help, samples)
+        yield Metric(name, "gauge", help, _of_each(quotas, key))
+    yield from _of_period("bidkeeper_venue_quota", "month", quotas)
+    days = {venue: quota["day"] for venue, quota in quotas.items() if "day" in quota}
+    yield from _of_period("bidkeeper_venue_day_quota", "day", days)
+
+
+def _of_period(begin: str, period: str, quotas: Mapping[str, Any]) -> Iterator[Metric]:
+    for key, help in (
+        ("used", f"Calls of this {period} (UTC) that the key's quota has had."),
+        ("left", f"Calls of this {period} that the key's quota still has."),
+        ("projected", f"Calls of the whole {period}, if it went on like the last hour."),
+    ):
+        yield Metric(f"{begin}_{key}", "gauge", help, _of_each(quotas, key))
     yield Metric(
-        "bidkeeper_venue_quota_used_by_user",
+        f"{begin}_used_by_user",
         "gauge",
-        "Calls of this month by user, of those with the most; user others: all the rest.",
+        f"Calls of this {period} by user, of those with the most; user others: all the rest.",
         tuple(
-            ({"venue": venue, "user": user}, used) for venue, quota in quotas.items() for user, used in _by_user(quota)
+            ({"venue": venue, "user": user}, used)
+            for venue, quota in quotas.items()
+            if "used" in quota
+            for user, used in _by_user(quota)
         ),
     )
+
+
+def _of_each(quotas: Mapping[str, Any], key: str) -> tuple[tuple[dict[str, str], Any], ...]:
+    return tuple(({"venue": venue}, quota[key]) for venue, quota in quotas.items() if quota.get(key) is not None)
 
 
 def _by_user(quota: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

@@ -19,7 +19,7 @@ _TYPES = {"ordinals": "ordinals", "runes": "rune"}  # the venue's word for goods
 class VenuesHandler(SignedIn):
     """GET /api/venues.
 
-    What only the gateway knows is null while it cannot be asked, a key's month also without a quota.
+    What only the gateway knows is null while it cannot be asked, a key's month and day also without a quota.
     """
 
     async def get(self) -> None:
@@ -33,7 +33,9 @@ class VenuesHandler(SignedIn):
 
 def _as_json(venue: VenueFacts, told: VenueFacts | None) -> dict[str, object]:
     """Returns what the venue can do, and what the gateway `told` of it at this moment."""
-    can, quota = venue.capabilities, None if told is None else told.quota
+    can = venue.capabilities
+    quota: Mapping[str, Any] = (None if told is None else told.quota) or {}
+    today: Mapping[str, Any] = quota.get("day", {})
     return {
         "name": can.name,
         "title": can.title,
@@ -58,13 +60,16 @@ def _as_json(venue: VenueFacts, told: VenueFacts | None) -> dict[str, object]:
             "writesPerMinute": can.writes_per_minute,
             "readsPerMinutePerWallet": can.reads_per_minute_per_wallet,
             "writesPerMinutePerWallet": can.writes_per_minute_per_wallet,
-            "callsPerMonth": None if quota is None else quota.get("limit"),
+            "callsPerMonth": quota.get("limit"),
+            "callsPerDay": today.get("limit"),
         },
         "calls": dict(can.calls),
-        "quotaLeft": None if quota is None else quota.get("left"),
-        "quotaYours": None if quota is None else quota.get("yours"),
-        "quotaProjected": None if quota is None else quota.get("projected"),
-        "quotaEndsAt": None if quota is None or "ends_ms" not in quota else json_out.iso(quota["ends_ms"]),
+        "quotaLeft": quota.get("left"),
+        "quotaYours": quota.get("yours"),
+        "quotaProjected": quota.get("projected"),
+        "quotaEndsAt": None if "ends_ms" not in quota else json_out.iso(quota["ends_ms"]),
+        "quotaLeftToday": today.get("left"),
+        "quotaYoursToday": today.get("yours"),
         "connection": None if told is None or told.connection is None else _connection(told.connection),
         "verified": can.verified,
     }

@@ -130,7 +130,7 @@ class World:
         self.engine.load(row["engine"])
         if "limitsSet" in row:
             given = row["limitsSet"]
-            self.limits.change(given["perSecond"], given["burst"], given["monthly"])
+            self.limits.change(given["perSecond"], given["burst"], given["monthly"], given.get("daily", 0))
         self.limits.load(row["limits"])
         self.traders.load(row["traders"])
         self.play_wallet.load(row.get("playWallet"))  # an older state file has none

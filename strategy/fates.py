@@ -11,7 +11,7 @@ class PlaceResult(StrEnum):
     PLACED = "placed"  # the venue accepted it
     UNKNOWN = "unknown"  # its signature or the venue's answer was lost: it counts, and nothing is sent again
     REFUSED = "refused"  # the venue refused
-    QUOTA = "quota"  # the gateway refused: the month's quota of calls runs short
+    QUOTA = "quota"  # the gateway refused: the key's quota of calls runs short
     CLOCK_SKEW = "clock_skew"  # the gateway refused: our clock and the venue's are too far apart
     NO_COINS = "no_coins"  # no coins are left to pay for it, where bids are transactions
     NOT_SENT = "not_sent"  # nothing reached the venue

@@ -33,7 +33,7 @@ class FaultCode(StrEnum):
     FILL_BURST = "fill_burst"  # several bids were filled in a short time
     CLOCK_SKEW = "clock_skew"  # our clock and the marketplace's are too far apart
     HARDCAP = "hardcap"  # the hard cap leaves no price to bid
-    QUOTA = "quota"  # the month's quota of calls runs short
+    QUOTA = "quota"  # the key's quota of calls runs short
     NO_COINS = "no_coins"  # no coins are left to pay with
     DISK_FULL = "disk_full"  # the installation's disk has too little room
     DATABASE_DAMAGED = "database_damaged"  # the installation's database cannot be relied on

@@ -10,7 +10,8 @@ from strategy.bid_config import DEFAULT_EXPIRY_MINUTES, WHOLE_RANGES, BidConfig,
 from strategy.bidding.renewal import margin_ms
 from strategy.listing.listing_config import ListingConfig
 
-MONTH_S = 30 * 86_400
+_DAYS = 30
+MONTH_S = _DAYS * 86_400
 STRETCHED_S = 600  # no read is older than this, however short the quota
 CONFIRMED_S = 590  # a book confirmed by unchanged floors is read again once it is older than this
 OFTEN_S = 90  # with more frequent cycles every second one reuses the own bids of the one before
@@ -210,8 +211,40 @@ def _stretched(looks: Iterable[int]) -> int:
     return sum(min(times, MONTH_S // STRETCHED_S) for times in looks)
 
 
+@dataclass(frozen=True, slots=True)
+class KeyQuota:
+    """The tightest of a key's quotas: `calls` in `days` days, a calendar month's taken as those of 30; 0 = no quota."""
+
+    calls: int = 0
+    days: int = _DAYS
+
+    @classmethod
+    def tightest(cls, monthly: int, daily: int) -> KeyQuota:
+        """Returns the quota that fewer calls fit into, the day's if as many do; 0 is a quota that the key has not."""
+        found = [cls(calls, days) for calls, days in ((daily, 1), (monthly, _DAYS)) if calls]
+        return min(found, key=lambda each: each.monthly, default=cls())
+
+    @property
+    def period(self) -> str:
+        return "day" if self.days == 1 else "month"
+
+    @property
+    def monthly(self) -> int:
+        """The calls in 30 days."""
+        return self.calls * _DAYS // self.days
+
+    @property
+    def usable(self) -> int:
+        """The calls of one period that tasks may use."""
+        return usable(self.calls)
+
+    def share(self, monthly: int) -> int:
+        """Returns the calls of one period, rounded up, that make so many in 30 days."""
+        return -(-monthly * self.days // _DAYS)
+
+
 def usable(quota: int) -> int:
-    """Returns the calls of a month's quota that tasks may use: the last tenth is for cancels."""
+    """Returns the calls of a quota that tasks may use: the last tenth is for cancels."""
     return quota * 9 // 10
 
 
@@ -286,9 +319,9 @@ class MonthlyVerdict:
 
 @dataclass(frozen=True, slots=True)
 class MonthlyQuota:
-    """The demands on a marketplace's month: the `quota` of calls (0 = there is none), and the tasks that share it."""
+    """The demands on a marketplace's key: its tightest `quota`, and the tasks that share it."""
 
-    quota: int
+    quota: KeyQuota
     costs: CallCosts
     others: Sequence[Task] = ()
 
@@ -296,10 +329,11 @@ class MonthlyQuota:
         """Returns the effect of running this task beside the others."""
         alone = monthly_calls([mine], self.costs)
         together = monthly_calls([mine, *self.others], self.costs).least
-        if not self.quota:
+        quota = self.quota.monthly
+        if not quota:
             return MonthlyVerdict(alone, together, None, _least_minutes(lambda minutes: True, _shortest(mine)))
-        from_minutes = fits_from_minutes(mine, self.others, self.quota, self.costs)
+        from_minutes = fits_from_minutes(mine, self.others, quota, self.costs)
         of_all = None
         if from_minutes is None:
-            of_all = all_fit_from_minutes([mine, *self.others], self.quota, self.costs)
-        return MonthlyVerdict(alone, together, usable(self.quota), from_minutes, of_all)
+            of_all = all_fit_from_minutes([mine, *self.others], quota, self.costs)
+        return MonthlyVerdict(alone, together, usable(quota), from_minutes, of_all)

@@ -82,7 +82,7 @@ class Limits:
     them: open and new orders together stay within both; `fills_left_today` and `spend_left_today_sats` likewise for
     maxFillsPerDay and spendCapPerDaySats, over the last 24 hours. `hold` says why nothing may be placed or raised now
     though everything is known (`fill_pause`, `fill_burst`, `clock_skew`, `active_hours`). `rungs` is the number of
-    rungs, from the top, that may have new and renewed bids while the month's quota of calls runs short, None = all.
+    rungs, from the top, that may have new and renewed bids while the key's quota of calls runs short, None = all.
     `signed` are the signer's ceilings for a new bid, empty if nothing is signed. `installation_room` is the exposure of
     all users left for this task, its own orders included: it decides whether a bid and its successor fit side by side.
     Only the ledger refuses by it. `budget` is the room of the budget that the task shares, None without one: it refuses
@@ -134,7 +134,7 @@ class Rules:
     def of(cls, loop_s: int, stretch_s: int = 0, tolerance: Decimal = TOLERANCE, min_age_s: int = MIN_AGE_S) -> Rules:
         """Makes the service's rules for a task with this cycle interval: a snapshot is stale after max(3 loops, 120 s).
 
-        `stretch_s` is the intended extra age of reads while the month's quota of calls runs short.
+        `stretch_s` is the intended extra age of reads while the key's quota of calls runs short.
         """
         return cls(tolerance, min_age_s * 1000, (max(3 * loop_s, 120) + stretch_s) * 1000)
 

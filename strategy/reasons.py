@@ -42,7 +42,7 @@ class Reason(StrEnum):
     BUDGET = "budget"  # would pass a limit of the budget that the task shares with others
     FILL_PAUSE = "fill_pause"  # a bid was just filled: the next ones wait a moment
     FILL_BURST = "fill_burst"  # several bids were filled in a short time: nothing more is placed for now
-    QUOTA = "quota"  # the month's quota of calls runs short: a ladder's lowest rungs wait first
+    QUOTA = "quota"  # the key's quota of calls runs short: a ladder's lowest rungs wait first
     CLOCK_SKEW = "clock_skew"  # our clock and the marketplace's are too far apart: nothing is placed
     SIGNED_LIMIT = "signed_limit"  # would pass a ceiling of signatures: waits until earlier ones expire
     REDUCE = "reduce"  # control allows cancels only

@@ -1,4 +1,4 @@
-"""The doctor on the month's calls: the joint cost of all running tasks where the key has a quota."""
+"""The doctor on the tightest quota of each key: the joint cost of all running tasks, in a month or a day."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from strategy.bid_config import DEFAULT_EXPIRY_MINUTES
 from strategy.monthly import (
     Bidding,
     CallCosts,
+    KeyQuota,
     MonthlyCalls,
     Task,
     all_fit_from_minutes,
@@ -30,13 +31,13 @@ def examine(settings: Settings, running: Mapping[str, Sequence[Task]] | None) ->
         return
     for venue in settings.venues:
         dialect = dialect_of(venue) or ""
-        quota = settings.monthly_calls(dialect)
-        if quota and settings.venue_url(dialect):
-            yield _month(venue, dialect, quota, running)
+        quota = KeyQuota.tightest(*settings.key_calls(venue))
+        if quota.calls and settings.venue_url(dialect):
+            yield _period(venue, dialect, quota, running)
 
 
-def _month(venue: str, dialect: str, quota: int, running: Mapping[str, Sequence[Task]]) -> Check:
-    name, costs = f"month at {venue}", call_costs(venue)
+def _period(venue: str, dialect: str, quota: KeyQuota, running: Mapping[str, Sequence[Task]]) -> Check:
+    name, costs = f"{quota.period} at {venue}", call_costs(venue)
     tasks = running.get(venue, ())
     of_runes = _of_runes(running) if dialect == RUNES_FROM else MonthlyCalls(0, 0, 0)
     cost = monthly_calls(tasks, costs) + of_runes
@@ -47,12 +48,14 @@ def _month(venue: str, dialect: str, quota: int, running: Mapping[str, Sequence[
     who = f"{_counted(len(tasks), 'task')} with {_counted(bids, 'bid')}"
     if of_runes.least:
         who += ", and the asks of runes,"
-    takes = f"{who} take {cost.reads + cost.writes:,} calls in 30 days, {cost.least:,} with reads ten minutes old"
-    if cost.least <= usable(quota):
-        return ok(name, f"{takes}: within {usable(quota):,} (90 % of the quota){carries}")
-    text = f"{takes}: more than {usable(quota):,} (90 % of the quota){carries}"
-    minutes = all_fit_from_minutes(tasks, quota, costs, of_runes.least)
-    larger = f"a larger quota ({quota_variable(venue)})"
+    calls, least = quota.share(cost.reads + cost.writes), quota.share(cost.least)
+    span = "a day" if quota.days == 1 else f"in {quota.days} days"
+    takes = f"{who} take {calls:,} calls {span}, {least:,} with reads ten minutes old"
+    if cost.least <= usable(quota.monthly):
+        return ok(name, f"{takes}: within {quota.usable:,} (90 % of the quota){carries}")
+    text = f"{takes}: more than {quota.usable:,} (90 % of the quota){carries}"
+    minutes = all_fit_from_minutes(tasks, quota.monthly, costs, of_runes.least)
+    larger = f"a larger quota ({quota_variable(venue, quota.period)})"
     if minutes is None:
         return warn(
             name, text, f"run fewer tasks, raise loopSeconds, or get {larger}; no bidExpiryMinutes is long enough"
@@ -70,12 +73,13 @@ def _of_runes(running: Mapping[str, Sequence[Task]]) -> MonthlyCalls:
     return rune_calls((task, call_costs(venue)) for venue, tasks in running.items() for task in tasks)
 
 
-def _carries(venue: str, quota: int, costs: CallCosts) -> str:
+def _carries(venue: str, quota: KeyQuota, costs: CallCosts) -> str:
     if not capabilities(venue).kinds:
         return ""
-    return f"; the quota is enough for {bids_carried(quota, costs)} bids of {DEFAULT_EXPIRY_MINUTES} minutes"
+    return f"; the quota is enough for {bids_carried(quota.monthly, costs)} bids of {DEFAULT_EXPIRY_MINUTES} minutes"
 
 
-def quota_variable(venue: str) -> str:
-    """Returns the setting with the size of the quota."""
-    return f"BIDKEEPER_{(dialect_of(venue) or venue).upper()}_MONTHLY_CALLS"
+def quota_variable(venue: str, period: str) -> str:
+    """Returns the setting with the size of the quota of a month or a day."""
+    often = "DAILY" if period == "day" else "MONTHLY"
+    return f"BIDKEEPER_{(dialect_of(venue) or venue).upper()}_{often}_CALLS"

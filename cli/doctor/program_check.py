@@ -76,13 +76,22 @@ def manager_of(own: dict[int, str]) -> int | None:
     return next((pid for pid, line in own.items() if line.rstrip().endswith("manager")), None)
 
 
-def quota(venue: str, status: dict[str, Any]) -> Check:
-    """Reports the use and rest of the month, from the status of a venue's quota."""
-    left, limit, rungs = int(status["left"]), int(status["limit"]), status.get("rungs")
-    used = f"{int(status['used']):,} of {limit:,} calls at {venue} used this month, {left:,} left"
-    text = f"{used}; {int(status['projected']):,} by its end at the rate of the last hour"
+def quota(venue: str, status: dict[str, Any]) -> Iterator[Check]:
+    """Reports the use and rest of the month and the day, from the status of a venue's quota."""
+    for period, used in (("month", status), ("day", status.get("day", {}))):
+        if "limit" in used:
+            yield _used(venue, period, used, status.get("rungs"))
+
+
+def _used(venue: str, period: str, use: dict[str, Any], rungs: int | None) -> Check:
+    left, limit = int(use["left"]), int(use["limit"])
+    since = "this month" if period == "month" else "today (UTC)"
+    used = f"{int(use['used']):,} of {limit:,} calls at {venue} used {since}, {left:,} left"
+    text = f"{used}; {int(use['projected']):,} by its end at the rate of the last hour"
     if left == 0:
-        return fail("quota", text, f"wait for the next month, or get a larger quota ({quota_variable(venue)})")
+        return fail(
+            "quota", text, f"wait for the next {period}, or get a larger quota ({quota_variable(venue, period)})"
+        )
     if rungs is not None or left < limit * _LEFT_IS_LITTLE:
         slower = "" if rungs is None else f"; only the top {rungs} of a ladder get new bids"
         return warn(
@@ -92,7 +101,7 @@ def quota(venue: str, status: dict[str, Any]) -> Check:
 
 
 def _kept_quota(settings: Settings) -> Iterator[Check]:
-    """Yields the month's use as the gateway has written it down."""
+    """Yields the use of each quota as the gateway has written it down."""
     if any(is_held(settings, name) for name in SECRETS) or not os.access(settings.quota_file.parent, os.X_OK):
         return
     if settings.quota_file.exists() and not os.access(settings.quota_file, os.R_OK):
@@ -105,7 +114,7 @@ def _kept_quota(settings: Settings) -> Iterator[Check]:
         yield fail("quota", str(error), "remove the file if the count may start again at 0")
         return
     for venue, each in kept.items():
-        yield quota(venue, each.status())
+        yield from quota(venue, each.status())
 
 
 def _runs(settings: Settings, own: dict[int, str]) -> bool:
@@ -248,7 +257,7 @@ def _gateway(settings: Settings) -> Iterator[Check]:
         yield from _skew(name, venue.get("skew_s"))
     for name, venue in venues.items():
         if "quota" in venue:
-            yield quota(name, venue["quota"])
+            yield from quota(name, venue["quota"])
 
 
 def _skew(name: str, skew_s: float | None) -> Iterator[Check]:

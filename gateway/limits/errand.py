@@ -15,7 +15,7 @@ class Errand:
 
     `task`: a task's work. `look`: a person wants to see something, which can always wait. `act`: a person starts or
     deletes something; it is counted like a look, and refused only long after looks are. `withdraw`: a person takes
-    their own out, which is counted by itself, and which the month refuses as late as it can. `brake`: bids are taken
+    their own out, which is counted by itself, and which a quota refuses as late as it can. `brake`: bids are taken
     off the market, which goes before everything else.
     """
 

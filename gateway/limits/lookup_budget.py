@@ -23,7 +23,7 @@ _MOST_USERS = 10_000
 class LookupBudget:
     """Buckets for each user: one of `per_minute` calls by looking, and larger ones that fill slowly for the rest.
 
-    An answer's true cost is taken, so a bucket may go below empty. The month refuses looks before it slows any task
+    An answer's true cost is taken, so a bucket may go below empty. The quota refuses looks before it slows any task
     down; acts and withdrawals it refuses as late as tasks or later, hence so few in the long run.
     """
 

@@ -12,15 +12,16 @@ from typing import Any
 
 from core.errors import BidkeeperError
 from core.files import free_reserve, is_full
+from gateway.quota.quota_pace import DAY, MONTH, Period
 
 log = logging.getLogger(__name__)
 
 
 class QuotaFile:
-    """The file of counts, for each venue: `of` (venue and hash of its key), `month`, `since_ms`, `used`, and `users`,
-    which tells that by user.
+    """The file of counts, for each venue: `of` (venue and hash of its key), `month`, `since_ms`, `used`, `users` (the
+    calls by user), and `day`, an object with the same of the day.
 
-    An older file, of one venue alone, is just that object.
+    An older file has no `day`; one of one venue alone is just that object.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,7 +50,7 @@ class QuotaFile:
             return {}
         except (OSError, ValueError, TypeError, LookupError) as error:
             raise BidkeeperError(
-                f"{self._path} cannot be read ({type(error).__name__}); without it the month's count begins anew"
+                f"{self._path} cannot be read ({type(error).__name__}); without it the key's count begins anew"
             ) from error
 
     def _write(self) -> None:
@@ -68,9 +69,15 @@ class QuotaFile:
 
 
 def _checked(row: Mapping[str, Any]) -> dict[str, Any]:
+    found = {"of": str(row["of"]), **_period(row, MONTH)}
+    return found if row.get("day") is None else found | {"day": _period(row["day"], DAY)}
+
+
+def _period(row: Mapping[str, Any], period: Period) -> dict[str, Any]:
+    date = str(row[period.name])
+    period.end_ms(date)
     return {
-        "of": str(row["of"]),
-        "month": str(row["month"]),
+        period.name: date,
         "since_ms": int(row["since_ms"]),
         "used": int(row["used"]),
         "users": {str(int(user)): int(calls) for user, calls in dict(row.get("users", {})).items()},

@@ -1,4 +1,4 @@
-"""The division of a month between users: what one does not use, others may.
+"""The division of a quota between users: what one does not use, others may.
 
 Nobody is over their share as long as they have used no more than the rest could, were each to have as much: the level.
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from markets.base import RateLimited
-
-FURTHER = 0.06  # of the quota: how much later those within their share are slowed down, too
 
 
 class BeyondShare(RateLimited):

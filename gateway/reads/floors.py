@@ -103,7 +103,7 @@ class Floors:
         except Refused:
             if batch.size <= 1:
                 raise
-        # One of the others may be a slug that the venue refuses, or of a user who has used up more of a month.
+        # One of the others may be a slug that the venue refuses, or of a user who has used more of the quota.
         try:
             return await self._alone_in_one(slug, kind, flight)
         except Refused:

@@ -49,7 +49,7 @@ class ListingReads:
     async def draft(self, ask: ListingToDraft) -> str:
         """Drafts one listing. Never shared, and with a write's priority, since a write follows.
 
-        Raises Refused('quota') where the month's quota is too short for a listing.
+        Raises Refused('quota') where the key's quota is too short for a listing.
         """
         self._venue.permit_listing()
         toll = Toll("write", ask.owner, more=1)

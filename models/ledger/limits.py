@@ -40,7 +40,7 @@ class Readings:
     """The present values that limits need beside the ledger.
 
     `untracked_sats` are bids of the wallet without an order: they count as long as they are there. `rungs` is the
-    gateway's restriction by the month's quota, `skew_s` our clock's error if it is too large to bid by, and `signed`
+    gateway's restriction by the key's quota, `skew_s` our clock's error if it is too large to bid by, and `signed`
     the use of the signer's ceilings.
     """
 

@@ -15,7 +15,7 @@ from server.admin.access import AdminHandler
 from server.health import PATIENCE_S, missing_peers
 from server.http import json_out
 
-_QUOTA = {"limit": "limit", "used": "used", "left": "left", "projected": "projected", "stretchSeconds": "stretch_s"}
+_QUOTA = ("limit", "used", "left", "projected")
 
 
 class ReadinessHandler(AdminHandler):
@@ -74,14 +74,15 @@ def _running(kind: str) -> dict[str, int]:
 
 
 def _venue(name: str, told: Mapping[str, Any]) -> dict[str, object]:
-    quota = told.get("quota")
+    quota: Mapping[str, Any] = told.get("quota") or {}
     return {
         "name": name,
         "isCutOff": bool(told.get("is_cut_off")),
         "pausedSeconds": _exact(told.get("paused_s")),
         "waiting": told.get("waiting"),
         "skewSeconds": _exact(told.get("skew_s")),
-        "quota": None if quota is None else {key: quota.get(field) for key, field in _QUOTA.items()} | _by_user(quota),
+        "quota": _quota(quota, quota.get("stretch_s")),
+        "quotaToday": _quota(quota.get("day", {}), quota.get("stretch_s")),
     }
 
 
@@ -89,9 +90,14 @@ def _exact(number: float | None) -> Decimal | None:
     return None if number is None else Decimal(str(number))
 
 
-def _by_user(quota: Mapping[str, Any]) -> dict[str, object]:
+def _quota(quota: Mapping[str, Any], stretch_s: int | None) -> dict[str, object] | None:
+    """Returns the quota of a period, None where the key has none; reads are stretched for the tightest of them."""
+    if "limit" not in quota:
+        return None
     ends_ms = quota.get("ends_ms")
     return {
+        **{name: quota.get(name) for name in _QUOTA},
+        "stretchSeconds": stretch_s,
         "endsAt": None if ends_ms is None else json_out.iso(ends_ms),
         "users": [{"id": int(user), "used": used} for user, used in quota.get("users", {}).items()],
     }

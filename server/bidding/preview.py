@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.errors import BidkeeperError
-from core.settings import dialect_of
 from markets.base import OwnBids, VenueError
 from markets.call_costs import call_costs
 from markets.gateway_client import stretch_s
@@ -36,7 +35,7 @@ from strategy.bidding.plan_bids import plan_bids
 from strategy.book import History, VenueProfile
 from strategy.entry import Entry
 from strategy.fault_codes import Step
-from strategy.monthly import MonthlyQuota
+from strategy.monthly import KeyQuota, MonthlyQuota
 from strategy.plan_inputs import Memory, Rules
 from wallet.signer_client import SignerError
 
@@ -103,10 +102,9 @@ class PreviewHandler(BiddingTaskHandler):
         return replace(entry, limits=replace(entry.limits, signed=signed)), []
 
     def _month(self, task: Task | None, venue: str) -> MonthlyQuota:
-        """Returns the other demands on a month at the venue."""
-        settings = self.services.settings
-        quota = settings.monthly_calls(dialect_of(venue) or "")
-        others = running_tasks(but=task.id if task else None) if quota else {}
+        """Returns the other demands on the key's quota at the venue."""
+        quota = KeyQuota.tightest(*self.services.settings.key_calls(venue))
+        others = running_tasks(but=task.id if task else None) if quota.calls else {}
         return MonthlyQuota(quota, call_costs(venue), others.get(venue, ()))
 
     def _meant(self) -> tuple[Task | None, BidConfig, str]:

@@ -133,20 +133,20 @@ class Peer(Answer):
 
 
 class UserCalls(Answer):
-    """A user's calls of this month."""
+    """A user's calls of this month or day."""
 
     id: int
     used: Count
 
 
 class KeyQuota(Answer):
-    """The month's quota of a marketplace's key."""
+    """The quota of a marketplace's key in a calendar month or day (UTC)."""
 
     limit: Count
     used: Count
     left: Count
-    projected: Annotated[Count, Field(description="Of the whole month, if it went on like the last hour.")]
-    stretch_seconds: Annotated[Count, Field(description="How old reads may be so that it lasts.")]
+    projected: Annotated[Count, Field(description="Of the whole period, if it went on like the last hour.")]
+    stretch_seconds: Annotated[Count, Field(description="How old reads may be so that all its quotas last.")]
     ends_at: datetime
     users: Annotated[list[UserCalls], Field(description="Those with the most calls.")]
 
@@ -159,7 +159,8 @@ class VenueState(Answer):
     paused_seconds: Annotated[float | None, Field(ge=0, description="Until it is asked again, by its own wish.")]
     waiting: Annotated[Count | None, Field(description="Requests that wait for their turn.")]
     skew_seconds: Annotated[float | None, Field(description="How far its clock is from ours.")]
-    quota: Annotated[KeyQuota | None, Field(description="Null: its key has none.")]
+    quota: Annotated[KeyQuota | None, Field(description="The month's. Null: its key has none.")]
+    quota_today: Annotated[KeyQuota | None, Field(description="The day's. Null: its key has none.")]
 
 
 class GlobalState(Answer):

@@ -29,12 +29,13 @@ class VenueLimits(Answer):
     reads_per_minute_per_wallet: int | None
     writes_per_minute_per_wallet: int | None
     calls_per_month: int | None
+    calls_per_day: int | None
 
 
 class QuotaPart(Answer):
-    """The caller's part of the month's quota of the key that all users of this installation share."""
+    """The caller's part of the quota of the key that all users of this installation share."""
 
-    used: Annotated[int, Field(ge=0, description="Calls of this month for your tasks and look-ups.")]
+    used: Annotated[int, Field(ge=0, description="Calls of this month or day for your tasks and look-ups.")]
     share: Annotated[
         int, Field(ge=0, description="As long as you have used fewer, you never wait because others use more.")
     ]
@@ -72,6 +73,10 @@ class VenueInfo(Answer):
         int | None, Field(ge=0, description="Calls of the whole month if it went on like the last hour.")
     ]
     quota_ends_at: Annotated[datetime | None, Field(description="When the month's quota begins anew.")]
+    quota_left_today: Annotated[
+        int | None, Field(ge=0, description="Calls left today (UTC); null: no quota of a day, or not known.")
+    ]
+    quota_yours_today: Annotated[QuotaPart | None, Field(description="null: no quota of a day, or not known.")]
     connection: Annotated[VenueConnection | None, Field(description="null: not known, as the gateway is away.")]
     verified: Annotated[
         Literal["documented", "client code", "probed"], Field(description="Where our knowledge of it is from.")

@@ -136,19 +136,20 @@ class Sell(JsonHandler):
 
 
 class PutLimits(JsonHandler):
-    """`PUT /sim/limits {perSecond?, burst?, monthly?}`: limits of one key, for benchmarks.
+    """`PUT /sim/limits {perSecond?, burst?, monthly?, daily?}`: limits of one key, for benchmarks.
 
-    A field left out means the venue's own limit. They survive a restart and end with a reset. `GET /sim/limits` returns
-    those in force.
+    A field left out means the venue's own limit. `daily` is UniSat's alone; 0 = no such limit. They survive a restart
+    and end with a reset. `GET /sim/limits` returns those in force.
     """
 
     def put(self) -> None:
         body = self.body()
-        only(body, frozenset({"perSecond", "burst", "monthly"}), "the body")
+        only(body, frozenset({"perSecond", "burst", "monthly", "daily"}), "the body")
         self.world.limits.change(
             whole(body.get("perSecond", PER_SECOND), "perSecond", 1, MAX_LIMIT),
             whole(body.get("burst", BURST), "burst", 1, MAX_LIMIT),
             whole(body.get("monthly", PER_MONTH), "monthly", 0, MAX_WHOLE),
+            whole(body.get("daily", 0), "daily", 0, MAX_WHOLE),
         )
         self.world.engine.changes += 1
         self.get()

@@ -74,7 +74,7 @@ def _unrestrained(entry: Entry) -> BidPlan:
 
 
 def _held_back(plan: BidPlan, entry: Entry, market: MarketPrices, snapshot: Snapshot | None) -> BidPlan:
-    """Returns the plan with no more than the hours, the guards, the fills and the month's quota leave of it."""
+    """Returns the plan with no more than the hours, the guards, the fills and the key's quota leave of it."""
     limits = entry.limits
     if limits.hold is Reason.ACTIVE_HOURS:
         return emptied(plan, entry, Reason.ACTIVE_HOURS)

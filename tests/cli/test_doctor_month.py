@@ -34,9 +34,9 @@ def month(running: dict[str, list[Task]], **settings: Any) -> dict[str, Check]:
 
 
 def test_every_key_with_a_quota_has_a_line_and_no_other() -> None:
-    assert set(month({})) == {"month at satflow", "month at unisat"}
+    assert set(month({})) == {"month at satflow", "day at unisat"}
     assert set(month({}, unisat_url=None)) == {"month at satflow"}
-    assert set(month({}, satflow_monthly_calls=0)) == {"month at unisat"}
+    assert set(month({}, satflow_monthly_calls=0)) == {"day at unisat"}
     assert list(month_check.examine(Settings(), {})) == [], "the practice market has none"
     assert list(month_check.examine(REAL, None)) == [], "nobody knows what runs"
 
@@ -44,7 +44,7 @@ def test_every_key_with_a_quota_has_a_line_and_no_other() -> None:
 def test_a_quota_that_nobody_uses() -> None:
     found = month({})
     assert found["month at satflow"].text == "no task makes calls there; the quota is enough for 31 bids of 16 minutes"
-    assert found["month at unisat"].text == "no task makes calls there"
+    assert found["day at unisat"].text == "no task makes calls there"
 
 
 def test_what_fits() -> None:
@@ -82,13 +82,17 @@ def test_the_asks_of_runes_are_unisats_wherever_they_are_bid_on() -> None:
         "satflow": [Bidding(RUNE, 5, 1)],
         "unisat": [Selling(ListingConfig(), "cats", 1)],
     }
-    check = month(running)["month at unisat"]
+    check = month(running)["day at unisat"]
     assert check.text == (
-        f"1 task with 0 bids, and the asks of runes, take {2 * 86_400 + 21_600 + 2_160:,} calls in 30 days, "
-        f"{3 * 4_320 + 2_880:,} with reads ten minutes old: within 54,000 (90 % of the quota)"
+        f"1 task with 0 bids, and the asks of runes, take {(2 * 86_400 + 21_600 + 2_160) // 30:,} calls a day, "
+        f"{(3 * 4_320 + 2_880) // 30:,} with reads ten minutes old: within 1,800 (90 % of the quota)"
     )
-    short = month(running, unisat_monthly_calls=5_000)["month at unisat"]
-    assert (short.status, "no bidExpiryMinutes" in short.remedy) == ("warn", True)
+    for smaller, name, variable in (
+        ({"unisat_monthly_calls": 5_000}, "month at unisat", "BIDKEEPER_UNISAT_MONTHLY_CALLS"),
+        ({"unisat_daily_calls": 100}, "day at unisat", "BIDKEEPER_UNISAT_DAILY_CALLS"),
+    ):
+        short = month(running, **smaller)[name]
+        assert (short.status, "no bidExpiryMinutes" in short.remedy, variable in short.remedy) == ("warn", True, True)
 
 
 def test_each_venue_is_reckoned_with_its_own_tasks() -> None:

@@ -272,12 +272,22 @@ def test_an_index_that_does_not_serve(
 )
 def test_what_is_left_of_the_month(left: int, rungs: int | None, status: str) -> None:
     told = {"limit": 100_000, "used": 100_000 - left, "left": left, "projected": 120_000, "rungs": rungs}
-    check = program_check.quota("satflow", told)
+    [check] = program_check.quota("satflow", told)
     assert check.status == status
     assert check.text.startswith(
         f"{100_000 - left:,} of 100,000 calls at satflow used this month, {left:,} left; "
         "120,000 by its end at the rate of the last hour"
     )
+
+
+def test_a_spent_day_fails_and_names_its_setting() -> None:
+    day = {"limit": 2_000, "used": 2_000, "left": 0, "projected": 2_400}
+    [check] = program_check.quota("unisat", {"stretch_s": 600, "rungs": 0, "day": day})
+    assert check.line().startswith(
+        "FAIL quota: 2,000 of 2,000 calls at unisat used today (UTC), 0 left; "
+        "2,400 by its end at the rate of the last hour"
+    )
+    assert check.remedy == "wait for the next day, or get a larger quota (BIDKEEPER_UNISAT_DAILY_CALLS)"
 
 
 @pytest.mark.parametrize(("floor", "status"), [(500_000, "ok"), (499_000, "warn"), (None, None)])

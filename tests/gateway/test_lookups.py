@@ -18,6 +18,7 @@ from gateway.limits.windows import READ, Windows
 from gateway.quota.count import MOST_USERS, QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
+from gateway.quota.quota_pace import MONTH
 from gateway.quota.shares import BeyondShare, level
 from gateway.reads.snapshots import Flight, Snapshots
 from gateway.reads.unknowns import REMEMBERED_S
@@ -288,7 +289,9 @@ class TestTheMonth:
         """Makes the quota with calls by user; nobody's under 0."""
 
         def make(by_user: dict[int, int]) -> Quota:
-            quota = Quota(1_000, QuotaCount(QuotaFile(tmp_path / "quota.json"), "satflow", "key", clock), clock)
+            quota = Quota(
+                {MONTH: 1_000}, QuotaCount(QuotaFile(tmp_path / "quota.json"), "satflow", "key", clock), clock
+            )
             for user, calls in by_user.items():
                 for _ in range(calls):
                     quota.count(user or None)
@@ -300,7 +303,7 @@ class TestTheMonth:
         quota = used({7: 70})
         assert (quota.stretch_s(7), quota.rungs(7)) == (quota.stretch_s(), quota.rungs())
         assert 30 < quota.stretch_s(7) < 600
-        assert quota.share_of(7) == {"used": 70, "share": 900}
+        assert quota.facts(7)["yours"] == {"used": 70, "share": 900}
 
     def test_is_divided_once_it_runs_short(self, used: Callable[..., Quota]) -> None:
         quota = used({7: 85, 8: 10})
@@ -309,7 +312,7 @@ class TestTheMonth:
         quota.permit_place(99, 8)
         assert quota.rungs(9) is None, "one who was not there before has a share, too"
         assert quota.rungs(None) == quota.rungs(7), "nobody has none"
-        assert quota.share_of(8) == {"used": 10, "share": 450}
+        assert quota.facts(8)["yours"] == {"used": 10, "share": 450}
 
     def test_gives_nobodys_calls_to_nobody(self, used: Callable[..., Quota]) -> None:
         """As after an upgrade in mid-month: all are slowed down as if they were one."""
@@ -343,7 +346,7 @@ class TestTheMonth:
         assert used({}).status()["users"] == {7: 85, 8: 10}
         for user in range(MOST_USERS + 50):
             quota.count(user)
-        assert len(quota._count.by_user()) == MOST_USERS
+        assert len(quota._count.by_user(MONTH)) == MOST_USERS
         assert len(quota.status()["users"]) == 20
 
 

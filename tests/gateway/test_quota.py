@@ -14,7 +14,7 @@ from gateway.limits.call_budget import Priority
 from gateway.quota.count import BLOCK, QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
-from gateway.quota.quota_pace import LONGEST_STRETCH_S, Use, end_of, month_of, pressure, rungs, stretch_s
+from gateway.quota.quota_pace import DAY, LONGEST_STRETCH_S, MONTH, PERIODS, Period, Use, pressure, rungs, stretch_s
 from gateway.quota_restraint import OF_RUNES, QuotaRestraint
 from markets.base import RateLimited, Refused
 from tests.clock import Clock
@@ -42,11 +42,11 @@ def counted(path: Path, clock: Clock, *, key: str = "key", calls: int = 0) -> Qu
 
 
 def used(count: QuotaCount) -> int:
-    return count.use(1_000).used
+    return count.use(MONTH, 1_000).used
 
 
 def quota(path: Path, clock: Clock, used: int, limit: int = 1_000) -> Quota:
-    return Quota(limit, counted(path, clock, calls=used), clock)
+    return Quota({MONTH: limit}, counted(path, clock, calls=used), clock)
 
 
 class TestTheCount:
@@ -76,7 +76,7 @@ class TestTheCount:
         count.count()
         count.close()
         assert used(counted(path, clock)) == 1
-        assert count.use(1_000).end_ms == end_of("2026-12")
+        assert count.use(MONTH, 1_000).end_ms == MONTH.end_ms("2026-12")
 
     def test_a_month_that_ended_while_nobody_counted_is_over(self, path: Path, clock: Clock) -> None:
         counted(path, clock, calls=5).close()
@@ -126,7 +126,71 @@ class TestTheCount:
         assert used(QuotaCount(QuotaFile(path), "unisat", "key", clock)) >= 1
         assert used(QuotaCount(QuotaFile(path), "satflow", "key", clock)) == 0
 
-    @pytest.mark.parametrize("text", ["", "[]", "{", '{"of": "x"', '{"counts": 5}', '{"counts": [{"of": "x"}]}', "{}"])
+    def test_has_a_day_that_begins_anew_at_midnight_in_utc(self, path: Path, clock: Clock) -> None:
+        clock.now_ms = NOVEMBER + DAY_MS - 1
+        count = counted(path, clock, calls=5)
+        clock.now_ms = NOVEMBER + DAY_MS
+        for calls in (1, BLOCK, 7):
+            for _ in range(calls):
+                count.count(8)
+            after_a_crash = counted(path, clock)
+            for period in PERIODS:
+                exact, stored = (each.use(period, 1_000).used for each in (count, after_a_crash))
+                assert exact <= stored < exact + BLOCK, period.name
+        assert [count.use(period, 1_000).used for period in PERIODS] == [33, 28]
+        assert [count.by_user(period) for period in PERIODS] == [{8: 28}, {8: 28}]
+        assert count.use(DAY, 1_000).end_ms == NOVEMBER + 2 * DAY_MS
+        count.close()
+        clock.now_ms += DAY_MS
+        assert [counted(path, clock).use(period, 1_000).used for period in PERIODS] == [33, 0]
+
+    def test_a_clean_end_after_midnight_keeps_the_exact_month(self, path: Path, clock: Clock) -> None:
+        count = counted(path, clock, calls=5)
+        clock.now_ms += DAY_MS
+        assert count.use(DAY, 1_000).used == 0
+        count.close()
+        assert used(counted(path, clock)) == 5
+
+    def test_a_clock_that_is_set_back_gives_no_second_day(self, path: Path, clock: Clock) -> None:
+        clock.now_ms += DAY_MS
+        count = counted(path, clock, calls=5)
+        clock.now_ms -= DAY_MS
+        assert count.use(DAY, 1_000).used == 5
+        count.close()
+        assert counted(path, clock).use(DAY, 1_000).used == 5
+
+    @pytest.mark.parametrize(("days", "today"), [(0, 5), (1, 0)])
+    def test_a_file_without_a_day_is_read_and_its_month_kept(
+        self, path: Path, clock: Clock, days: int, today: int
+    ) -> None:
+        """As it was written before days were counted: if its month began today, its calls are today's."""
+        counted(path, clock, calls=5).close()
+        [kept] = json.loads(path.read_text())["counts"]
+        del kept["day"]
+        path.write_text(json.dumps({"counts": [kept]}))
+        clock.now_ms += days * DAY_MS
+        assert [counted(path, clock).use(period, 1_000).used for period in PERIODS] == [5, today]
+
+    def test_a_program_from_before_days_were_counted_reads_the_file(self, path: Path, clock: Clock) -> None:
+        """Its month is where it always was."""
+        counted(path, clock, calls=5).close()
+        [kept] = json.loads(path.read_text())["counts"]
+        assert (kept["month"], kept["used"], kept["day"]["day"], kept["day"]["used"]) == ("2026-11", 5, "2026-11-01", 5)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "[]",
+            "{",
+            '{"of": "x"',
+            '{"counts": 5}',
+            '{"counts": [{"of": "x"}]}',
+            "{}",
+            '{"counts": [{"of": "satflow x", "month": "November", "since_ms": 1, "used": 1}]}',
+            '{"counts": [{"of": "satflow x", "month": "2026-11", "since_ms": 1, "used": 1, "day": {"day": 5}}]}',
+        ],
+    )
     def test_a_file_that_cannot_be_read_is_no_empty_one(self, path: Path, clock: Clock, text: str) -> None:
         path.write_text(text)
         with pytest.raises(BidkeeperError, match="begins anew"):
@@ -142,16 +206,25 @@ class TestTheCount:
 
 class TestThePace:
     @pytest.mark.parametrize(
-        ("month", "end"), [("2026-11", DECEMBER), ("2026-12", DECEMBER + 31 * DAY_MS), ("2026-10", NOVEMBER)]
+        ("period", "date", "end"),
+        [
+            (MONTH, "2026-11", DECEMBER),
+            (MONTH, "2026-12", DECEMBER + 31 * DAY_MS),
+            (MONTH, "2026-10", NOVEMBER),
+            (MONTH, "2027-02", DECEMBER + 90 * DAY_MS),
+            (DAY, "2026-11-01", NOVEMBER + DAY_MS),
+            (DAY, "2026-11-30", DECEMBER),
+            (DAY, "2026-12-31", DECEMBER + 31 * DAY_MS),
+        ],
     )
-    def test_months_end_where_the_next_one_begins(self, month: str, end: int) -> None:
-        assert end_of(month) == end
-        assert (month_of(end - 1), month_of(end) > month) == (month, True)
+    def test_periods_end_where_the_next_one_begins(self, period: Period, date: str, end: int) -> None:
+        assert period.end_ms(date) == end
+        assert (period.of(end - 1), period.of(end) > date) == (date, True)
 
     def test_what_is_done_grows_with_what_use_is_ahead(self) -> None:
         halfway = NOVEMBER + 15 * DAY_MS
         table = [
-            (pressure(Use(100_000, used, NOVEMBER, DECEMBER), halfway), used)
+            (pressure(Use(MONTH, 100_000, used, NOVEMBER, DECEMBER), halfway), used)
             for used in (0, 42_500, 47_400, 48_000, 50_000, 50_600, 51_500, 52_400, 52_600, 100_000)
         ]
         done = [(round(stretch_s(at)), rungs(at)) for at, _ in table]
@@ -170,9 +243,9 @@ class TestThePace:
 
     def test_the_pace_counts_from_the_first_call(self) -> None:
         begun = DECEMBER - DAY_MS
-        assert pressure(Use(100_000, 4_000, begun, DECEMBER), begun) < 0
-        assert pressure(Use(100_000, 50_000, begun, DECEMBER), begun + DAY_MS // 2) > 0
-        assert pressure(Use(100_000, 50_000, NOVEMBER, DECEMBER), DECEMBER) < 0
+        assert pressure(Use(MONTH, 100_000, 4_000, begun, DECEMBER), begun) < 0
+        assert pressure(Use(MONTH, 100_000, 50_000, begun, DECEMBER), begun + DAY_MS // 2) > 0
+        assert pressure(Use(MONTH, 100_000, 50_000, NOVEMBER, DECEMBER), DECEMBER) < 0
 
 
 class TestWhatIsRefused:

@@ -10,6 +10,7 @@ import pytest
 from gateway.quota.count import QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
+from gateway.quota.quota_pace import MONTH
 from markets.base import RateLimited, Refused
 from markets.gateway_client import AMPLE
 from tests.clock import Clock
@@ -21,7 +22,10 @@ Make = Callable[..., Bench]
 
 def stand_still(quota: Quota) -> None:
     """Has the month stay as it has begun: one that ended during a test would begin anew, with nothing used."""
-    quota._now_ms = quota._count._now_ms = Clock(quota._count._since_ms)
+    clock = Clock(quota._now_ms())
+    quota._now_ms = quota._count._now_ms = clock
+    for part in quota._parts:
+        part._now_ms = clock
 
 
 def short(make_bench: Make, used: int, limit: int = 1_000) -> Bench:
@@ -56,7 +60,7 @@ def test_every_call_is_counted_before_it_is_sent(make_bench: Make) -> None:
     # As after a crash of this very moment.
     clock = bench.gateway.venues.markets["simulator"].quota._now_ms
     again = QuotaCount(QuotaFile(bench.settings.quota_file), "satflow", "simulator", clock)
-    assert again.use(1_000).used >= 3
+    assert again.use(MONTH, 1_000).used >= 3
 
 
 def test_without_a_quota_nothing_is_counted_or_kept(make_bench: Make) -> None:
@@ -110,6 +114,43 @@ def test_a_spent_month_still_cancels(make_bench: Make) -> None:
     assert client.challenge("bc1qpayment") == "sign me"
     assert client.cancel("bc1qpayment", ["a" * 24], "AkcwRA==", task=1, token=1, deadline_ms=soon())
     assert [call.path for call in bench.venue.calls] == ["/challenge", "/cancel"]
+
+
+def test_a_spent_day_still_cancels_and_the_status_has_both_periods(make_bench: Make) -> None:
+    bench = make_bench(satflow_monthly_calls=60_000, satflow_daily_calls=100)
+    quota = bench.gateway.venues.markets["simulator"].quota
+    stand_still(quota)
+    bench.venue.answers["/address/bids"] = {"data": {"results": []}}
+    bench.venue.answers["/challenge"] = {"data": {"challenge": "sign me"}}
+    bench.venue.answers["/cancel"] = CANCELLED
+    client = bench.client()
+    client.own_bids("bc1qpayment", 0)
+    assert client.scarcity == AMPLE
+    for _ in range(99):
+        quota.count(7)
+
+    with pytest.raises(Refused, match="the day's quota of calls runs short"):
+        place(bench)
+    with pytest.raises(RateLimited, match="the day's quota of calls is used up"):
+        client.own_bids("bc1qpayment", 0)
+    assert client.challenge("bc1qpayment") == "sign me"
+    assert (client.scarcity.stretch_s, client.scarcity.rungs) == (600, 0)
+    assert client.cancel("bc1qpayment", ["a" * 24], "AkcwRA==", task=1, token=1, deadline_ms=soon())
+
+    told = client.status()["venues"]["simulator"]["quota"]
+    assert (told["limit"], told["used"], told["stretch_s"], told["rungs"]) == (60_000, 102, 600, 0)
+    assert (told["day"]["limit"], told["day"]["used"], told["day"]["left"]) == (100, 102, 0)
+    assert (told["users"], told["day"]["users"]) == ({"7": 99}, {"7": 99})
+    client.user = 7
+    [facts] = [each.quota for each in client.venues() if each.capabilities.name == "simulator"]
+    assert facts is not None and "users" not in facts and "users" not in facts["day"]
+    assert (facts["yours"], facts["day"]["yours"]) == ({"used": 99, "share": 53_997}, {"used": 99, "share": 82})
+
+
+def test_a_key_with_a_quota_of_a_day_alone_has_no_month(make_bench: Make) -> None:
+    bench = make_bench(satflow_monthly_calls=0, satflow_daily_calls=100)
+    told = bench.client().status()["venues"]["simulator"]["quota"]
+    assert "limit" not in told and told["day"]["limit"] == 100
 
 
 def test_with_calls_enough_answers_say_nothing_of_it(make_bench: Make) -> None:

@@ -23,7 +23,7 @@ from gateway.limits.lookup_budget import LookupBudget
 from gateway.quota.count import QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
-from gateway.quota.quota_pace import LONGEST_STRETCH_S, end_of
+from gateway.quota.quota_pace import LONGEST_STRETCH_S, MONTH
 from gateway.quota_restraint import OF_RUNES, QuotaRestraint
 from markets.base import Refused, VenueError
 from tests.clock import Clock
@@ -31,7 +31,7 @@ from tests.clock import Clock
 pytestmark = pytest.mark.slow
 
 MONTH_DAYS, MONTHS_CALLS = 30, 100_000
-END = end_of("2026-11")
+END = MONTH.end_ms("2026-11")
 DAY_MS = 86_400_000
 LOOP_S = 60
 CHECKS = 60  # loops between two looks at the count, which only grows
@@ -77,6 +77,10 @@ class Month:
     @property
     def now_ms(self) -> int:
         return self.clock.now_ms
+
+    @property
+    def limit(self) -> int:
+        return int(self.quota.status()["limit"])
 
     def cycle(self) -> None:
         errand.begin(Errand(self.user))
@@ -197,7 +201,7 @@ def make(tmp_path: Path, span: Span) -> Iterator[Make]:
     ) -> Month:
         if quota is None:
             counts.append(QuotaCount(file, venue, "key", clock, 1_000))
-            quota = Quota(span.share(calls), counts[-1], clock)
+            quota = Quota({MONTH: span.share(calls)}, counts[-1], clock)
         restraint = QuotaRestraint(quota, OF_RUNES) if kind is Runes else QuotaRestraint(quota)
         return kind(quota, clock, restraint, span.begin_ms, **given)
 
@@ -220,7 +224,7 @@ def play(*months: Month, until_ms: int = END) -> Month:
             clock.now_ms += LOOP_S * 1000
         clock.now_ms -= LOOP_S * 1000  # the month's last loop is still in it
         for month in months:
-            assert month.quota.status()["used"] <= month.quota.limit, clock.now_ms
+            assert month.quota.status()["used"] <= month.limit, clock.now_ms
         clock.now_ms += LOOP_S * 1000
     return months[0]
 
@@ -236,17 +240,17 @@ def test_a_hundred_tasks_of_which_thirty_bid_once(begin: Month) -> None:
 
     month = play(begin)
 
-    assert lies_within(month.used, 0.9, begin.quota.limit)
+    assert lies_within(month.used, 0.9, begin.limit)
     assert month.cancelled > 0
     assert month.begin_ms < month.first["stretched"] < month.first["stretched fully"] <= month.first["refused"]
     assert month.refused == {0}
     assert month.in_vain < month.cancelled / 10  # hardly ever is a bid cancelled and then not placed again
 
-    left = month.quota.limit - month.used
+    left = month.limit - month.used
     month.clock.now_ms = END - 1_000
     for _ in range(left):
         month._call(Priority.CANCEL)
-    assert left > 0.03 * month.quota.limit
+    assert left > 0.03 * month.limit
     month.quota.permit(Priority.CANCEL)  # and should it not be enough, the venue decides
 
 
@@ -256,7 +260,7 @@ def test_thirty_bids_in_ladders_lose_the_lowest_rungs_first(begin: Month) -> Non
 
     month = play(begin)
 
-    assert lies_within(month.used, 0.9, begin.quota.limit)
+    assert lies_within(month.used, 0.9, begin.limit)
     assert month.begin_ms < month.first["stretched"] < month.first["stretched fully"] <= month.first["refused"]
     placed = [month.placed.get(rung, 0) for rung in range(10)]
     assert placed == sorted(placed, reverse=True)
@@ -271,7 +275,7 @@ def test_reads_alone_are_stretched_and_refuse_nobody(begin: Month) -> None:
     month = play(begin)
 
     assert "stretched" in month.first and "refused" not in month.first
-    assert lies_within(month.used, 0.85, begin.quota.limit)
+    assert lies_within(month.used, 0.85, begin.limit)
 
 
 def test_what_fits_is_left_alone(begin: Month) -> None:
@@ -290,7 +294,7 @@ def test_the_source_of_runes_is_read_less_and_less_and_never_too_often(make: Mak
 
     play(month)
 
-    assert 0.75 * month.quota.limit < month.used < 0.967 * month.quota.limit
+    assert 0.75 * month.limit < month.used < 0.967 * month.limit
     assert month.begin_ms < month.first["stretched"] < END
 
 
@@ -301,8 +305,8 @@ def test_two_venues_at_once_have_a_month_each(make: Make) -> None:
 
     play(busy, runes, quiet)
 
-    assert lies_within(busy.used, 0.9, busy.quota.limit)
-    assert lies_within(runes.used, 0.933, runes.quota.limit), "five runes once in ten minutes are more than there is"
+    assert lies_within(busy.used, 0.9, busy.limit)
+    assert lies_within(runes.used, 0.933, runes.limit), "five runes once in ten minutes are more than there is"
     assert 29 in busy.refused and 0 not in busy.refused
     assert quiet.first == {} and quiet.refused == set(), "the others' want is not its own"
     for month in (busy, runes, quiet):
@@ -322,7 +326,7 @@ def test_three_users_who_look_without_end_cost_a_fourth_no_bid(make: Make) -> No
 
     play(victim, *abusers)
 
-    looked = sum(abuser.looked for abuser in abusers if isinstance(abuser, Abuser)) / victim.quota.limit
+    looked = sum(abuser.looked for abuser in abusers if isinstance(abuser, Abuser)) / victim.limit
     print(f"an hour of one user's looks: {max(costs):.2%} of the month; three for a month: {looked:.1%};", end=" ")
     print(f"bids placed {sum(victim.placed.values())}, alone {sum(alone.placed.values())}")
     assert first_hour == {} and max(costs) < 0.011
@@ -341,6 +345,6 @@ def test_three_users_with_far_too_many_bids_cost_a_modest_fourth_none(make: Make
     used = [month.used for month in (victim, *greedy)]
     print(f"calls by user {used}; bids placed {victim.placed}, alone {alone.placed}")
     assert victim.first == {} and victim.placed == alone.placed
-    assert lies_within(sum(used), 0.9, victim.quota.limit), "what one does not use, others may"
+    assert lies_within(sum(used), 0.9, victim.limit), "what one does not use, others may"
     assert all(29 in month.refused for month in greedy)
     assert max(used[1:]) < 1.2 * min(used[1:])

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.quota.count import BLOCK, QuotaCount
 from gateway.quota.quota_file import QuotaFile
+from gateway.quota.quota_pace import DAY, MONTH
 from gateway.quota.quota_table import QuotaTable
 from tests import postgresql
 from tests.clock import Clock
@@ -24,18 +25,19 @@ def counted(url: str, path: Path, *, calls: int = 0, key: str = "key") -> QuotaC
 
 
 def used(count: QuotaCount) -> int:
-    return count.use(1_000).used
+    return count.use(MONTH, 1_000).used
 
 
 def test_another_machines_gateway_goes_on_and_is_never_too_low(database: str, tmp_path: Path) -> None:
     counted(database, tmp_path / "a.json", calls=BLOCK + 3)
     found = counted(database, tmp_path / "b.json")
     assert BLOCK + 3 <= used(found) <= 2 * BLOCK + 3
-    assert found.by_user() == {7: BLOCK + 1}
+    assert found.by_user(MONTH) == {7: BLOCK + 1}
     found.count()
     found.close()
     assert used(counted(database, tmp_path / "a.json")) == used(found)
     assert used(counted(database, tmp_path / "a.json", key="another")) == 0
+    assert found.use(DAY, 1_000).used == used(found), "the day goes on, too"
 
 
 def test_the_first_gateway_goes_on_from_the_file_that_it_had(database: str, tmp_path: Path) -> None:

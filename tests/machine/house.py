@@ -28,7 +28,9 @@ from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from core.task_files import journal_path
 from core.unix_http import NoAnswer, NotSent
+from gateway import arguments
 from gateway.app import Gateway
+from gateway.limits import errand
 from gateway.verbs import WRITES
 from gateway.writes import Asker
 from markets.base import Unavailable, Unknown, VenueError, to_wire
@@ -36,6 +38,7 @@ from markets.http import Http
 from markets.market_client import MarketClient
 from models import base, schema
 from models.tasks import tasks
+from models.tasks.table import Task
 from simulator.world import World
 from tests.machine.clockwork import AtOnce, Clock, Loop
 from tests.machine.manager import Crash, Manager
@@ -227,7 +230,9 @@ class House:
     async def _answered(self, request: dict[str, Any]) -> bytes:
         """As the gateway's handler does it."""
         try:
-            return f'{{"ok":{await self._verbs.answer(request, Asker(None))}}}'.encode()
+            errand.begin(arguments.errand(request))
+            answer = await self._verbs.answer(request, Asker(None))
+            return f'{{"ok":{answer}{self._verbs.remark(request)}}}'.encode()
         except VenueError as error:
             return json.dumps({"error": to_wire(error)}).encode()
         except Exception as error:
@@ -259,12 +264,14 @@ class House:
         def crash(point: str) -> None:
             self._pass_by(task_id, point)
 
+        market = MarketHere(self._ask_gateway)
+        market.user = Task.get_by_id(task_id).user_id
         context = Context(
             settings=self.settings,
             task_id=task_id,
             token=token,
             secret=secret,
-            market=MarketHere(self._ask_gateway),
+            market=market,
             signer=self.signer,
             clock_ms=self.clock.work_ms,
             crash=crash,

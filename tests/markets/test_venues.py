@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,27 @@ def test_every_adapter_is_what_is_known_of_its_name(settings: Settings) -> None:
 
 def test_play_money_has_no_quota_and_the_documented_lives() -> None:
     assert (REAL.monthly_calls("unisat"), REAL.monthly_calls("ordnet")) == (60_000, 0)
-    assert PLAY.monthly_calls("unisat") == 0
+    assert PLAY.key_calls("unisat") == (0, 0)
+    assert [REAL.key_calls(venue) for venue in ("unisat", "satflow", "ordnet")] == [
+        (60_000, 2_000),
+        (100_000, 0),
+        (0, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "calls"),
+    [
+        ({"unisat_daily_calls": 0}, (60_000, 0)),
+        ({"unisat_daily_calls": 50}, (60_000, 50)),
+        ({"unisat_monthly_calls": 30_000}, (30_000, 2_000)),
+        ({"unisat_monthly_calls": 600_000}, (600_000, 0)),  # another plan
+        ({"unisat_monthly_calls": 0}, (0, 0)),
+        ({"unisat_monthly_calls": 0, "unisat_daily_calls": 2_000}, (0, 2_000)),
+    ],
+)
+def test_the_usual_day_is_of_the_usual_plan(given: dict[str, int], calls: tuple[int, int]) -> None:
+    assert replace(REAL, **given).key_calls("unisat") == calls
     real, play = venues.capabilities("ordnet"), venues.capabilities("simulator-ordnet")
     for venue in (real, play):
         assert [venue.life_hours(least) for least in (1, 6, 7, 25, 2160, 2161)] == [6, 6, 12, 168, 2160, None]

@@ -173,7 +173,8 @@ async def test_a_bad_change_of_a_plan_changes_nothing(service: Service, body: An
 async def test_the_whole_installation_is_told_and_what_is_away_is_null(service: Service) -> None:
     quota = {"limit": 100_000, "used": 60_000, "left": 40_000, "projected": 130_000, "stretch_s": 600, "rungs": 3}
     told: dict[str, Any] = {"is_cut_off": False, "paused_s": 0.25, "waiting": 2, "skew_s": -1.5}
-    told["quota"] = quota | {"ends_ms": START_MS, "users": {str(service.user_id): 50_000}}
+    day = {"limit": 2_000, "used": 900, "left": 1_100, "projected": 1_900, "ends_ms": START_MS, "users": {}}
+    told["quota"] = quota | {"ends_ms": START_MS, "users": {str(service.user_id): 50_000}, "day": day}
     service.gateway.answers["status"] = {"venues": {"satflow": told}}
     controls.put("global", 0, "reduce", service.user_id, START_MS)
     found = (await ask(service, "getReadiness", "GET", "readiness")).json
@@ -195,6 +196,15 @@ async def test_the_whole_installation_is_told_and_what_is_away_is_null(service: 
         "stretchSeconds": 600,
         "endsAt": iso(START_MS),
         "users": [{"id": service.user_id, "used": 50_000}],
+    }
+    assert venue["quotaToday"] == {
+        "limit": 2_000,
+        "used": 900,
+        "left": 1_100,
+        "projected": 1_900,
+        "stretchSeconds": 600,
+        "endsAt": iso(START_MS),
+        "users": [],
     }
     assert found["control"] == {"state": "reduce", "setAt": iso(START_MS), "setBy": service.user_id}
 

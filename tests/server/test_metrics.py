@@ -31,7 +31,8 @@ _SAMPLE = re.compile(rf"({_NAME})(?:\{{({_LABEL}(?:,{_LABEL})*)\}})? (-?[0-9]+(?
 SHORT = {
     "is_cut_off": False,
     "quota": {"limit": 100_000, "used": 60_000, "left": 40_000, "projected": 130_000, "stretch_s": 600, "rungs": 3}
-    | {"users": {"7": 50_000, "9": 4_000}},
+    | {"users": {"7": 50_000, "9": 4_000}}
+    | {"day": {"limit": 2_000, "used": 900, "left": 1_100, "projected": 1_900, "ends_ms": 1, "users": {"7": 880}}},
 }
 _USERS = ("7", "9", "others")
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -182,23 +183,44 @@ async def test_the_quota_is_the_gateways(service: Service) -> None:
 
     told = {
         name: value(seen, f"bidkeeper_venue_{name}", venue="satflow")
-        for name in ("quota_used", "quota_left", "quota_projected", "read_stretch_seconds", "quota_rungs", "cut_off")
+        for name in (
+            "quota_used",
+            "quota_left",
+            "quota_projected",
+            "day_quota_used",
+            "day_quota_left",
+            "day_quota_projected",
+            "read_stretch_seconds",
+            "quota_rungs",
+            "cut_off",
+        )
     }
     assert told == {
         "quota_used": 60_000,
         "quota_left": 40_000,
         "quota_projected": 130_000,
+        "day_quota_used": 900,
+        "day_quota_left": 1_100,
+        "day_quota_projected": 1_900,
         "read_stretch_seconds": 600,
         "quota_rungs": 3,
         "cut_off": 0,
     }
     by_user = {user: value(seen, "bidkeeper_venue_quota_used_by_user", venue="satflow", user=user) for user in _USERS}
     assert by_user == {"7": 50_000, "9": 4_000, "others": 6_000}
+    today = [value(seen, "bidkeeper_venue_day_quota_used_by_user", venue="satflow", user=user) for user in _USERS]
+    assert today == [880, None, 20]
     assert value(seen, "bidkeeper_venue_cut_off", venue="unisat") == 1
     assert value(seen, "bidkeeper_venue_quota_used", venue="unisat") is None
 
     service.gateway.answers["status"] = {"venues": {"satflow": {"quota": {**SHORT["quota"], "rungs": None}}}}
     assert value(await scrape(service), "bidkeeper_venue_quota_rungs", venue="satflow") is None
+
+    of_day = {"stretch_s": 0, "rungs": None, "day": SHORT["quota"]["day"]}
+    service.gateway.answers["status"] = {"venues": {"unisat": {"quota": of_day}}}
+    seen = await scrape(service)
+    assert value(seen, "bidkeeper_venue_quota_used", venue="unisat") is None
+    assert value(seen, "bidkeeper_venue_day_quota_used", venue="unisat") == 900
 
 
 @pytest.mark.gen_test

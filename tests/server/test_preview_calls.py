@@ -37,6 +37,16 @@ async def test_what_does_not_fit_says_from_which_expiry_on_it_would(service: Ser
     assert (await calls(service, bidExpiryMinutes=minutes - 1))["fits"] is False
 
 
+@with_settings(satflow_monthly_calls=100_000, satflow_daily_calls=1_300)
+@pytest.mark.gen_test
+async def test_a_day_that_is_tighter_than_the_month_is_what_has_to_be_fitted(service: Service) -> None:
+    told = await calls(service)
+    minutes = fits_from_minutes(MINE, [], 30 * 1_300, COSTS)
+    assert minutes is not None and minutes > 16
+    assert (told["fits"], told["fitsFromExpiryMinutes"]) == (False, minutes)
+    assert (await calls(service, bidExpiryMinutes=minutes))["fits"] is True
+
+
 @with_settings(satflow_monthly_calls=50_000)
 @pytest.mark.gen_test
 async def test_other_tasks_that_run_take_their_part(service: Service) -> None:

@@ -203,7 +203,8 @@ async def test_the_venues_say_what_they_can_do(service: Service) -> None:
         found = [facts(name, is_default=name == "simulator") for name in service.settings.venues]
         quota = {"limit": 1_000, "left": 7, "projected": 1_900, "ends_ms": 1_796_083_200_000}
         connection = {"paused_s": 1.2, "is_cut_off": False, "skew_s": -0.4}
-        told = quota | {"yours": {"used": 3, "share": 450}}
+        day = {"limit": 60, "left": 5, "projected": 70, "ends_ms": 1_796_083_200_000, "yours": {"used": 2, "share": 25}}
+        told = quota | {"yours": {"used": 3, "share": 450}, "day": day}
         found[0] = VenueFacts(found[0].capabilities, found[0].profiles, True, told, connection)
         return [
             {
@@ -228,6 +229,9 @@ async def test_the_venues_say_what_they_can_do(service: Service) -> None:
     assert (satflow["quotaLeft"], satflow["limits"]["callsPerMonth"]) == (7, 1_000)
     assert satflow["quotaYours"] == {"used": 3, "share": 450} and service.gateway.asked[-1]["user"] == service.user_id
     assert (satflow["quotaProjected"], satflow["quotaEndsAt"]) == (1_900, "2026-12-01T00:00:00.000Z")
+    assert (satflow["limits"]["callsPerDay"], satflow["quotaLeftToday"]) == (60, 5)
+    assert satflow["quotaYoursToday"] == {"used": 2, "share": 25}
+    assert (ordnet["limits"]["callsPerDay"], ordnet["quotaLeftToday"], ordnet["quotaYoursToday"]) == (None, None, None)
     assert satflow["connection"] == {"pausedSeconds": 2, "isCutOff": False, "clockSkewSeconds": Decimal("-0.4")}
     assert (ordnet["quotaProjected"], ordnet["connection"]) == (None, None)
     assert ordnet["bids"] == {"ordinals": {"tick": 5_000, "minBid": 10_000, "minDurationSeconds": 21_600}}

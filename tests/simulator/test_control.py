@@ -131,7 +131,7 @@ async def test_health_is_answered(desk: Desk) -> None:
         ("POST", "/sim/sell", {"slug": "a", "fillQuantity": 0}),
         ("PUT", "/sim/limits", {"perSecond": 0}),
         ("PUT", "/sim/limits", {"burst": 1.5}),
-        ("PUT", "/sim/limits", {"daily": 1}),
+        ("PUT", "/sim/limits", {"hourly": 1}),
         ("PUT", "/sim/collections/a", {"listingTraits": "no"}),
         ("PUT", "/sim/collections/a", {"creator": 5}),
         ("POST", "/sim/reset", b"{"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from simulator.calls.limits import PER_MONTH, Limits
@@ -67,9 +69,31 @@ async def test_limits_can_be_raised_for_benchmarks_and_end_with_a_reset(desk: De
     await desk.sim("POST", "reset", {"seed": 1})
 
     assert first == [200] * 10 + [429]
-    assert raised == {"perSecond": 1000, "burst": 50, "monthly": PER_MONTH}
+    assert raised == {"perSecond": 1000, "burst": 50, "monthly": PER_MONTH, "daily": 0}
     assert more == [200] * 50 + [429]
-    assert lowered == {"perSecond": 5, "burst": 10, "monthly": 60}
+    assert lowered == {"perSecond": 5, "burst": 10, "monthly": 60, "daily": 0}
     assert last == [429, 429]
     assert (await desk.sim("GET", "limits"))["monthly"] == PER_MONTH
     assert (await desk.ask("GET", FLOORS))[0] == 200
+
+
+@pytest.mark.gen_test
+async def test_unisat_refuses_a_call_beyond_the_day_as_it_does_and_another_day_begins_anew(desk: Desk) -> None:
+    await desk.sim("PUT", "limits", {"daily": 3})
+
+    async def ask() -> tuple[int, Any]:
+        desk.clock.advance(1)
+        headers = {"Authorization": "Bearer key"}
+        return await desk.ask("GET", "/unisat/v1/indexer/runes/info-list?rune=A&start=0&limit=1", headers=headers)
+
+    answers = [await ask() for _ in range(5)]
+    assert [status for status, _ in answers] == [200] * 3 + [403] * 2
+    assert answers[-1][1] == {"code": -2006, "msg": "your request exceeds rate limit", "data": None}
+    assert [(await desk.ask("GET", FLOORS))[0] for _ in range(5)] == [200] * 5, "only UniSat limits the day"
+
+    desk.world.load(desk.world.dump())
+    assert (await ask())[0] == 403, "the day's use and its limit survive a restart"
+    desk.clock.advance(86_400)
+    assert (await ask())[0] == 200
+    await desk.sim("PUT", "limits", {})
+    assert [(await ask())[0] for _ in range(5)] == [200] * 5, "off unless it is set"

@@ -11,6 +11,7 @@ from strategy.listing.listing_config import ListingConfig
 from strategy.monthly import (
     Bidding,
     CallCosts,
+    KeyQuota,
     MonthlyCalls,
     Selling,
     all_fit_from_minutes,
@@ -205,3 +206,25 @@ def test_all_together_where_longer_ones_stay() -> None:
     assert all_fit_from_minutes([Selling(ListingConfig(), "cats")], QUOTA, TEXTS) == 16
     raised = [thirty.living(41), dogs.living(41)]
     assert monthly_calls(raised, TEXTS).least <= 90_000 < monthly_calls([t.living(40) for t in raised], TEXTS).least
+
+
+@pytest.mark.parametrize(
+    ("monthly", "daily", "period", "usable_calls"),
+    [
+        (60_000, 2_000, "day", 1_800),
+        (60_000, 2_001, "month", 54_000),
+        (60_000, 0, "month", 54_000),
+        (0, 10, "day", 9),
+        (0, 0, "month", 0),
+    ],
+)
+def test_the_tightest_quota_is_the_one_that_fewer_calls_fit_into(
+    monthly: int, daily: int, period: str, usable_calls: int
+) -> None:
+    found = KeyQuota.tightest(monthly, daily)
+    assert (found.period, found.usable) == (period, usable_calls)
+
+
+def test_a_days_share_of_a_months_calls_is_rounded_up() -> None:
+    assert [KeyQuota(2_000, 1).share(calls) for calls in (0, 1, 30, 31)] == [0, 1, 1, 2]
+    assert KeyQuota(60_000).share(31) == 31

@@ -84,3 +84,14 @@ def test_bounds_of_a_runes_floor_are_prices_of_a_token(javascript: Modules) -> N
 
     assert bounds("rune", 0.35, 0.95) == "0.35 – 0.95"
     assert bounds("ordinals", 35_000, 95_000) == "35,000 – 95,000"
+
+
+@pytest.mark.parametrize(
+    ("month", "day", "tightest"),
+    [(100_000, None, 100_000), (60_000, 1_000, 30_000), (60_000, 2_001, 60_000), (None, 10, 300), (None, None, None)],
+)
+def test_the_tightest_quota_counts_for_a_month(
+    javascript: Modules, month: int | None, day: int | None, tightest: int | None
+) -> None:
+    limits = {"callsPerMonth": month, "callsPerDay": day}
+    assert javascript.call("format.js", "monthOf", limits) == tightest

@@ -103,3 +103,22 @@ def test_every_marketplace_says_what_it_takes(visitor: Visitor, buyer: Person) -
         card = cards[venue["name"]]
         expect(card).to_contain_text("Answers")
         expect(card).to_contain_text("collections" if venue["kinds"] else "takes no bids")
+
+
+def test_a_marketplace_whose_key_has_a_day_shows_what_is_left_of_it(visitor: Visitor, buyer: Person) -> None:
+    venues = buyer.ok("GET", "/api/venues")
+    for venue in venues:
+        venue["limits"]["callsPerDay"] = 2_000
+        venue |= {"quotaLeftToday": 1_100, "quotaYoursToday": {"used": 300, "share": 850}}
+    page = visitor.page
+    page.route("**/api/venues", lambda route: route.fulfill(json=venues))
+    try:
+        visitor.open("#/venues")
+        page.reload()  # it may have been open
+        card = page.get_by_role("region", name=venues[0]["title"], exact=True)
+        expect(card).to_contain_text("1,100 of 2,000 left")
+        expect(card).to_contain_text("yours: 300 of a share of 850")
+        expect(card.get_by_role("meter", name="Calls of today")).to_have_attribute("aria-valuenow", "900")
+        expect(card).not_to_contain_text("no limit is known")
+    finally:
+        page.unroute("**/api/venues")

@@ -81,3 +81,9 @@ export const iso = (seconds) => (isMissing(seconds) ? "" : new Date(seconds * 10
 export function short(text, head = 8, tail = 6) {
   return text && text.length > head + tail + 1 ? `${text.slice(0, head)}…${text.slice(-tail)}` : text || "";
 }
+
+/** The calls in 30 days that the tightest quota of a marketplace's key allows; null where it has none. */
+export function monthOf({ callsPerMonth, callsPerDay }) {
+  const found = [callsPerMonth, callsPerDay && 30 * callsPerDay].filter(Boolean);
+  return found.length ? Math.min(...found) : null;
+}

@@ -2,6 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { get, withQuery } from "./api.js";
 import { watch } from "./events.js";
+import { monthOf } from "./format.js";
 import { useSeen } from "./parts/seen.js";
 import { bookOf, leaving, momentOf, now, quietly, readSeries, readVenues, seriesOf, taskOf, venues } from "./store.js";
 
@@ -39,7 +40,7 @@ function past(id) {
 
 /**
  * Tasks in view whose decisions do not read the bids of others. Asking for them is a look-up at the marketplace, of which a
- * user has few: one task at a time, three at once and then one every 15 s, and never where calls are counted by the month.
+ * user has few: one task at a time, three at once and then one every 15 s, and never where a quota counts them.
  */
 const wanting = new Set();
 let atOnce = 3;
@@ -73,5 +74,5 @@ const askedAt = (id) => asked.get(id) || 0;
 function isBlind(id) {
   const venue = venues.peek()?.find((each) => each.name === taskOf(id).peek()?.venue);
   const cycle = momentOf(id).peek()?.cycle;
-  return venue && venue.limits.callsPerMonth === null && cycle?.book.asks && !cycle.book.bids && now.peek() - askedAt(id) > BOOK_S;
+  return venue && monthOf(venue.limits) === null && cycle?.book.asks && !cycle.book.bids && now.peek() - askedAt(id) > BOOK_S;
 }

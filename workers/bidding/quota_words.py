@@ -1,11 +1,10 @@
-"""Words for a task's owner about its month of calls, while the quota is short or too small for it."""
+"""Words for a task's owner about its calls in a month or a day, while the quota is short or too small for it."""
 
 from __future__ import annotations
 
-from core.settings import dialect_of
 from markets.call_costs import call_costs
 from models.tasks.running_tasks import running_tasks
-from strategy.monthly import Bidding, MonthlyQuota, MonthlyVerdict
+from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict
 from workers.bidding.assignment import BiddingAssignment
 from workers.context import Context
 
@@ -18,20 +17,21 @@ class QuotaWords:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._venue = context.venue.name
-        self._quota = context.settings.monthly_calls(dialect_of(self._venue) or "")
+        self._quota = KeyQuota.tightest(*context.settings.key_calls(self._venue))
         self._known: tuple[int, Bidding, MonthlyVerdict] | None = None
 
     def words(self, assignment: BiddingAssignment) -> str:
         """Returns a clause for the line of the cycle; empty without a quota, and while there are calls enough."""
-        if not self._quota:
+        quota = self._quota
+        if not quota.calls:
             return ""
         found = self._verdict(assignment)
         if found.fits and not self._context.market.scarcity.stretch_s:
             return ""
-        cost = f"a month of this takes {found.alone.least:,} calls at the least"
+        cost = f"a {quota.period} of this takes {quota.share(found.alone.least):,} calls at the least"
         if found.fits:
             return f"{cost}, which fits"
-        text = f"{cost}, with all other tasks {found.together:,} of {found.most:,}"
+        text = f"{cost}, with all other tasks {quota.share(found.together):,} of {quota.usable:,}"
         if found.from_minutes is not None:
             return f"{text}: fits from bidExpiryMinutes {found.from_minutes} on"
         if found.all_from_minutes is not None:

@@ -48,7 +48,7 @@ def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
         note(FaultCode.HARDCAP, _low_cap(inputs), hardcapSats=config.hardcap_sats)
     if limits.rungs is not None and any(rung.reason is Reason.QUOTA for rung in rungs):
         which = f"only the top {limits.rungs} of the ladder get new bids" if limits.rungs else "no new bids for now"
-        note(FaultCode.QUOTA, f"the month's quota of calls runs short: {which}", rungs=limits.rungs)
+        note(FaultCode.QUOTA, f"the marketplace's quota of calls runs short: {which}", rungs=limits.rungs)
 
 
 def _left(room: BudgetRoom) -> str:

@@ -223,7 +223,7 @@ class ListingCycle:
         assert outpoint is not None and plan is not None and plan.price is not None
         if outcome.located.is_in_escrow:
             if self._would_be_unlisted(open_, plan.price):
-                outcome.words = f"waiting: the month's quota of calls lets nothing be listed; wanted {plan.note}"
+                outcome.words = f"waiting: the marketplace's quota of calls lets nothing be listed; wanted {plan.note}"
                 outcome.plan = None
             else:
                 self._bring_home(outcome)

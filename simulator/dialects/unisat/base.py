@@ -14,6 +14,7 @@ Row = TypeVar("Row")
 
 VENUE = "unisat"
 COMMON_ERROR = -1
+OVER_LIMIT = "-2006"  # as programs that run against the live venue met it
 # A free key's calls in a month.
 PER_MONTH = 60_000
 MAX_PAGE = 99
@@ -41,14 +42,16 @@ class UnisatHandler(DialectHandler):
         scheme, _, key = self.request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
             raise ApiError(401, "invalid API key")
+        over = ApiError(403, "your request exceeds rate limit", OVER_LIMIT)
+        scenes = self.world.scenes
         try:
-            self.world.limits.admit(f"unisat {key.strip()[:200]}", PER_MONTH)
+            self.world.limits.admit(f"unisat {key.strip()[:200]}", PER_MONTH, day_is_over=over)
         except ApiError:
-            if self.world.scenes.has("unisat_403_over_the_rate"):
-                raise _over_the_rate(403) from None
+            if scenes.has("unisat_403_over_the_rate"):
+                raise over from None
             raise
-        if self.world.scenes.strikes("unisat_403_over_the_rate"):
-            raise _over_the_rate(403 if self.world.scenes.strikes("unisat_403_over_the_rate") else 200)
+        if scenes.strikes("unisat_403_over_the_rate"):
+            raise over if scenes.strikes("unisat_403_over_the_rate") else refused(int(OVER_LIMIT), over.text)
 
     def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
         # The marketplace's own codes are negative numbers; others are errors common to its services.
@@ -81,10 +84,6 @@ class UnisatHandler(DialectHandler):
         """Returns the rows of `start` and `limit`."""
         start = whole(body.get("start"), "start", 0, 10_000_000)
         return list(found[start : start + whole(body.get("limit"), "limit", 1, most)])
-
-
-def _over_the_rate(status: int) -> ApiError:
-    return ApiError(status, "exceeds rate limit", "-2006")
 
 
 def refused(number: int, text: str) -> ApiError:

@@ -18,8 +18,8 @@ ALL = "placed 5, kept 0, cancelled 0"
 COSTS = CallCosts()
 
 
-def with_quota(monkeypatch: pytest.MonkeyPatch, world: World, calls: int) -> None:
-    settings = replace(world.settings, satflow_monthly_calls=calls)
+def with_quota(monkeypatch: pytest.MonkeyPatch, world: World, calls: int, daily: int = 0) -> None:
+    settings = replace(world.settings, satflow_monthly_calls=calls, satflow_daily_calls=daily)
     monkeypatch.setattr(World, "settings", property(lambda _: settings))
 
 
@@ -74,6 +74,22 @@ def test_what_does_not_fit_says_from_which_expiry_on_it_would(world: World, monk
     change(task, replace(CATS, bid_expiry_minutes=minutes))
     world.bidder(task).cycle()
     assert "a month" not in world.action(task)
+
+
+def test_where_the_day_is_tightest_the_cost_of_a_day_is_held_against_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_quota(monkeypatch, world, 100_000, daily=2_000)
+    task = world.task()
+    world.task(replace(CATS, slug="dogs"))
+    world.bidder(task).cycle()
+    mine, dogs = Bidding(CATS, 5, world.user.id), Bidding(replace(CATS, slug="dogs"), 5, world.user.id)
+    alone, together = (-(-monthly_calls(tasks, COSTS).least // 30) for tasks in ([mine], [mine, dogs]))
+    minutes = fits_from_minutes(mine, [dogs], 60_000, COSTS)
+    assert world.action(task) == (
+        f"{ALL}; a day of this takes {alone:,} calls at the least, with all other tasks {together:,} of 1,800: "
+        f"fits from bidExpiryMinutes {minutes} on"
+    )
 
 
 def test_what_never_fits_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,7 +149,7 @@ def test_it_does_not_come_home_for_a_lower_price_that_could_not_be_listed(shop: 
     shop.market.scarcity = Scarcity(stretch_s=600, rungs=0)
     shop.lister(task).cycle()
     assert (ways_home(), shop.rows()) == ([], [(105_000, "live", None)])
-    assert "the month's quota of calls lets nothing be listed" in shop.row(task).last_cycle_action
+    assert "the marketplace's quota of calls lets nothing be listed" in shop.row(task).last_cycle_action
     shop.change(task, ListingConfig(price_percent=Decimal("1.5")))
     shop.lister(task).cycle()
     assert len(ways_home()) == 1, "it is for sale too cheaply"

@@ -44,8 +44,11 @@ function State() {
     <${GlobalBrake} state=${all.control.state} total=${amount(all.exposure)} again=${found.again} />`}</${Loaded}>`;
 }
 
-const Venue = ({ venue }) => html`<li><div><b>${venue.name}</b><br /><small class="quiet">${venue.quota
-    ? t("admin.calls", { used: count(venue.quota.used), limit: count(venue.quota.limit) }) : t("admin.calls.none")}</small></div>
+/** The use of the month and the day, where the key has such a quota. */
+const callsOf = ({ quota, quotaToday }) =>
+  [["admin.calls", quota], ["admin.calls.today", quotaToday]].filter(([, each]) => each).map(([name, each]) => t(name, { used: count(each.used), limit: count(each.limit) }));
+
+const Venue = ({ venue }) => html`<li><div><b>${venue.name}</b><br /><small class="quiet">${callsOf(venue).join("; ") || t("admin.calls.none")}</small></div>
   <span class=${`state ${venue.isCutOff ? "fault" : venue.pausedSeconds > 0 ? "held" : "on"}`}><i aria-hidden="true" />${venue.isCutOff ? t("venues.cut") : venue.pausedSeconds > 0
     ? t("venues.paused", { seconds: Math.ceil(venue.pausedSeconds) }) : t("admin.answers")}</span></li>`;
 

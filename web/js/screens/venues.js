@@ -1,4 +1,4 @@
-// The marketplaces that tasks can name: what each can do, how it answers, and the calls that are left of the month.
+// The marketplaces that tasks can name: what each can do, how it answers, and the calls that are left of the month and the day.
 import { html } from "../html.js";
 import { count, sats, secondsOf, span } from "../format.js";
 import { useLoad } from "../load.js";
@@ -15,7 +15,7 @@ export default function Venues() {
 
 const Venue = ({ venue }) => html`<section class="panel" aria-label=${venue.title}>
   <header class="panel-head"><h2>${venue.title} ${venue.isDefault && html`<span class="tag">${t("venues.default")}</span>`}</h2><${Connection} told=${venue.connection} /></header>
-  <div class="panel-body"><${Month} venue=${venue} /><dl class="facts">
+  <div class="panel-body"><${Month} venue=${venue} /><${Today} venue=${venue} /><dl class="facts">
     <dt>${t("venues.bids")}</dt><dd>${venue.kinds.length
       ? [...venue.kinds.map((kind) => t(`venues.kind.${kind}`)), ...(venue.bidTypes.includes("trait") ? [t("venues.trait")] : [])].join(", ")
       : t("venues.no_bids")}</dd>
@@ -44,6 +44,7 @@ const dayOf = (seconds) => new Date(seconds * 1000).toLocaleDateString("en-CA");
 /** The month as a bar; where the rate of the last hour would not last, the day on which it ends. */
 function Month({ venue }) {
   const all = venue.limits.callsPerMonth;
+  if (all === null && venue.limits.callsPerDay) return null;
   if (all === null || venue.quotaLeft === null) return html`<p class="month"><span class="label">${t("venues.month")}</span>${t("venues.month.none")}</p>`;
   const used = all - venue.quotaLeft;
   const end = secondsOf(venue.quotaEndsAt);
@@ -54,4 +55,16 @@ function Month({ venue }) {
     <small class=${isShort ? "bad-text" : "quiet"}>${isShort && rate ? t("venues.month.out", { day: dayOf(now.value + venue.quotaLeft / rate) }) : t("venues.month.pace", { projected: count(venue.quotaProjected) })}
       ${end ? `; ${t("venues.month.begins", { day: dayOf(end) })}` : ""}</small>
     ${venue.quotaYours && html`<small class="quiet">${t("venues.month.yours", { used: count(venue.quotaYours.used), share: count(venue.quotaYours.share) })}</small>`}</div>`;
+}
+
+/** The calls of the day, which begins anew at midnight UTC. */
+function Today({ venue }) {
+  const all = venue.limits.callsPerDay;
+  if (!all || venue.quotaLeftToday === null) return null;
+  const used = all - venue.quotaLeftToday;
+  const label = t("venues.today");
+  return html`<div class="month"><span class="label">${label}</span><b class="num">${t("venues.month.left", { left: count(venue.quotaLeftToday), all: count(all) })}</b>
+    <span class="bar" role="meter" aria-label=${label} aria-valuemin="0" aria-valuemax=${all} aria-valuenow=${used}><i class=${used > 0.9 * all ? "hot" : ""} style=${{ width: `${Math.min(100, (100 * used) / all)}%` }} /></span>
+    <small class="quiet">${t("venues.today.begins")}</small>
+    ${venue.quotaYoursToday && html`<small class="quiet">${t("venues.month.yours", { used: count(venue.quotaYoursToday.used), share: count(venue.quotaYoursToday.share) })}</small>`}</div>`;
 }

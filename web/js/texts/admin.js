@@ -21,6 +21,7 @@ define({
   "admin.venues": "Marketplaces",
   "admin.venues.unknown": "The gateway is away, so nothing is known of them.",
   "admin.calls": ({ used, limit }) => `${used} of ${limit} calls this month`,
+  "admin.calls.today": ({ used, limit }) => `${used} of ${limit} today`,
   "admin.calls.none": "no limit of calls",
   "admin.brake": "Brake for everybody",
   "admin.brake.what": "It holds for all users' tasks, over what they chose. The strictest state counts.",

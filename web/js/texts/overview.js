@@ -50,7 +50,8 @@ define({
   "note.not_entitled": "Your address may not trade here any more, so bids are taken off. An admin can change it.",
   "note.halt": "The operator has halted everything: bids are taken off the market. Only the operator can let them run again.",
   "note.reduce": "The operator lets bids be cancelled only, and none placed or raised. Only the operator can let them run again.",
-  "note.quota": ({ venue, every }) => `The month's calls to ${venue} run short: its market is read every ${every} until they last again. Fewer rungs may get a bid.`,
+  "note.quota": ({ venue, every }) => `The calls to ${venue} run short: its market is read every ${every} until they last again. Fewer rungs may get a bid.`,
+  "note.quota.today": ({ venue }) => `Today's calls to ${venue} are used up until midnight UTC. Open bids there can still be filled, and expire.`,
   "note.quota.left": ({ venue }) => `The month's calls to ${venue} are used up until the month ends. Open bids there can still be filled, and expire.`,
 
   "feed.placed": (told) => `${paper(told)}${told.count > 1 ? `${bids(told.count)} went live` : "A bid went live"}, ${between(told)}`,
@@ -80,7 +81,7 @@ define({
   "feed.recovered": "Works again",
   "feed.worker_dead": "Given up: the worker ended too often. Start the task again once the cause is gone.",
   "feed.outbid_limited": "Outbid, and raised as often as is allowed for now",
-  "feed.quota": ({ data }) => `The month's calls to ${data.venue} run short`,
+  "feed.quota": ({ data }) => `The calls to ${data.venue} run short`,
   "feed.plan_expiring": "The plan ends soon",
   "feed.wallet": ({ data }) => `Withdrawal ${data.state}`,
   "feed.daily": ({ data }) => `${data.day}: ${data.bought} bought, ${data.sold} sold`,

@@ -38,5 +38,7 @@ define({
   "venues.month.pace": ({ projected }) => `at this rate ${projected} by the month's end`,
   "venues.month.out": ({ day }) => `at this rate they are used up on ${day}: lower rungs wait before that`,
   "venues.month.begins": ({ day }) => `it begins anew on ${day}`,
+  "venues.today": "Calls of today",
+  "venues.today.begins": "they begin anew at midnight UTC",
   "venues.month.yours": ({ used, share }) => `yours: ${used} of a share of ${share}`,
 });

@@ -1,6 +1,6 @@
 // What the plan's numbers mean beside the market: prices of one item or token, shares of the reference, ranks, warnings.
 import { othersOf } from "../../book.js";
-import { amount, money, percent, perToken } from "../../format.js";
+import { amount, money, monthOf, percent, perToken } from "../../format.js";
 import { t } from "../../texts.js";
 import { reasonOf } from "../../texts/reasons.js";
 
@@ -50,10 +50,10 @@ export function sumOf(frame) {
   return { bids: bids.length, total: bids.reduce((sum, rung) => sum + (rung.price || 0), 0), placed: bids.filter((rung) => rung.isNew).length };
 }
 
-/** Calls a month, and their share of the month's quota at the marketplace; null where it has none. */
+/** Calls a month, and their share of the tightest quota at the marketplace; null where it has none. */
 export function callsOf(plan, venue) {
   const { reads, writes } = plan.monthlyCalls;
-  const month = venue?.limits.callsPerMonth || null;
+  const month = venue ? monthOf(venue.limits) : null;
   return { calls: reads + writes, month, share: month && (reads + writes) / month };
 }
 

@@ -33,14 +33,17 @@ function plan(codes) {
 
 function quotas() {
   const title = (name) => venues.value?.find((each) => each.name === name)?.title || name;
-  const used = (venues.value || []).filter((each) => each.quotaLeft === 0).map((each) => each.name);
+  const all = venues.value || [];
+  const spent = all.filter((each) => each.quotaLeft === 0).map((each) => each.name);
+  const today = all.filter((each) => each.quotaLeftToday === 0 && each.quotaLeft !== 0).map((each) => each.name);
   const short = new Map();
   for (const each of [...feed.value, ...earlier.value]) {
-    if (each.event !== "quota" || now.peek() - secondsOf(each.at) > QUOTA_S || used.includes(each.data.venue)) continue;
+    if (each.event !== "quota" || now.peek() - secondsOf(each.at) > QUOTA_S || [...spent, ...today].includes(each.data.venue)) continue;
     if (!short.has(each.data.venue)) short.set(each.data.venue, each.data);
   }
   return [
-    ...used.map((name) => ["bad", t("note.quota.left", { venue: title(name) })]),
+    ...spent.map((name) => ["bad", t("note.quota.left", { venue: title(name) })]),
+    ...today.map((name) => ["bad", t("note.quota.today", { venue: title(name) })]),
     ...[...short].map(([name, data]) => ["", t("note.quota", { venue: title(name), every: span(data.everySeconds) })]),
   ];
 }

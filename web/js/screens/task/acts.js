@@ -1,6 +1,6 @@
 // Start, stop, brake, clone and delete of one task, each with what it does to its bids.
 import { call } from "../../api.js";
-import { amount, clock, percent, secondsOf } from "../../format.js";
+import { amount, clock, monthOf, percent, secondsOf } from "../../format.js";
 import { quantityOf } from "../../decision.js";
 import { mayRun } from "../../parts/brake.js";
 import { confirmed } from "../../parts/dialog.js";
@@ -79,7 +79,7 @@ export function warningsIn(config, plan, venue) {
   }
   const total = plan.rungs.reduce((sum, rung) => sum + (rung.price || 0), 0);
   if (plan.balance !== null && total > plan.balance) found.push(t("start.balance", { total: amount(total), balance: amount(plan.balance), address: plan.fundedAt }));
-  const most = venue?.limits.callsPerMonth;
+  const most = venue && monthOf(venue.limits);
   const calls = plan.monthlyCalls ? plan.monthlyCalls.reads + plan.monthlyCalls.writes : 0;
   if (most && calls > 0.05 * most) found.push(t("start.calls", { calls, share: percent(calls / most, 0) }));
   return found;

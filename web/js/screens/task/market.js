@@ -2,11 +2,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, withQuery } from "../../api.js";
 import { bookOf } from "../../decision.js";
+import { monthOf } from "../../format.js";
 import { readVenues, venues } from "../../store.js";
 
 const EVERY_MS = 30_000;
 
-/** {book, again}: the marketplace's book while `isWanted`; where calls are counted by the month, only when asked for. */
+/** {book, again}: the marketplace's book while `isWanted`; where calls are counted by the month or day, only when asked for. */
 export function useMarketBook(task, isWanted) {
   const [book, setBook] = useState(null);
   const { slug, type, venue, config } = task;
@@ -17,7 +18,7 @@ export function useMarketBook(task, isWanted) {
     if (!venues.peek()) readVenues().catch(() => {});
   }, []);
   const known = venues.value?.find((each) => each.name === venue);
-  const isFree = known && known.limits.callsPerMonth === null;
+  const isFree = known && monthOf(known.limits) === null;
   useEffect(() => {
     if (!isWanted || !isFree) return undefined;
     quietly();
