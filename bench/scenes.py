@@ -73,7 +73,7 @@ def _table(options: argparse.Namespace) -> int:
 
 
 def _alone(name: str, *, ahead: bool) -> list[str]:
-    """Returns the faults of a scene, but for the kinds that the same markets have without it."""
+    """Returns the faults of a scene, except the kinds that the same markets have without it."""
     found = []
     for seed, asks in enumerate(_SIZES, 1):
         without = {_kind(each) for each in faults(seed, [], asks=asks)}
