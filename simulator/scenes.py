@@ -236,7 +236,7 @@ class Scenes:
         back: list[tuple[Scene, Any]] = []
         for at, scene in enumerate(each for each in SCENES if each in kinds):
             assert scene.odd is not None
-            is_front = scene.ahead or self._is_ahead
+            is_front = scene.ahead or (self._is_ahead and not scene.last)
             real = odd_rows.Real(best if is_front else template, told, at + 1, self._seed)
             if is_front:
                 front.append(scene.odd(real))

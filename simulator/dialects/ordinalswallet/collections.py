@@ -92,7 +92,7 @@ class Escrows(OrdinalsWalletHandler):
         rows = self.staged("listings", [self._row(market, ask) for ask in asks], asks)
         if not self.world.scenes.has("ordinalswallet_paged_escrows"):
             return rows
-        limit = self.query_whole("limit", MAX_ESCROWS, 1, MAX_ESCROWS)
+        limit = min(self.query_whole("limit", MAX_ESCROWS, 1, 10_000_000), MAX_ESCROWS)
         offset = self.query_whole("offset", 0, 0, 10_000_000)
         return rows[offset : offset + limit]
 
