@@ -256,6 +256,7 @@ class Sale:
 
     `sale_id` may be the id of the very order that was filled, so a bid of ours is looked for in `bid_id` and in
     `sale_id`. `buyer` may be the buyer's paying or receiving address. `txid` is the transaction that filled the order.
+    `is_of_listing`: the order is known to be a listing, so the sale does not fill a bid.
     """
 
     sale_id: str
@@ -267,6 +268,7 @@ class Sale:
     inscription_id: str | None
     sold_ms: int
     txid: str | None = None
+    is_of_listing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,8 @@ def ask_book(packed: Any) -> AskBook:
 
 def bid_book(packed: Any) -> BidBook:
     bids = (
-        Bid(order, price, Decimal(count), Decimal(unit), maker, placed)
-        for order, price, count, unit, maker, placed in packed[0]
+        Bid(order, price, Decimal(count), Decimal(unit), maker, placed, receive)
+        for order, price, count, unit, maker, placed, receive in packed[0]
     )
     return BidBook(tuple(bids), int(packed[1]), int(packed[2]))
 
@@ -97,8 +97,8 @@ def rune(row: Any) -> Rune:
 
 def sales(packed: Any) -> Sales:
     found = (
-        Sale(sale_id, slug, price, _decimal(count), buyer, bid_id, inscription_id, sold_ms, txid)
-        for sale_id, slug, price, count, buyer, bid_id, inscription_id, sold_ms, txid in packed[0]
+        Sale(sale_id, slug, price, _decimal(count), buyer, bid_id, inscription_id, sold_ms, txid, is_of_listing)
+        for sale_id, slug, price, count, buyer, bid_id, inscription_id, sold_ms, txid, is_of_listing in packed[0]
     )
     unread = tuple(None if at_ms is None else int(at_ms) for at_ms in packed[3])
     return Sales(tuple(found), int(packed[1]), int(packed[2]), unread)

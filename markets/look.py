@@ -64,7 +64,7 @@ class BidderWallet:
 
     def owns_bid(self, bid: Bid) -> bool:
         """Tells whether the user made this bid, or may have."""
-        if bid.maker in self.addresses or bid.order_id in self.bid_ids:
+        if bid.is_by(self.addresses) or bid.order_id in self.bid_ids:
             return True
         return not bid.maker and bid.price in self.bid_prices
 

@@ -59,11 +59,12 @@ def each_row(
     key: Callable[[Mapping[str, Any]], str] | None = None,
     at_ms: Callable[[Mapping[str, Any]], int] | None = None,
     best: Best[Entry] | None = None,
+    refuses: bool = True,
 ) -> Rows[Entry]:
     """Reads the rows of an answer one by one; None of `read` is a row that is rightly passed over.
 
     `key` and `at_ms` read the id and the time of a row left out; both may raise Unreadable. Raises Unreadable where the
-    module's text says so.
+    module's text says so; never without `refuses`, for rows whose every one is the answer about something else.
     """
     kept: list[tuple[int, Entry]] = []
     left: list[tuple[int, Any, Unread]] = []
@@ -79,7 +80,7 @@ def each_row(
             kept.append((place, entry))
     unread = tuple(each for _, _, each in left)
     odd = sum(not each.is_foreign for each in unread)
-    if unread and (len(unread) == len(found) or 2 * odd > len(found)):
+    if refuses and unread and (len(unread) == len(found) or 2 * odd > len(found)):
         raise Unreadable(f"{len(unread)} of {len(found)} rows are not understood: {unread[0].why}")
     if best is not None:
         _check_best(kept, left, best)
@@ -130,13 +131,14 @@ def _check_best(kept: list[tuple[int, Entry]], left: list[tuple[int, Any, Unread
     prices = [best.of(entry) for _, entry in kept]
     limit = None if not prices else min(prices) if best.is_lowest else max(prices)
     first = min((place for place, _ in kept), default=len(left) + len(kept) + 1)
+    is_sorted = best.is_sorted and prices == sorted(prices, reverse=not best.is_lowest)
     for place, row, unread in left:
         if unread.is_foreign or not isinstance(row, Mapping):
             continue
         try:
             price = best.shown(row)
         except Unreadable:
-            may_be = place < first or not best.is_sorted
+            may_be = place < first or not is_sorted
         else:
             may_be = price is not None and (limit is None or (price < limit if best.is_lowest else price > limit))
         if may_be:

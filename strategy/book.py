@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -19,7 +20,10 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Bid:
-    """An offer to buy, in the units of `Ask`; `placed_ms` is None if the venue does not tell."""
+    """An offer to buy, in the units of `Ask`; `placed_ms` is None if the venue does not tell.
+
+    `receive` is the address that gets the item, "" where the venue does not name it.
+    """
 
     order_id: str
     price: int
@@ -27,6 +31,11 @@ class Bid:
     unit_price: Decimal
     maker: str
     placed_ms: int | None
+    receive: str = ""
+
+    def is_by(self, addresses: Collection[str]) -> bool:
+        """Tells whether the bidder is known by one of these addresses."""
+        return self.maker in addresses or self.receive in addresses
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,13 +149,13 @@ def _purchases(found: Findings, sales: Collection[Sale], own: OwnBids | None) ->
         elif own is None or any(_may_explain(each, sale, shown) for each in open_):
             found.unknown.append(f"purchase {sale.sale_id}: an open order may explain it; its task finds out")
         else:
-            by_hand = not sale.bid_id and sale.buyer not in ours
+            by_hand = sale.is_of_listing or (not sale.bid_id and sale.buyer not in ours)
             yield Purchase(sale, _bidding_on(user, found.venue, sale.slug), may_be_by_hand=by_hand)
 
 
 def _may_explain(order: Order, sale: Sale, shown: Collection[str]) -> bool:
     """Tells whether the sale, which names no order, may be one into this open order."""
-    if order.venue_id in shown or (order.venue_id and sale.bid_id):
+    if sale.is_of_listing or order.venue_id in shown or (order.venue_id and sale.bid_id):
         return False
     is_price = sale.price == order.price_sats or (is_ticker(order.slug) and sale.price < order.price_sats)
     return is_price and _key(order.slug) == _key(sale.slug) and sale.sold_ms + CLOCKS_MS >= order.created_ms

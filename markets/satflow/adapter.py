@@ -17,7 +17,7 @@ from markets.satflow import sales as satflow_sales
 from markets.satflow import traits as satflow_traits
 from markets.satflow.units import PRACTICE, ReadBack, Units
 from markets.unreadable_answers import of_read, of_write
-from markets.wire import Page
+from markets.wire import Page, Unread
 
 
 class Satflow(Adapter):
@@ -43,7 +43,7 @@ class Satflow(Adapter):
         self._read_back = ReadBack()
         self._http = Http(base, {"x-api-key": api_key})
 
-    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
+    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor | Unread]:
         """Returns floors of many slugs at once; unknown slugs are left out."""
         answer = self._http.read("/collection-stats/floors", {"type": kind, "slugs": ",".join(slugs)})
         return of_read(lambda: wire.floors(answer, slugs, kind))
@@ -85,7 +85,7 @@ class Satflow(Adapter):
         except NotFound:
             return Page((), None)
         found = of_read(lambda: wire.own_bids(answer, self._units))
-        return Page(self._read_back.checked(wallet, found), None)
+        return found._replace(entries=self._read_back.checked(wallet, found.entries))
 
     def challenge(self, address: str) -> str:
         """Returns a text that `address` must sign before it may cancel."""

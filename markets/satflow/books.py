@@ -1,34 +1,34 @@
-"""Satflow's listings and market bids into our books: the documented items and the shapes seen beside the docs.
+"""Satflow's listings and market bids into our books: the documented items and the shapes seen elsewhere.
 
 The field names of sellers and bidders are not documented; the lists below hold every name seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from markets.adapter import TraitedAsk, TraitedBid
 from markets.base import Kind
-from markets.satflow.rows import ASK, BID, is_of_type, is_open, told
+from markets.satflow.rows import ASK, BID, check_slug, is_of_type, is_open, only_rune, time_of, told
 from markets.satflow.traits import bid_traits, listed_traits
 from markets.satflow.units import Units, total_of
-from markets.satflow.wire import only_rune, payload
+from markets.satflow.wire import payload
+from markets.unreadable_answers import Best, Foreign, Rows, asked_price, each_row
 from markets.wire import (
     Page,
     Unreadable,
     address,
     amount,
     first,
+    flag,
     how_many,
     identifier,
     moment,
     rows,
-    same,
     sats,
     table,
-    text,
     tokens,
     whole,
 )
@@ -51,7 +51,7 @@ SELLER_FIELDS = (
     "ask.sellerReceiveAddress",
     "sellerReceiveAddress",
 )
-# A bid's bidder: the payment address first, since it signs bids.
+# A bid's bidder, who signs bids with the payment address, and the address that gets the item.
 BIDDER_FIELDS = (
     "bidderAddress",
     "bid.bidderAddress",
@@ -60,28 +60,68 @@ BIDDER_FIELDS = (
     "bidder",
     "makerAddress",
     "maker",
-    "bidderTokenReceiveAddress",
-    "bid.bidderTokenReceiveAddress",
 )
+RECEIVER_FIELDS = ("bidderTokenReceiveAddress", "bid.bidderTokenReceiveAddress", "bidder.bidderTokenReceiveAddress")
 BID_PRICE_FIELDS = ("price", "bid.price", "bidPrice", "amount")
 
 
 def asks(answer: Any, slug: str, page: int) -> Page[TraitedAsk]:
-    """Reads a collection's listings, without those that are over or are sales that only wait for their block."""
+    """Reads a collection's listings, without those that are over, are sales that only wait for their block, or are of
+    items that are still in no block.
+    """
     data = table(payload(answer), "listings")
-    entries = [table(row, "listing") for row in rows(first(data, "items", "listings", "results"), "listings")]
-    open_ones = [entry for entry in entries if _is_open(entry, slug, ASK)]
-    found = [_ask(entry) for entry in open_ones if is_of_type(entry, "ask", ASK)]
-    _check_some(found, open_ones, page, "listings")
-    return Page(tuple(found), following(data, page, len(entries)))
+    found = rows(first(data, "items", "listings", "results"), "listings")
+    best = Best[TraitedAsk](lambda entry: entry.ask.unit_price, _shown_ask, is_lowest=True) if page == 1 else None
+    read = each_row(found, "listing", lambda row: _ask(row, slug), key=_ask_id, best=best)
+    _check_some(read, 0, page, "listings")
+    return Page(read.entries, following(data, page, len(found)), read.unread)
 
 
-def _ask(entry: Mapping[str, Any]) -> TraitedAsk:
+def _ask(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
     """Reads a listing; one of several items counts as one item at the price of each."""
-    order = identifier(first(entry, "ask._id", "_id", "id", "ask.inscriptionId", "inscriptionId"), "listing id")
+    check_slug(entry, slug, "ordinals")
+    if not is_open(entry, ASK) or _is_unconfirmed(entry):
+        return None
+    if not is_of_type(entry, "ask", ASK):
+        raise Foreign("it is not a listing")
     price = _price_of_one(entry)
-    ask = Ask(order, price, Decimal(1), Decimal(price), _address(entry, SELLER_FIELDS))
+    ask = Ask(_ask_id(entry), price, Decimal(1), Decimal(price), _address(entry, SELLER_FIELDS))
     return TraitedAsk(ask, listed_traits(entry))
+
+
+def _ask_id(row: Mapping[str, Any]) -> str:
+    return identifier(first(row, "ask._id", "_id", "id", "ask.inscriptionId", "inscriptionId"), "listing id")
+
+
+def _is_unconfirmed(entry: Mapping[str, Any]) -> bool:
+    said = told(entry, "unconfirmed", ASK)
+    return said is not None and flag(said, "unconfirmed")
+
+
+def _shown_ask(row: Mapping[str, Any]) -> Decimal | None:
+    """Reads the lowest price of one that a listing left out may have."""
+    price, each, count = (told(row, field, ASK) for field in ("price", "unitPrice", "quantity"))
+
+    def of_whole() -> Decimal | None:
+        whole = asked_price(price, "listing price")
+        return whole if whole is None or count is None else whole / max(amount(count, "listing quantity"), Decimal(1))
+
+    return min(_readable(lambda: asked_price(each, "listing unit price"), of_whole), default=None)
+
+
+def _readable(*reads: Callable[[], Decimal | None]) -> list[Decimal]:
+    """Returns the prices that can be read. Raises Unreadable when one is there and none can be read."""
+    found: list[Decimal] = []
+    fault: Unreadable | None = None
+    for read in reads:
+        try:
+            if (price := read()) is not None:
+                found.append(price)
+        except Unreadable as error:
+            fault = error
+    if fault is not None and not found:
+        raise fault
+    return found
 
 
 def _price_of_one(entry: Mapping[str, Any]) -> int:
@@ -98,23 +138,59 @@ def _price_of_one(entry: Mapping[str, Any]) -> int:
 def bids(answer: Any, slug: str, kind: Kind, page: int, units: Units) -> Page[TraitedBid]:
     """Reads bids on the whole collection or rune and on traits; those on one item compete for something else."""
     data = table(payload(answer), "bids")
-    entries = [table(row, "bid") for row in rows(first(data, "items", "bids", "results"), "bids")]
-    open_ones = [entry for entry in entries if _is_open(entry, slug, BID)]
-    read = (_bid(entry, kind, units) for entry in open_ones if is_of_type(entry, "bid", BID))
-    found = [offer for offer in read if offer is not None]
-    _check_some(found, open_ones, page, "bids")
-    return Page(tuple(found), following(data, page, len(entries)))
+    found = rows(first(data, "items", "bids", "results"), "bids")
+    on_items: list[Mapping[str, Any]] = []
+
+    def bid(row: Mapping[str, Any]) -> TraitedBid | None:
+        check_slug(row, slug, kind)
+        if not is_open(row, BID):
+            return None
+        if not is_of_type(row, "bid", BID):
+            raise Foreign("it is not a bid")
+        if _is_on_an_item(row):
+            on_items.append(row)
+            return None
+        return _bid(row, kind, units)
+
+    def shown(row: Mapping[str, Any]) -> Decimal | None:
+        return None if _is_on_an_item(row) else _shown_bid(row, kind, units)
+
+    best = Best[TraitedBid](lambda offer: offer.bid.unit_price, shown, is_lowest=False) if page == 1 else None
+    read = each_row(found, "bid", bid, key=_bid_id, best=best)
+    _check_some(read, len(on_items), page, "bids")
+    return Page(read.entries, following(data, page, len(found)), read.unread)
 
 
-def _bid(entry: Mapping[str, Any], kind: Kind, units: Units) -> TraitedBid | None:
+def _is_on_an_item(row: Mapping[str, Any]) -> bool:
+    return bool(first(row, "inscriptionId", "bid.inscriptionId", "inscription_id")) or row.get("type") == "individual"
+
+
+def _bid(entry: Mapping[str, Any], kind: Kind, units: Units) -> TraitedBid:
     traits = bid_traits(entry)
-    on_an_item = first(entry, "inscriptionId", "bid.inscriptionId", "inscription_id")
-    if traits is None or on_an_item or entry.get("type") == "individual":
-        return None
-    order = identifier(first(entry, "_id", "bid_id", "id", "bid._id", "orderId"), "bid id")
+    if traits is None:
+        raise Foreign("it is on a trait that is not understood")
     price, quantity, unit_price = _terms(entry, kind, units)
-    bid = Bid(order, price, quantity, unit_price, _address(entry, BIDDER_FIELDS), _placed_ms(entry))
+    maker, receive = _address(entry, BIDDER_FIELDS), _address(entry, RECEIVER_FIELDS)
+    bid = Bid(_bid_id(entry), price, quantity, unit_price, maker or receive, _placed_ms(entry), receive)
     return TraitedBid(bid, traits)
+
+
+def _bid_id(row: Mapping[str, Any]) -> str:
+    return identifier(first(row, "_id", "bid_id", "id", "bid._id", "orderId"), "bid id")
+
+
+def _shown_bid(row: Mapping[str, Any], kind: Kind, units: Units) -> Decimal | None:
+    """Reads the highest price of one that a bid left out may have: an item's is at most the whole order's."""
+    given, each = first(row, *BID_PRICE_FIELDS), told(row, "unitPrice", BID)
+    try:
+        return None if given is None and each is None else _terms(row, kind, units)[2]
+    except Unreadable:
+        if kind == "runes" and each is None and asked_price(given, "bid price") is not None:
+            raise  # for how many tokens is not known
+    whole = None if kind == "runes" else given
+    return max(
+        _readable(lambda: asked_price(whole, "bid price"), lambda: asked_price(each, "unit price")), default=None
+    )
 
 
 def _terms(entry: Mapping[str, Any], kind: Kind, units: Units) -> tuple[int, Decimal, Decimal]:
@@ -129,10 +205,14 @@ def _terms(entry: Mapping[str, Any], kind: Kind, units: Units) -> tuple[int, Dec
     return total_of(price, unit_price, quantity), quantity, unit_price
 
 
-def _check_some(found: Sequence[Any], open_ones: Sequence[Any], page: int, what: str) -> None:
-    """Raises Unreadable when no row of a book is of the kind asked for: then their kind is not clear."""
-    if page == 1 and open_ones and not found:
-        raise Unreadable(f"none of {len(open_ones)} {what} is one on the whole: what is told of them is not understood")
+def _check_some(read: Rows[Any], on_items: int, page: int, what: str) -> None:
+    """Raises Unreadable when no row of a book is of the kind asked for: then their kind is not clear.
+
+    `each_row` does not see it next to rows that are over, and bids on items are passed over, not foreign.
+    """
+    others = on_items + sum(unread.is_foreign for unread in read.unread)
+    if page == 1 and others and not read.entries:
+        raise Unreadable(f"none of {others} {what} is one on the whole: their kind is not understood")
 
 
 def _bid_quantity(entry: Mapping[str, Any], kind: Kind, of_prices: Decimal | None = None) -> Decimal:
@@ -149,19 +229,6 @@ def _bid_quantity(entry: Mapping[str, Any], kind: Kind, of_prices: Decimal | Non
     return of_prices
 
 
-def check_slug(entry: Mapping[str, Any], slug: str) -> None:
-    """Raises Unreadable for an entry that names another collection than `slug`."""
-    named = first(entry, "collectionSlug", "ask.collectionSlug", "bid.collectionSlug")
-    if named is not None and same(text(named, "collection")) != same(slug):
-        raise Unreadable("the answer is about another collection")
-
-
-def _is_open(entry: Mapping[str, Any], slug: str, holders: Sequence[str]) -> bool:
-    """Tells whether an order of `slug` is open. Raises Unreadable for one of another collection, open or not."""
-    check_slug(entry, slug)
-    return is_open(entry, holders)
-
-
 def following(data: Mapping[str, Any], page: int, count: int) -> int | None:
     """Returns the page after `page`, which had `count` entries, or None at the end."""
     pages = first(data, "pagination.totalPages")
@@ -176,7 +243,7 @@ def following(data: Mapping[str, Any], page: int, count: int) -> int | None:
 
 
 def _address(entry: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Reads the maker's address, or "" when the entry does not tell it (the documented shapes do not)."""
+    """Reads the maker's address, or "" without one (the documented shapes have none)."""
     for name in names:
         value = first(entry, name)
         if isinstance(value, str) and value:
@@ -185,8 +252,8 @@ def _address(entry: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _placed_ms(entry: Mapping[str, Any]) -> int | None:
-    """Reads the time of a bid's placing; None when not told. It only breaks ties."""
+    """Reads the time of a bid's placing, None without one. It only breaks ties."""
     try:
-        return moment(first(entry, "placedAt", "createdAt", "timestamp", "bid.timestamp"), "time")
+        return moment(time_of(entry, "placedAt", "createdAt", "timestamp", "bid.timestamp"), "time")
     except Unreadable:
         return None

@@ -18,28 +18,25 @@ from markets.listings import (
     SecureDraft,
 )
 from markets.psbt.psbt_text import in_base64
-from markets.satflow.wire import live_listing, payload
-from markets.wire import Page, Unreadable, first, how_many, identifier, rows, sats, table, text, whole
+from markets.satflow.wire import contents, item_id, live_listing, payload
+from markets.unreadable_answers import each_row
+from markets.wire import Page, Unreadable, first, identifier, rows, sats, table, text, whole
 
 _MOST_INPUTS = 1000
 
 
 def own_listings(answer: Any, owner: str) -> Page[OwnListing]:
-    """Reads the listings of `owner`. One strange entry makes the whole answer unreadable: unknown is not unlisted."""
-    contents = table(payload(answer), "wallet contents")
-    entries = rows(first(contents, "results.ordinals", "ordinals"), "inscriptions")
-    cursor = contents.get("nextCursor")
-    listed = (_own_listing(table(row, "inscription"), owner) for row in entries)
-    found = tuple(listing for listing in listed if listing is not None)
-    return Page(found, None if cursor is None else how_many(cursor, "nextCursor"))
+    """Reads the listings of `owner`. One that cannot be read is reported by its inscription: it may be listed."""
+    found, following = contents(answer)
+    read = each_row(found, "inscription", lambda row: _own_listing(row, owner), key=item_id)
+    return Page(read.entries, following, read.unread)
 
 
 def _own_listing(entry: Mapping[str, Any], owner: str) -> OwnListing | None:
     listing = live_listing(entry)
     if listing is None:
         return None
-    token = table(entry.get("token"), "token")
-    inscription_id = identifier(first(token, "inscription_id", "id"), "inscription id")
+    inscription_id = item_id(entry)
     seller = first(listing, "sellerOrdAddress", "sellerAddress")
     if seller is not None and seller != owner:
         raise Unreadable("a listing of another seller")
@@ -111,9 +108,8 @@ def check_listed(answer: Any, ask: ListingToDraft) -> None:
     if told is None:
         return
     for row in rows(told, "listings"):
-        entry = table(row, "listing")
-        if entry.get("inscriptionId") == ask.inscription_id:
-            if sats(entry.get("price"), "price") != ask.price:
+        if first({"row": row}, "row.inscriptionId") == ask.inscription_id:
+            if sats(row.get("price"), "price") != ask.price:
                 raise Unreadable("it is listed at another price")
             return
     raise Unreadable("it is not among the listings that were made")

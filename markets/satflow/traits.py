@@ -9,6 +9,7 @@ from markets import traits
 from markets.adapter import Trait
 from markets.base import NotFound, NotSupported
 from markets.satflow.wire import payload
+from markets.unreadable_answers import each_row
 from markets.wire import Unreadable, first, how_many, rows, same, table, text
 
 # Fields with the traits of a listing's item. The documented items have none; Satflow's other answers and other markets
@@ -45,7 +46,10 @@ def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
 
 
 def bid_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
-    """Reads the traits a bid asks for; none = the whole collection, None = an unclear target."""
+    """Reads the traits a bid asks for; none = the whole collection, None = an unclear target.
+
+    `attribute` is the documentation's older form for one trait; of `attributes` the venue makes an order each.
+    """
     given = first(entry, *BID_TRAIT_FIELDS)
     if given in (None, "", [], {}):
         return None if entry.get("type") == "trait" else frozenset()
@@ -70,19 +74,17 @@ def catalogue(answer: Any, slug: str) -> dict[str, dict[str, int]]:
     if "category_attributes" not in collection:
         raise NotSupported("the market does not tell the traits of this collection")
     kinds: dict[str, dict[str, int]] = {}
-    for row in rows(collection["category_attributes"] or [], "traits"):
-        kind = table(row, "trait")
-        values = _values(kind.get("values"))
-        if (name := traits.known(first(kind, *traits.TYPE_NAMES))) is not None:
-            kinds.setdefault(name, {}).update(values)
+    for name, values in each_row(rows(collection["category_attributes"] or [], "traits"), "trait", _kind).entries:
+        kinds.setdefault(name, {}).update(values)
     return kinds
 
 
-def _values(given: Any) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for row in rows(given, "values of a trait", most=20_000):
-        entry = table(row, "value of a trait")
-        count = entry.get("count")
-        if (value := traits.known(first(entry, *traits.VALUE_NAMES))) is not None:
-            found[value] = 0 if count is None else how_many(count, "count of a trait")
-    return found
+def _kind(row: Mapping[str, Any]) -> tuple[str, dict[str, int]] | None:
+    values = each_row(rows(row.get("values"), "values of a trait", most=20_000), "value of a trait", _value).entries
+    name = traits.known(first(row, *traits.TYPE_NAMES))
+    return None if name is None else (name, dict(values))
+
+
+def _value(row: Mapping[str, Any]) -> tuple[str, int] | None:
+    count, value = row.get("count"), traits.known(first(row, *traits.VALUE_NAMES))
+    return None if value is None else (value, 0 if count is None else how_many(count, "count of a trait"))

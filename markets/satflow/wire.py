@@ -1,7 +1,8 @@
-"""Satflow's JSON to and from our types (API 1.1.4, docs.satflow.com/reference), with shapes seen beside the docs.
+"""Satflow's JSON to and from our types (API 1.1.4, docs.satflow.com/reference), with shapes seen elsewhere.
 
-Every function raises Unreadable for anything it does not understand: an entry is never dropped because it is strange,
-only because it is something else. The books of asks and bids are in `books.py`.
+Every function raises Unreadable for an answer it does not understand. The rows of a list are read one by one: one that
+is not understood is left out and reported, one that is over or something else is passed over. The books of asks and
+bids are in `books.py`.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from typing import Any
 
 from markets.base import BidOrder, Floor, Kind, OwnBid, WalletItem
 from markets.replies import refused_with_200
-from markets.satflow.rows import BID, LISTING, is_ended, is_of_type
+from markets.satflow.rows import BID, ENDED_FIELDS, LISTING, is_ended, is_of_type, is_placeholder, only_rune, time_of
 from markets.satflow.units import Units, total_of
+from markets.unreadable_answers import each_row
 from markets.wire import (
     Page,
+    Unread,
     Unreadable,
     address,
     amount,
@@ -26,6 +29,7 @@ from markets.wire import (
     label,
     lines,
     milliseconds,
+    moment,
     rows,
     same,
     sats,
@@ -36,6 +40,8 @@ from markets.wire import (
 )
 from strategy.pricing import plain
 
+_LONG_MS = 30 * 86_400_000  # how long after a bid's expiry its sale may still be waiting for a block
+
 
 def payload(answer: Any) -> Any:
     """Returns `data` of an answer's envelope. Raises RateLimited and Refused leaves for one that says no."""
@@ -45,23 +51,36 @@ def payload(answer: Any) -> Any:
     return envelope.get("data", envelope)
 
 
-def floors(answer: Any, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
-    """Reads floors by the slug that was asked for; a slug the venue does not know is left out."""
+def floors(answer: Any, slugs: Sequence[str], kind: Kind) -> dict[str, Floor | Unread]:
+    """Reads floors by the slug that was asked for; a slug the venue does not know is left out.
+
+    A slug whose row cannot be read has its Unread. So has every missing slug next to a row whose slug is not readable.
+    """
     asked: dict[str, list[str]] = {}
     for slug in slugs:
         asked.setdefault(same(slug), []).append(slug)
-    found: dict[str, Floor] = {}
-    data = payload(answer)
-    for row in rows(first(data, "results") if isinstance(data, dict) else data, "floors"):
-        entry = table(row, "floor")
-        spellings = asked.get(same(text(entry.get("slug"), "floor slug")))
-        if spellings is None:
-            continue
-        listed = entry.get("listedCount")
+
+    def floor(row: Mapping[str, Any]) -> tuple[Floor, ...] | None:
+        if (spellings := asked.get(same(_slug(row)))) is None:
+            return None
+        listed = row.get("listedCount")
         count = 0 if listed is None else how_many(listed, "listedCount")
-        price = _floor_price(entry.get("floor"), kind)
-        found |= {slug: Floor(slug, price, count) for slug in spellings}
+        price = _floor_price(row.get("floor"), kind)
+        return tuple(Floor(slug, price, count) for slug in spellings)
+
+    data = payload(answer)
+    told = rows(first(data, "results") if isinstance(data, dict) else data, "floors")
+    read = each_row(told, "floor", floor, key=_slug, refuses=False)
+    found: dict[str, Floor | Unread] = {floor.slug: floor for floors in read.entries for floor in floors}
+    for unread in read.unread:
+        found |= dict.fromkeys(asked.get(same(unread.key), ()), unread)
+    for nameless in (unread for unread in read.unread if not unread.key):
+        found |= dict.fromkeys((slug for slug in slugs if slug not in found), nameless)
     return found
+
+
+def _slug(row: Mapping[str, Any]) -> str:
+    return text(row.get("slug"), "floor slug")
 
 
 def _floor_price(value: Any, kind: Kind) -> Decimal | None:
@@ -70,20 +89,27 @@ def _floor_price(value: Any, kind: Kind) -> Decimal | None:
     return amount(value, "floor") if kind == "runes" else Decimal(sats(value, "floor", least=1))
 
 
-def own_bids(answer: Any, units: Units) -> tuple[OwnBid, ...]:
-    """Reads all bids of a wallet. One strange entry makes the whole answer unreadable: unknown is not empty."""
+def own_bids(answer: Any, units: Units) -> Page[OwnBid]:
+    """Reads all bids of a wallet. A bid that cannot be read is reported by its id: it is neither open nor gone."""
     data = payload(answer)
-    found = data if isinstance(data, list) else first(table(data, "own bids"), "results", "bids", "items")
-    entries = [table(row, "own bid") for row in rows(found, "own bids", most=5000)]
-    live = (entry for entry in entries if is_of_type(entry, "bid", BID) and not is_ended(entry, BID))
-    return tuple(_own_bid(entry, units) for entry in live)
+    told = data if isinstance(data, list) else first(table(data, "own bids"), "results", "bids", "items")
+    found = rows(told, "own bids", most=5000)
+    read = each_row(found, "own bid", lambda row: _own_bid(row, units), key=_own_id)
+    if found and not read.unread and not any(is_of_type(row, "bid", BID) for row in found):
+        raise Unreadable(f"none of {len(found)} own bids is a bid")
+    return Page(read.entries, None, read.unread)
 
 
-def _own_bid(entry: Mapping[str, Any], units: Units) -> OwnBid:
-    venue_id = identifier(first(entry, "bid_id", "_id", "id"), "own bid id")
-    expiration = first(entry, "expiration", "bidExpiry")
-    expires_ms = None if expiration is None else milliseconds(expiration, "own bid expiration")
-    kind = entry.get("type")
+def _own_id(row: Mapping[str, Any]) -> str:
+    return identifier(first(row, "bid_id", "_id", "id"), "own bid id")
+
+
+def _own_bid(entry: Mapping[str, Any], units: Units) -> OwnBid | None:
+    """Reads an own bid; None for one that is over and for an order of another type."""
+    if not is_of_type(entry, "bid", BID) or _is_over(entry):
+        return None
+    venue_id, kind = _own_id(entry), entry.get("type")
+    expires_ms = _expires_ms(entry, "own bid expiration")
     if kind == "rune":
         rune = only_rune(entry)
         if rune is None:
@@ -99,7 +125,25 @@ def _own_bid(entry: Mapping[str, Any], units: Units) -> OwnBid:
     given = entry.get("quantity")
     count = None if given is None else amount(given, "own bid quantity")
     price = _own_price(entry, "ordinals", Decimal(1) if count is None else count, units)
-    return OwnBid(venue_id, slug, "ordinals", price, count, expires_ms, _trait(entry.get("attribute")))
+    return OwnBid(venue_id, slug, "ordinals", price, count, expires_ms, _trait(entry))
+
+
+def _is_over(entry: Mapping[str, Any]) -> bool:
+    """Tells whether it is cancelled or filled. Raises Unreadable for an end long after its expiry: it may be live."""
+    if not is_ended(entry, BID):
+        return False
+    ended, expires_ms = time_of(entry, *(h + f for h in BID for f in ENDED_FIELDS)), _expires_ms(entry, "expiration")
+    if ended is not True and expires_ms is not None and moment(ended, "end") > expires_ms + _LONG_MS:
+        raise Unreadable("own bid: it ended long after its expiry")
+    return True
+
+
+def _expires_ms(entry: Mapping[str, Any], what: str) -> int | None:
+    """Reads the expiry, which a bid on a single inscription does not have."""
+    value = first(entry, "expiration", "bidExpiry")
+    if value is None or (entry.get("type") == "individual" and is_placeholder(value)):
+        return None
+    return milliseconds(value, what)
 
 
 def _own_price(entry: Mapping[str, Any], kind: Kind, quantity: Decimal, units: Units) -> int:
@@ -109,18 +153,13 @@ def _own_price(entry: Mapping[str, Any], kind: Kind, quantity: Decimal, units: U
     return total_of(amount(entry.get("price"), "own bid price"), amount(each, "own bid unit price"), quantity)
 
 
-def only_rune(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Returns the rune that a bid is for, or None when it names none."""
-    found = first(entry, "runes_metadata.runes", "bid.runes_metadata.runes")
-    if found is None:
-        return None
-    runes = rows(found, "runes of a bid")
-    if len(runes) != 1:
-        raise Unreadable(f"a bid names {len(runes)} runes")
-    return table(runes[0], "rune of a bid")
-
-
-def _trait(value: Any) -> tuple[str, str] | None:
+def _trait(entry: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Reads the trait of a bid: `attribute`, or the only one of `attributes`: the venue makes an order of each."""
+    value, several = entry.get("attribute"), rows(entry.get("attributes") or [], "attributes")
+    if value is None and several:
+        if len(several) > 1:
+            raise Unreadable(f"own bid: it asks for {len(several)} traits")
+        value = several[0]
     if value is None:
         return None
     trait = table(value, "trait")
@@ -142,26 +181,40 @@ def bidding_wallet(answer: Any) -> str | None:
 
 
 def wallet_items(answer: Any) -> Page[WalletItem]:
-    """Reads the inscriptions of a wallet."""
+    """Reads the inscriptions of a wallet. One whose listing cannot be read is there, listed at an unknown price."""
+    found, following = contents(answer)
+    read = each_row(found, "inscription", _wallet_item, key=item_id)
+    return Page(read.entries, following, read.unread)
+
+
+def contents(answer: Any) -> tuple[Sequence[Any], int | None]:
+    """Returns the rows of inscriptions in a page of a wallet's contents, and the cursor of the next page."""
     data = table(payload(answer), "wallet contents")
-    entries = rows(first(data, "results.ordinals", "ordinals"), "inscriptions")
     cursor = data.get("nextCursor")
     following = None if cursor is None else how_many(cursor, "nextCursor")
-    return Page(tuple(_wallet_item(table(row, "inscription")) for row in entries), following)
+    return rows(first(data, "results.ordinals", "ordinals"), "inscriptions"), following
+
+
+def item_id(entry: Mapping[str, Any]) -> str:
+    """Reads the inscription's id in a row of a wallet's contents."""
+    return identifier(first(entry, "token.inscription_id", "token.id"), "inscription id")
 
 
 def _wallet_item(entry: Mapping[str, Any]) -> WalletItem:
-    token = table(entry.get("token"), "token")
-    listing = live_listing(entry)
-    price = None if listing is None else sats(listing.get("price"), "listing price")
-    collection = entry.get("collection") or {}
+    is_listed, price = True, None
+    try:
+        listing = live_listing(entry)
+        is_listed = listing is not None
+        price = None if listing is None else sats(listing.get("price"), "listing price", least=1)
+    except Unreadable:
+        pass
     return WalletItem(
-        id=identifier(first(token, "inscription_id", "id"), "inscription id"),
-        name=_label(token.get("name")),
-        collection_id=_label(first(table(collection, "collection"), "id", "slug")),
-        collection_name=_label(collection.get("name")),
-        image_url=_link(first(token, "image_url", "imageUrl")),
-        listed=listing is not None,
+        id=item_id(entry),
+        name=_label(first(entry, "token.name")),
+        collection_id=_label(first(entry, "collection.id", "collection.slug")),
+        collection_name=_label(first(entry, "collection.name")),
+        image_url=_link(first(entry, "token.image_url", "token.imageUrl")),
+        listed=is_listed,
         listing_price=price,
     )
 

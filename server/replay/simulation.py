@@ -256,7 +256,7 @@ def _without(snapshot: Snapshot, makers: frozenset[str]) -> Snapshot:
     return replace(
         snapshot,
         asks=tuple(ask for ask in snapshot.asks if ask.maker not in makers),
-        bids=None if bids is None else tuple(bid for bid in bids if bid.maker not in makers),
+        bids=None if bids is None else tuple(bid for bid in bids if not bid.is_by(makers)),
         trait_asks=None if trait_asks is None else tuple(ask for ask in trait_asks if ask.maker not in makers),
     )
 

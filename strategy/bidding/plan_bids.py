@@ -95,7 +95,7 @@ def without_makers(snapshot: Snapshot, makers: Collection[str]) -> Snapshot:
     return replace(
         snapshot,
         asks=tuple(ask for ask in snapshot.asks if ask.maker not in makers),
-        bids=None if snapshot.bids is None else tuple(bid for bid in snapshot.bids if bid.maker not in makers),
+        bids=None if snapshot.bids is None else tuple(bid for bid in snapshot.bids if not bid.is_by(makers)),
         trait_asks=None
         if snapshot.trait_asks is None
         else tuple(ask for ask in snapshot.trait_asks if ask.maker not in makers),

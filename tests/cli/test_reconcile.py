@@ -119,6 +119,14 @@ def test_a_purchase_that_an_open_order_may_explain_is_left_to_its_task(task: Tas
     assert [text for text in found.unknown if "s1" in text] == [] if names else found.unknown
 
 
+def test_purchase_of_a_listing_is_not_the_fill_of_an_open_order(task: Task) -> None:
+    order_of(task, venue_id=None, created_ms=1)
+    sale = Sale("s1", "cats", 75_000, Decimal(1), WALLET, None, None, NOW_MS, is_of_listing=True)
+    found = looked(task, sales_of={"cats": (sale,)})
+    assert found.purchases == [Purchase(sale, (int(task.id),), may_be_by_hand=True)]
+    assert found.unknown == []
+
+
 def test_purchases_of_others_and_known_ones_are_left_out_and_those_by_hand_are_said_to_be_perhaps_so(
     task: Task,
 ) -> None:

@@ -45,7 +45,7 @@ def test_raw_answers_are_kept_for_their_owner_alone(probe: Probe, tmp_path: Path
     readme = (directory / "README").read_text()
     [line] = [line for line in readme.splitlines() if line.startswith("02-listings")]
     assert "GET /activity/listings?collectionSlug=nodemonkes" in line
-    assert "drifted: failed to understand the venue: listing" in line
+    assert "drifted: failed to understand the venue: 1 of 1 rows are not understood: listing 1" in line
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert {stat.S_IMODE(file.stat().st_mode) for file in directory.iterdir()} == {0o600}
 

@@ -67,6 +67,11 @@ def test_answer_with_more_odd_rows_than_understood_ones_is_refused() -> None:
         read(row(1), row("x"), None)
 
 
+def test_rows_about_different_things_never_refuse_the_answer() -> None:
+    found = each_row([row("x", id="b"), None, row(3)], "listing", price_of, refuses=False)
+    assert (found.entries, len(found.unread)) == ((3,), 2)
+
+
 def test_foreign_rows_refuse_an_answer_only_when_all_are() -> None:
     found = read(*[row(1, slug="theirs")] * 9, row(5))
     assert found.entries == (5,)
@@ -80,6 +85,7 @@ def test_foreign_rows_refuse_an_answer_only_when_all_are() -> None:
         ([row(5), row(6), row(4, id=7)], CHEAPEST_FIRST),  # its price is readable, and lower
         ([row(5), row(4), row(6, id=7)], DEAREST_FIRST),
         ([row(5), row(6), row("x")], UNSORTED),
+        ([row(5), row(9), row("x"), row(6)], CHEAPEST_FIRST),  # the venue does not keep its order
         ([row(5, over=True), row(4, id=7)], CHEAPEST_FIRST),  # an empty book would be a guess
     ],
 )

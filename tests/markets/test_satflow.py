@@ -12,9 +12,10 @@ import responses
 from markets.base import BidOrder, Item, NotFound, NotSupported, Unavailable, Unknown
 from markets.satflow import wire
 from markets.satflow.adapter import Satflow
+from markets.wire import Page, Unread
 
 BASE = "https://api.satflow.com/v1"
-ID = "65f0c0ffee65f0c0ffee65f0"
+ID, OTHER = "65f0c0ffee65f0c0ffee65f0", "65f0c0ffee65f0c0ffee65f1"
 
 
 def _answers(path: str, answer: Any, status: int = 200) -> None:
@@ -67,7 +68,7 @@ def test_an_own_bid_on_a_number(satflow: Satflow) -> None:
 @responses.activate
 def test_own_bids_of_an_unknown_address_are_none(satflow: Satflow) -> None:
     _answers("/address/bids", {"error": "address not found"}, status=404)
-    assert satflow.own_bids("bc1qpay") == ((), None)
+    assert satflow.own_bids("bc1qpay") == Page((), None)
 
 
 @responses.activate
@@ -101,10 +102,11 @@ def test_a_404_that_is_not_the_venues_own_word_tells_nothing_of_our_bids(satflow
         None,
     ],
 )
-def test_one_strange_own_bid_makes_all_unknown(satflow: Satflow, entry: Any) -> None:
-    _answers("/address/bids", {"data": {"results": [OWN, entry]}})
-    with pytest.raises(Unavailable):
-        satflow.own_bids("bc1qpay")
+def test_unreadable_own_bid_is_neither_open_nor_gone(satflow: Satflow, entry: Any) -> None:
+    _answers("/address/bids", {"data": {"results": [{**OWN, "bid_id": OTHER}, entry]}})
+    page = satflow.own_bids("bc1qpay")
+    assert [bid.venue_id for bid in page.entries] == [OTHER]
+    assert [unread.key for unread in page.unread] == [ID if entry and entry["bid_id"] else ""]
 
 
 @responses.activate
@@ -128,8 +130,8 @@ def test_floors_of_many_slugs(satflow: Satflow, shape: Any) -> None:
 def test_rune_floors_keep_their_fractions(satflow: Satflow) -> None:
     _answers("/collection-stats/floors", '{"data": [{"slug": "A•B", "floor": 0.899, "listedCount": "3"}]}')
     assert satflow.floors(["AB"], "runes")["AB"].floor == Decimal("0.899")
-    with pytest.raises(Unavailable):
-        satflow.floors(["AB"], "ordinals")
+    (odd,) = satflow.floors(["AB"], "ordinals").values()
+    assert isinstance(odd, Unread)
 
 
 @responses.activate

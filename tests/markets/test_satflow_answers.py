@@ -15,6 +15,7 @@ from markets.adapter import TraitedAsk, TraitedBid
 from markets.base import Floor, OwnBid, Sale
 from markets.listings import ListingDraft, ListingToDraft, OwnListing, SecureDraft
 from markets.satflow.adapter import Satflow
+from markets.wire import Page
 from strategy.book import Ask, Bid
 
 BASE = "https://api.satflow.com/v1"
@@ -197,4 +198,4 @@ def test_both_ways_of_telling_it_say_the_same(name: str, shape: str) -> None:
     method = responses.POST if name == "draft" else responses.GET
     responses.add(method, BASE + told.path, json={"success": True, **getattr(told, shape)})
     said = told.read(Satflow(BASE, "key", "satflow"))
-    assert said == told.said
+    assert (tuple(said[:2]) if isinstance(said, Page) else said) == told.said

@@ -19,7 +19,7 @@ CONTENTS, INTENT, LIST, CANCEL = (
     BASE + path for path in ("/address/wallet-contents", "/intent/sell", "/list", "/cancel")
 )
 OID = "65f0c0ffee65f0c0ffee65f0"
-INSCRIPTION = "ab" * 32 + "i0"
+INSCRIPTION, OTHER = "ab" * 32 + "i0", "ba" * 32 + "i0"
 VAULT, PAYOUT = "bc1pvault", "bc1qpayout"
 PSBT = "cHNidP8BAAoCAAAAAAAAAAAAAA=="
 ASK = ListingToDraft(900_000, INSCRIPTION, VAULT, PAYOUT, "cd" * 32, "goosinals")
@@ -104,10 +104,12 @@ def test_what_is_not_listed_is_no_listing(satflow: Satflow) -> None:
         {"collection": {"id": "x" * 300}},
     ],
 )
-def test_one_strange_listing_makes_all_unknown(satflow: Satflow, changed: Any) -> None:
-    _contents(LISTED, {**LISTED, **changed})
-    with pytest.raises(Unavailable):
-        satflow.own_listings(VAULT, 0)
+def test_unreadable_own_listing_may_be_listed(satflow: Satflow, changed: Any) -> None:
+    other = {**LISTED, "token": {"inscription_id": OTHER}}
+    _contents(other, {**LISTED, **changed})
+    page = satflow.own_listings(VAULT, 0)
+    assert [listing.inscription_id for listing in page.entries] == [OTHER]
+    assert [unread.key for unread in page.unread] == ["" if "token" in changed else INSCRIPTION]
 
 
 @responses.activate

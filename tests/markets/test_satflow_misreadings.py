@@ -73,7 +73,7 @@ def test_another_kind_of_order_is_not_ours_to_read(satflow: Satflow) -> None:
 @pytest.mark.parametrize("order_type", ["bid", "limit", 7, ["ask"]])
 def test_listings_that_are_all_of_another_kind_are_not_understood(satflow: Satflow, order_type: Any) -> None:
     _told(LISTINGS, {"price": 1_000, "orderType": order_type})
-    with pytest.raises(Unavailable, match="none of 1 listings"):
+    with pytest.raises(Unavailable, match="1 of 1 rows"):
         satflow.asks("goosinals", 1)
 
 
@@ -94,29 +94,34 @@ def test_a_unit_price_is_what_one_costs(satflow: Satflow, price: Any) -> None:
 
 @responses.activate
 @pytest.mark.parametrize(
-    "terms",
+    ("terms", "refused"),
     [
-        {"price": 400_000, "unitPrice": 90_000, "quantity": 5},
-        {"price": 450_500, "unitPrice": 90_000, "quantity": 5},
-        {"price": 450_000, "unitPrice": 90_000},
-        {"price": 450_000, "unitPrice": 0, "quantity": 5},
-        {"price": 450_000, "unitPrice": "9e4", "quantity": 5},
-        {"price": 450_000, "unitPrice": 90_000, "quantity": -5},
-        {"price": None, "unitPrice": 90_000, "quantity": 5},
-        {"price": 10**15, "unitPrice": 10**15, "quantity": 5},
+        ({"price": 400_000, "unitPrice": 90_000, "quantity": 5}, "asks bids"),
+        ({"price": 450_500, "unitPrice": 90_000, "quantity": 5}, "asks bids"),
+        ({"price": 450_000, "unitPrice": 90_000}, "asks bids"),
+        ({"price": 450_000, "unitPrice": 0, "quantity": 5}, "asks bids"),
+        ({"price": 450_000, "unitPrice": "9e4", "quantity": 5}, "asks bids"),
+        ({"price": 450_000, "unitPrice": 90_000, "quantity": -5}, "asks bids"),
+        ({"price": None, "unitPrice": 90_000, "quantity": 5}, "asks"),  # it is below the best bid in any case
+        ({"price": 10**15, "unitPrice": 10**15, "quantity": 5}, "bids"),  # of a listing of several one is counted
     ],
 )
-def test_prices_that_do_not_agree_make_the_book_unreadable(satflow: Satflow, terms: dict[str, Any]) -> None:
+def test_prices_that_disagree_refuse_a_book_they_may_lead(
+    satflow: Satflow, terms: dict[str, Any], refused: str
+) -> None:
     _told(LISTINGS, {"price": 95_000}, terms)
     _told(BIDS, {"price": 95_000}, terms)
-    _own(terms)
-    with pytest.raises(Unavailable):
-        satflow.bids("goosinals", "ordinals", 1)
-    with pytest.raises(Unavailable):
-        satflow.own_bids("bc1qpay")
-    if terms["price"] != 10**15:  # of a listing of several one is counted
-        with pytest.raises(Unavailable):
-            satflow.asks("goosinals", 1)
+    _own({}, terms)
+    reads = {"asks": lambda: satflow.asks("goosinals", 1), "bids": lambda: satflow.bids("goosinals", "ordinals", 1)}
+    for verb, read in reads.items():
+        if verb in refused:
+            with pytest.raises(Unavailable):
+                read()
+        else:
+            assert read().entries
+    page = satflow.own_bids("bc1qpay")
+    assert [bid.price for bid in page.entries] == [50_000]
+    assert [unread.key for unread in page.unread] == [f"{2:024x}"]
 
 
 @responses.activate

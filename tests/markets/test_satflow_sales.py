@@ -142,10 +142,13 @@ def test_what_was_not_filled_is_no_sale(satflow: Satflow, status: str) -> None:
         {"collectionSlug": "toads"},
     ],
 )
-def test_one_strange_sale_makes_all_unknown(satflow: Satflow, changed: Any) -> None:
-    _answers(SALE, {**SALE, **changed})
-    with pytest.raises(Unavailable):
-        satflow.sales("frogs", "ordinals", 1)
+def test_unreadable_sale_is_reported_by_its_time_and_hides_no_other(satflow: Satflow, changed: Any) -> None:
+    _answers({**SALE, "_id": BID}, {**SALE, **changed})
+    page = satflow.sales("frogs", "ordinals", 1)
+    assert [sale.sale_id for sale in page.entries] == [BID]
+    (unread,) = page.unread
+    assert unread.at_ms == (None if "timestamp" in changed else SOLD_MS)
+    assert unread.is_foreign == ("collectionSlug" in changed)
 
 
 @responses.activate

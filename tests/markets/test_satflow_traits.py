@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import responses
 
-from markets.base import NotFound, NotSupported, Unavailable, VenueError
+from markets.base import NotFound, NotSupported, NotUnderstood, Unavailable, VenueError
 from markets.satflow.adapter import Satflow
 
 BASE = "https://api.satflow.com/v1"
@@ -160,23 +160,23 @@ def test_a_collection_without_traits(satflow: Satflow, nothing: Any) -> None:
         ({"success": True, "data": {"collection": []}}, 200, NotFound),
         (_collection(), 200, NotSupported),
         ("<html>", 404, Unavailable),
-        ({"data": {}}, 200, Unavailable),
-        ({"data": {"collection": "goosinals"}}, 200, Unavailable),
-        ({"data": {"collection": [None]}}, 200, Unavailable),
-        ({"data": {"collection": [{"id": "another", "category_attributes": []}]}}, 200, Unavailable),
-        (_collection(category_attributes={"Hat": {"Red": 12}}), 200, Unavailable),
-        (_collection(category_attributes=[7]), 200, Unavailable),
-        (_collection(category_attributes=[{"key": "Hat"}]), 200, Unavailable),
-        (_collection(category_attributes=[{"key": "Hat", "values": ["Red"]}]), 200, Unavailable),
+        ({"data": {}}, 200, NotUnderstood),
+        ({"data": {"collection": "goosinals"}}, 200, NotUnderstood),
+        ({"data": {"collection": [None]}}, 200, NotUnderstood),
+        ({"data": {"collection": [{"id": "another", "category_attributes": []}]}}, 200, NotUnderstood),
+        (_collection(category_attributes={"Hat": {"Red": 12}}), 200, NotUnderstood),
+        (_collection(category_attributes=[7]), 200, NotUnderstood),
+        (_collection(category_attributes=[{"key": "Hat"}]), 200, NotUnderstood),
+        (_collection(category_attributes=[{"key": "Hat", "values": ["Red"]}]), 200, NotUnderstood),
         (
             _collection(category_attributes=[{"key": "Hat", "values": [{"value": "Red", "count": -1}]}]),
             200,
-            Unavailable,
+            NotUnderstood,
         ),
         (
             _collection(category_attributes=[{"key": "Hat", "values": [{"value": "Red", "count": 1.5}]}]),
             200,
-            Unavailable,
+            NotUnderstood,
         ),
         (json.dumps(_collection(category_attributes=[{"key": float("nan"), "values": []}])), 200, Unavailable),
     ],

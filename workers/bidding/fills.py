@@ -117,6 +117,8 @@ class Explainer:
         """Tells whether the sale may be one into this order, as far as the two tell."""
         if _is_named(sale, order):
             return True
+        if sale.is_of_listing:
+            return False  # the user bought a listing by hand, perhaps at the bid's price
         if order.venue_id and sale.bid_id:
             return False  # sold to another bid, perhaps of the same price
         if sale.bid_id and any(other.venue_id == sale.bid_id for other in orders.wallet_orders(order.wallet)):

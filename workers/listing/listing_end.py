@@ -82,9 +82,9 @@ class EndFinder:
     def _sold_for(self, sale: Sale, newest: Listing) -> SoldFor:
         # The signer signs for the whole price but for what the operator lets the venue keep.
         fee_sats = self._context.settings.known_seller_fee(newest.venue, sale.price)
-        # In an escrow the sale spends another output, which the ledger does not know.
+        # In an escrow the sale spends another output, which the ledger does not know: there the id is the venue's.
         is_in_escrow = newest.venue in escrow_terms_of(self._context.settings)
-        txid = None if is_in_escrow else self._spent_by(newest.outpoint)
+        txid = sale.txid if is_in_escrow else self._spent_by(newest.outpoint)
         return SoldFor(sale.price, sale.sale_id, sale.sold_ms, fee_sats, txid)
 
     def _spent_by(self, outpoint: str) -> str | None:

@@ -59,6 +59,7 @@ def test_after_a_fill_the_task_waits_a_minute_and_looks_again(world: World) -> N
         {"sold_ms": 1},
         {"bid_id": "another-bid"},
         {"slug": "dogs"},
+        {"is_of_listing": True},
     ],
 )
 def test_a_sale_of_something_else_explains_nothing(world: World, change: dict[str, object]) -> None:

@@ -51,16 +51,19 @@ def test_a_sale_stays_on_record(
     assert fill.txid == ("33" * 32 if in_block else None)
 
 
+@pytest.mark.parametrize("txid", [None, "44" * 32])
 def test_the_spend_of_the_listed_output_is_no_sale_where_items_pass_through_an_escrow(
-    shop: ListingWorld, monkeypatch: pytest.MonkeyPatch
+    shop: ListingWorld, monkeypatch: pytest.MonkeyPatch, txid: str | None
 ) -> None:
+    """There the transaction is the one that the marketplace names."""
     monkeypatch.setattr(listing_end, "escrow_terms_of", lambda settings: {"simulator": ESCROW_TERMS["ordnet"]})
     _, lister = shop.begun()
     shop.market.buy(105_000)
+    shop.market.sales_[0] = replace(shop.market.sales_[0], txid=txid)
     shop.market.facts[FIRST] = replace(shop.market.facts[FIRST], is_spent_in_block=True)
     shop.later(30, lister)
     (fill,) = fills.newest(int(shop.user.id), Wanted(), 5)
-    assert (fill.price_sats, fill.txid) == (105_000, None)
+    assert (fill.price_sats, fill.txid) == (105_000, txid)
 
 
 def test_the_sale_of_our_listing_is_the_first_one_whoever_sells_it_on(shop: ListingWorld) -> None:
