@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import secrets
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -81,6 +82,7 @@ class Stage(House):
             self._stack.enter_context(patch.object(wallet.facts_client, "UnixHttp", lambda *_: line))
             self.running: list[Running] = []
             self.chance = random.Random(f"stage {seed}")
+            self._stack.enter_context(patch.object(secrets, "token_hex", self._nonce))
             clock = self.clock
             times = SimpleNamespace(
                 monotonic=clock.monotonic, time=lambda: clock.now_ms / 1000, time_ns=lambda: clock.now_ms * 1_000_000
@@ -117,6 +119,10 @@ class Stage(House):
             with contextlib.suppress(FactsError):
                 found[outpoint] = ask_facts(Path("facts"), outpoint)
         return self._signer.handle(request, found)
+
+    def _nonce(self, size: int = 32) -> str:
+        """Returns hex digits by the seed. They hold no "bc1": the signer takes that for the start of an address."""
+        return f"{self.chance.getrandbits(8 * size):0{2 * size}x}".replace("b", "a")
 
     # Tasks
 
