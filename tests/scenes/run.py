@@ -37,10 +37,10 @@ def faults(seed: int, names: Iterable[str] | None = None, *, ahead: bool = False
 def _trade(stage: Stage, checks: Checks) -> None:
     trait = {"bid_type": "trait", "trait_type": TRAIT[0], "trait_value": TRAIT[1]}
     bids = [
-        (stage.bid(SATFLOW, CATS, hardcap_sats=95_000), CATS),
-        (stage.bid(SATFLOW, RUNE, type="rune", hardcap_sats=95_000, quantity=Decimal(100)), RUNE),
-        (stage.bid(SATFLOW, BIRDS, hardcap_sats=95_000, **trait), BIRDS),
-        (stage.bid(ORDNET, DOGS, hardcap_sats=95_000), DOGS),
+        (stage.bid(SATFLOW, CATS, hardcap_sats=150_000), CATS),
+        (stage.bid(SATFLOW, RUNE, type="rune", hardcap_sats=150_000, quantity=Decimal(100)), RUNE),
+        (stage.bid(SATFLOW, BIRDS, hardcap_sats=150_000, **trait), BIRDS),
+        (stage.bid(ORDNET, DOGS, hardcap_sats=150_000), DOGS),
     ]
     for venue, inscription in checks.made.to_list.items():
         stage.list_item(venue, CATS, inscription, 210_000)
