@@ -1,19 +1,22 @@
-"""`bidkeeper venue probe|learn|learnt`: a venue's raw answers, and the confirmed forms of its drafts."""
+"""`bidkeeper venue probe|check|learn|learnt`: a venue's raw answers, and the confirmed forms of its drafts."""
 
 from __future__ import annotations
 
 import argparse
 
 from cli import learn
-from cli.doctor import probe
+from cli.evidence import check, probe
 from core.settings import Settings
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Adds probe NAME ... | learn NAME ... | learnt list|show|forget ..."""
+    """Adds probe NAME ... | check FILE | learn NAME ... | learnt list|show|forget ..."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     probe.add_arguments(
-        actions.add_parser("probe", help="ask a marketplace the adapters' questions and save its raw answers")
+        actions.add_parser("probe", help="ask a marketplace the adapters' questions and save its answers for a report")
+    )
+    check.add_arguments(
+        actions.add_parser("check", help="hold a saved file of venue probe against the parsers; connects nowhere")
     )
     learn.add_arguments(actions.add_parser("learn", help="ask a marketplace for drafts, and confirm their form"))
     learn.add_learnt_arguments(actions.add_parser("learnt", help="list, show or delete the confirmed forms"))
@@ -21,8 +24,5 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Runs one action, as its module says."""
-    if options.action == "probe":
-        return probe.run(settings, options)
-    if options.action == "learn":
-        return learn.run(settings, options)
-    return learn.learnt(settings, options)
+    actions = {"probe": probe.run, "check": check.run, "learn": learn.run}
+    return actions.get(options.action, learn.learnt)(settings, options)

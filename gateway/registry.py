@@ -21,8 +21,13 @@ def market_adapters(settings: Settings) -> dict[str, Adapter]:
         dialect = dialect_of(name) or ""
         base = settings.venue_url(dialect)
         if base is not None:
-            found[name] = _MAKERS[dialect](base, key_of(settings, dialect), name, settings)
+            found[name] = adapter_of(name, base, key_of(settings, dialect), settings)
     return found
+
+
+def adapter_of(name: str, base: str, key: str, settings: Settings) -> Adapter:
+    """Makes the adapter of the marketplace `name` at the address `base`."""
+    return _MAKERS[dialect_of(name) or ""](base, key, name, settings)
 
 
 def key_of(settings: Settings, dialect: str) -> str:

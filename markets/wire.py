@@ -118,7 +118,7 @@ def whole(value: Any, what: str) -> int:
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
-    raise Unreadable(f"{what}: {_shown(value)} is not a whole number")
+    raise _unlike(value, what, "a whole number")
 
 
 def how_many(value: Any, what: str) -> int:
@@ -140,7 +140,7 @@ def amount(value: Any, what: str) -> Decimal:
         # 1E+3 is an exponent written out; 1E-7 is how small fractions are printed.
         number = value if isinstance(exponent, int) and exponent <= 0 else None
     if number is None or not 0 < number < Decimal(10) ** 39:
-        raise Unreadable(f"{what}: {_shown(value)} is not a number above 0")
+        raise _unlike(value, what, "a number above 0")
     return number
 
 
@@ -177,7 +177,7 @@ def moment(value: Any, what: str) -> int:
 def text(value: Any, what: str, *, longest: int = 200) -> str:
     """Reads text that is not blank and has no control characters."""
     if not isinstance(value, str) or not value.strip() or len(value) > longest:
-        raise Unreadable(f"{what}: {_shown(value)} is not a text of 1 to {longest} characters")
+        raise _unlike(value, what, f"a text of 1 to {longest} characters")
     if _CONTROL.search(value):
         raise Unreadable(f"{what}: has control characters")
     return value
@@ -205,21 +205,21 @@ def identifier(value: Any, what: str) -> str:
     if isinstance(value, Mapping):
         value = value.get("$oid")
     if not isinstance(value, str) or not _ID.fullmatch(value):
-        raise Unreadable(f"{what}: {_shown(value)} is not an id")
+        raise _unlike(value, what, "an id")
     return value
 
 
 def flag(value: Any, what: str) -> bool:
     """Reads a yes or no."""
     if not isinstance(value, bool):
-        raise Unreadable(f"{what}: {_shown(value)} is not a yes or no")
+        raise _unlike(value, what, "a yes or no")
     return value
 
 
 def txid(value: Any, what: str) -> str:
     """Reads a transaction's id as explorers show it: 64 lower-case hex digits."""
     if not isinstance(value, str) or not _TXID.fullmatch(value):
-        raise Unreadable(f"{what}: {_shown(value)} is not a txid")
+        raise _unlike(value, what, "a txid")
     return value
 
 
@@ -227,14 +227,14 @@ def outpoint(value: Any, what: str) -> str:
     """Reads an output as `txid:vout`, in its only spelling."""
     found, _, vout = value.partition(":") if isinstance(value, str) else ("", "", "")
     if not _VOUT.fullmatch(vout) or int(vout) >= 2**32:
-        raise Unreadable(f"{what}: {_shown(value)} is not an outpoint")
+        raise _unlike(value, what, "an outpoint")
     return f"{txid(found, what)}:{vout}"
 
 
 def script(value: Any, what: str) -> str:
     """Reads a script in lower-case hex."""
     if not isinstance(value, str) or not _SCRIPT.fullmatch(value):
-        raise Unreadable(f"{what}: {_shown(value)} is not a script in hex")
+        raise _unlike(value, what, "a script in hex")
     return value
 
 
@@ -265,14 +265,16 @@ def link(value: Any) -> str | None:
 def table(value: Any, what: str) -> Mapping[str, Any]:
     """Reads an object."""
     if not isinstance(value, dict):
-        raise Unreadable(f"{what}: {_shown(value)} is not an object")
+        raise _unlike(value, what, "an object")
     return value
 
 
 def rows(value: Any, what: str, *, most: int = 1000) -> Sequence[Any]:
     """Reads a list of at most `most` entries."""
-    if not isinstance(value, list) or len(value) > most:
-        raise Unreadable(f"{what}: not a list of at most {most} entries")
+    if not isinstance(value, list):
+        raise _unlike(value, what, "a list")
+    if len(value) > most:
+        raise Unreadable(f"{what}: {len(value)} are more than the {most} that are read")
     return value
 
 
@@ -300,6 +302,11 @@ def address(value: Any, what: str) -> str:
     return found
 
 
+def _unlike(value: Any, what: str, kind: str) -> Unreadable:
+    """Makes the error of a value that is missing or null, or is not of this kind."""
+    return Unreadable(f"{what} is missing or null" if value is None else f"{what}: {_shown(value)} is not {kind}")
+
+
 def _shown(value: Any) -> str:
-    shown = repr(value)
+    shown = str(value) if isinstance(value, Decimal) else repr(value)
     return shown if len(shown) <= 60 else shown[:57] + "..."

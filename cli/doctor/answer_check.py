@@ -26,7 +26,7 @@ def understood(name: str, answer: VenueAnswer) -> Check:
         named = sum(1 for offer in value if offer.bid.maker)
         if not named:
             text = f"{len(value)} understood, none names its bidder: own bids are recognised by id and price only"
-            return warn(name, text, "bidkeeper venue probe satflow --save DIR, and report what it saves")
+            return warn(name, text, "bidkeeper venue probe satflow --save FILE, and report what it saves")
         return ok(name, f"{len(value)} understood, {named} name their bidder")
     if answer.question == "challenge":
         return _challenge(name, value)
@@ -42,7 +42,7 @@ def _challenge(name: str, text: str) -> Check:
     try:
         check_challenge(text)
     except MessageError as error:
-        remedy = "bidkeeper venue probe satflow --save DIR, and report it; place no bids there until then"
+        remedy = "bidkeeper venue probe satflow --save FILE, and report it; place no bids there until then"
         return fail(name, f"the signer refuses it, so no bid can be cancelled there: {error}", remedy)
     return ok(name, f"the signer accepts it ({len(text)} characters)")
 

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
-from urllib.parse import urlencode
+from typing import Any
 
 from markets.dates import made_s
 from markets.http import Http
 from markets.replies import Reply
 
 MASKED = "[masked]"
-_HIDDEN_HEADERS = frozenset({"set-cookie", "authorization", "x-api-key", "proxy-authenticate", "www-authenticate"})
+_CREDENTIALS = ("Authorization", "x-api-key")
 _QUOTA_WORDS = ("ratelimit", "rate-limit", "quota", "credits")
-
-
-class Adapter(Protocol):
-    """An adapter of markets/: each of its methods is exactly one exchange over its `_http`."""
-
-    _http: Http
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +20,8 @@ class Exchange:
     """One request and its whole answer; `reply` None is no answer. Times are our clock's epoch milliseconds."""
 
     method: str
-    target: str
+    path: str
+    params: Mapping[str, str]
     body: Any
     sent_ms: int
     received_ms: int
@@ -60,9 +54,8 @@ class Listener:
         self._clock_ms = clock_ms
         self._before = before
 
-    def listen(self, adapter: Adapter) -> None:
-        """Listens to the exchanges of `adapter` from now on."""
-        http = adapter._http
+    def listen(self, http: Http) -> None:
+        """Listens to the exchanges of `http` from now on."""
         self._heard_of.append(http)
         exchange = http._exchange
 
@@ -74,23 +67,20 @@ class Listener:
                 return reply
             finally:
                 params = request.get("params") or {}
-                target = path + ("?" + urlencode(params) if params else "")
-                self.heard.append(Exchange(method, target, request.get("json"), sent_ms, self._clock_ms(), reply))
+                body = request.get("json")
+                self.heard.append(Exchange(method, path, params, body, sent_ms, self._clock_ms(), reply))
 
         http._exchange = heard  # type: ignore[method-assign, assignment]
+
+    def credentials(self) -> list[str]:
+        """Returns the keys and tokens that the adapters send along."""
+        sent = (http._session.headers.get(name) for http in self._heard_of for name in _CREDENTIALS)
+        return [str(each).removeprefix("Bearer ") for each in sent if each]
 
     def close(self) -> None:
         """Closes the connections of the adapters."""
         for http in self._heard_of:
             http._session.close()
-
-
-def shown_headers(headers: Mapping[str, str], secrets: list[str]) -> list[str]:
-    """Writes `Name: value` for each header, without secrets."""
-    return [
-        f"{name}: {MASKED if name.lower() in _HIDDEN_HEADERS else masked(value, secrets)}"
-        for name, value in headers.items()
-    ]
 
 
 def masked(text: str, secrets: list[str]) -> str:

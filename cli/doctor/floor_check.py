@@ -8,7 +8,7 @@ from typing import Any
 from cli.doctor.check import Check, ok, warn
 from markets import venues
 
-_REMEDY = "run it again in a minute; if this repeats, bidkeeper venue probe {venue} --save DIR, and report it"
+_REMEDY = "run it again in a minute; if this repeats, bidkeeper venue probe {venue} --save FILE, and report it"
 
 
 def examine(answers: Mapping[tuple[str, str], Any], slug: str) -> Iterator[Check]:

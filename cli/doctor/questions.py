@@ -1,18 +1,27 @@
-"""Questions to a venue that show whether its answers fit its adapter: reads only, each one request."""
+"""Questions to a venue that show whether its answers fit its adapter: reads only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cli.doctor.exchanges import Adapter, Exchange, Listener
-from core.settings import DIALECTS
+from cli.doctor.exchanges import Exchange, Listener
+from core.settings import dialect_of
 from gateway.adapters import Adapters
-from markets.base import AuthFailed, Item, NotFound, NotSupported, RateLimited, VenueError
-from markets.listings import ListingDraft, ListingToDraft
+from markets.base import (
+    AuthFailed,
+    NotFound,
+    NotSupported,
+    NotUnderstood,
+    RateLimited,
+    SignInNeeded,
+    VenueError,
+)
+from markets.http import Http
 from markets.satflow.adapter import Satflow
-from markets.wire import Unreadable
+from markets.unreadable_answers import noting
+from markets.wire import Page, Unread, Unreadable
 
 ASKED = ("satflow", "unisat", "mempool", "ord")
 # An unused address: its key was made for the self-test of signatures and thrown away.
@@ -20,10 +29,10 @@ ADDRESS = "bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75"
 PUBKEY = "02f6b160813359d5d8436e9bd23829641dd6d85598f0c64c981a2a58cff159b5ff"
 VAULT = "bc1pr5tl40fulfznkxw64j577qfx2927zlrydv2e9qwdzffgd3pnadcsk3hs39"
 FIRST_INSCRIPTION = "6fb976ab49dcec017f1e201e84395983204ae1a7c2abf7ced0a85d692e442799i0"
-DRAFT = "listing draft"
-_DRAFTED_AT = 100_000_000  # sats; nothing is signed, and at this price nothing would be lost
 
-Outcome = Literal["understood", "not known", "not supported", "drifted", "no access", "pause", "silent", "refused"]
+Outcome = Literal[
+    "understood", "not known", "not supported", "drifted", "no access", "no session", "pause", "silent", "refused"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +46,30 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One read. `is_extra`: only for the record, since it proves little that others do not."""
+    """One read."""
 
     name: str
     ask: Callable[[], Any]
-    is_extra: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class VenueAnswer:
-    """The result of a question: a `value` when it was understood, else the `reason`."""
+    """The result of a question: a `value` when it was understood, else the `reason`.
+
+    `unread` are the rows that its parser left out, `exchanges` all that was asked for it.
+    """
 
     question: str
     outcome: Outcome
     value: Any
     reason: str
-    exchange: Exchange | None
+    exchanges: tuple[Exchange, ...] = ()
+    unread: tuple[Unread, ...] = ()
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """The last exchange."""
+        return self.exchanges[-1] if self.exchanges else None
 
 
 def default_about(market: str) -> About:
@@ -62,14 +79,14 @@ def default_about(market: str) -> About:
     return About("nodemonkes", "DOG•GO•TO•THE•MOON")
 
 
-def adapters_of(venue: str, adapters: Adapters) -> list[Adapter]:
-    """Returns the adapters that talk to `venue`; none when it is not set up."""
-    found: dict[str, list[Any]] = {"unisat": [adapters.unisat, adapters.unisat_index]}
-    return [each for each in found.get(venue, [_of(venue, adapters)]) if each is not None]
-
-
-def _of(venue: str, adapters: Adapters) -> Any:
-    return adapters.speaking(venue) if venue in DIALECTS else getattr(adapters, venue)
+def https_of(venue: str, adapters: Adapters) -> list[Http]:
+    """Returns the connections of the adapters that talk to `venue`; none when it is not set up."""
+    found: list[Any] = [adapters.speaking(dialect_of(venue) or "")]
+    if dialect_of(venue) == "unisat":
+        found += [adapters.unisat, adapters.unisat_index]
+    if dialect_of(venue) is None:
+        found = [getattr(adapters, venue)]
+    return [each._http for each in found if each is not None]
 
 
 def questions(venue: str, adapters: Adapters, about: About) -> list[Question]:
@@ -79,30 +96,43 @@ def questions(venue: str, adapters: Adapters, about: About) -> list[Question]:
 
 def put(question: Question, listener: Listener) -> VenueAnswer:
     """Asks one question of an adapter that `listener` listens to. Never raises."""
-    before = len(listener.heard)
+    return answer_of(question, listener.heard)
+
+
+def answer_of(question: Question, heard: list[Exchange]) -> VenueAnswer:
+    """Asks one question, whose exchanges are added to `heard` meanwhile. Never raises."""
+    before = len(heard)
+    unread: list[Unread] = []
+    value, reason = None, ""
+    outcome: Outcome = "understood"
     try:
-        value = question.ask()
+        with noting(unread.append):
+            value = question.ask()
     except VenueError as error:
-        exchange = listener.heard[-1] if len(listener.heard) > before else None
-        return VenueAnswer(question.name, _outcome(error, exchange), None, error.message, exchange)
-    except Exception as error:  # the adapter's own fault, which the answer beside it explains
-        exchange = listener.heard[-1] if len(listener.heard) > before else None
-        return VenueAnswer(question.name, "drifted", None, f"{type(error).__name__}: {error}", exchange)
-    exchange = listener.heard[-1] if len(listener.heard) > before else None
-    return VenueAnswer(question.name, "understood", value, "", exchange)
+        outcome, reason = _outcome(error, heard[before:]), error.message
+    except Exception as error:  # the adapter's own fault, which the answer next to it explains
+        outcome, reason = "drifted", f"{type(error).__name__}: {error}"
+    if isinstance(value, Page):
+        value = value.entries
+    if isinstance(value, Mapping):
+        unread += [each for each in value.values() if isinstance(each, Unread) and each not in unread]
+        value = {name: each for name, each in value.items() if not isinstance(each, Unread)}
+    return VenueAnswer(question.name, outcome, value, reason, tuple(heard[before:]), tuple(unread))
 
 
-def _outcome(error: VenueError, exchange: Exchange | None) -> Outcome:
+def _outcome(error: VenueError, heard: list[Exchange]) -> Outcome:
     leaves: tuple[tuple[type[VenueError], Outcome], ...] = (
         (AuthFailed, "no access"),
+        (SignInNeeded, "no session"),
         (RateLimited, "pause"),
         (NotFound, "not known"),
         (NotSupported, "not supported"),
+        (NotUnderstood, "drifted"),
     )
     for leaf, outcome in leaves:
         if isinstance(error, leaf):
             return outcome
-    if exchange is None or exchange.reply is None:
+    if not heard or heard[-1].reply is None:
         return "silent"
     return "drifted" if isinstance(error.__cause__, Unreadable) else "refused"
 
@@ -112,37 +142,15 @@ def _satflow(adapters: Adapters, about: About) -> list[Question]:
     assert isinstance(venue, Satflow)
     return [
         Question("floors", lambda: venue.floors([about.collection], "ordinals")),
-        Question("listings", lambda: venue.asks(about.collection, 1).entries),
-        Question("bids", lambda: venue.bids(about.collection, "ordinals", 1).entries),
+        Question("listings", lambda: venue.asks(about.collection, 1)),
+        Question("bids", lambda: venue.bids(about.collection, "ordinals", 1)),
         Question("rune floors", lambda: venue.floors([about.rune], "runes")),
-        Question("rune bids", lambda: venue.bids(about.rune, "runes", 1).entries),
-        Question("own bids", lambda: venue.own_bids(ADDRESS, None).entries),
-        Question("sales", lambda: venue.sales(about.collection, "ordinals", 1).entries),
-        Question("sales unasked", lambda: venue.sales_unasked(about.collection, "ordinals").entries),
+        Question("rune bids", lambda: venue.bids(about.rune, "runes", 1)),
+        Question("own bids", lambda: venue.own_bids(ADDRESS, None)),
+        Question("sales", lambda: venue.sales(about.collection, "ordinals", 1)),
+        Question("sales unasked", lambda: venue.sales_unasked(about.collection, "ordinals")),
         Question("challenge", lambda: venue.challenge(ADDRESS)),
-        Question("traits", lambda: venue.traits(about.collection), is_extra=True),
-        Question("rune sales", lambda: venue.sales(about.rune, "runes", 1).entries, is_extra=True),
-        Question("wallet contents", lambda: venue.wallet_contents(ADDRESS, 0).entries, is_extra=True),
-        Question("bidding wallet", lambda: venue.bidding_wallet(ADDRESS, VAULT, PUBKEY), is_extra=True),
-        *_of_one_inscription(venue, about.inscription),
     ]
-
-
-def _of_one_inscription(venue: Satflow, inscription_id: str) -> list[Question]:
-    """Returns the questions about one inscription: its details, and the draft of a listing by its holder."""
-    owners: list[str] = []
-
-    def item() -> Item:
-        found = venue.item(inscription_id)
-        owners.extend([found.owner] if found.owner else [])
-        return found
-
-    def draft() -> ListingDraft:
-        if not owners:
-            raise NotFound("nothing was drafted: it is not known who holds the inscription")
-        return venue.draft_listing(ListingToDraft(_DRAFTED_AT, inscription_id, owners[0], ADDRESS, "", None))
-
-    return [Question("item", item, is_extra=True), Question(DRAFT, draft, is_extra=True)]
 
 
 def _unisat(adapters: Adapters, about: About) -> list[Question]:
@@ -151,7 +159,7 @@ def _unisat(adapters: Adapters, about: About) -> list[Question]:
     if market is not None:
         asked += [
             Question("rune", lambda: market.rune(about.rune)),
-            Question("rune listings", lambda: market.rune_book(about.rune, 0).entries),
+            Question("rune listings", lambda: market.rune_book(about.rune, 0)),
         ]
     if index is not None:
         asked += [
@@ -174,7 +182,4 @@ def _mempool(adapters: Adapters, about: About) -> list[Question]:
 def _ord(adapters: Adapters, about: About) -> list[Question]:
     venue = adapters.ord
     assert venue is not None
-    return [
-        Question("index", venue.status),
-        Question("inscription", lambda: venue.inscription(FIRST_INSCRIPTION, 0), is_extra=True),
-    ]
+    return [Question("index", venue.status)]

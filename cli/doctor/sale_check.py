@@ -8,7 +8,7 @@ from typing import Any
 from cli.doctor.check import Check, fail, ok
 
 _NAME = "satflow fills"
-_REMEDY = "bidkeeper venue probe satflow --save DIR, and report it"
+_REMEDY = "bidkeeper venue probe satflow --save FILE, and report it"
 
 
 def examine(answers: Mapping[tuple[str, str], Any]) -> Iterator[Check]:

@@ -16,7 +16,7 @@ _MOST_APART = 5  # two venues' floors of one rune
 _LEAST_BID = Decimal("0.01")  # a best bid below this part of the lowest ask is strange, yet possible
 _MOST_BID = 2  # a best bid above twice the lowest ask is impossible: it would have been filled
 NAME = "rune unit"
-_REPORT = "bidkeeper venue probe satflow --save DIR, and report it; do not bid on runes there until this is resolved"
+_REPORT = "bidkeeper venue probe satflow --save FILE, and report it; do not bid on runes there until this is resolved"
 
 
 def examine(answers: Mapping[tuple[str, str], Any]) -> Iterator[Check]:

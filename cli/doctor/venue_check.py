@@ -13,7 +13,7 @@ from cli import listeners
 from cli.doctor import answer_check, floor_check, sale_check, settings_check, unit_check
 from cli.doctor.check import Check, fail, ok, safely, warn
 from cli.doctor.exchanges import Exchange, Listener, masked
-from cli.doctor.questions import ASKED, About, VenueAnswer, adapters_of, put, questions
+from cli.doctor.questions import ASKED, About, VenueAnswer, https_of, put, questions
 from core.settings import SECRETS, Settings
 from gateway.adapters import Adapters
 from gateway.app import make_adapters
@@ -50,7 +50,7 @@ class VenueExaminer:
             yield warn("venues", "the practice marketplace is not running, so none was checked", "bidkeeper up")
             return
         for venue in ASKED:
-            if not adapters_of(venue, self._adapters):
+            if not https_of(venue, self._adapters):
                 variable = f"BIDKEEPER_{venue.upper()}_URL"
                 yield warn(venue, f"{variable} is not set: {_WITHOUT[venue]}", f"set {variable} if you need it")
             elif self._is_key_closed(venue):
@@ -92,12 +92,10 @@ class VenueExaminer:
     def _venue(self, venue: str) -> Iterator[Check]:
         url = self._settings.venue_url(venue) or ""
         listener = Listener(self._clock_ms, pause)
-        for adapter in adapters_of(venue, self._adapters):
-            listener.listen(adapter)
+        for http in https_of(venue, self._adapters):
+            listener.listen(http)
         with closing(listener):
             for question in questions(venue, self._adapters, self._about):
-                if question.is_extra:
-                    continue
                 answer = put(question, listener)
                 self._answers[venue, answer.question] = answer.value
                 yield self._check(venue, url, answer)
@@ -126,7 +124,7 @@ class VenueExaminer:
             case "silent":
                 return fail(name, f"{_origin(url)} does not answer: {reason}", f"check the network, and {variable}")
             case "drifted":
-                remedy = f"bidkeeper venue probe {venue} --save DIR, and report what it saves"
+                remedy = f"bidkeeper venue probe {venue} --save FILE, and report what it saves"
                 return fail(name, f"its answer is not understood: {reason}", remedy)
             case _:
                 return fail(name, f"status {status}: {reason}", f"if this repeats, check {variable}")

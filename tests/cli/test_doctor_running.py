@@ -143,7 +143,7 @@ def test_an_answer_that_is_no_json(healthy: Installation) -> None:
     [failed] = [line for line in lines if line.startswith("FAIL")]
     assert failed.startswith("FAIL satflow listings: its answer is not understood: failed to read /activity/listings")
     assert "not JSON" in failed
-    assert failed.endswith("-> bidkeeper venue probe satflow --save DIR, and report what it saves")
+    assert failed.endswith("-> bidkeeper venue probe satflow --save FILE, and report what it saves")
 
 
 def test_a_venue_that_asks_for_a_pause(healthy: Installation) -> None:

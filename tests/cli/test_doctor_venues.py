@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from contextlib import closing
 from decimal import Decimal
 from email.utils import formatdate
 from typing import Any
@@ -11,16 +12,17 @@ from typing import Any
 import pytest
 
 from cli.doctor import floor_check, program_check, unit_check
-from cli.doctor.exchanges import Exchange
+from cli.doctor.exchanges import Exchange, Listener
 from cli.doctor.questions import ADDRESS
 from markets.adapter import TraitedAsk, TraitedBid
-from markets.base import Floor
+from markets.base import Floor, RateLimited, Refused, SignInNeeded
+from markets.ordnet.http import OrdNetHttp
 from markets.replies import Reply
 from strategy.book import Ask, Bid
 from tests.cli.conftest import Examine
 from tests.cli.venue import Venue, venue
 
-KEY = "a-key-that-nobody-may-see"
+KEY = "a-key-that-must-stay-hidden"
 LISTING = {
     "_id": "65a000000000000000000001",
     "price": 500_000,
@@ -57,7 +59,7 @@ def test_what_is_not_set_and_what_will_not_work_without_it(examine: Examine, rea
     assert [found[f"satflow {what}"].status for what in ("floors", "listings", "bids", "own bids")] == ["ok"] * 4
 
 
-def test_fault_in_one_section_is_a_line_and_the_others_go_on(
+def test_fault_in_one_section_is_a_line_and_the_others_continue(
     examine: Examine, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
@@ -129,7 +131,7 @@ def test_sales_that_are_hidden_from_who_asks_for_them(
     assert check.status == status
 
 
-def test_sales_that_could_not_be_seen_are_not_said_to_be_told(examine: Examine, real: dict[str, str]) -> None:
+def test_unread_sales_are_not_called_complete(examine: Examine, real: dict[str, str]) -> None:
     with venue(SATFLOW | {"/v1/activity/sales": {"data": {"items": []}}}) as made:
         assert "satflow fills" not in asked(examine, real, made)
 
@@ -151,7 +153,7 @@ def test_a_drifted_field_is_named(
         check = asked(examine, real, made)[f"satflow {path.rsplit('/', 1)[1]}"]
     assert check.status == "FAIL"
     assert said in check.text
-    assert check.remedy == "bidkeeper venue probe satflow --save DIR, and report what it saves"
+    assert check.remedy == "bidkeeper venue probe satflow --save FILE, and report what it saves"
 
 
 def test_bids_that_do_not_say_whose_they_are(examine: Examine, real: dict[str, str]) -> None:
@@ -180,7 +182,7 @@ def test_a_venue_that_is_not_there(examine: Examine, real: dict[str, str]) -> No
     assert "satflow listings" not in found, "what comes after it would fare no better"
 
 
-def test_limits_that_the_venue_tells(examine: Examine, real: dict[str, str]) -> None:
+def test_limits_that_the_venue_sends(examine: Examine, real: dict[str, str]) -> None:
     with venue(SATFLOW, {"X-RateLimit-Remaining": "41"}) as made:
         assert asked(examine, real, made)["satflow limits"].text == "X-RateLimit-Remaining: 41"
 
@@ -204,13 +206,13 @@ def test_a_skewed_clock(examine: Examine, real: dict[str, str], ahead_s: float, 
 )
 def test_the_least_skew_that_is_proven(date_s: int, sent_ms: int, received_ms: int, skew_s: float) -> None:
     reply = Reply(200, {"Date": formatdate(date_s, usegmt=True)}, b"")
-    assert Exchange("GET", "/", None, sent_ms, received_ms, reply).skew_s() == skew_s
+    assert Exchange("GET", "/", {}, None, sent_ms, received_ms, reply).skew_s() == skew_s
 
 
 @pytest.mark.parametrize("headers", [{}, {"Date": "soon"}, {"Date": formatdate(1000, usegmt=True), "Age": "600"}])
 def test_a_date_that_proves_nothing(headers: dict[str, str]) -> None:
     now_ms = int(time.time() * 1000)
-    assert Exchange("GET", "/", None, now_ms, now_ms, Reply(200, headers, b"")).skew_s() is None
+    assert Exchange("GET", "/", {}, None, now_ms, now_ms, Reply(200, headers, b"")).skew_s() is None
 
 
 @pytest.mark.parametrize(
@@ -299,3 +301,17 @@ def test_a_floor_is_held_against_the_cheapest_listing(floor: int | None, status:
         ("satflow", "floors"): {"nodemonkes": Floor("nodemonkes", None if floor is None else Decimal(floor), 2)},
     }
     assert [check.status for check in floor_check.examine(answers, "nodemonkes")] == ([status] if status else [])
+
+
+@pytest.mark.parametrize(("status", "error"), [(401, SignInNeeded), (409, Refused), (429, RateLimited)])
+def test_status_with_a_meaning_at_ordnet_is_heard(status: int, error: type[Exception]) -> None:
+    """The fault is raised after the exchange, so that a probe file has the answer that led to it."""
+    with venue({"/listings": status}) as made:
+        http = OrdNetHttp(made.url, "a token of a test")
+        listener = Listener(lambda: 0)
+        listener.listen(http)
+        with closing(listener), pytest.raises(error):
+            http.read("/listings")
+    (heard,) = listener.heard
+    assert heard.reply is not None and heard.reply.status == status
+    assert listener.credentials() == ["a token of a test"]

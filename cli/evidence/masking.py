@@ -1,0 +1,258 @@
+"""Replacements in what is kept of a venue's answers: the same thing gets the same replacement within one file.
+
+The rule, which docs/probe-files.md explains: keys, addresses, ids, signatures, PSBTs and texts that anyone can write
+are replaced letter by letter, so that length and kind of letters stay. Amounts of sats are multiplied by one secret
+factor, so that types, order and ratios stay. Field names, slugs, states, times, counts and quantities stay.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import ipaddress
+import re
+import string
+from collections.abc import Collection, Iterator, Mapping
+from decimal import ROUND_FLOOR, Decimal, localcontext
+from typing import Any
+from urllib.parse import quote, unquote
+
+from cli.evidence.fields import Sort, sort_of
+from markets.wire import MAX_SATS, same
+
+HIDDEN = "[hidden]"  # in place of our own key
+_FEW = 10_000  # sats of an output that are only padding
+_LEAST_UNKNOWN, _LEAST_STRANGE = 1000, 100_000  # codes of errors have fewer digits
+_STRAIGHT_TO = Decimal(10**11)  # sats; above 1,000 BTC amounts come nearer to all there are, and stay below them
+_TIMES = ((10**9, 10**10), (10**12, 10**13))  # epoch seconds and milliseconds, from 2001 to 2286
+_BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+_HEX = "0123456789abcdef"
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_PSBTS = {"70736274ff": 12, "cHNidP8": 8}  # the beginning of a PSBT, and how many letters of it stay
+_URL = re.compile(r"[a-z][a-z0-9+]{1,10}://", re.I)
+_ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII)
+_NUMBER = re.compile(r"-?[0-9]{1,39}(?:\.[0-9]{1,39})?", re.ASCII)
+_FIELD = re.compile(r"[A-Za-z0-9_$.\-]{1,64}", re.ASCII)
+_RUNE = re.compile(r"[A-Z]{1,28}(?:•[A-Z]{1,28})+")
+_LONE_WORD = re.compile(r"[A-Za-z][A-Za-z_\-]{0,31}", re.ASCII)
+_TOKEN = re.compile(r"[A-Za-z0-9_\-]{8,}", re.ASCII)
+_IN_TEXT = re.compile(r"(?<![\w.,\-])\d[\d,]*(?:\.\d+)?(?![\w])", re.ASCII)
+_FOUND = re.compile(
+    r"""
+    (?P<uuid>(?<![0-9A-Za-z])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![0-9A-Za-z]))
+    |(?P<bech32>(?<![0-9A-Za-z])(?i:bc|tb|bcrt)1[0-9A-Za-z]{2,90}(?![0-9A-Za-z]))
+    |(?P<hex>(?<![0-9A-Za-z])(?:[0-9a-f]{16,}|[0-9A-F]{16,})(?=i\d|[^0-9A-Za-z]|$))
+    |(?P<long>(?<![0-9A-Za-z+/_\-])(?=[^\s]*\d)(?=[^\s]*[a-z])(?=[^\s]*[A-Z])[0-9A-Za-z+/_\-]{36,}={0,2})
+    |(?P<base58>(?<![0-9A-Za-z])[123mn][1-9A-HJ-NP-Za-km-z]{25,34}(?![0-9A-Za-z]))
+    |(?P<email>[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64})+)
+    |(?P<ipv4>(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\d))
+    |(?P<ipv6>(?<![\w:])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?![\w:]))
+    """,
+    re.X | re.ASCII,
+)
+
+
+class Masker:
+    """The replacements of one file. `salt` is random and is kept nowhere; `kept` are texts that stay as they are."""
+
+    def __init__(self, salt: bytes, secrets: Collection[str], kept: Collection[str], numbers: Collection[int]) -> None:
+        self._salt = salt
+        self._secrets = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
+        self._kept = {same(text) for text in kept}
+        self._numbers = frozenset(numbers)
+        self._known: dict[str, str] = {}
+        self._given: set[str] = set()
+        drawn = int.from_bytes(hmac.digest(salt, b"factor", "sha256")[:8])
+        self._factor = Decimal(1000) + Decimal(drawn % 8_999_000_000) / 1_000_000
+
+    def value(self, value: Any, name: str = "", parent: str = "", row: Mapping[str, Any] | None = None) -> Any:
+        """Replaces in parsed JSON; `name` is its field, in the object `row` that is itself the field `parent`."""
+        if isinstance(value, Mapping):
+            return {self._name(each): self.value(part, each, name, value) for each, part in value.items()}
+        if isinstance(value, list):
+            return [self.value(part, name, parent, row) for part in value]
+        if value is None or isinstance(value, bool):
+            return value
+        sort = sort_of(name, parent, row or {})
+        return self._text_of(value, sort) if isinstance(value, str) else self._number(value, sort)
+
+    def text(self, text: str) -> str:
+        """Replaces in words: keys, addresses, ids, tokens, IP addresses, amounts, and ids known from fields."""
+        found = self.marks(text)
+        return _IN_TEXT.sub(self._counted, found)
+
+    def marks(self, text: str) -> str:
+        """Replaces as `text`, and leaves numbers alone."""
+        if same(text) in self._kept:
+            return text
+        for secret in self._secrets:
+            text = text.replace(secret, HIDDEN)
+        found = _FOUND.sub(self._marked, text)
+        return _TOKEN.sub(self._recalled, found)
+
+    def path(self, path: str) -> str:
+        """Replaces in each segment of a path."""
+        return "/".join(quote(self.marks(unquote(segment)), safe="") for segment in path.split("/"))
+
+    def amount(self, number: Decimal) -> Decimal:
+        """Multiplies an amount by the file's factor, and keeps its decimal places. More than all sats stay."""
+        size = abs(number)
+        if not size or size > MAX_SATS or (number == int(number) and int(number) in self._numbers):
+            return number
+        with localcontext(prec=120):
+            scaled = min(size, _STRAIGHT_TO) * self._factor
+            if size > _STRAIGHT_TO:
+                scaled += (size - _STRAIGHT_TO) * (MAX_SATS - scaled) / (MAX_SATS - _STRAIGHT_TO)
+            return scaled.quantize(number, ROUND_FLOOR).copy_sign(number)
+
+    def _name(self, name: str) -> str:
+        """Replaces a name that is not a field's: an id, or a text that anyone can write."""
+        if _RUNE.fullmatch(name) or same(name) in self._kept:
+            return name
+        if (found := self.marks(name)) != name or _FIELD.fullmatch(name):
+            return found
+        return self._like(name)
+
+    def _number(self, value: Any, sort: Sort) -> Any:
+        number = Decimal(value)
+        if not number.is_finite():
+            return value
+        is_amount = sort is Sort.PRICE or (sort is Sort.VALUE and abs(number) > _FEW)
+        if sort is Sort.UNKNOWN:  # nothing says what it is: of four digits or more it may be an amount
+            is_amount = abs(number) >= _LEAST_UNKNOWN
+        elif sort in (Sort.TIME, Sort.WORD, Sort.TEXT, Sort.SLUG):
+            is_amount = abs(number) >= _LEAST_STRANGE and not _is_time(number)
+        if is_amount:
+            found = self.amount(number)
+            return found if isinstance(value, Decimal) else int(found)
+        if sort in (Sort.ID, Sort.SECRET) and number == int(number) and abs(number) >= 10:
+            return type(value)(self._like(str(int(number))))
+        return value
+
+    def _text_of(self, value: str, sort: Sort) -> str:
+        if not value.strip() or value in ("true", "false") or same(value) in self._kept or _ISO_TIME.fullmatch(value):
+            return value
+        if _NUMBER.fullmatch(value) and sort is not Sort.TEXT:
+            return self._digits(value, sort)
+        match sort:
+            case Sort.SECRET | Sort.TEXT:
+                return self._like(value)
+            case Sort.PRICE | Sort.VALUE:
+                return re.sub(r"\d+", lambda digits: self._digits(digits[0], sort), self.marks(value))
+            case Sort.ID:
+                found = self.marks(value)
+                return found if found != value else self._like(value)
+            case Sort.SLUG | Sort.PLAIN | Sort.TIME:
+                return self.marks(value)
+            case Sort.WORD:
+                return self.text(value)
+            case _:
+                return self._unknown(value)
+
+    def _digits(self, value: str, sort: Sort) -> str:
+        """Replaces digits in text by digits, with as many decimal places."""
+        number = Decimal(value)
+        if sort is Sort.UNKNOWN and _is_time(number):
+            return value
+        found = self._number(number if "." in value else int(value), sort)
+        return value if found == number else format(found, "f") if isinstance(found, Decimal) else str(found)
+
+    def _unknown(self, value: str) -> str:
+        """Keeps a lone word, which may be a state; replaces all of a longer text in which more than marks is left."""
+        found = self.marks(value)
+        rest = _FOUND.sub("", value)
+        if _LONE_WORD.fullmatch(value) or (found != value and not re.search(r"[^\W\d_]|\d{5}", rest.replace("i", ""))):
+            return found
+        return self._like(value)
+
+    def _counted(self, found: re.Match[str]) -> str:
+        told = found[0].replace(",", "") if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", found[0]) else found[0]
+        if not _NUMBER.fullmatch(told) or Decimal(told) < 1000 or _is_time(Decimal(told)):
+            return found[0]
+        return format(self.amount(Decimal(told)), ",f" if "," in found[0] else "f")
+
+    def _recalled(self, token: re.Match[str]) -> str:
+        # A known name without a digit may be a word of the venue's own, such as "insufficient".
+        return self._known.get(token[0], token[0]) if any(map(str.isdigit, token[0])) else token[0]
+
+    def _marked(self, found: re.Match[str]) -> str:
+        text, kind = found[0], found.lastgroup
+        if same(text) in self._kept:
+            return text
+        if kind in ("ipv4", "ipv6"):
+            return self._ip(text)
+        return self._like(text)
+
+    def _ip(self, text: str) -> str:
+        try:
+            version = ipaddress.ip_address(text).version
+        except ValueError:
+            return text
+        drawn = int.from_bytes(hmac.digest(self._salt, text.encode(), "sha256")[:2])
+        return f"192.0.2.{drawn % 256}" if version == 4 else f"2001:db8::{drawn:x}"
+
+    def _like(self, text: str) -> str:
+        """Returns another text of the same length and the same kinds of letters, the same one for the same text."""
+        if text in self._known:
+            return self._known[text]
+        for attempt in range(20):  # short texts have few others
+            found = "".join(_drawn(text, self._stream(f"{attempt}:{text}")))
+            if found != text and found not in self._given:
+                break
+        self._given.add(found)
+        self._known[text] = found
+        return found
+
+    def _stream(self, text: str) -> Iterator[int]:
+        number = 0
+        while True:
+            yield from hmac.digest(self._salt, f"{number}:{text}".encode("utf-8", "surrogatepass"), "sha256")
+            number += 1
+
+
+def _drawn(text: str, stream: Iterator[int]) -> Iterator[str]:
+    """Yields a letter of the same kind for each letter; what makes an address, a PSBT or a web address stays."""
+    start = _start_of(text)
+    yield text[:start]
+    lower = text.lower()
+    special = ""
+    if re.fullmatch(r"(?:bc|tb|bcrt)1[0-9a-z]+", lower):
+        special = _BECH32.upper() if text.isupper() else _BECH32
+    elif re.fullmatch(r"[0-9a-f\-]*[a-f][0-9a-f\-]*", lower) and len(text) >= 16:
+        special = _HEX.upper() if text.isupper() else _HEX
+    elif re.fullmatch(f"[123mn][{_BASE58}]{{25,34}}", text):
+        special = _BASE58
+    for at, letter in enumerate(text[start:]):
+        choice = next(stream) + 256 * next(stream)
+        if special and letter.isalnum():
+            yield special[choice % len(special)]
+        elif letter.isascii() and letter.isdigit():
+            is_first = start + at == 0 and len(text) > 1
+            yield (string.digits[1:] if is_first else string.digits)[choice % (9 if is_first else 10)]
+        elif letter.isascii() and letter.isalpha():
+            yield (string.ascii_uppercase if letter.isupper() else string.ascii_lowercase)[choice % 26]
+        else:
+            yield "ж" if letter.isalpha() else letter
+
+
+def _start_of(text: str) -> int:
+    for start, length in _PSBTS.items():
+        if text.startswith(start):
+            return length
+    if found := _URL.match(text):
+        return found.end()
+    if found := re.match(r"(?i:bc|tb|bcrt)1[qpQP]?", text):
+        return found.end()
+    return 1 if re.fullmatch(f"[123mn][{_BASE58}]{{25,34}}", text) else 0
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """Yields the spellings in which a venue may repeat a key."""
+    yield secret
+    yield quote(secret, safe="")
+    yield base64.b64encode(secret.encode()).decode()
+    yield secret.encode().hex()
+
+
+def _is_time(number: Decimal) -> bool:
+    return any(first <= number < last for first, last in _TIMES)
