@@ -88,7 +88,7 @@ class Checks:
             self._same(venue, f"floor of {slug}", found.floor if found else None, prices[0] if prices else None)
 
     def _asks(self, client: MarketClient, venue: str, slug: str) -> None:
-        # Two answers in no order of price that do not hold all listings may leave the cheapest out: that book is unknown.
+        # Two answers in no order of price may leave the cheapest out: a longer book is unknown.
         is_cut = self._has("ordinalswallet_paged_escrows") and len(market.asks_of(self.stage, venue, slug)) > BOOK
         may_refuse = venue == ORDINALSWALLET and is_cut
         told = self._read(venue, "asks", lambda: client.asks(slug, 0), may_refuse=may_refuse)
