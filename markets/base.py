@@ -14,14 +14,17 @@ Catch by branch, raise by leaf. Sats are int, unit prices and quantities Decimal
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
 from core.errors import BidkeeperError
 from strategy.book import Ask, Bid
 
 Kind = Literal["ordinals", "runes"]
+_unit_price = attrgetter("unit_price")
 
 
 class VenueError(BidkeeperError):
@@ -220,25 +223,34 @@ class AskBook:
     """The cheapest listings, cheapest first, at most 200; for a trait, those of them known to have it.
 
     They were read at `taken_ms`. At `confirmed_ms` the venue's floor showed that the cheapest had not changed.
-    `unread` rows could not be read; none of them is the cheapest.
+    `unread` rows were left out; none of them is the cheapest. `hidden` of them may be asks, and have the trait.
     """
 
     asks: tuple[Ask, ...]
     taken_ms: int
     confirmed_ms: int | None = None
     unread: int = 0
+    hidden: int = 0
+
+    def is_sure_of(self, asks: Sequence[Ask]) -> bool:
+        """Tells whether the cheapest of `asks`, a part of the book, has no cheaper one among the hidden rows."""
+        if not self.hidden:
+            return True
+        return bool(asks) and min(map(_unit_price, asks)) == min(map(_unit_price, self.asks))
 
 
 @dataclass(frozen=True, slots=True)
 class BidBook:
     """The best bids on a whole collection or rune, best first, at most 200; for a trait, the bids on it as well.
 
-    Bids on other traits and on single items are not in it. `unread` rows could not be read; none of them is the best.
+    Bids on other traits and on single items are not in it. `unread` rows were left out; none of them is the best.
+    `hidden` of them may be bids that compete.
     """
 
     bids: tuple[Bid, ...]
     taken_ms: int
     unread: int = 0
+    hidden: int = 0
 
 
 @dataclass(frozen=True, slots=True)

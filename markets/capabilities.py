@@ -44,6 +44,7 @@ class Capabilities:
     # Floors, many in one request, are the prices of the cheapest listings to the sat and at the same moment, so an
     # unchanged floor makes a read of the listings needless.
     floors_tell_asks: bool = False
+    asks_are_sorted: bool = True  # the pages of listings are in order of price, so that the first ones are the cheapest
     cancels_at_once: int = 100
     # A bucket of requests, at most `slots` of them under way at once.
     rate_per_s: int = 5

@@ -75,7 +75,7 @@ def floors(packed: Any) -> dict[str, Floor]:
 
 def ask_book(packed: Any) -> AskBook:
     asks = (Ask(order, price, Decimal(count), Decimal(unit), maker) for order, price, count, unit, maker in packed[0])
-    return AskBook(tuple(asks), int(packed[1]), None if packed[2] is None else int(packed[2]), int(packed[3]))
+    return AskBook(tuple(asks), int(packed[1]), None if packed[2] is None else int(packed[2]), *map(int, packed[3:5]))
 
 
 def bid_book(packed: Any) -> BidBook:
@@ -83,7 +83,7 @@ def bid_book(packed: Any) -> BidBook:
         Bid(order, price, Decimal(count), Decimal(unit), maker, placed, receive)
         for order, price, count, unit, maker, placed, receive in packed[0]
     )
-    return BidBook(tuple(bids), int(packed[1]), int(packed[2]))
+    return BidBook(tuple(bids), *map(int, packed[1:4]))
 
 
 def traits(packed: Any) -> dict[str, dict[str, int]]:

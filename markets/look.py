@@ -5,7 +5,7 @@ A value that cannot be read is None, never a guess.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Protocol, TypeVar
@@ -82,6 +82,11 @@ class Books:
     trait_asks: AskBook | None
     bids: BidBook | None
 
+    @property
+    def unread(self) -> dict[str, int]:
+        """The numbers of rows that were left out of the asks and of the bids."""
+        return {"asks": self.asks.unread, "bids": 0 if self.bids is None else self.bids.unread}
+
 
 @dataclass(frozen=True, slots=True)
 class MarketLook:
@@ -138,7 +143,7 @@ class Looker:
             return MarketLook(None, 0, balance_sats, fee_reserve_sats, funded_at, balance_ms)
         if not books.asks.asks:
             self._note_unknown(config, notes)
-        snapshot = _snapshot(books, wallet, history, self._divisibility(config, notes))
+        snapshot = _snapshot(books, wallet, history, self._divisibility(config, notes), config.ignore_addresses)
         return MarketLook(snapshot, len(books.asks.asks), balance_sats, fee_reserve_sats, funded_at, balance_ms, books)
 
     def _books(
@@ -210,16 +215,26 @@ class Looker:
         return fee_reserve(tier_rate(self._fees, fee_rate))
 
 
-def _snapshot(books: Books, wallet: BidderWallet, history: History, divisibility: int | None) -> Snapshot:
+def _snapshot(
+    books: Books, wallet: BidderWallet, history: History, divisibility: int | None, ignored: Collection[str]
+) -> Snapshot:
+    """Makes the snapshot of a look. Rows that could not be read have measures refused, not guessed.
+
+    A missing ask makes a floor or an average too high, so the bids as well. A missing bid only makes ours lower, so
+    others' bids count as they were read.
+    """
     read = [book for book in (books.asks, books.trait_asks, books.bids) if book is not None]
+    asks, with_trait = _foreign(books.asks, wallet), books.trait_asks
     return Snapshot(
         taken_ms=min(book.taken_ms for book in read),
-        asks=_foreign(books.asks, wallet),
+        asks=asks,
         bids=None if books.bids is None else tuple(bid for bid in books.bids.bids if not wallet.owns_bid(bid)),
-        trait_asks=None if books.trait_asks is None else _foreign(books.trait_asks, wallet),
+        trait_asks=None if with_trait is None or with_trait.hidden else _foreign(with_trait, wallet),
         history=history,
         divisibility=divisibility,
         confirmed_ms=books.asks.confirmed_ms,
+        is_floor_sure=books.asks.is_sure_of([ask for ask in asks if ask.maker not in ignored]),
+        is_depth_sure=not books.asks.hidden,
     )
 
 

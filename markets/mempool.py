@@ -62,8 +62,10 @@ class Mempool:
         return of_read(lambda: _balance(table(answer, "address"), address), "the balance")
 
     def coins(self, address: str) -> tuple[Utxo, ...]:
-        """Returns the unspent outputs of `address`, in blocks and waiting. Raises as `fees`; over 1000 are
-        Unavailable.
+        """Returns the unspent outputs of `address`, in blocks and waiting. Raises as `fees`.
+
+        No coin is left out: an absent one counts as spent, and so would end the bid that it pays. So one odd row makes
+        the answer NotUnderstood, and over 1000 rows do.
         """
         answer = self._http.read(f"/api/address/{segment(address)}/utxo")
         return of_read(lambda: _coins(answer), "the coins")
@@ -140,9 +142,9 @@ def _fees(answer: Any, is_esplora: bool, taken_ms: int) -> Fees:
 def _by_blocks(estimates: Mapping[str, Any]) -> dict[str, Any]:
     """Returns esplora's estimates under mempool's names.
 
-    A number of blocks without an estimate has that of the next smaller number, or else of the smallest.
+    A number of blocks without a readable estimate has that of the next smaller number, or else of the smallest.
     """
-    there = sorted(int(blocks) for blocks in estimates if blocks.isascii() and blocks.isdigit() and len(blocks) < 5)
+    there = sorted(int(blocks) for blocks, rate in estimates.items() if _is_estimate(blocks, rate))
     if not there:
         raise Unreadable("the server has no estimates yet")
     nearest = {
@@ -151,10 +153,17 @@ def _by_blocks(estimates: Mapping[str, Any]) -> dict[str, Any]:
     return {name: estimates.get(str(blocks)) for name, blocks in nearest.items()}
 
 
+def _is_estimate(blocks: str, rate: Any) -> bool:
+    try:
+        return amount(rate, "estimate") > 0 and blocks.isascii() and blocks.isdigit() and len(blocks) < 5
+    except Unreadable:
+        return False
+
+
 def _coins(answer: Any) -> tuple[Utxo, ...]:
     found = tuple(_coin(table(row, "coin")) for row in rows(answer, "coins"))
     if len({coin.outpoint for coin in found}) < len(found):
-        raise Unreadable("one output is told twice")
+        raise Unreadable("one output is listed twice")
     return found
 
 

@@ -58,7 +58,8 @@ class Ord:
     def output(self, wanted: str, state: IndexState) -> Indexed:
         """Returns the assets on an output (txid:vout). Ask for `state` first: the answer includes at least its block.
 
-        An empty list says nothing when the index does not hold such things, or not this output.
+        An empty list says nothing when the index does not hold such things, or not this output. No inscription or rune
+        is left out: one that cannot be read makes the answer NotUnderstood, because the output must not be spent.
         """
         answer = self._http.read(f"/output/{wanted}", missing=f"output {wanted} not found")
         return of_read(lambda: _output(table(answer, "output"), wanted, state), "ord")

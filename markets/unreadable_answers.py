@@ -74,7 +74,8 @@ def each_row(
         except Unreadable as error:
             about = _told(key, row) or ""
             why = f"{what} {place + 1}: {error}"
-            left.append((place, row, Unread(why, about, _told(at_ms, row), isinstance(error, Foreign))))
+            is_foreign = isinstance(error, Foreign)
+            left.append((place, row, Unread(why, about, _told(at_ms, row), is_foreign, _is_priced(row, best))))
             continue
         if entry is not None:
             kept.append((place, entry))
@@ -97,6 +98,13 @@ def asked_price(value: Any, what: str) -> Decimal | None:
         return None
     price = amount(value, what)
     return price if price <= MAX_SATS else None
+
+
+def left_out(error: Unreadable, key: str) -> Unread:
+    """Notes an answer about `key` alone that is not understood; the answers about others stand."""
+    unread = Unread(str(error), key)
+    _note(unread)
+    return unread
 
 
 @contextmanager
@@ -143,6 +151,16 @@ def _check_best(kept: list[tuple[int, Entry]], left: list[tuple[int, Any, Unread
             may_be = price is not None and (limit is None or (price < limit if best.is_lowest else price > limit))
         if may_be:
             raise Unreadable(f"the best price may be in a row that is not understood: {unread.why}")
+
+
+def _is_priced(row: Any, best: Best[Entry] | None) -> bool:
+    """Tells whether a row left out may have a price; without a `best` every row may."""
+    if best is None or not isinstance(row, Mapping):
+        return best is None
+    try:
+        return best.shown(row) is not None
+    except Unreadable:
+        return True
 
 
 def _told(ask: Callable[[Mapping[str, Any]], Value] | None, row: Any) -> Value | None:

@@ -85,6 +85,7 @@ _ORDINALSWALLET = Capabilities(
     wallets=True,
     needs_sign_in=True,
     floors_at_once=1,
+    asks_are_sorted=False,
     rate_per_s=2,
     calls={"list_item": 2},
     verified="client code",

@@ -42,13 +42,19 @@ class Unread(NamedTuple):
     """A row that was left out of an answer, with the reason `why`.
 
     `key` is the id that it is about, "" where not even that can be read; `at_ms` its time, None likewise. `is_foreign`:
-    it is clearly about something else than was asked for.
+    it is clearly about something else than was asked for. `is_priced` False: it has no price, or is not an object.
     """
 
     why: str
     key: str = ""
     at_ms: int | None = None
     is_foreign: bool = False
+    is_priced: bool = True
+
+    @property
+    def may_be_offer(self) -> bool:
+        """Whether the row of a book may be an offer of what was asked for."""
+        return self.is_priced and not self.is_foreign
 
 
 class Page(NamedTuple, Generic[Entry]):
@@ -165,13 +171,23 @@ def milliseconds(value: Any, what: str) -> int:
 
 def moment(value: Any, what: str) -> int:
     """Reads a time in milliseconds since 1970, or in ISO 8601; without a zone it is UTC."""
+    return milliseconds(_since_1970(value, what), what)
+
+
+def moment_if_any(value: Any, what: str) -> int | None:
+    """Reads a `moment`. None for null, empty text, and the first moment of 1970, which venues fill in for none."""
+    found = 0 if value is None or value == "" else _since_1970(value, what)
+    return None if found == 0 else milliseconds(found, what)
+
+
+def _since_1970(value: Any, what: str) -> int:
     if isinstance(value, str) and not value.isdigit():
         try:
             found = datetime.fromisoformat(value)
-            value = ((found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
+            return ((found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
         except (ValueError, OverflowError) as error:
             raise Unreadable(f"{what}: {_shown(value)} is no time") from error
-    return milliseconds(value, what)
+    return whole(value, what)
 
 
 def text(value: Any, what: str, *, longest: int = 200) -> str:
@@ -254,6 +270,11 @@ def text_or_none(value: Any) -> str | None:
 def whole_or_none(value: Any) -> int | None:
     """Reads a whole number of at most 64 bits, None for anything else, also for digits in text."""
     return value if type(value) is int and abs(value) < 2**63 else None
+
+
+def txid_or_none(value: Any) -> str | None:
+    """Reads a transaction's id; None for anything else."""
+    return value if isinstance(value, str) and _TXID.fullmatch(value) else None
 
 
 def link(value: Any) -> str | None:

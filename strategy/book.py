@@ -65,9 +65,12 @@ class Snapshot:
     `complete` is False when a page of asks was cut or missing: such a snapshot gives no reference price. `bids` are
     those that compete with ours (for a trait task the ones on the whole collection and the ones on that trait), None
     when they were not, or could not be, read. `trait_asks` are the asks known to have the trait of a trait task, None
-    when the venue does not tell traits. `divisibility` is a rune's number of decimals, None when unknown.
+    when the venue does not tell traits, or a row that could not be read may have it. `divisibility` is a rune's number
+    of decimals, None when unknown.
     `confirmed_ms`, if there is one: the asks were read at `taken_ms`, and the floor was still the same at
     `confirmed_ms`. That is good enough for the reference; a bid is placed on asks read a moment before.
+    Where a row that could not be read may be a cheaper ask of others, `is_floor_sure` is False; where it may be any
+    ask, `is_depth_sure` is.
     """
 
     taken_ms: int
@@ -78,6 +81,8 @@ class Snapshot:
     history: History = NO_HISTORY
     divisibility: int | None = None
     confirmed_ms: int | None = None
+    is_floor_sure: bool = True
+    is_depth_sure: bool = True
 
     @property
     def as_of_ms(self) -> int:

@@ -10,6 +10,7 @@ class FaultCode(StrEnum):
 
     # The marketplace, or a source that tells of the chain.
     VENUE_UNAVAILABLE = "venue_unavailable"  # it did not answer a read, or nothing was sent
+    VENUE_NOT_UNDERSTOOD = "venue_not_understood"  # it answered a read, and the answer is not understood
     VENUE_RATE_LIMITED = "venue_rate_limited"  # it took too many requests and asks for a pause
     VENUE_UNKNOWN = "venue_unknown"  # something was sent and its answer was lost: it is looked for
     VENUE_REFUSED = "venue_refused"  # it said no, or reports a failure

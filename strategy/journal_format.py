@@ -20,6 +20,8 @@ from strategy.packing import pack, unpack, unpack_record
 BOOKS: dict[str, type[Ask] | type[Bid]] = {"asks": Ask, "bids": Bid, "trait_asks": Ask}
 _COLUMNS = {name: [field.name for field in fields(kind)] for name, kind in BOOKS.items()}
 _REST = [field.name for field in fields(Snapshot) if field.name not in BOOKS]
+# Left out where they have their default: they seldom differ, and every line has a snapshot of its own time.
+_SELDOM = {field.name: field.default for field in fields(Snapshot) if field.name in ("is_floor_sure", "is_depth_sure")}
 _CONFIG_FIELDS = {field.name for field in fields(BidConfig)}
 
 
@@ -69,7 +71,7 @@ class Encoder:
         return True
 
     def _write_snapshot(self, line: dict[str, Any], snapshot: Snapshot | None) -> None:
-        rest = None if snapshot is None else {name: pack(getattr(snapshot, name)) for name in _REST}
+        rest = None if snapshot is None else _rest_of(snapshot)
         if self._is_news("snapshot", rest):
             line["snapshot"] = rest
         if snapshot is None:
@@ -80,6 +82,11 @@ class Encoder:
             if name not in self._books or hashes != self._books[name]:
                 line[name] = None if hashes is None else _delta(self._books.get(name), book, hashes)
                 self._books[name] = hashes
+
+
+def _rest_of(snapshot: Snapshot) -> dict[str, Any]:
+    found = {name: getattr(snapshot, name) for name in _REST}
+    return {name: pack(value) for name, value in found.items() if name not in _SELDOM or value != _SELDOM[name]}
 
 
 def _delta(former: list[int] | None, book: tuple[Ask | Bid, ...], hashes: list[int]) -> list[Any]:

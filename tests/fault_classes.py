@@ -44,7 +44,7 @@ class Effect(NamedTuple):
 
 EFFECTS = (
     Effect(Unavailable("no"), FaultCode.VENUE_UNAVAILABLE, opens_breaker=True, backs_off=True),
-    Effect(NotUnderstood("no"), FaultCode.VENUE_UNAVAILABLE, backs_off=True),
+    Effect(NotUnderstood("no"), FaultCode.VENUE_NOT_UNDERSTOOD, backs_off=True),
     Effect(RateLimited(None, "no"), FaultCode.VENUE_RATE_LIMITED, pauses=True, backs_off=True),
     Effect(Unknown("no"), FaultCode.VENUE_UNKNOWN, opens_breaker=True, backs_off=True, fate="unknown"),
     Effect(AuthFailed("no"), FaultCode.AUTH_FAILED, backs_off=True),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from core.errors import BidkeeperError
 from core.logs import mask
-from markets.base import AuthFailed, RateLimited, Refused, Unavailable, Unknown, VenueError
+from markets.base import AuthFailed, NotUnderstood, RateLimited, Refused, Unavailable, Unknown, VenueError
 from markets.funding import ToFund
 from strategy.fault_codes import FaultCode, Step
 from wallet.protocol import DISK_FULL
@@ -133,6 +133,8 @@ def _coded(
 def _code_of(error: BidkeeperError | str) -> FaultCode:
     if isinstance(error, RateLimited):
         return FaultCode.VENUE_RATE_LIMITED
+    if isinstance(error, NotUnderstood):
+        return FaultCode.VENUE_NOT_UNDERSTOOD
     if isinstance(error, Unavailable):
         return FaultCode.VENUE_UNAVAILABLE
     if isinstance(error, Unknown):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cli.doctor.check import Check, fail, ok, warn
-from cli.doctor.exchanges import Exchange
+from cli.doctor.exchanges import Exchange, masked
 from cli.doctor.questions import VenueAnswer
 from markets.gateway_client import MOST_SKEW_S
+from markets.wire import Unread
 from wallet.messages import MessageError, check_challenge
 
 _SKEW_WARN_S = 2.0
@@ -35,6 +36,17 @@ def understood(name: str, answer: VenueAnswer) -> Check:
     if isinstance(value, tuple):
         return ok(name, f"{len(value)} understood")
     return ok(name, "understood")
+
+
+def rows(venue: str, unread: Sequence[Unread], secrets: list[str]) -> Check:
+    """Reports the rows of a venue's answers that the adapter left out: few do no harm, and more are on their way."""
+    name = f"{venue} rows"
+    odd = [each for each in unread if not each.is_foreign]
+    if not odd:
+        others = f"; {len(unread)} were about something else" if unread else ""
+        return ok(name, f"every row of these answers is understood{others}")
+    text = f"{len(odd)} rows of these answers are not understood, and left out; the first is {odd[0].why}"
+    return warn(name, masked(text, secrets), f"bidkeeper venue probe {venue} --save FILE, and report what it saves")
 
 
 def _challenge(name: str, text: str) -> Check:

@@ -254,6 +254,10 @@ def _gateway(settings: Settings) -> Iterator[Check]:
         if venue["paused_s"] > 0:
             text = f"{name} limits our calls; the next one goes out in {venue['paused_s']:.0f} s"
             yield warn("gateway", text, "wait; if this repeats, another program uses the same key")
+        if unread := venue.get("unread_rows"):
+            counts = ", ".join(f"{count} of {operation}" for operation, count in sorted(unread.items()))
+            text = f"{name}: rows left out of its answers since the gateway's start: {counts}"
+            yield warn("gateway rows", text, "its log says why, of each kind once in ten minutes")
         yield from _skew(name, venue.get("skew_s"))
     for name, venue in venues.items():
         if "quota" in venue:

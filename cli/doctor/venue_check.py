@@ -19,11 +19,13 @@ from gateway.adapters import Adapters
 from gateway.app import make_adapters
 from markets.base import AuthFailed, VenueError
 from markets.market_client import MarketClient
+from markets.wire import Unread
 
 # 3 of a key's 5 requests a second: the gateway uses the same key meanwhile.
 PAUSE_S = 0.3
 _GATEWAY_S = 15.0
 _INDEX_BEHIND = 3  # blocks
+_HAS_ROWS = ("satflow", "unisat")  # whose answers are read row by row
 _WITHOUT = {
     "satflow": "no task can bid there",
     "unisat": "no task can bid on runes (asks, names and divisibility come from UniSat)",
@@ -91,17 +93,20 @@ class VenueExaminer:
 
     def _venue(self, venue: str) -> Iterator[Check]:
         url = self._settings.venue_url(venue) or ""
-        listener = Listener(self._clock_ms, pause)
+        listener, unread = Listener(self._clock_ms, pause), list[Unread]()
         for http in https_of(venue, self._adapters):
             listener.listen(http)
         with closing(listener):
             for question in questions(venue, self._adapters, self._about):
                 answer = put(question, listener)
+                unread += answer.unread
                 self._answers[venue, answer.question] = answer.value
                 yield self._check(venue, url, answer)
                 if answer.outcome in ("no access", "pause", "silent"):
                     break  # the others would fail the same way
         self.calls[venue] += len(listener.heard)
+        if venue in _HAS_ROWS:
+            yield answer_check.rows(venue, unread, self._secrets)
         yield from answer_check.skew(venue, listener.heard)
         yield from self._quota(venue, listener.heard)
 

@@ -74,6 +74,7 @@ def look(market: MarketClient, user: User, keys: UserKeys, venue: str, since_ms:
         own = _read(found, "its bids", lambda: market.own_bids(keys.payment, 0.0, _named(can, slugs)))
         if own is not None:
             _match(found, can, own)
+            _note_unread(found, len(own.unread), "its bids")
         for slug in slugs:
             _read_sales(found, market, slug, since_ms, own)
     if can.listings:
@@ -82,6 +83,7 @@ def look(market: MarketClient, user: User, keys: UserKeys, venue: str, since_ms:
         if listed is not None:
             mine = (each for each in listed.listings if each.owner == keys.vault)
             found.listings = tuple(each for each in mine if each.inscription_id not in known)
+            _note_unread(found, len(listed.unread), "its listings")
     return found
 
 
@@ -94,6 +96,11 @@ def _read(found: Findings, what: str, read: Callable[[], Any]) -> Any:
     except VenueError as error:
         found.unknown.append(f"{what} could not be read: {error.message}")
         return None
+
+
+def _note_unread(found: Findings, many: int, what: str) -> None:
+    if many:
+        found.unknown.append(f"{many} of {what} could not be understood; look at the marketplace itself")
 
 
 def _named(can: Capabilities, slugs: Collection[str]) -> list[str]:
@@ -124,6 +131,7 @@ def _read_sales(found: Findings, market: MarketClient, slug: str, since_ms: int,
         return
     if sales.since_ms > since_ms:
         found.unknown.append(f"the sales of {slug} are too many: those before {moment(sales.since_ms)} are not known")
+    _note_unread(found, len(sales.unread_ms), f"the sales of {slug}")
     found.purchases += _purchases(found, sales.sales, own)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.reads.floors import Floors
 from gateway.reads.pages import Pages
@@ -11,8 +13,9 @@ from gateway.reads.snapshots import Flight, Snapshots
 from gateway.reads.tickers import Tickers
 from gateway.venue import Venue
 from markets.adapter import Adapter, Trait, TraitedAsk, TraitedBid
-from markets.base import AskBook, BidBook, Kind, NotSupported, VenueError
+from markets.base import AskBook, BidBook, Kind, NotSupported, NotUnderstood, VenueError
 from markets.codec import text
+from markets.wire import Unread
 
 BOOK_PAGES = 2
 BOOK_ENTRIES = 200
@@ -21,13 +24,26 @@ BOOK_ENTRIES = 200
 CONFIRMED_S = 590.0
 
 
+class Left(NamedTuple):
+    """The number of rows left out of a book; `hidden` of them may be offers."""
+
+    unread: int
+    hidden: int
+
+
+def left_out(rows: Iterable[Unread]) -> Left:
+    """Counts the rows left out of a book."""
+    found = tuple(rows)
+    return Left(len(found), sum(each.may_be_offer for each in found))
+
+
 @dataclass(frozen=True, slots=True)
 class _Asks:
     """Listings, cheapest first; `book_json` is the whole book, packed once for all."""
 
     listings: tuple[TraitedAsk, ...]
     taken_ms: int
-    unread: int
+    unread: Left
     book_json: str
 
 
@@ -37,7 +53,7 @@ class _Bids:
 
     offers: tuple[TraitedBid, ...]
     taken_ms: int
-    unread: int
+    unread: Left
     book_json: str
 
 
@@ -68,9 +84,12 @@ class Books:
         async def fetch(flight: Flight) -> _Asks:
             source = Pages(self._venue, "asks", "book", lambda cursor: self._adapter.asks(slug, cursor), BOOK_PAGES)
             found = await source.fetch(flight)
+            if not found.is_all and not self._adapter.capabilities().asks_are_sorted:
+                # The cheapest may be on a page that is not read.
+                raise NotUnderstood(f"more listings than {BOOK_PAGES} answers hold, in no order of price")
             unique = {listing.ask.order_id: listing for listing in found.entries}.values()
             listings = tuple(sorted(unique, key=lambda listing: listing.ask.price)[:BOOK_ENTRIES])
-            unread = len(found.unread)
+            unread = left_out(found.unread)
             return _Asks(listings, flight.taken_ms, unread, _ask_book(listings, flight.taken_ms, unread))
 
         read = await self._snapshots.get(("asks", slug), max_age_s, fetch)
@@ -103,7 +122,7 @@ class Books:
             found = await source.fetch(flight)
             unique = {offer.bid.order_id: offer for offer in found.entries}.values()
             offers = tuple(sorted(unique, key=lambda offer: -offer.bid.unit_price)[:BOOK_ENTRIES])
-            unread = len(found.unread)
+            unread = left_out(found.unread)
             return _Bids(offers, flight.taken_ms, unread, _bid_book(offers, flight.taken_ms, unread, None))
 
         read = await self._snapshots.get(("bids", kind, spelt), max_age_s, fetch)
@@ -123,10 +142,10 @@ def _having(listings: tuple[TraitedAsk, ...], trait: Trait) -> tuple[TraitedAsk,
     return tuple(listing for listing in listings if trait in (listing.traits or ()))
 
 
-def _ask_book(listings: tuple[TraitedAsk, ...], taken_ms: int, unread: int, confirmed_ms: int | None = None) -> str:
-    return text(AskBook(tuple(listing.ask for listing in listings), taken_ms, confirmed_ms, unread))
+def _ask_book(listings: tuple[TraitedAsk, ...], taken_ms: int, unread: Left, confirmed_ms: int | None = None) -> str:
+    return text(AskBook(tuple(listing.ask for listing in listings), taken_ms, confirmed_ms, *unread))
 
 
-def _bid_book(offers: tuple[TraitedBid, ...], taken_ms: int, unread: int, trait: Trait | None) -> str:
+def _bid_book(offers: tuple[TraitedBid, ...], taken_ms: int, unread: Left, trait: Trait | None) -> str:
     competing = (offer.bid for offer in offers if not offer.traits or trait in offer.traits)
-    return text(BidBook(tuple(competing), taken_ms, unread))
+    return text(BidBook(tuple(competing), taken_ms, *unread))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.adapters import Adapters, Venues, needed
+from gateway.reads.books import left_out
 from gateway.reads.chain_facts import ChainFacts
 from gateway.reads.pages import Pages
 from gateway.reads.shared import shared
@@ -38,9 +39,9 @@ class CommonReads:
             return unisat.rune_book(spelt, int(cursor or 0))
 
         async def fetch(flight: Flight) -> str:
-            read = await Pages(self._venues.unisat, "rune_asks", "book", page, RUNE_PAGES).fetch(flight)
-            asks = sorted({ask.order_id: ask for ask in read.entries}.values(), key=lambda ask: ask.unit_price)
-            return text(AskBook(tuple(asks[:RUNE_LOTS]), flight.taken_ms, unread=len(read.unread)))
+            found = await Pages(self._venues.unisat, "rune_asks", "book", page, RUNE_PAGES).fetch(flight)
+            asks = sorted({ask.order_id: ask for ask in found.entries}.values(), key=lambda ask: ask.unit_price)
+            return text(AskBook(tuple(asks[:RUNE_LOTS]), flight.taken_ms, None, *left_out(found.unread)))
 
         return await self._snapshots.get(("rune_asks", spelt), max_age_s, fetch)
 

@@ -42,7 +42,7 @@ class ListingReads:
             if not read.is_all:
                 raise Unavailable(f"more listings than {MOST_PAGES} pages hold")
             found = {listing.inscription_id: listing for listing in read.entries}
-            return text(OwnListings(tuple(found.values()), flight.taken_ms, tuple(each.key for each in read.unread)))
+            return text(OwnListings(tuple(found.values()), flight.taken_ms, read.unread_keys))
 
         return await self._snapshots.get(own_listings_key(wallet), max_age_s, fetch)
 

@@ -76,7 +76,7 @@ class MarketReads:
             if not read.is_all:
                 raise Unavailable(f"more bids than {OWN_BIDS_PAGES} pages hold")
             found = {bid.venue_id: bid for bid in read.entries}
-            return text(OwnBids(tuple(found.values()), flight.taken_ms, tuple(each.key for each in read.unread)))
+            return text(OwnBids(tuple(found.values()), flight.taken_ms, read.unread_keys))
 
         return await self._snapshots.get(("own_bids", wallet, told), max_age_s, fetch)
 

@@ -24,6 +24,11 @@ class Fetched(NamedTuple, Generic[Entry]):
     is_all: bool
     unread: list[Unread]
 
+    @property
+    def unread_keys(self) -> tuple[str, ...]:
+        """The ids of the rows left out, "" where it cannot be read; a foreign row without one is dropped."""
+        return tuple(each.key for each in self.unread if each.key or not each.is_foreign)
+
 
 @dataclass(frozen=True, slots=True)
 class Pages(Generic[Entry]):

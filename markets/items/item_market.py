@@ -16,6 +16,7 @@ from strategy.bidding.measure import without
 from strategy.book import NO_HISTORY, Ask, History
 from strategy.fault_codes import Step
 from strategy.listing.listing_config import ListingConfig
+from strategy.listing.reference import MOST_OUTLIERS, SALES
 
 # A book for pricing may be this old, so that tasks on one collection share it.
 BOOK_S = 10.0
@@ -26,7 +27,9 @@ LAST_SALE_MS = 30 * 86_400_000  # an older one says nothing about today
 @dataclass(frozen=True, slots=True)
 class ListingMarket:
     """The values read; None is unknown. `asks` include our own. `key` is that of the asks' history, which is not of the
-    market's own telling.
+    market's own telling. `unread_asks` and `unread_sales` could not be read.
+
+    Such asks do not stop a seller: a missing one can only make the price higher.
     """
 
     asks: tuple[Ask, ...] | None = None
@@ -34,6 +37,8 @@ class ListingMarket:
     last_sales: tuple[int, ...] | None = None
     history: History = NO_HISTORY
     key: tuple[str, str, str] | None = None
+    unread_asks: int = 0
+    unread_sales: int = 0
 
     def with_history(self, history: Callable[[str, str, str, int], History], now_ms: int) -> ListingMarket:
         """Returns these values with the past of the asks, if they are asks."""
@@ -57,36 +62,50 @@ class ItemLook:
             notes.add(Step.LIST, "price the listing", "the inscription's collection is not known", backs_off=False)
             return ListingMarket()
         if wants_sale:
-            return ListingMarket(last_sales=self._last_sales(slug, notes))
+            sales, unread = self._last_sales(slug, notes)
+            return ListingMarket(last_sales=sales, unread_sales=unread)
         # The asks at one venue are no history of another's.
         measured = measure(config) if self.elsewhere is None else f"{measure(config)} at {self.elsewhere}"
         key = ("ordinals", normal_slug("ordinals", slug), measured)
-        return ListingMarket(
-            asks=self._asks(slug, None, notes) if config.trait is None else None,
-            trait_asks=None if config.trait is None else self._asks(slug, config.trait, notes),
-            key=key,
-        )
+        asks, unread = self._asks(slug, config.trait, notes)
+        if config.trait is None:
+            return ListingMarket(asks=asks, key=key, unread_asks=unread)
+        return ListingMarket(trait_asks=asks, key=key, unread_asks=unread)
 
-    def _asks(self, slug: str, trait: tuple[str, str] | None, notes: Notes) -> tuple[Ask, ...] | None:
+    def _asks(self, slug: str, trait: tuple[str, str] | None, notes: Notes) -> tuple[tuple[Ask, ...] | None, int]:
+        """Returns the asks, and the number of those that could not be read."""
         try:
-            return self.market.asks(slug, BOOK_S, trait).asks
+            book = self.market.asks(slug, BOOK_S, trait)
+            return book.asks, book.unread
         except NotSupported:
-            return None
+            return None, 0
         except VenueError as error:
             notes.add(Step.READ_ASKS, "read the asks", error)
-            return None
+            return None, 0
 
-    def _last_sales(self, slug: str, notes: Notes) -> tuple[int, ...] | None:
-        """Returns the prices of the collection's sales, newest first."""
+    def _last_sales(self, slug: str, notes: Notes) -> tuple[tuple[int, ...] | None, int]:
+        """Returns the prices of the collection's sales, newest first, and the number of those that could not be read.
+
+        The median of five sales bears two odd ones, so it bears that two are missing; with more it is not known.
+        """
         since_ms = self.now_ms - LAST_SALE_MS
         try:
             found = self.market.sales(slug, "ordinals", since_ms, SALES_S)
         except VenueError as error:
             notes.add(Step.READ_SALES, "read the sales", error)
-            return None
-        newest_first = sorted(found.sales, key=lambda sale: sale.sold_ms, reverse=True)
+            return None, 0
         # An answer made for another task may reach further back.
-        return tuple(sale.price for sale in newest_first if sale.sold_ms >= since_ms)
+        newest_first = sorted(
+            (each for each in found.sales if each.sold_ms >= since_ms), key=lambda each: -each.sold_ms
+        )
+        unread = [at_ms for at_ms in found.unread_ms if at_ms is None or at_ms >= since_ms]
+        last_ms = newest_first[SALES - 1].sold_ms if len(newest_first) >= SALES else since_ms
+        missing = sum(at_ms is None or at_ms >= last_ms for at_ms in unread)
+        if missing > MOST_OUTLIERS:
+            text = f"{missing} of the newest cannot be understood"
+            notes.add(Step.READ_SALES, "read the sales", text, backs_off=False)
+            return None, len(unread)
+        return tuple(sale.price for sale in newest_first), len(unread)
 
 
 def measure(config: ListingConfig) -> str:

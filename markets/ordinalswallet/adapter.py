@@ -20,6 +20,7 @@ from markets.base import (
     Kind,
     NotFound,
     NotSupported,
+    NotUnderstood,
     Sale,
     SignInNeeded,
     Unavailable,
@@ -32,8 +33,8 @@ from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInText,
 from markets.ordinalswallet import books, holdings, listings, protected
 from markets.ordinalswallet.holdings import Prices
 from markets.ordinalswallet.protected import Drafted
-from markets.unreadable_answers import of_read, of_write
-from markets.wire import Page
+from markets.unreadable_answers import left_out, of_read, of_write
+from markets.wire import Page, Unreadable
 
 SIGN_IN_ID = "ordinals"
 # Its 404 for a slug or an inscription that it does not know has no body. A wallet's 404 is not read so: without a body
@@ -81,9 +82,15 @@ class OrdinalsWallet(Adapter):
             return {}
 
     def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
-        """Returns all listings in one page."""
-        answer = self._http.read(f"/collection/{segment(slug)}/escrows", missing=NO_BODY)
-        return of_read(lambda: books.asks(answer), self.name)
+        """Returns the listings of one answer; another follows one that may have been cut."""
+        before = books.Before.of(cursor)
+        try:
+            answer = self._http.read(f"/collection/{segment(slug)}/escrows", books.paging(before), missing=NO_BODY)
+        except NotFound as error:
+            if before is None:
+                raise
+            raise NotUnderstood(f"{self.name} has no more listings, and does not know the collection") from error
+        return of_read(lambda: books.asks(answer, slug, before), self.name)
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
         answer = self._http.read(f"/collection/{segment(slug)}/attributes", missing=NO_BODY)
@@ -95,7 +102,7 @@ class OrdinalsWallet(Adapter):
         params = {"limit": str(books.SALES_PAGE), "offset": str(start)}
         path = f"/collection/{segment(books.slug_of(slug, kind))}/sold-escrows"
         answer = self._http.read(path, params, missing=NO_BODY)
-        return of_read(lambda: books.sales(answer, slug, start), self.name)
+        return of_read(lambda: books.sales(answer, slug, kind, start), self.name)
 
     def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
         """Returns all inscriptions in one page."""
@@ -110,23 +117,29 @@ class OrdinalsWallet(Adapter):
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         """Returns a wallet's listings: first all with a known price, then the others one by one.
 
-        Each of these is asked for once, and again when its shown price is another.
+        Each of these is asked for once, and again when its shown price is another. One whose answer is not understood
+        is unread, and hides no other.
         """
         if cursor is None:
             answer = self._http.read(f"/wallet/{segment(owner)}/inscriptions")
-            page = of_read(lambda: holdings.own_listings(answer, owner, self._prices.of), self.name)
-            self._note(of_read(lambda: holdings.protected_outpoints(answer), self.name))
+            page, outpoints = of_read(lambda: holdings.own_listings(answer, owner, self._prices.of), self.name)
+            self._note(outpoints)
             return page
         inscription_id, _, rest = str(cursor).partition(",")
         try:
             answer = self._http.read(f"/market/escrow/{segment(inscription_id)}")
         except NotFound:
             return Page((), rest or None)
-        found = of_read(lambda: holdings.own_listing(answer, inscription_id, owner), self.name)
-        if found is not None:
-            self._note({inscription_id: of_read(lambda: protected.protected_outpoint(answer), self.name)})
-            self._prices.note(inscription_id, of_read(lambda: holdings.prices(answer), self.name))
-        return Page(() if found is None else (found,), rest or None)
+        try:
+            found = holdings.own_listing(answer, inscription_id, owner)
+            prices = None if found is None else holdings.prices(answer)
+        except Unreadable as error:
+            return Page((), rest or None, (left_out(error, inscription_id),))
+        if found is None or prices is None:
+            return Page((), rest or None)
+        self._note({inscription_id: protected.protected_outpoint(answer)})
+        self._prices.note(inscription_id, prices)
+        return Page((found,), rest or None)
 
     def draft_bid(self, order: BidToDraft) -> BidDraft:
         raise NotSupported(f"{self.name}: {_NO_BIDS}")

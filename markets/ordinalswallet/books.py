@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
-from markets.adapter import TraitedAsk
+from markets.adapter import Cursor, TraitedAsk
 from markets.base import Floor, Kind, Sale
 from markets.ordinalswallet.wire import content, integral, is_for_sale, sellers, sellers_price
+from markets.unreadable_answers import Best, asked_price, each_row
 from markets.wire import (
     Page,
     Unreadable,
@@ -22,12 +23,42 @@ from markets.wire import (
     rows,
     sats,
     table,
+    txid_or_none,
 )
 from strategy.book import Ask
 
 SALES_PAGE = 100  # the most in one answer
 _RUNE = "rune-"  # a rune is a collection by this name and its spaced ticker
 _MOST_LISTED = 5000
+_FEWEST_CUT = 20  # no page size of fewer rows is known of a marketplace
+
+
+class Before(NamedTuple):
+    """The rows of earlier answers with listings: how many, how many in the longest, and an id of the latest one."""
+
+    rows: int
+    size: int
+    seen: str
+
+    @classmethod
+    def of(cls, cursor: Cursor) -> Before | None:
+        """Reads a cursor of `asks`; None at the first answer."""
+        if cursor is None:
+            return None
+        read, size, seen = str(cursor).split(",")
+        return cls(int(read), int(size), seen)
+
+    def cursor(self) -> str:
+        return f"{self.rows},{self.size},{self.seen}"
+
+
+def paging(before: Before | None) -> dict[str, str] | None:
+    """Returns the query for listings.
+
+    The first has none, like the venue's own client. A later one asks for all the rest, like another client: a limit of
+    10,000 was taken there.
+    """
+    return None if before is None else {"offset": str(before.rows), "limit": str(_MOST_LISTED)}
 
 
 def slug_of(slug: str, kind: Kind) -> str:
@@ -50,65 +81,124 @@ def floor(answer: Any, slug: str, kind: Kind) -> Floor:
     return Floor(slug, price, count)
 
 
-def asks(answer: Any) -> Page[TraitedAsk]:
-    """Reads all listings of a collection or rune, cheapest first; their traits are not told."""
-    entries = [table(row, "listing") for row in rows(content(answer), "listings", most=_MOST_LISTED)]
-    found = sorted((_ask(entry) for entry in entries if is_for_sale(entry)), key=lambda ask: ask.unit_price)
-    return Page(tuple(TraitedAsk(ask, None) for ask in found), None)
+def asks(answer: Any, slug: str, before: Before | None = None) -> Page[TraitedAsk]:
+    """Reads an answer with listings of a collection or rune, cheapest first; they do not show traits.
 
-
-def _ask(entry: Mapping[str, Any]) -> Ask:
-    seller = entry.get("seller_address")
-    price, quantity = _price(entry)
-    return Ask(
-        order_id=identifier(entry.get("id"), "listing id"),
-        price=price,
-        quantity=quantity,
-        unit_price=price / quantity,
-        maker=address(seller, "seller") if seller else "",
+    No order and no limit is documented. An answer that may have been cut is followed by another; one that repeats what
+    was read before ends them, since the venue then takes no offset.
+    """
+    found = rows(content(answer), "listings", most=_MOST_LISTED)
+    ids = [each for row in found if (each := _id_or_none(row))]
+    if before is not None and before.seen in ids:
+        return Page((), None)
+    is_rune = slug.startswith(_RUNE)
+    best = Best[TraitedAsk](
+        lambda listing: listing.ask.unit_price, lambda row: _shown(row, is_rune), is_lowest=True, is_sorted=False
     )
+    read = each_row(found, "listing", lambda row: _ask(row, is_rune), key=_id, best=best)
+    entries = tuple(sorted(read.entries, key=lambda listing: listing.ask.unit_price))
+    following = _after(found, ids, before)
+    return Page(entries, None if following is None else following.cursor(), read.unread)
 
 
-def sales(answer: Any, slug: str, start: int) -> Page[Sale]:
-    """Reads sales through the venue, newest first, from the `start`-th. One strange sale makes all unreadable."""
+def _after(found: Sequence[Any], ids: Sequence[str], before: Before | None) -> Before | None:
+    """Returns the end of an answer that may have been cut: its number of rows is round, as a limit would be.
+
+    One that has fewer rows than one before it was not cut.
+    """
+    read, size = (before.rows, before.size) if before else (0, _FEWEST_CUT)
+    count = len(found)
+    if not ids or count < size or (count % 10 and count % 8):
+        return None
+    return Before(read + count, count, ids[0])
+
+
+def _id(entry: Mapping[str, Any]) -> str:
+    return identifier(entry.get("id"), "listing id")
+
+
+def _id_or_none(row: Any) -> str | None:
+    try:
+        return _id(table(row, "listing"))
+    except Unreadable:
+        return None
+
+
+def _ask(entry: Mapping[str, Any], is_rune: bool) -> TraitedAsk | None:
+    if not is_for_sale(entry):
+        return None
+    seller = entry.get("seller_address")
+    price, quantity = _price(entry, is_rune)
+    order_id, maker = _id(entry), address(seller, "seller") if seller else ""
+    return TraitedAsk(Ask(order_id, price, quantity, price / quantity, maker), None)
+
+
+def _shown(row: Mapping[str, Any], is_rune: bool) -> Decimal | None:
+    """Reads the price of a listing that is left out: the seller's of an inscription, per token of a lot."""
+    if (paid := asked_price(row.get("escrow_price"), "seller's price")) is not None:
+        return paid
+    if (shown := asked_price(row.get("satoshi_price"), "price")) is None:
+        return None
+    if is_rune:
+        return shown / amount(row.get("amount"), "amount of a lot")
+    return Decimal(sellers(int(shown), "price"))
+
+
+def sales(answer: Any, slug: str, kind: Kind, start: int) -> Page[Sale]:
+    """Reads sales through the venue, newest first, from the `start`-th."""
     entries = rows(content(answer), "sales")
-    found = tuple(_sale(table(row, "sale"), slug) for row in entries)
-    return Page(found, start + len(entries) if len(entries) >= SALES_PAGE else None)
+    read = each_row(entries, "sale", lambda row: _sale(row, slug, kind == "runes"), key=_id_of_sale, at_ms=_sold_ms)
+    return Page(read.entries, start + len(entries) if len(entries) >= SALES_PAGE else None, read.unread)
 
 
-def _sale(entry: Mapping[str, Any], slug: str) -> Sale:
+def _id_of_sale(entry: Mapping[str, Any]) -> str:
+    return identifier(entry.get("id"), "sale id")
+
+
+def _sold_ms(entry: Mapping[str, Any]) -> int:
+    return moment(entry.get("bought_at"), "time of a sale")
+
+
+def _sale(entry: Mapping[str, Any], slug: str, is_rune: bool) -> Sale:
     buyer, inscription = entry.get("buyer_address"), entry.get("inscription_id")
-    price, quantity = _price(entry)
+    price, quantity = _price(entry, is_rune)
     return Sale(
-        sale_id=identifier(entry.get("id"), "sale id"),
+        sale_id=_id_of_sale(entry),
         slug=slug,
         price=price,
         quantity=quantity,
         buyer=address(buyer, "buyer") if buyer else None,
         bid_id=None,
         inscription_id=None if inscription is None else identifier(inscription, "inscription of a sale"),
-        sold_ms=moment(entry.get("bought_at"), "time of a sale"),
+        sold_ms=_sold_ms(entry),
+        txid=txid_or_none(entry.get("purchase_txid")),
     )
 
 
-def _price(entry: Mapping[str, Any]) -> tuple[int, Decimal]:
-    """Reads the whole price and the quantity: a lot of tokens names no inscription."""
-    if entry.get("inscription_id") is not None:
+def _price(entry: Mapping[str, Any], is_rune: bool) -> tuple[int, Decimal]:
+    """Reads the whole price and the quantity: a lot of tokens names no inscription, everything else does."""
+    if (entry.get("inscription_id") is None) != is_rune:
+        raise Unreadable("a lot of tokens among inscriptions, or an inscription among lots")
+    if not is_rune:
         return sellers_price(entry), Decimal(1)
     return sats(entry.get("satoshi_price"), "price of a lot", least=1), amount(entry.get("amount"), "amount of a lot")
 
 
 def traits(answer: Any) -> dict[str, dict[str, int]]:
-    """Reads type to value to the count of items; a strange trait is left out, as anybody can write one."""
+    """Reads type to value to the count of items; a strange trait is passed over, because any user can inscribe one."""
     kinds: dict[str, dict[str, int]] = {}
-    for row in rows(content(answer), "traits"):
-        group = table(row, "trait")
-        for each in rows(group.get("values"), "values of a trait", most=20_000):
-            entry = table(each, "value of a trait")
-            count = how_many(entry.get("count"), "count of a trait")
-            try:
-                kind, value = label(group.get("trait_type"), "trait"), label(entry.get("value"), "trait")
-            except Unreadable:
-                continue
+    for counted in each_row(rows(content(answer), "traits"), "trait", _group).entries:
+        for kind, value, count in counted:
             kinds.setdefault(kind, {})[value] = count
     return kinds
+
+
+def _group(group: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
+    def counted(entry: Mapping[str, Any]) -> tuple[str, str, int] | None:
+        count = how_many(entry.get("count"), "count of a trait")
+        try:
+            return label(group.get("trait_type"), "trait"), label(entry.get("value"), "trait"), count
+        except Unreadable:
+            return None
+
+    return each_row(rows(group.get("values"), "values of a trait", most=20_000), "value of a trait", counted).entries

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from markets import traits
 from markets.base import Item, NotFound, WalletItem
 from markets.listings import OwnListing
 from markets.ordinalswallet.protected import protected_outpoint
-from markets.ordinalswallet.wire import content, is_for_sale, sellers_price
+from markets.ordinalswallet.wire import check_state, content, is_for_sale, sellers_price
+from markets.unreadable_answers import each_row
 from markets.wire import Page, Unreadable, first, identifier, link, rows, table, text, text_or_none, whole_or_none
 
 _MOST_HELD = 5000
@@ -22,17 +23,30 @@ class Prices(NamedTuple):
     sellers: int
 
 
+class _Listed(NamedTuple):
+    """One listed inscription of a wallet; `listing` is None where its price must be asked for."""
+
+    inscription_id: str
+    listing: OwnListing | None
+    outpoint: str | None
+
+
 def wallet_items(answer: Any, images: str) -> Page[WalletItem]:
     """Reads all inscriptions of a wallet; the picture of each is at `images`/its id."""
-    return Page(tuple(_wallet_item(entry, images) for entry in _held(answer)), None)
+    read = each_row(_held(answer), "inscription", lambda row: _wallet_item(row, images), key=_id)
+    return Page(read.entries, None, read.unread)
 
 
-def _held(answer: Any) -> list[Mapping[str, Any]]:
-    return [table(row, "inscription") for row in rows(content(answer), "inscriptions", most=_MOST_HELD)]
+def _held(answer: Any) -> Sequence[Any]:
+    return rows(content(answer), "inscriptions", most=_MOST_HELD)
+
+
+def _id(entry: Mapping[str, Any]) -> str:
+    return identifier(entry.get("id"), "inscription id")
 
 
 def _wallet_item(entry: Mapping[str, Any], images: str) -> WalletItem:
-    inscription_id = identifier(entry.get("id"), "inscription id")
+    inscription_id = _id(entry)
     listing = _listing(entry)
     return WalletItem(
         id=inscription_id,
@@ -45,27 +59,31 @@ def _wallet_item(entry: Mapping[str, Any], images: str) -> WalletItem:
     )
 
 
-def own_listings(answer: Any, owner: str, told: Callable[[str], Prices | None]) -> Page[OwnListing]:
-    """Reads a wallet's listings; `following` names those whose price must be asked for one by one.
+def own_listings(
+    answer: Any, owner: str, told: Callable[[str], Prices | None]
+) -> tuple[Page[OwnListing], dict[str, str | None]]:
+    """Reads a wallet's listings, and the output that each goes by; None for a plain one.
 
-    Where a creator takes a part of the price, the answer does not tell the seller's; `told` gives what was told of an
-    inscription when it was asked for last.
+    `following` names those whose price must be asked for one by one: where a creator takes a part of the price, the
+    answer does not show the seller's. `told` returns the latest prices that were read for an inscription.
     """
-    known: list[OwnListing] = []
-    to_ask: list[str] = []
-    for entry in _held(answer):
-        listing = _listing(entry)
-        if listing is None:
-            continue
-        inscription_id = identifier(entry.get("id"), "inscription id")
+
+    def own(entry: Mapping[str, Any]) -> _Listed | None:
+        if (listing := _listing(entry)) is None:
+            check_state(entry.get("escrow") or {})
+            return None
+        inscription_id = _id(entry)
         price = _own_price(entry, listing, told(inscription_id))
-        if price is None:
-            to_ask.append(inscription_id)
-        else:
-            slug = first(entry, "collection.slug")
-            named = None if slug is None else text(slug, "collection")
-            known.append(OwnListing(inscription_id, inscription_id, named, price, owner))
-    return Page(tuple(known), ",".join(to_ask) or None)
+        slug = first(entry, "collection.slug")
+        named = None if slug is None else text(slug, "collection")
+        known = None if price is None else OwnListing(inscription_id, inscription_id, named, price, owner)
+        return _Listed(inscription_id, known, protected_outpoint(entry))
+
+    read = each_row(_held(answer), "inscription", own, key=_id)
+    known = tuple(each.listing for each in read.entries if each.listing is not None)
+    to_ask = ",".join(each.inscription_id for each in read.entries if each.listing is None)
+    outpoints = {each.inscription_id: each.outpoint for each in read.entries}
+    return Page(known, to_ask or None, read.unread), outpoints
 
 
 def _own_price(entry: Mapping[str, Any], listing: Mapping[str, Any], told: Prices | None) -> int | None:
@@ -78,12 +96,6 @@ def _own_price(entry: Mapping[str, Any], listing: Mapping[str, Any], told: Price
     return told.sellers
 
 
-def protected_outpoints(answer: Any) -> dict[str, str | None]:
-    """Reads the output that each listing of a wallet goes by; None for a plain one."""
-    listed = (entry for entry in _held(answer) if _listing(entry) is not None)
-    return {identifier(entry.get("id"), "inscription id"): protected_outpoint(entry) for entry in listed}
-
-
 def own_listing(answer: Any, inscription_id: str, owner: str) -> OwnListing | None:
     """Reads the listing of one inscription with its seller's price, None when it is gone."""
     try:
@@ -94,6 +106,7 @@ def own_listing(answer: Any, inscription_id: str, owner: str) -> OwnListing | No
         raise Unreadable("the answer is about another inscription")
     if listing.get("escrow_price") is None:
         raise Unreadable("a listing without its seller's price")
+    check_state(listing)
     if not is_for_sale(listing):
         return None
     return OwnListing(inscription_id, inscription_id, None, sellers_price(listing), owner)

@@ -17,9 +17,10 @@ from typing import Any
 
 from markets.base import NotFound
 from markets.replies import error_text, refusal
-from markets.wire import Unreadable, sats
+from markets.wire import Unreadable, moment_if_any, sats
 
 _LEAST_FEE = 1000
+_ON_OFFER, _SOLD = ("", "listed"), ("broadcast", "settled")  # states of a protected listing; none of a plain one
 _KEPT_PER_MILLE = 973  # of the buyer's price, for the seller
 
 
@@ -57,10 +58,29 @@ def sellers_price(entry: Mapping[str, Any]) -> int:
 
 def is_for_sale(listing: Mapping[str, Any]) -> bool:
     """Tells whether the listing is on offer: not bought, and not being bought."""
-    told = [listing.get(name) or "" for name in ("bought_at", "purchase_txid", "secure_purchase_state")]
-    if not all(isinstance(each, str) for each in told):
+    return not _is_bought(listing) and _state(listing) in _ON_OFFER
+
+
+def check_state(listing: Mapping[str, Any]) -> None:
+    """Raises Unreadable for a listing that is not bought, in a state that is not known: it may be on offer later."""
+    if not _is_bought(listing) and _state(listing) not in (*_ON_OFFER, *_SOLD):
+        raise Unreadable("a listing is in a state that is not known")
+
+
+def _is_bought(listing: Mapping[str, Any]) -> bool:
+    bought_ms = moment_if_any(listing.get("bought_at"), "time of a purchase")
+    return bought_ms is not None or bool(_words(listing, "purchase_txid"))
+
+
+def _state(listing: Mapping[str, Any]) -> str:
+    return _words(listing, "secure_purchase_state")
+
+
+def _words(listing: Mapping[str, Any], name: str) -> str:
+    told = listing.get(name) or ""
+    if not isinstance(told, str):
         raise Unreadable("what became of a listing is not told in words")
-    return not told[0] and not told[1] and told[2] in ("", "listed")
+    return told
 
 
 def integral(value: Any) -> Any:

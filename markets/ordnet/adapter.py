@@ -24,7 +24,7 @@ from markets.ordnet.offers import Drafts
 from markets.ordnet.sessions import Session, Sessions
 from markets.ordnet.wire import body, known_slug, needed_slug, paging, parts
 from markets.unreadable_answers import of_read, of_write
-from markets.wire import Page
+from markets.wire import Page, Unread
 
 Value = TypeVar("Value")
 
@@ -41,7 +41,7 @@ class OrdNet(Adapter):
         self._listed = ListingIds()
         self._listing_drafts: Latest[Drafted] = Latest()
 
-    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
+    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor | Unread]:
         self._ordinals(kind)
         known = [found for slug in slugs if (found := known_slug(slug)) is not None]
         if not known:
@@ -53,7 +53,7 @@ class OrdNet(Adapter):
     def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
         params = {"collectionSlug": needed_slug(slug), "sort": "price", **paging(cursor)}
         answer = self._ask(self._sessions.any(), lambda http: http.read("/listings", params))
-        return self._read(lambda: reads.asks(answer, slug))
+        return self._read(lambda: reads.asks(answer, slug, is_first=cursor is None))
 
     def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[TraitedBid]:
         """Returns all bids in one page: no paging is documented."""
@@ -88,7 +88,7 @@ class OrdNet(Adapter):
         slug = asked[0] if cursor is None else str(cursor)
         answer = self._ask(session, lambda http: http.read(_of(slug, "my/sent-collection-offers")))
         found = self._read(lambda: offers.own_bids(answer, slug, session.binding, session.bindings))
-        return Page(found, next((each for each in asked if each > slug), None))
+        return Page(found.entries, next((each for each in asked if each > slug), None), found.unread)
 
     def item(self, inscription_id: str) -> Item:
         """Returns details of an inscription from its listing. NotFound when it is not listed."""
@@ -99,7 +99,7 @@ class OrdNet(Adapter):
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         params = {"sellerAddress": owner, **paging(cursor)}
         answer = self._ask(self._sessions.any(), lambda http: http.read("/listings", params))
-        page = self._read(lambda: reads.own_listings(answer, owner))
+        page = self._read(lambda: reads.own_listings(answer, owner, self._listed.made_of))
         self._listed.note(page.entries)
         return page
 

@@ -39,11 +39,17 @@ class ListingIds:
 
     def __init__(self) -> None:
         self._latest: Latest[OwnListing] = Latest()
+        self._made_of: Latest[str] = Latest()
 
     def note(self, listings: Iterable[OwnListing]) -> None:
         """Stores listings that a read has shown or a submit has made."""
         for listing in listings:
             self._latest.note(listing.inscription_id, listing)
+            self._made_of.note(listing.listing_id, listing.inscription_id)
+
+    def made_of(self, listing_id: str) -> str | None:
+        """Returns the inscription of the listing with this id, None when it is not known."""
+        return self._made_of.of(listing_id)
 
     def of(self, inscription_id: str, owner: str) -> OwnListing:
         """Returns the listing of this inscription by `owner`. Raises Unavailable when no read has shown it yet."""

@@ -7,7 +7,7 @@ function raises Unreadable for anything it does not understand.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -17,7 +17,8 @@ from markets.base import BidOrder, NotSupported, OwnBid, Refused
 from markets.offers import BidDraft, BidToDraft, Coin, DraftPsbt
 from markets.ordnet.sessions import Binding
 from markets.ordnet.wire import SigningStep, needed_slug, step, target, targeted, uuid, venue_id, vout
-from markets.wire import Page, Unreadable, address, flag, moment, rows, sats, script, table, text, txid, whole
+from markets.unreadable_answers import Best, Rows, asked_price, each_row
+from markets.wire import Page, Unreadable, address, flag, moment_if_any, rows, sats, script, table, text, txid, whole
 from strategy.book import Bid
 
 FUNDING = "funding"  # the role of the one PSBT of an offer
@@ -73,41 +74,57 @@ class Drafts:
         return draft
 
 
+_HIGHEST: Best[TraitedBid] = Best(
+    lambda offer: offer.bid.unit_price,
+    lambda row: asked_price(row.get("priceSats"), "price of an offer"),
+    is_lowest=False,
+    is_sorted=False,  # no order is documented
+)
+
+
 def bids(answer: Any, slug: str) -> Page[TraitedBid]:
     """Reads the offers on a collection and its traits, all in one page; other targets compete for something else."""
-    found = [(entry, targeted(entry.get("target"))) for entry in _live(answer)]
-    offers = [
-        TraitedBid(_bid(entry, slug), frozenset().union(*groups)) for entry, groups in found if groups is not None
-    ]
-    return Page(tuple(sorted(offers, key=lambda offer: -offer.bid.price)), None)
+    read = each_row(
+        _rows(answer), "offer", lambda row: _bid(row, slug), key=lambda row: _name(row, slug), best=_HIGHEST
+    )
+    return Page(tuple(sorted(read.entries, key=lambda offer: -offer.bid.price)), None, read.unread)
 
 
-def _bid(entry: Mapping[str, Any], slug: str) -> Bid:
+def _bid(entry: Mapping[str, Any], slug: str) -> TraitedBid | None:
+    if not _is_live(entry):
+        return None
+    groups = targeted(entry.get("target"))
+    if groups is None:
+        return None
     price = sats(entry.get("priceSats"), "price of an offer", least=1)
-    order_id = venue_id(slug, uuid(entry.get("id"), "id of an offer"))
     maker = address(entry.get("makerAddress"), "maker of an offer")
-    placed = entry.get("createdAt")
-    placed_ms = None if placed is None else moment(placed, "time of an offer")
-    return Bid(order_id, price, Decimal(1), Decimal(price), maker, placed_ms)
+    placed_ms = moment_if_any(entry.get("createdAt"), "time of an offer")
+    bid = Bid(_name(entry, slug), price, Decimal(1), Decimal(price), maker, placed_ms)
+    return TraitedBid(bid, frozenset().union(*groups))
 
 
-def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[Binding]) -> tuple[OwnBid, ...]:
+def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[Binding]) -> Rows[OwnBid]:
     """Reads our offers on a collection and its traits: those of `binding`, out of all of the profile's wallets.
 
-    One strange entry makes the whole answer unreadable: unknown is not empty. An offer on several traits or on one of
-    several is none of ours; it has no slug, like one on a single item.
+    An offer in a state that is not known, or of a wallet that the session does not have, is left out under its id:
+    it may be ours and live. No task makes an offer on several traits or on one of several; it has no slug, like one on
+    a single item.
     """
-    found = []
-    for entry in _live(answer):
-        if not _is_of(entry, binding, all_bindings):
-            continue
+
+    def own(entry: Mapping[str, Any]) -> OwnBid | None:
+        if not _is_live(entry) or not _is_of(entry, binding, all_bindings):
+            return None
         groups = targeted(entry.get("target"))
         trait = _only(groups)
         is_clear = groups == () or trait is not None
-        identity = venue_id(slug, uuid(entry.get("id"), "id of an offer"))
         price = sats(entry.get("priceSats"), "price of an offer", least=1)
-        found.append(OwnBid(identity, slug if is_clear else "", "ordinals", price, Decimal(1), None, trait))
-    return tuple(found)
+        return OwnBid(_name(entry, slug), slug if is_clear else "", "ordinals", price, Decimal(1), None, trait)
+
+    return each_row(_rows(answer), "offer", own, key=lambda row: _name(row, slug))
+
+
+def _name(entry: Mapping[str, Any], slug: str) -> str:
+    return venue_id(slug, uuid(entry.get("id"), "id of an offer"))
 
 
 def _only(groups: tuple[frozenset[Trait], ...] | None) -> Trait | None:
@@ -127,16 +144,16 @@ def _is_of(entry: Mapping[str, Any], binding: Binding, all_bindings: Collection[
     return binding in found
 
 
-def _live(answer: Any) -> list[Mapping[str, Any]]:
+def _rows(answer: Any) -> Sequence[Any]:
     book = table(answer, "offers")
-    found = [table(row, "offer") for row in rows(book.get("rows"), "offers", most=_MOST_ROWS)]
+    found = rows(book.get("rows"), "offers", most=_MOST_ROWS)
     if whole(book.get("totalCount"), "totalCount") > len(found):
         raise Unreadable("there are more offers than it shows")
-    return [entry for entry in found if _is_live(entry.get("status"))]
+    return found
 
 
-def _is_live(value: Any) -> bool:
-    status = text(value, "state of an offer")
+def _is_live(entry: Mapping[str, Any]) -> bool:
+    status = text(entry.get("status"), "state of an offer")
     if status != "active" and status not in _CLOSED:
         raise Unreadable("an offer is in a state that is not known")
     return status == "active"

@@ -1,9 +1,21 @@
-"""ord.net's floors, listings, sales and traits into our types. Anything not understood is Unreadable."""
+"""ord.net's floors, listings, sales and traits into our types. Anything not understood is Unreadable.
+
+A listing may sell several inscriptions at one price: a lot, or those on one sat. Unless one is asked for by its id, the
+row shows one of them, the "canonical inscription", with that one's collection or none. No documented field
+marks a bundle, so these rows count as one:
+
+- in a collection's listings: a row of another collection, or of none;
+- in our own listings: a row with the id of a listing that we made of another inscription;
+- anywhere: a row with a field about a bundle, or with a list of several inscriptions.
+
+A bundle that shows an inscription of the collection looks like a listing of that one. A buyer gets it at this price,
+and more, so the floor is never too high because of it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -12,8 +24,10 @@ from markets.base import Floor, Item, NotFound, NotSupported, Sale
 from markets.listings import OwnListing
 from markets.ordnet.wire import following, known_slug, uuid
 from markets.replies import refused_with_200
+from markets.unreadable_answers import Best, Foreign, asked_price, each_row
 from markets.wire import (
     Page,
+    Unread,
     Unreadable,
     address,
     flag,
@@ -25,54 +39,96 @@ from markets.wire import (
     sats,
     table,
     text,
+    txid_or_none,
     whole,
 )
 from strategy.book import Ask
 
+_CHEAPEST: Best[TraitedAsk] = Best(
+    lambda listing: listing.ask.unit_price,
+    lambda row: asked_price(row.get("priceSats"), "price of a listing"),
+    is_lowest=True,
+)
 
-def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor]:
-    """Reads floors by the slug that was asked for; a slug that ord.net does not know is left out."""
+
+def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor | Unread]:
+    """Reads floors by the slug that was asked for; a slug that ord.net does not know is left out.
+
+    A row without a readable slug may be that of any slug that has no other.
+    """
     stats = table(answer, "floors")
     if not flag(stats.get("success"), "success"):
         raise refused_with_200(stats)
     asked: dict[str, list[str]] = {}
     for slug in slugs:
         asked.setdefault(same(slug), []).append(slug)
-    found: dict[str, Floor] = {}
-    for row in rows(stats.get("data"), "floors"):
-        entry = table(row, "floor")
-        price = entry.get("floor")
+
+    def floor(entry: Mapping[str, Any]) -> list[Floor] | None:
+        spellings = asked.get(_slug_of_floor(entry))
+        if spellings is None:
+            return None
+        if "floor" not in entry:
+            raise Unreadable("it has no floor")
+        price = entry["floor"]
         lowest = None if price is None else sats(price, "floor")
         count = whole(entry.get("listedCount"), "listedCount")
-        spellings = asked.get(same(text(entry.get("slug"), "slug of a floor")), [])
-        found |= {slug: Floor(slug, Decimal(lowest) if lowest else None, count) for slug in spellings}
+        return [Floor(slug, Decimal(lowest) if lowest else None, count) for slug in spellings]
+
+    read = each_row(rows(stats.get("data"), "floors"), "floor", floor, key=_slug_of_floor)
+    found: dict[str, Floor | Unread] = {each.slug: each for spellings in read.entries for each in spellings}
+    for unread in read.unread:
+        for key, spellings in asked.items():
+            found |= {slug: unread for slug in spellings if slug not in found and unread.key in (key, "")}
     return found
 
 
-def asks(answer: Any, slug: str) -> Page[TraitedAsk]:
-    """Reads a collection's listings. They do not tell their items' traits."""
-    entries = _listings(answer)
-    return Page(tuple(TraitedAsk(_ask(entry, slug), None) for entry in entries), following(answer))
+def _slug_of_floor(entry: Mapping[str, Any]) -> str:
+    return same(text(entry.get("slug"), "slug of a floor"))
 
 
-def _ask(entry: Mapping[str, Any], slug: str) -> Ask:
-    _check(entry, slug)
+def asks(answer: Any, slug: str, *, is_first: bool = True) -> Page[TraitedAsk]:
+    """Reads a page of a collection's listings, cheapest first. They do not show their items' traits."""
+    read = each_row(
+        _listings(answer), "listing", lambda row: _ask(row, slug), key=_id, best=_CHEAPEST if is_first else None
+    )
+    return Page(read.entries, following(answer), read.unread)
+
+
+def _ask(entry: Mapping[str, Any], slug: str) -> TraitedAsk:
+    if _is_bundle(entry):
+        raise Foreign("several inscriptions at one price")
+    if known_slug(_slug(entry) or "") != known_slug(slug):
+        raise Foreign("a listing of another collection, or of none")
     price = sats(entry.get("priceSats"), "price of a listing", least=1)
     seller = address(entry.get("sellerAddress"), "seller of a listing")
-    return Ask(uuid(entry.get("listingId"), "id of a listing"), price, Decimal(1), Decimal(price), seller)
+    return TraitedAsk(Ask(_id(entry), price, Decimal(1), Decimal(price), seller), None)
 
 
-def own_listings(answer: Any, owner: str) -> Page[OwnListing]:
-    """Reads the listings of `owner`. One strange entry makes the whole answer unreadable: unknown is not unlisted."""
-    return Page(tuple(_own(entry, owner) for entry in _listings(answer)), following(answer))
+def own_listings(answer: Any, owner: str, made_of: Callable[[str], str | None]) -> Page[OwnListing]:
+    """Reads a page of the listings of `owner`; `made_of` returns the inscription that we made a listing of, if known.
+
+    The inscription of a row that is left out is unknown, never unlisted.
+    """
+
+    def about(entry: Mapping[str, Any]) -> str:
+        return made_of(_id_or_none(entry)) or _inscription(entry)
+
+    def own(entry: Mapping[str, Any]) -> OwnListing:
+        return _own(entry, owner, about(entry))
+
+    read = each_row(_listings(answer), "listing", own, key=about)
+    return Page(read.entries, following(answer), read.unread)
 
 
-def _own(entry: Mapping[str, Any], owner: str) -> OwnListing:
+def _own(entry: Mapping[str, Any], owner: str, about: str) -> OwnListing:
     if address(entry.get("sellerAddress"), "seller of a listing") != owner:
-        raise Unreadable("a listing of another seller")
+        raise Foreign("a listing of another seller")
+    inscription_id = _inscription(entry)
+    if _is_bundle(entry) or about != inscription_id:
+        raise Unreadable("several inscriptions at one price")
     return OwnListing(
-        listing_id=uuid(entry.get("listingId"), "id of a listing"),
-        inscription_id=identifier(entry.get("inscriptionId"), "inscription of a listing"),
+        listing_id=_id(entry),
+        inscription_id=inscription_id,
         slug=_slug(entry),
         price=sats(entry.get("priceSats"), "price of a listing", least=1),
         owner=owner,
@@ -82,13 +138,19 @@ def _own(entry: Mapping[str, Any], owner: str) -> OwnListing:
 def item(answer: Any, inscription_id: str) -> Item:
     """Reads one inscription's details from its listing. NotFound when it is not listed.
 
-    A listing of several inscriptions at once does not count.
+    A bundle that is shown under another inscription does not count.
     """
-    for entry in _listings(answer):
-        if identifier(entry.get("inscriptionId"), "inscription of a listing") == inscription_id:
-            break
-    else:
-        raise NotFound("ord.net tells of single inscriptions only while they are listed there")
+    read = each_row(_listings(answer), "listing", lambda row: _item(row, inscription_id))
+    if read.entries:
+        return read.entries[0]
+    if read.unread:
+        raise Unreadable(read.unread[0].why)
+    raise NotFound("ord.net tells of single inscriptions only while they are listed there")
+
+
+def _item(entry: Mapping[str, Any], inscription_id: str) -> Item | None:
+    if _inscription(entry) != inscription_id or _is_bundle(entry):
+        return None
     seller = address(entry.get("sellerAddress"), "seller of a listing")
     name = entry.get("inscriptionName")
     return Item(
@@ -102,35 +164,77 @@ def item(answer: Any, inscription_id: str) -> Item:
     )
 
 
-def _listings(answer: Any) -> list[Mapping[str, Any]]:
-    found = rows(table(answer, "listings").get("listings"), "listings")
-    return [table(row, "listing") for row in found]
+def _listings(answer: Any) -> Sequence[Any]:
+    return rows(table(answer, "listings").get("listings"), "listings")
+
+
+def _id(entry: Mapping[str, Any]) -> str:
+    return uuid(entry.get("listingId"), "id of a listing")
+
+
+def _id_or_none(entry: Mapping[str, Any]) -> str:
+    found = entry.get("listingId")
+    return found if isinstance(found, str) else ""
+
+
+def _inscription(entry: Mapping[str, Any]) -> str:
+    return identifier(entry.get("inscriptionId"), "inscription of a listing")
+
+
+def _is_bundle(entry: Mapping[str, Any]) -> bool:
+    return any(
+        _is_several(value)
+        for name, value in entry.items()
+        if "bundle" in name.lower() or name in ("inscriptionIds", "inscriptions")
+    )
+
+
+def _is_several(value: Any) -> bool:
+    if isinstance(value, list):
+        return len(value) > 1
+    return value is True or (bool(value) and value != 1)
 
 
 def sales(answer: Any, slug: str) -> Page[Sale]:
-    """Reads sales made at ord.net. Sales elsewhere, which it tells as well, are left out."""
+    """Reads a page of the sales made at ord.net; sales elsewhere, which it lists as well, are passed over.
+
+    A sale that is shown in another collection, or in none, is left out and not foreign: an inscription may be in two
+    collections, so it may be the fill of our bid.
+    """
     entries = rows(table(answer, "sales").get("sales"), "sales")
-    found = (_sale(table(row, "sale"), slug) for row in entries)
-    return Page(tuple(sale for sale in found if sale is not None), following(answer))
+    read = each_row(entries, "sale", lambda row: _sale(row, slug), key=_id_of_sale, at_ms=_sold_ms)
+    return Page(read.entries, following(answer), read.unread)
+
+
+def _id_of_sale(entry: Mapping[str, Any]) -> str:
+    return identifier(entry.get("saleId"), "id of a sale")
+
+
+def _sold_ms(entry: Mapping[str, Any]) -> int:
+    return moment(entry.get("soldAt"), "time of a sale")
 
 
 def _sale(entry: Mapping[str, Any], slug: str) -> Sale | None:
-    _check(entry, slug)
     where = entry.get("saleType")
     if where == "external":
         return None
     if where != "internal":
         raise Unreadable("where was that sold?")
+    if _is_bundle(entry):
+        raise Unreadable("several inscriptions at one price")
+    if known_slug(_slug(entry) or "") != known_slug(slug):
+        raise Unreadable("a sale of another collection, or of none")
     buyer = entry.get("buyerAddress")
     return Sale(
-        sale_id=identifier(entry.get("saleId"), "id of a sale"),
+        sale_id=_id_of_sale(entry),
         slug=slug,
         price=sats(entry.get("priceSats"), "price of a sale", least=1),
         quantity=Decimal(1),
         buyer=None if buyer is None else address(buyer, "buyer of a sale"),
         bid_id=None,
         inscription_id=identifier(entry.get("inscriptionId"), "inscription of a sale"),
-        sold_ms=moment(entry.get("soldAt"), "time of a sale"),
+        sold_ms=_sold_ms(entry),
+        txid=txid_or_none(entry.get("txid")),
     )
 
 
@@ -139,19 +243,18 @@ def traits(answer: Any) -> dict[str, dict[str, int]]:
     if following(answer := table(answer, "items")) is not None:
         raise NotSupported("ord.net tells the traits of a large collection item by item only")
     counts: dict[str, Counter[str]] = {}
-    for row in rows(answer.get("items"), "items"):
-        held = [table(trait, "trait") for trait in rows(table(row, "item").get("traits"), "traits of an item")]
-        for kind, value in {(label(each.get("type"), "type"), label(each.get("value"), "value")) for each in held}:
+    for held in each_row(rows(answer.get("items"), "items"), "item", _traits_of).entries:
+        for kind, value in held:
             counts.setdefault(kind, Counter())[value] += 1
     return {kind: dict(values) for kind, values in counts.items()}
 
 
+def _traits_of(entry: Mapping[str, Any]) -> set[tuple[str, str]]:
+    held = [table(trait, "trait") for trait in rows(entry.get("traits"), "traits of an item")]
+    return {(label(each.get("type"), "type"), label(each.get("value"), "value")) for each in held}
+
+
 def _slug(entry: Mapping[str, Any]) -> str | None:
-    named = table(entry.get("collection"), "collection").get("slug")
+    shown = entry.get("collection", "")
+    named = None if shown is None else table(shown, "collection").get("slug")
     return None if named is None else text(named, "slug")
-
-
-def _check(entry: Mapping[str, Any], slug: str) -> None:
-    """Raises Unreadable for an entry of another collection: its price is not this one's."""
-    if (named := _slug(entry)) is None or known_slug(named) != known_slug(slug):
-        raise Unreadable("the answer is about another collection")

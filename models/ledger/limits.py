@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
 from core.local_time import is_between, is_zone
 from core.subscription_plans import SubscriptionPlan
@@ -15,6 +16,7 @@ from models.ledger import orders
 from models.ledger.budget_room import room_of
 from models.ledger.order_table import Order
 from models.ledger.orders import ExposureLimits, Fills
+from models.ledger.shown_bids import Matched
 from strategy.bid_config import MAX_SATS, BidConfig, Problem, is_on
 from strategy.plan_inputs import BudgetRoom, Limits, OwnOrder, SignedRoom
 from strategy.reasons import Reason
@@ -73,6 +75,16 @@ def limits_of(holder: Holder, read: Readings, installation_sats: int, now_ms: in
         budget=_budget_of(holder, now_ms),
     )
     return fill_limits(limits, config, fills)
+
+
+def may_be_full(limits: Limits, own_sats: int, matched: Matched[Any]) -> bool:
+    """Tells whether rows of the wallet's bids that could not be read may leave no room for another bid.
+
+    `own_sats` are the task's bids. Only new bids have to fit such rows in: to cancel known ones for them would be a
+    guess.
+    """
+    more_sats = matched.untracked_within(limits.balance_sats) - matched.untracked_sats
+    return limits.user_headroom - own_sats - more_sats <= 0 < more_sats
 
 
 def _budget_of(holder: Holder, now_ms: int) -> BudgetRoom | None:

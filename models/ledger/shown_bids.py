@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, RESERVED, Order
-from strategy.bid_config import normal_slug
+from strategy.bid_config import MAX_SATS, normal_slug
 
 _LONGEST_READ_MS = 600_000  # and no answer is kept for longer
 
@@ -51,12 +51,28 @@ class Matched(Generic[Bid]):
 
     `strays` carry the task's fingerprint (a bid accepted twice, or one whose order was closed): they must be cancelled.
     `foreign` are not ours to touch. Both count as exposure while they are there.
+
+    The venue also shows rows that could not be read: those of open orders (`unread_own`, ids), and others (`unread`,
+    the venue's ids, "" where not even that could be read), with `unread_strays` of this task among them.
     """
 
     own: tuple[Order, ...] = ()
     by_order: Mapping[int, Bid] = field(default_factory=dict)
     strays: tuple[Bid, ...] = ()
     foreign: tuple[Bid, ...] = ()
+    unread: tuple[str, ...] = ()
+    unread_own: frozenset[int] = frozenset()
+    unread_strays: tuple[str, ...] = ()
+
+    @property
+    def stray_ids(self) -> list[str]:
+        """The venue's ids of all strays."""
+        return [*(bid.venue_id for bid in self.strays), *self.unread_strays]
+
+    @property
+    def may_hide_strays(self) -> bool:
+        """Whether a row without a readable id may be a stray, or any bid of ours."""
+        return "" in self.unread
 
     @property
     def partly(self) -> dict[int, Decimal]:
@@ -77,16 +93,27 @@ class Matched(Generic[Bid]):
         more = sum(max(0, shown - order.price_sats) for order, shown in self.repriced)
         return sum(bid.price for bid in (*self.strays, *self.foreign)) + more
 
+    def untracked_within(self, balance_sats: int | None) -> int:
+        """Returns the most sats that may be at the venue and not in the ledger.
+
+        A bid is covered by the balance, so a row without a readable price counts as all of it.
+        """
+        if not self.unread:
+            return self.untracked_sats
+        return self.untracked_sats + (MAX_SATS if balance_sats is None else len(self.unread) * balance_sats)
+
     @property
     def _shown(self) -> list[Order]:
         return [order for order in self.own if order.id in self.by_order]
 
 
-def match(task_id: int | None, venue: Venue, wallet: str, bids: Sequence[Bid], read_ms: int) -> Matched[Bid]:
+def match(
+    task_id: int | None, venue: Venue, wallet: str, bids: Sequence[Bid], read_ms: int, unread: Sequence[str] = ()
+) -> Matched[Bid]:
     """Finds the order behind each bid of a read that began at `read_ms`, for one task or one yet to be created (None).
 
     A bid whose order was closed after the read had begun is left out. One that was closed long after it was closed by a
-    clock that was ahead.
+    clock that was ahead. `unread` are the ids of rows that could not be read.
     """
     open_ = [] if task_id is None else orders.open_orders(task_id)
     own = tuple(each for each in open_ if (each.wallet, each.venue) == (wallet, venue.name) and not each.dry_run)
@@ -98,13 +125,36 @@ def match(task_id: int | None, venue: Venue, wallet: str, bids: Sequence[Bid], r
             foreign.append(bid)
         elif order.state != CLOSED and order.id not in by_order:
             by_order[order.id] = bid
-        elif order.state == CLOSED and read_ms <= order.updated_ms < read_ms + _LONGEST_READ_MS:
+        elif _closed_since(order, read_ms):
             continue
         elif order.task_id == task_id:
             strays.append(bid)
         else:
             foreign.append(bid)
-    return Matched(own, by_order, _by_id(strays), _by_id(foreign))
+    return Matched(own, by_order, _by_id(strays), _by_id(foreign), *_unread(task_id, venue, wallet, unread, read_ms))
+
+
+def _closed_since(order: Order, read_ms: int) -> bool:
+    return bool(order.state == CLOSED and read_ms <= order.updated_ms < read_ms + _LONGEST_READ_MS)
+
+
+def _unread(
+    task_id: int | None, venue: Venue, wallet: str, unread: Sequence[str], read_ms: int
+) -> tuple[tuple[str, ...], frozenset[int], tuple[str, ...]]:
+    """Sorts the rows that could not be read into `unread`, `unread_own` and `unread_strays` of a match, by their ids.
+
+    The row of an order that was closed after the read had begun is left out.
+    """
+    if not unread:
+        return (), frozenset(), ()
+    open_ = {str(each.venue_id): each for each in orders.wallet_orders(wallet) if each.venue == venue.name}
+    closed = orders.closed_by_venue_id(wallet, [key for key in unread if key and key not in open_])
+    closed = {key: order for key, order in closed.items() if order.venue == venue.name}
+    left = tuple(
+        key for key in unread if key not in open_ and not (key in closed and _closed_since(closed[key], read_ms))
+    )
+    strays = (key for key in left if key in closed and closed[key].task_id == task_id)
+    return left, frozenset(open_[key].id for key in unread if key in open_), tuple(strays)
 
 
 def _by_id(bids: Iterable[Bid]) -> tuple[Bid, ...]:

@@ -8,9 +8,10 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from markets.base import BidBook, Kind, OwnBid, OwnBids, VenueError
+from markets.look import kind_of_slug
 from markets.market_client import MarketClient
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.order_table import LIVE, Order
 from models.tasks.table import Task
 from server.bidding.tasks import BiddingTaskHandler
 from server.http import json_out
@@ -39,7 +40,7 @@ class BidsHandler(BiddingTaskHandler):
             wallets = {keys.payment}
         venue, slugs = task.venue, {order.slug for order in placed} or {task.slug}
         own = await self._own_bids(wallets, sorted(slugs), venue)
-        found = [pair for wallet, read in own.items() for pair in _of_task(task, wallet, read.bids)]
+        found = [pair for wallet, read in own.items() for pair in _of_task(task, wallet, read)]
         # More than one market only after a change of the task's slug or trait.
         markets = {_market_of(bid, order) for bid, order in found}
         read = await asyncio.gather(*(self._book(market, venue) for market in markets))
@@ -68,27 +69,38 @@ def _market_of(bid: OwnBid, order: Order) -> _Competition:
     return _Competition(order.slug, bid.kind, order.trait)
 
 
-def _of_task(task: Task, wallet: str, bids: Iterable[OwnBid]) -> Iterable[tuple[OwnBid, Order]]:
+def _of_task(task: Task, wallet: str, read: OwnBids) -> Iterable[tuple[OwnBid, Order]]:
     """Yields the bids of a wallet that this task placed, with their orders.
 
-    Where a venue gives no id to an accepted bid, the signed expiry, unique in its wallet, identifies it.
+    Where a venue gives no id to an accepted bid, the signed expiry, unique in its wallet, identifies it. A live order
+    that may be in a row that could not be read is yielded as the ledger has it.
     """
-    read = list(bids)
-    by_expiry = orders.orders_by_expiry(wallet, [bid.expires_ms for bid in read if bid.expires_ms is not None])
-    by_id = {order.venue_id: order for order in orders.open_orders(task.id) if order.venue_id}
-    for bid in read:
+    by_expiry = orders.orders_by_expiry(wallet, [bid.expires_ms for bid in read.bids if bid.expires_ms is not None])
+    open_ = [order for order in orders.open_orders(task.id) if not order.dry_run and order.wallet == wallet]
+    by_id = {order.venue_id: order for order in open_ if order.venue_id}
+    yielded = set[int]()
+    for bid in read.bids:
         order = by_id.get(bid.venue_id) or (by_expiry.get(bid.expires_ms) if bid.expires_ms is not None else None)
         if order is not None and order.task_id == task.id:
+            yielded.add(order.id)
             yield bid, order
+    for order in open_:
+        if order.id not in yielded and order.state == LIVE and read.may_hold(order.venue_id):
+            yield _as_placed(order), order
+
+
+def _as_placed(order: Order) -> OwnBid:
+    kind = kind_of_slug(order.slug)
+    return OwnBid(str(order.venue_id), order.slug, kind, order.price_sats, None, order.expires_ms, order.trait)
 
 
 def _as_json(bid: OwnBid, order: Order, book: BidBook | str) -> dict[str, Any]:
     quantity, trait = Decimal(order.quantity), bid.trait or order.trait
-    rank, why = None, None
+    rank, why = None, book if isinstance(book, str) else None
     if isinstance(book, BidBook):
         rank = rank_of(bid.venue_id, bid.price / quantity, order.created_ms, book.bids)
-    else:
-        why = book
+        if rank > 1 and book.hidden:  # none of them is the best, but they may be ahead of this one
+            rank, why = None, f"{book.hidden} bids of the book cannot be understood, and may be ahead of this one"
     return {
         "id": bid.venue_id,
         "price": bid.price,

@@ -108,9 +108,9 @@ def book_as_json(
 ) -> dict[str, Any]:
     """Returns both sides, each null with the reason beside it where it is not known."""
     return {
-        "asks": _side(asks.asks, asks.taken_ms, wallet.owns_ask, most) if isinstance(asks, AskBook) else None,
+        "asks": _side(asks, asks.asks, wallet.owns_ask, most) if isinstance(asks, AskBook) else None,
         "asksUnknown": None if isinstance(asks, AskBook) else str(asks),
-        "bids": _side(bids.bids, bids.taken_ms, wallet.owns_bid, most, -1) if isinstance(bids, BidBook) else None,
+        "bids": _side(bids, bids.bids, wallet.owns_bid, most, -1) if isinstance(bids, BidBook) else None,
         "bidsUnknown": None if isinstance(bids, BidBook) else str(bids),
     }
 
@@ -126,7 +126,11 @@ def _is_empty(book: AskBook | BidBook | VenueError) -> bool:
 
 
 def _side(
-    found: Iterable[Ask] | Iterable[Bid], taken_ms: int, owns: Callable[[Any], bool], most: int, sign: int = 1
+    book: AskBook | BidBook,
+    found: Iterable[Ask] | Iterable[Bid],
+    owns: Callable[[Any], bool],
+    most: int,
+    sign: int = 1,
 ) -> dict[str, Any]:
     """Returns the best levels of one side, the best first, and how much of each is our own."""
     levels: dict[Decimal, list[Any]] = {}
@@ -141,8 +145,8 @@ def _side(
             level[3] += 1
     ordered = sorted(levels, key=lambda price: sign * price)
     return {
-        "takenAt": json_out.iso(taken_ms),
-        "isWhole": len(levels) <= most and count < _MOST_READ,
+        "takenAt": json_out.iso(book.taken_ms),
+        "isWhole": len(levels) <= most and count < _MOST_READ and not book.hidden,
         "levels": [_level(price, *levels[price]) for price in ordered[:most]],
     }
 

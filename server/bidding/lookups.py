@@ -77,6 +77,8 @@ class RuneMarketHandler(MarketHandler):
             await self.floor_of(ticker, "runes")
         floor = min((ask.unit_price for ask in book.asks), default=None)
         average, walked = vwap(book.asks, depth_sats)
+        if book.hidden:  # a lot that could not be read would lower it
+            average = None
         self.answer({"ticker": ticker, "floor": _shown(floor), "vwap": _shown(average), "depthSats": walked})
 
 

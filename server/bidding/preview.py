@@ -14,7 +14,7 @@ from markets.market_client import MarketClient
 from markets.venues import capabilities
 from models import controls, floor_samples
 from models.ledger import orders
-from models.ledger.limits import Holder, Readings, limits_of, own_orders
+from models.ledger.limits import Holder, Readings, limits_of, may_be_full, own_orders
 from models.ledger.order_table import Order
 from models.ledger.shown_bids import match
 from models.own_ceilings import own_ceilings
@@ -37,6 +37,7 @@ from strategy.entry import Entry
 from strategy.fault_codes import Step
 from strategy.monthly import KeyQuota, MonthlyQuota
 from strategy.plan_inputs import Memory, Rules
+from strategy.reasons import Reason
 from wallet.signer_client import SignerError
 
 
@@ -157,7 +158,8 @@ class PreviewHandler(BiddingTaskHandler):
         """Makes a cycle of the task, or the first one of a task that is yet to be created."""
         now_ms, settings, task_id = self.now_ms, self.services.settings, task.id if task else None
         plan, bids = self.services.entitlements.plan(self.user), market.own_bids
-        shown = match(task_id, capabilities(venue), market.wallet.payment, bids.bids, bids.taken_ms)
+        wallet = market.wallet.payment
+        shown = match(task_id, capabilities(venue), wallet, bids.bids, bids.taken_ms, bids.unread)
         read = Readings(
             balance_sats=market.seen.balance_sats,
             fee_reserve_sats=market.seen.fee_reserve_sats,
@@ -165,15 +167,19 @@ class PreviewHandler(BiddingTaskHandler):
             rungs=market.rungs,
             skew_s=market.skew_s,
         )
+        limits = limits_of(Holder(self.user.id, task_id, config, plan), read, settings.max_exposure_sats, now_ms)
+        own = own_orders(orders.open_orders(task_id), config) if task_id else ()
+        is_unsure = shown.may_hide_strays or may_be_full(limits, sum(order.price_sats for order in own), shown)
         return Entry(
             now_ms=now_ms,
             config=config,
             profile=market.profile,
             snapshot=market.seen.snapshot,
-            own=own_orders(orders.open_orders(task_id), config) if task_id else (),
-            limits=limits_of(Holder(self.user.id, task_id, config, plan), read, settings.max_exposure_sats, now_ms),
+            own=own,
+            limits=limits,
             rules=Rules.of(config.loop_s, market.stretch_s, settings.tolerance, settings.min_age_seconds),
             memory=Memory.loads(task.memory) if task else Memory(),
+            restraint=Reason.OWN_BIDS_UNKNOWN if is_unsure and not config.dry_run else None,
         )
 
 
@@ -187,7 +193,11 @@ def _book(market: _PreviewReads) -> dict[str, Any]:
 
 def _knowing(wallet: BidderWallet, placed: list[Order], own_bids: OwnBids) -> BidderWallet:
     """Returns the wallet with everything that tells its own bids from others'."""
-    ids = {bid.venue_id for bid in own_bids.bids} | {order.venue_id for order in placed if order.venue_id}
+    ids = (
+        {bid.venue_id for bid in own_bids.bids}
+        | set(own_bids.unread)
+        | {order.venue_id for order in placed if order.venue_id}
+    )
     return replace(wallet, bid_ids=frozenset(ids), bid_prices=frozenset(order.price_sats for order in placed))
 
 

@@ -13,7 +13,7 @@ import logging
 import secrets
 from collections.abc import Callable
 
-from markets.base import VenueError
+from markets.base import NotUnderstood, VenueError
 from markets.listings import OwnListing
 from models.ledger import listings
 from models.ledger.listing_table import GONE, SOLD, Listing
@@ -63,9 +63,12 @@ async def _vault(handler: SignedIn) -> str:
 async def _shown(handler: SignedIn, task: Task, wallet: str) -> OwnListing | None:
     inscription_id, venue = task.inscription_id, task.venue
     question = handler.act(lambda market: market.at(venue).own_listings(wallet, 0.0))
-    for found in (await asyncio.wait_for(question, PATIENCE_S)).listings:
+    read = await asyncio.wait_for(question, PATIENCE_S)
+    for found in read.listings:
         if found.inscription_id == inscription_id and found.owner == wallet:
             return found
+    if read.may_hold(inscription_id):
+        raise NotUnderstood("one of the vault's listings is not understood, and may be this inscription's")
     return None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from core.errors import BidkeeperError
-from markets.base import NotFound, VenueError
+from markets.base import NotFound, NotUnderstood, VenueError
 from markets.items import whereabouts
 from markets.items.item_market import ItemLook, ListingMarket
 from markets.items.whereabouts import LocatedInscription
@@ -143,9 +143,12 @@ class AutolistPreviewHandler(AutolistTaskHandler):
         default, shown, own_read = look.market, None, True
         market = default.at(meant.venue)
         try:
-            for each in market.own_listings(keys.vault, MAX_AGE_S).listings:
+            read = market.own_listings(keys.vault, MAX_AGE_S)
+            for each in read.listings:
                 if (each.inscription_id, each.owner) == (meant.inscription_id, keys.vault):
                     shown = each
+            if shown is None and read.may_hold(meant.inscription_id):
+                raise NotUnderstood("one of them is not understood, and may be this inscription's")
         except VenueError as error:
             notes.add(Step.READ_OWN_LISTINGS, "read our own listings", error)
             own_read = False

@@ -122,6 +122,13 @@ class CycleDetail(Answer):
     filled: Annotated[list[dict[str, Any]], Field(description="Orders that were sold into, with the sale.")] = []
     strays: Annotated[list[str], Field(description="Bids of this task that no open order stands for.")] = []
     foreign: Annotated[list[dict[str, Any]], Field(description="Bids of the wallet that no task placed.")] = []
+    unread_rows: Annotated[
+        dict[str, int],
+        Field(
+            description="How many rows of its answers the cycle left out, since they were not understood, by what was "
+            "read: `asks`, `bids`, `ownBids`, `ownListings`, `sales`. Only names with such rows are there."
+        ),
+    ] = {}
 
 
 class Cycle(Answer):

@@ -39,6 +39,8 @@ def read_prices(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_
     """Reads the prices that matter to a task of this config.
 
     A price is unknown if it could not be read, was cut short, is older than `stale_after_ms`, is not listed, or is 0.
+    An ask that could not be read leaves no reference where it may be cheaper than all others, and no VWAP in any case:
+    without it both would be too high. The ask cap stays.
     The reference is the lowest ask, never the second lowest or an average: after a sweep of the floor these are even
     higher. Runes may ask for the VWAP, which a book of less than half the depth does not give. Trait tasks use the
     lowest ask with the trait; if none is known the collection's floor, which cannot be above it, stands in: as
@@ -58,10 +60,12 @@ def read_prices(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_
         else:
             marks.append(Reason.TRAIT_FLOOR_MISSING)
             lowest = raw if config.bid_mode == "percent" else None
+    if not snapshot.is_floor_sure:
+        raw = None
     cause = ""
     average: Fraction | None = None
     if config.is_rune and config.use_vwap and lowest is not None:
-        average = _vwap(snapshot.asks, config.depth_sats)
+        average = _vwap(snapshot.asks, config.depth_sats) if snapshot.is_depth_sure else None
         raw = None if average is None else rounded(average)
         if average is None:
             cause = Reason.THIN_BOOK.value

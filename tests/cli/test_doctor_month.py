@@ -156,3 +156,13 @@ def test_a_clock_by_which_no_bid_is_placed(
         assert found["clock"].status == "FAIL"
         assert found["clock"].text.startswith(said)
         assert found["clock"].remedy == "set the clock by NTP: timedatectl set-ntp true"
+
+
+def test_rows_left_out_since_the_gateways_start_are_a_warning_by_venue(monkeypatch: pytest.MonkeyPatch) -> None:
+    well = {"is_cut_off": False, "paused_s": 0, "skew_s": None, "unread_rows": {}}
+    odd = well | {"unread_rows": {"sales": 1, "asks": 12}}
+    status = {"market": "satflow", "venues": {"satflow": well, "ordnet": odd}}
+    monkeypatch.setattr(program_check.MarketClient, "status", lambda _: status)
+    (found,) = [check for check in program_check._gateway(REAL) if check.name == "gateway rows"]
+    assert found.status == "warn"
+    assert found.text == "ordnet: rows left out of its answers since the gateway's start: 12 of asks, 1 of sales"

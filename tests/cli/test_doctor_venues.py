@@ -12,12 +12,16 @@ from typing import Any
 import pytest
 
 from cli.doctor import floor_check, program_check, unit_check
+from cli.doctor.answer_check import rows as rows_of
 from cli.doctor.exchanges import Exchange, Listener
 from cli.doctor.questions import ADDRESS
 from markets.adapter import TraitedAsk, TraitedBid
 from markets.base import Floor, RateLimited, Refused, SignInNeeded
 from markets.ordnet.http import OrdNetHttp
 from markets.replies import Reply
+from markets.satflow.adapter import Satflow
+from markets.unreadable_answers import each_row
+from markets.wire import Page, Unread, sats
 from strategy.book import Ask, Bid
 from tests.cli.conftest import Examine
 from tests.cli.venue import Venue, venue
@@ -315,3 +319,32 @@ def test_status_with_a_meaning_at_ordnet_is_heard(status: int, error: type[Excep
     (heard,) = listener.heard
     assert heard.reply is not None and heard.reply.status == status
     assert listener.credentials() == ["a token of a test"]
+
+
+def test_rows_that_are_left_out_are_a_warning_with_the_first_reason(
+    examine: Examine, real: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def odd(self: Satflow, slug: str, cursor: object) -> Page[TraitedAsk]:
+        def read(row: Any) -> TraitedAsk:
+            price = sats(row["price"], "price", least=1)
+            return TraitedAsk(Ask("a", price, Decimal(1), Decimal(price), "m"), None)
+
+        return Page(*each_row([LISTING, {"price": f"{KEY}?"}, LISTING], "listing", read)[:1], None)
+
+    monkeypatch.setattr(Satflow, "asks", odd)
+    with venue(SATFLOW) as made:
+        found = asked(examine, real, made)
+    rows = found["satflow rows"]
+    assert (rows.status, found["satflow listings"].text) == ("warn", "2 understood")
+    assert rows.text.startswith(
+        "1 rows of these answers are not understood, and left out; the first is listing 2: price:"
+    )
+    assert KEY not in rows.line() and "venue probe satflow" in rows.remedy
+
+
+def test_venue_without_a_row_left_out_is_well(examine: Examine, real: dict[str, str]) -> None:
+    with venue(SATFLOW) as made:
+        found = asked(examine, real, made)
+    assert found["satflow rows"].line() == "ok   satflow rows: every row of these answers is understood"
+    only_others = rows_of("ordnet", [Unread("a bundle", is_foreign=True)], [])
+    assert (only_others.status, "1 were about something else" in only_others.text) == ("ok", True)

@@ -41,6 +41,7 @@ class Market:
     bids: tuple[OwnBid, ...] | VenueError = ()
     sales_of: dict[str, tuple[Sale, ...] | VenueError] = field(default_factory=dict)
     listings: tuple[OwnListing, ...] = ()
+    unread: tuple[str, ...] = ()  # rows of bids, of listings and of sales
     user: int | None = None
 
     def at(self, venue: str) -> Self:
@@ -49,16 +50,16 @@ class Market:
     def own_bids(self, wallet: str, max_age_s: float, slugs: Any) -> OwnBids:
         if isinstance(self.bids, VenueError):
             raise self.bids
-        return OwnBids(self.bids, NOW_MS)
+        return OwnBids(self.bids, NOW_MS, self.unread)
 
     def sales(self, slug: str, kind: str, since_ms: int, max_age_s: float) -> Sales:
         found = self.sales_of.get(slug, ())
         if isinstance(found, VenueError):
             raise found
-        return Sales(found, NOW_MS, since_ms)
+        return Sales(found, NOW_MS, since_ms, tuple(None for _ in self.unread))
 
     def own_listings(self, wallet: str, max_age_s: float) -> OwnListings:
-        return OwnListings(self.listings, NOW_MS)
+        return OwnListings(self.listings, NOW_MS, self.unread)
 
 
 def bid(venue_id: str, expires_ms: int, price: int = 75_000) -> OwnBid:
@@ -138,6 +139,13 @@ def test_purchases_of_others_and_known_ones_are_left_out_and_those_by_hand_are_s
         Sale("hand", "cats", 75_000, None, user.ordinals_address, None, None, NOW_MS),
     )
     assert looked(task, sales_of={"cats": sales}).purchases == [Purchase(sales[2], (task.id,), may_be_by_hand=True)]
+
+
+def test_rows_that_cannot_be_understood_are_said(task: Task) -> None:
+    found = looked(task, unread=("b7", ""))
+    told = "could not be understood; look at the marketplace itself"
+    assert found.unknown == [f"2 of {what} {told}" for what in ("its bids", "the sales of cats", "its listings")]
+    assert not found.is_empty
 
 
 def test_what_cannot_be_read_is_said_and_nothing_is_concluded(task: Task) -> None:

@@ -11,8 +11,13 @@ from typing import Any
 import pytest
 
 from gateway.reads import books
+from markets.adapter import TraitedAsk
 from markets.base import NotFound, NotSupported, Refused, Unavailable
 from markets.market_client import MarketClient
+from markets.satflow.adapter import Satflow
+from markets.unisat.adapter import Unisat
+from markets.wire import Page, Unread
+from strategy.book import Ask
 from tests.gateway.conftest import ORDER, Bench, eventually, soon
 from tests.gateway.fake_venue import CUT, Call
 
@@ -375,3 +380,41 @@ def test_no_floor_holds_a_book_for_longer_than_ten_minutes(bench: Bench, monkeyp
     assert client.asks("goosinals", 0, by_floor=True).confirmed_ms is None
 
     assert len(bench.venue.of(LISTINGS)) == 2
+
+
+def test_book_counts_the_rows_left_out_and_those_that_may_be_offers(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bundle's row is about another thing, and a row without a price offers nothing."""
+    ask = TraitedAsk(Ask("a", 900, Decimal(1), Decimal(900), "m"), frozenset())
+    left = (Unread("no id"), Unread("a bundle", is_foreign=True), Unread("no price", is_priced=False))
+    monkeypatch.setattr(Satflow, "asks", lambda self, slug, cursor: Page((ask,), None, left))
+    monkeypatch.setattr(Satflow, "bids", lambda self, slug, kind, cursor: Page((), None, left[:2]))
+    client = bench.client()
+    whole, of_trait = client.asks("goosinals", 60), client.asks("goosinals", 60, ("Hat", "Red"))
+    assert [(book.unread, book.hidden) for book in (whole, of_trait)] == [(3, 1)] * 2
+    bids = client.bids("goosinals", "ordinals", 60)
+    assert (bids.unread, bids.hidden) == (2, 1)
+
+
+def test_rune_book_counts_the_lots_left_out(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = Ask("a", 900, Decimal(9), Decimal(100), "m")
+    monkeypatch.setattr(Unisat, "rune_book", lambda self, ticker, start: Page((ask,), None, (Unread("odd"),)))
+    book = bench.client().rune_asks("DOG•GO•TO•THE•MOON", 60)
+    assert (len(book.asks), book.unread, book.hidden) == (1, 1, 1)
+
+
+def test_own_rows_left_out_keep_their_ids_and_foreign_ones_without_an_id_are_dropped(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = (
+        Unread("odd", "b1"),
+        Unread("odd"),
+        Unread("a bundle", "i1", None, True),
+        Unread("another's", "", None, True),
+    )
+    for method in ("own_bids", "own_listings"):
+        monkeypatch.setattr(Satflow, method, lambda self, *_: Page((), None, left))
+    client = bench.client()
+    assert client.own_bids("bc1qpayment", 60).unread == ("b1", "", "i1")
+    assert client.own_listings("bc1pvault", 60).unread == ("b1", "", "i1")

@@ -146,7 +146,7 @@ def test_the_height_of_the_tip() -> None:
 )
 def test_a_strange_answer_is_none(path: str, read: Callable[[Mempool], object], answer: Any) -> None:
     responses.get(f"{MEMPOOL}/api/{path}", json=answer)
-    with pytest.raises(Unavailable):
+    with pytest.raises(NotUnderstood):
         read(Mempool(MEMPOOL))
 
 

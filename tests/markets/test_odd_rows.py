@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from markets.base import OwnBids, Sales
+from markets.base import AskBook, OwnBids, Sales
 from markets.unreadable_answers import Best, Foreign, Rows, asked_price, each_row, noting
 from markets.wire import Unread, Unreadable, identifier, sats
+from strategy.book import Ask
 
 CHEAPEST_FIRST: Best[int] = Best(Decimal, lambda row: asked_price(row.get("price"), "price"), is_lowest=True)
 DEAREST_FIRST: Best[int] = CHEAPEST_FIRST._replace(is_lowest=False)
@@ -132,3 +133,28 @@ def test_unread_sale_may_hide_a_fill_of_its_time_or_of_any() -> None:
     assert not Sales((), 9, 0, (4,)).may_hide(5)
     assert Sales((), 9, 0, (5,)).may_hide(5)
     assert Sales((), 9, 0, (None,)).may_hide(5)
+
+
+@pytest.mark.parametrize(
+    ("odd", "best", "may_be"),
+    [
+        (row(7, id=7), CHEAPEST_FIRST, True),
+        (row("x"), CHEAPEST_FIRST, True),
+        (row(None), CHEAPEST_FIRST, False),
+        (row(10**30), CHEAPEST_FIRST, False),
+        (None, CHEAPEST_FIRST, False),
+        (row(7, slug="theirs"), CHEAPEST_FIRST, False),
+        (row(None), None, True),  # a later page: nothing is known of its prices
+    ],
+)
+def test_row_left_out_tells_whether_it_may_be_an_offer(odd: Any, best: Best[int] | None, may_be: bool) -> None:
+    (unread,) = read(row(5), row(6), odd, best=best).unread
+    assert unread.may_be_offer is may_be
+
+
+def test_cheapest_of_a_part_of_a_book_is_sure_only_without_hidden_asks_or_as_cheapest_of_all() -> None:
+    cheap, dear = (Ask("a", price, Decimal(1), Decimal(price), "m") for price in (5, 7))
+    assert AskBook((cheap, dear), 1, None, 9, 0).is_sure_of((dear,))
+    assert AskBook((cheap, dear), 1, None, 9, 1).is_sure_of((cheap,))
+    assert not AskBook((cheap, dear), 1, None, 9, 1).is_sure_of((dear,))
+    assert not AskBook((cheap,), 1, None, 9, 1).is_sure_of(())

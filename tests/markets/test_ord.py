@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import responses
 
-from markets.base import NotFound, RateLimited, Unavailable, VenueError
+from markets.base import NotFound, NotUnderstood, RateLimited, Unavailable, VenueError
 from markets.ord import IndexState, Ord
 
 BASE = "http://127.0.0.1:8080"
@@ -162,6 +162,8 @@ def test_an_empty_list_is_a_fact_only_where_the_index_holds_such_things(
         {"script_pubkey": None},
         {"inscriptions": INSCRIPTION},
         {"inscriptions": [7]},
+        {"inscriptions": [INSCRIPTION, None]},
+        {"runes": {"UNCOMMON•GOODS": {"amount": 1}, "A": None}},
         {"inscriptions": ["../x"]},
         {"inscriptions": {}},
         {"inscriptions": [INSCRIPTION] * 1001},
@@ -175,7 +177,7 @@ def test_an_empty_list_is_a_fact_only_where_the_index_holds_such_things(
 )
 def test_a_strange_output_is_none(ord_: Ord, changed: Any) -> None:
     responses.get(f"{BASE}/output/{OUTPOINT}", json=OUTPUT | changed)
-    with pytest.raises(Unavailable):
+    with pytest.raises(NotUnderstood):
         ord_.output(OUTPOINT, STATE)
 
 

@@ -205,32 +205,6 @@ def test_a_lot_of_a_rune_is_shown_with_its_tokens(venue: OrdinalsWallet) -> None
 
 
 @responses.activate
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"satoshi_price": None},
-        {"satoshi_price": "1.5"},
-        {"satoshi_price": 900},
-        {"id": None},
-        {"id": "a b"},
-        {"seller_address": "bc1 p"},
-        {"seller_address": 7},
-        {"inscription_id": None},
-        {"inscription_id": None, "amount": "-3"},
-        {"inscription_id": None, "amount": 0},
-        {"inscription_id": None, "amount": 5, "satoshi_price": 0},
-        {"secure_purchase_state": {"state": "listed"}},
-        {"bought_at": 7},
-        {"purchase_txid": ["x"]},
-    ],
-)
-def test_one_strange_listing_makes_the_book_unknown(venue: OrdinalsWallet, changed: Any) -> None:
-    _answers("/collection/puppets/escrows", [ESCROW, {**ESCROW, **changed}])
-    with pytest.raises(Unavailable):
-        venue.asks("puppets", None)
-
-
-@responses.activate
 def test_sales_are_paged_by_their_number(venue: OrdinalsWallet) -> None:
     _answers("/collection/puppets/sold-escrows", [SOLD] * 100)
     page = venue.sales("puppets", "ordinals", None)
@@ -238,6 +212,7 @@ def test_sales_are_paged_by_their_number(venue: OrdinalsWallet) -> None:
     sale = page.entries[0]
     assert (sale.sale_id, sale.price, sale.quantity, sale.buyer) == (UUID, 2_500_000, Decimal(1), "bc1pbuyer")
     assert (sale.inscription_id, sale.bid_id, sale.sold_ms) == (INSCRIPTION, None, 1_790_324_878_054)
+    assert sale.txid == TXID
     responses.reset()
     _answers("/collection/puppets/sold-escrows", [SOLD] * 3)
     assert venue.sales("puppets", "ordinals", 100).following is None
@@ -249,14 +224,6 @@ def test_sales_of_a_rune_are_as_shown(venue: OrdinalsWallet) -> None:
     _answers("/collection/rune-AB/sold-escrows", [{**SOLD, **LOT, "bought_at": SOLD["bought_at"], "marketplace": 12}])
     sale = venue.sales("AB", "runes", None).entries[0]
     assert (sale.price, sale.quantity, sale.inscription_id) == (119_223, Decimal("93159.95974"), None)
-
-
-@responses.activate
-@pytest.mark.parametrize("changed", [{"bought_at": None}, {"bought_at": "yesterday"}, {"buyer_address": "x y"}])
-def test_one_strange_sale_makes_all_unknown(venue: OrdinalsWallet, changed: Any) -> None:
-    _answers("/collection/puppets/sold-escrows", [SOLD, {**SOLD, **changed}])
-    with pytest.raises(Unavailable):
-        venue.sales("puppets", "ordinals", None)
 
 
 @responses.activate
@@ -297,14 +264,6 @@ def test_the_contents_of_a_wallet(venue: OrdinalsWallet) -> None:
 def test_what_was_sold_is_not_listed_any_more(venue: OrdinalsWallet) -> None:
     _answers("/wallet/bc1powner/inscriptions", [{**HELD, "escrow": {**LISTED, "bought_at": SOLD["bought_at"]}}])
     assert not venue.wallet_contents("bc1powner", None).entries[0].listed
-
-
-@responses.activate
-@pytest.mark.parametrize("changed", [{"id": "x y"}, {"escrow": "yes"}, {"escrow": {"satoshi_price": "?"}}])
-def test_a_strange_inscription_makes_the_wallet_unknown(venue: OrdinalsWallet, changed: Any) -> None:
-    _answers("/wallet/bc1powner/inscriptions", [{**HELD, **changed}])
-    with pytest.raises(Unavailable):
-        venue.wallet_contents("bc1powner", None)
 
 
 @responses.activate

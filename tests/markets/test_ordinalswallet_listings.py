@@ -14,6 +14,7 @@ from markets.base import AuthFailed, NotFound, RateLimited, Refused, SignInNeede
 from markets.listings import ListingOrder, ListingToDraft, OwnListing
 from markets.offers import Pair, SignInAnswer
 from markets.ordinalswallet.adapter import SIGN_IN_ID, OrdinalsWallet
+from markets.wire import Page
 from tests.clock import Clock
 
 BASE = "https://turbo.example"
@@ -120,7 +121,7 @@ def test_a_price_that_was_asked_for_is_known_while_the_same_is_shown(now: Any, i
     _gets(f"/wallet/{VAULT}/inscriptions", [now])
     page = venue.own_listings(VAULT, None)
     known = OwnListing(INSCRIPTION, INSCRIPTION, "punks", 15_000, VAULT)
-    assert page == (((known,), None) if is_known else ((), now["id"]))
+    assert page == (Page((known,), None) if is_known else Page((), now["id"]))
 
 
 @responses.activate
@@ -130,7 +131,7 @@ def test_a_price_without_the_one_that_is_shown_is_asked_for_again() -> None:
     assert venue.own_listings(VAULT, INSCRIPTION).entries[0].price == 15_000
     for shown in (None, 16_000):
         _gets(f"/wallet/{VAULT}/inscriptions", [{**SHARED, "escrow": {"satoshi_price": shown}}])
-        assert venue.own_listings(VAULT, None) == ((), INSCRIPTION)
+        assert venue.own_listings(VAULT, None) == Page((), INSCRIPTION)
         responses.remove(responses.GET, f"{BASE}/wallet/{VAULT}/inscriptions")
 
 
@@ -153,28 +154,11 @@ def test_a_listing_that_is_asked_for_may_be_gone(answer: Any, count: int) -> Non
     "answer",
     [{**MARKET, "inscription_id": "another"}, {**MARKET, "escrow_price": None}, [], {**MARKET, "escrow_price": 0}],
 )
-def test_a_strange_listing_that_is_asked_for_is_unknown(answer: Any) -> None:
+def test_strange_listing_that_is_asked_for_is_unread_and_spoils_no_other(answer: Any) -> None:
     _gets(f"/market/escrow/{INSCRIPTION}", answer)
-    with pytest.raises(Unavailable):
-        OrdinalsWallet(BASE, "ordinalswallet").own_listings(VAULT, INSCRIPTION)
-
-
-@responses.activate
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"escrow": {}},
-        {"escrow": {"satoshi_price": 500}},
-        {"escrow": {"satoshi_price": 2_569_373.5}},
-        {"escrow": []},
-        {"id": 7},
-        {"collection": {"slug": "x" * 300}},
-    ],
-)
-def test_one_strange_listing_makes_all_unknown(changed: Any) -> None:
-    _gets(f"/wallet/{VAULT}/inscriptions", [HELD, {**HELD, **changed}])
-    with pytest.raises(Unavailable):
-        OrdinalsWallet(BASE, "ordinalswallet").own_listings(VAULT, None)
+    page = OrdinalsWallet(BASE, "ordinalswallet").own_listings(VAULT, f"{INSCRIPTION},other")
+    assert (page.entries, page.following) == ((), "other")
+    assert [each.key for each in page.unread] == [INSCRIPTION]
 
 
 @responses.activate

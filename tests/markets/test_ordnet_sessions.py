@@ -11,6 +11,7 @@ import responses
 from markets.base import AuthFailed, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from markets.offers import Pair, SignInAnswer
 from markets.ordnet.adapter import OrdNet
+from markets.wire import Page
 from tests.markets.ordnet_examples import (
     ANSWER,
     BASE,
@@ -192,7 +193,7 @@ def test_a_wallet_is_served_in_its_own_session_only(watch: Watch) -> None:
     with pytest.raises(SignInNeeded):
         adapter.own_bids("bc1qother", None, ["wizards"])  # of the same profile, but it has not signed in
     answers("GET", "/collection/wizards/my/sent-collection-offers", book())
-    assert adapter.own_bids(PAYMENT, None, ["wizards"]) == ((), None)
+    assert adapter.own_bids(PAYMENT, None, ["wizards"]) == Page((), None)
 
 
 @responses.activate

@@ -180,7 +180,7 @@ def test_fee_rates() -> None:
 @pytest.mark.parametrize("changed", [{"hourFee": None}, {"hourFee": 0}, {"hourFee": True}, {"hourFee": "1e1"}])
 def test_a_strange_fee_rate_is_no_answer(changed: Any) -> None:
     responses.add(responses.GET, MEMPOOL + "/api/v1/fees/recommended", json={**RATES, **changed})
-    with pytest.raises(Unavailable):
+    with pytest.raises(NotUnderstood):
         Mempool(MEMPOOL).fees(7)
 
 
@@ -200,6 +200,7 @@ def _esplora(estimates: Any, status: int = 200) -> tuple[responses.BaseResponse,
         # Earlier versions begin with two blocks and have fewer numbers.
         ({"2": 87.882, "5": 81.129, "10": 1.027, "504": 1.02}, ("87.882", "87.882", "81.129", "1.027", "1.02")),
         ({"25": 2}, ("2", "2", "2", "2", "2")),
+        (ESTIMATES | {"144": None, "504": "few", "x": 1}, ("87.882", "60.5", "20.25", "20.25", "1.01")),
     ],
 )
 def test_fee_rates_of_esplora_are_its_estimates(estimates: Any, rates: tuple[str, ...]) -> None:
@@ -216,7 +217,7 @@ def test_fee_rates_of_esplora_are_its_estimates(estimates: Any, rates: tuple[str
 @pytest.mark.parametrize("estimates", [{}, [], {"1": -1}, {"1": 0}, {"1": "many"}, {"fast": 3}, {"1": None}])
 def test_strange_estimates_are_no_answer(estimates: Any) -> None:
     _esplora(estimates)
-    with pytest.raises(Unavailable, match="failed to understand the fee rates"):
+    with pytest.raises(NotUnderstood, match="failed to understand the fee rates"):
         Mempool(MEMPOOL).fees(7)
 
 
@@ -282,5 +283,5 @@ def test_a_balance_is_confirmed_and_unconfirmed_together() -> None:
 )
 def test_a_strange_balance_is_no_answer(stats: Any) -> None:
     responses.add(responses.GET, MEMPOOL + "/api/address/bc1q", json=stats)
-    with pytest.raises(Unavailable):
+    with pytest.raises(NotUnderstood):
         Mempool(MEMPOOL).balance("bc1q")

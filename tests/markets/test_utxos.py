@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import responses
 
-from markets.base import Refused, Unavailable
+from markets.base import NotUnderstood, Refused
 from markets.mempool import Mempool
 from markets.utxos import Utxo
 
@@ -49,17 +49,17 @@ def test_an_address_without_coins() -> None:
         {"status": {"confirmed": "yes"}},
     ],
 )
-def test_a_strange_coin_is_no_answer(changed: dict[str, Any]) -> None:
-    responses.get(PATH, json=[COIN | changed])
-    with pytest.raises(Unavailable):
+def test_odd_coin_leaves_nothing_since_an_absent_one_counts_as_spent(changed: dict[str, Any]) -> None:
+    responses.get(PATH, json=[{**COIN, "vout": 9}, COIN | changed, {**COIN, "vout": 8}])
+    with pytest.raises(NotUnderstood):
         Mempool(BASE).coins(ADDRESS)
 
 
 @responses.activate
-@pytest.mark.parametrize("answer", [{}, None, [None], [COIN, COIN], "coins", [dict(COIN, vout=n) for n in range(1001)]])
+@pytest.mark.parametrize("answer", [{}, [None], [COIN, COIN], "coins", [dict(COIN, vout=n) for n in range(1001)]])
 def test_a_strange_list_is_no_answer(answer: Any) -> None:
     responses.get(PATH, json=answer)
-    with pytest.raises(Unavailable):
+    with pytest.raises(NotUnderstood):
         Mempool(BASE).coins(ADDRESS)
 
 

@@ -148,6 +148,26 @@ async def test_what_may_still_be_listed_is_looked_for_until_that_is_known(servic
 
 
 @pytest.mark.gen_test
+@pytest.mark.parametrize("key", [INSCRIPTION, ""])
+async def test_listing_that_may_be_in_an_unread_row_is_looked_for_after_the_delete(service: Service, key: str) -> None:
+    task_id = await new_task(service)
+    listed(service, task_id, state=CLOSED)
+    service.gateway.answers["own_listings"] = OwnListings((), START_MS, (key,))
+
+    answer = await call(service, "DELETE", task_id)
+
+    assert (answer.json["listingCancelled"], "tried again" in answer.json["message"]) == (False, True)
+    assert [each.price_sats for each in Listing.select().where(Listing.state == UNKNOWN)] == [100_000]
+
+
+@pytest.mark.gen_test
+async def test_unread_row_of_another_inscription_delays_no_delete(service: Service) -> None:
+    task_id = await new_task(service)
+    service.gateway.answers["own_listings"] = OwnListings((), START_MS, ("9" * 64 + "i0",))
+    assert (await call(service, "DELETE", task_id)).json == {"success": True, "listingCancelled": False}
+
+
+@pytest.mark.gen_test
 @pytest.mark.parametrize("reason", [SOLD, GONE])
 async def test_of_an_output_that_is_spent_nothing_is_left(service: Service, reason: str) -> None:
     """A leftover on the market cannot be bought then."""

@@ -140,6 +140,8 @@ async def test_what_cannot_be_read_is_told_and_nothing_is_drafted_in_doubt(servi
     market(service, 100_000)
     service.gateway.answers["own_listings"] = Unavailable("the venue is away")
     unread = await new(service)
+    service.gateway.answers["own_listings"] = OwnListings((), START_MS, (INSCRIPTION,))
+    odd = await new(service)
     service.gateway.answers["own_listings"] = OwnListings((), START_MS)
     service.gateway.answers["whereabouts"] = Whereabouts(INSCRIPTION, OUTPOINT, ELSEWHERE, 546, START_MS)
     away = await new(service)
@@ -150,7 +152,8 @@ async def test_what_cannot_be_read_is_told_and_nothing_is_drafted_in_doubt(servi
     service.gateway.answers["draft_listing"] = Unavailable("no drafts today")
     undrafted = await new(service)
 
-    assert (unread["action"], unread["draft"]) == ("keep", None) and "read our own listings" in unread["errors"][0]
+    for each in (unread, odd):
+        assert (each["action"], each["draft"]) == ("keep", None) and "read our own listings" in each["errors"][0]
     assert (away["action"], away["holding"], away["draft"]) == ("ended", "spent", None)
     assert (blind["action"], blind["reason"]) == ("wait", "no_reference") and "read the asks" in blind["errors"][0]
     assert (undrafted["action"], undrafted["draft"]) == ("list", None) and "no drafts today" in undrafted["errors"][0]

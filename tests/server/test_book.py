@@ -60,6 +60,14 @@ async def test_levels_are_told_best_first_with_the_callers_own(service: Service)
 
 
 @pytest.mark.gen_test
+async def test_side_with_rows_that_may_be_orders_and_were_not_understood_is_not_whole(service: Service) -> None:
+    service.gateway.answers["asks"] = AskBook((ask(90_000),), START_MS, None, 3, 1)
+    service.gateway.answers["bids"] = BidBook((bid(60_000),), START_MS, 3, 0)
+    answer = await service.ask("GET", "/api/market/book?slug=goosinals")
+    assert (answer.json["asks"]["isWhole"], answer.json["bids"]["isWhole"]) == (False, True)
+
+
+@pytest.mark.gen_test
 async def test_own_orders_are_counted_whatever_quantity_each_has(service: Service) -> None:
     payment = keys_of(OWNER)["payment"]
     tokens = (

@@ -1,4 +1,4 @@
-"""A task's live bids as the marketplace shows them, with their rank in its book."""
+"""A task's live bids as the marketplace shows them, with their rank in its book; a preview while some are unread."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from strategy.book import Bid
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of
 from tests.server.running_tasks import open_order
+from tests.server.test_preview import EXAMPLE, preview, with_floor
 
 
 def bid_book(*rows: tuple[str, int, int | None]) -> BidBook:
@@ -142,3 +143,49 @@ async def test_a_task_without_orders_asks_for_the_bids_of_its_payment_address(se
 )
 def test_rank_counts_higher_bids_and_older_equal_ones(book: list[tuple[str, int, int | None]], rank: int) -> None:
     assert rank_of("me", Decimal(100), 5, bid_book(*book).bids) == rank
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("key", ["mine", ""])
+async def test_bid_that_may_be_in_an_unread_row_is_shown_as_it_was_placed(service: Service, key: str) -> None:
+    task_id = await service.new_task()
+    order = open_order(service, task_id, 3)
+    Order.update(venue_id="mine").where(Order.id == order.id).execute()
+    service.gateway.answers["own_bids"] = OwnBids((), 1, (key,))
+    service.gateway.answers["bids"] = bid_book(("mine", 30_000, 10))
+
+    answer = await service.ask("GET", f"/api/tasks/{task_id}/bids")
+
+    (bid,) = answer.json
+    assert (bid["id"], bid["price"], bid["quantityLeft"], bid["rank"]) == ("mine", 30_000, 1, 1)
+    service.gateway.answers["own_bids"] = OwnBids((), 1, ("by-hand",))
+    assert (await service.ask("GET", f"/api/tasks/{task_id}/bids")).json == []
+
+
+@pytest.mark.gen_test
+async def test_only_the_first_rank_is_known_while_a_bid_is_not_understood(service: Service) -> None:
+    task_id = await service.new_task()
+    orders = {name: open_order(service, task_id, number) for number, name in ((4, "first"), (3, "second"))}
+    own = (OwnBid(name, "goosinals", "ordinals", o.price_sats, None, 900_000, None) for name, o in orders.items())
+    for name, order in orders.items():
+        Order.update(venue_id=name, expires_ms=order.id).where(Order.id == order.id).execute()
+    service.gateway.answers["own_bids"] = OwnBids(tuple(own), 1)
+    service.gateway.answers["bids"] = BidBook(bid_book(("first", 40_000, 1), ("second", 30_000, 1)).bids, 1, 2, 1)
+
+    first, second = (await service.ask("GET", f"/api/tasks/{task_id}/bids")).json
+
+    assert (first["rank"], first["isHighest"], first["rankUnknown"]) == (1, True, None)
+    assert (second["rank"], second["isHighest"]) == (None, None)
+    assert second["rankUnknown"] == "1 bids of the book cannot be understood, and may be ahead of this one"
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(("key", "places"), [("", False), ("by-hand", True)])
+async def test_own_bids_that_may_all_be_in_an_unread_row_let_nothing_be_placed(
+    service: Service, key: str, places: bool
+) -> None:
+    with_floor(service, 100_000)
+    service.gateway.answers["own_bids"] = OwnBids((), 1, (key,))
+    answer = await preview(service, **EXAMPLE)
+    reasons = {rung["reason"] for rung in answer.json["rungs"]}
+    assert ("own_bids_unknown" in reasons, "place" in reasons) == (not places, places)

@@ -72,6 +72,8 @@ async def test_the_market_of_a_rune(service: Service) -> None:
 
     deep = await service.ask("GET", "/api/tasks/rune-market?ticker=DOG%E2%80%A2GO")
     thin = await service.ask("GET", "/api/tasks/rune-market?ticker=DOG&depth=9000000")
+    service.gateway.answers["rune_asks"] = AskBook(asks, 1, None, 1, 1)
+    unsure = await service.ask("GET", "/api/tasks/rune-market?ticker=DOG")
 
     assert deep.json == {
         "ticker": "DOG•GO",
@@ -81,6 +83,7 @@ async def test_the_market_of_a_rune(service: Service) -> None:
     }
     assert thin.json["depthSats"] == 400_000 + 330_000 + 960_000
     assert thin.json["vwap"] == Decimal("1.1266666666666666667")
+    assert (unsure.json["floor"], unsure.json["vwap"]) == (1, None), "a lot that could not be read would lower it"
 
 
 @pytest.mark.gen_test

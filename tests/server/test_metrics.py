@@ -99,6 +99,17 @@ def test_what_could_break_the_format_is_escaped() -> None:
 
 
 @pytest.mark.gen_test
+async def test_rows_left_out_of_a_venues_answers_are_counted_by_operation(service: Service) -> None:
+    venues = {"satflow": {"unread_rows": {"asks": 3, "own_bids": 1}}, "ordnet": {}}
+    service.gateway.answers["status"] = {"venues": venues}
+    samples = await scrape(service)
+    name = "bidkeeper_venue_unread_rows_total"
+    assert value(samples, name, venue="satflow", operation="asks") == 3
+    assert value(samples, name, venue="satflow", operation="own_bids") == 1
+    assert sum(found == name for found, _ in samples) == 2
+
+
+@pytest.mark.gen_test
 async def test_the_tables_are_counted_at_each_scrape(service: Service) -> None:
     running, crashed, deleted = [await service.new_task(slug=slug) for slug in ("a", "b", "c")]
     Task.update(desired="running", observed="running", token=1).where(Task.id == running).execute()
@@ -344,7 +355,8 @@ def test_only_this_machine_is_told(peer: str, is_there: bool) -> None:
 
 @pytest.mark.gen_test
 async def test_every_metric_is_documented_and_no_other(service: Service) -> None:
-    status = {"calls": {"place": {"ok": 1}}, "budget_left": 1, "paused_s": 0, "waiting": 0, "running": 0, **SHORT}
+    counts = {"calls": {"place": {"ok": 1}}, "unread_rows": {"asks": 1}}
+    status = {**counts, "budget_left": 1, "paused_s": 0, "waiting": 0, "running": 0, **SHORT}
     service.gateway.answers["status"] = {"venues": {"satflow": status}}
     page = (Path(__file__).resolve().parents[2] / "docs" / "interface.md").read_text()
     rows = re.findall(r"^\| (`bidkeeper_.*?) \|", page, re.M)

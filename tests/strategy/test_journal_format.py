@@ -277,3 +277,11 @@ def test_fields_need_no_naming() -> None:
 
     assert unpack(Later, json.loads(json.dumps(pack(value))), "later") == value
     assert unpack(Later, {"name": "a", "price": None, "unheard": 1}, "later") == Later("a", None)
+
+
+def test_doubts_about_asks_are_written_only_where_there_are_some() -> None:
+    sure = with_asks(1)
+    unsure = replace(ENTRY, snapshot=Snapshot(1, (), is_floor_sure=False, is_depth_sure=False))
+    lines = encoded([sure, unsure, sure])
+    assert decoded(lines) == [sure, unsure, sure]
+    assert ["_sure" in line for line in lines] == [False, True, False]

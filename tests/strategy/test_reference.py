@@ -210,3 +210,17 @@ def test_bids_of_a_book_cut_short_still_count_for_a_fixed_range() -> None:
     config = ladder_config(bid_mode="fixed", bid_fixed_high=80_000, bid_count=1, only_bid_if_highest=True)
 
     assert rung_reasons(plan(config, replace(book(complete=False), bids=()))) == ["place"]
+
+
+class TestUnreadAsks:
+    def test_floor_that_may_not_be_the_lowest_is_no_reference_and_stays_the_cap(self) -> None:
+        unsure = replace(book(100_000), is_floor_sure=False)
+        assert plan(ladder_config(), unsure).reference is None
+        fixed = ladder_config(bid_count=1, bid_mode="fixed", bid_fixed_high=200_000, hardcap_sats=1_000_000)
+        assert placed(plan(fixed, unsure)) == [99_000]
+
+    def test_lot_that_may_be_missing_leaves_no_vwap(self) -> None:
+        market = replace(Snapshot(NOW, (rune_ask(100, 1_000_000),)), is_depth_sure=False)
+        vwap = rune_config(bid_count=1, use_vwap=True, depth_sats=1_000)
+        assert (plan(vwap, market).reference, Reason.THIN_BOOK in plan(vwap, market).marks) == (None, True)
+        assert plan(replace(vwap, use_vwap=False), market).reference is not None

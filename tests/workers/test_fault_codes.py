@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from markets.base import PriceGrid, RateLimited, Refused, Unavailable, Unknown
+from markets.base import NotUnderstood, PriceGrid, RateLimited, Refused, Unavailable, Unknown
 from models.tasks.errors import error_columns
 from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerRefused, SignerUnavailable
@@ -17,6 +17,7 @@ from workers.faults import Faults
     ("error", "code"),
     [
         (RateLimited(4.0), FaultCode.VENUE_RATE_LIMITED),
+        (NotUnderstood("failed to understand satflow"), FaultCode.VENUE_NOT_UNDERSTOOD),
         (Unavailable("away"), FaultCode.VENUE_UNAVAILABLE),
         (Unknown("late"), FaultCode.VENUE_UNKNOWN),
         (PriceGrid("odd"), FaultCode.PRICE_GRID),

@@ -54,7 +54,9 @@ class BiddingCycle:
         self._context.crash("after_plan")
         done = self._carried_out(decision, found or Found())
         note_restraints(self._inputs, decision)
-        outcome = BiddingOutcome(self._inputs.assignment, decision, found or Found(), done, _remembered(done))
+        outcome = BiddingOutcome(
+            self._inputs.assignment, decision, found or Found(), done, _remembered(done), self._settler.unread_sales
+        )
         with unless_full("a note on a fill"):
             note_fills(self._inputs, outcome)
         self._note_calm(outcome, is_known=found is not None)
@@ -89,7 +91,7 @@ class BiddingCycle:
     def _cancel_what_must_go(self, done: Done, found: Found) -> Found | None:
         """Sends the first cancels; returns what is left at the venue, None when nothing may be placed."""
         self._note_forced(done.last)
-        hard, soft, strays = done.last.hard, done.last.soft, [bid.venue_id for bid in found.strays]
+        hard, soft, strays = done.last.hard, done.last.soft, found.stray_ids
         self._cancel(hard)
         self._cancel(soft, strays)
         left: Found | None = found
@@ -97,7 +99,7 @@ class BiddingCycle:
             left = None if self._canceller.is_stuck else self._settler.read(0.0, self._canceller.asked)
             self._canceller.note_denied()
         done.cancelled = _closed([*hard, *soft])
-        if left is None or left.strays:
+        if left is None or left.stray_ids or left.may_hide_strays:
             return None
         done.filled = left.filled if left is not found else ()
         return left
@@ -131,7 +133,8 @@ class BiddingCycle:
                     break
                 is_current = True
                 continue
-            planned, terms = done.untried[0], terms_of(inputs, done.last, left.untracked_sats)
+            untracked_sats = left.untracked_within(done.last.seen.balance_sats)
+            planned, terms = done.untried[0], terms_of(inputs, done.last, untracked_sats)
             attempt = placer.place_one(planned, terms, done.replaced_with(planned.rung))
             done.add(attempt)
             if attempt.result in ENDS_PLACING or inputs.faults.rejected is not None:
@@ -190,7 +193,7 @@ class BiddingCycle:
 
     def _note_calm(self, outcome: BiddingOutcome, *, is_known: bool) -> None:
         decision, state = outcome.decision, self._inputs.state
-        state.is_quiet = is_known and not (decision.wants_anything or outcome.found.strays or outcome.filled)
+        state.is_quiet = is_known and not (decision.wants_anything or outcome.found.stray_ids or outcome.filled)
         is_done = all(tried.result == PlaceResult.PLACED for tried in outcome.done.tries) and not outcome.filled
         state.calm = state.calm.after(decision.entry, decision.plan) if is_done else Calm()
 

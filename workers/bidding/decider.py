@@ -11,7 +11,7 @@ from markets.look import BidderWallet, MarketLook, history_key
 from models import floor_samples
 from models.base import unless_full
 from models.ledger import listings, orders
-from models.ledger.limits import Holder, Readings, limits_of, own_orders, with_others
+from models.ledger.limits import Holder, Readings, limits_of, may_be_full, own_orders, with_others
 from models.ledger.order_table import LIVE, Order
 from strategy.bid_config import BidConfig, is_on
 from strategy.bidding.patience import patience_of
@@ -54,21 +54,27 @@ class Decider:
         """Decides on books that are `max_age_s` old at most; our bids are as `found` (None: unknown).
 
         `by_floor`: the present floor may confirm older asks. Orders with the ids of `replaced` are as good as gone.
+        Our bids are unknown, too, while a row that could not be read may be any of them, or may fill all limits.
         """
         assignment, config = self._inputs.assignment, self._config
-        restraint = assignment.restraint
-        if found is None and restraint is not Reason.HALT:
+        restraint, is_blind = assignment.restraint, found is None or found.may_hide_strays
+        if is_blind and restraint is not Reason.HALT:
             restraint = Reason.OWN_BIDS_UNKNOWN
         own = as_shown(orders.open_orders(self._context.task_id), found)
         seen = NOTHING_SEEN if restraint is Reason.HALT else self._seen(max_age_s, by_floor=by_floor)
+        limits = self._limits(seen, found or Found())
+        planned = own_orders(own, config, replaced)
+        own_sats = sum(order.price_sats for order in planned)
+        if restraint is None and not config.dry_run and may_be_full(limits, own_sats, found or Found()):
+            restraint = Reason.OWN_BIDS_UNKNOWN
         now_ms = self._context.clock_ms()
         entry = Entry(
             now_ms=now_ms,
             config=config,
             profile=self._inputs.profile,
             snapshot=seen.snapshot,
-            own=own_orders(own, config, replaced),
-            limits=self._limits(seen, found or Found()),
+            own=planned,
+            limits=limits,
             rules=self._rules(),
             memory=memory,
             restraint=restraint,
@@ -84,7 +90,7 @@ class Decider:
                 plan = plan_bids(entry)
         self._state.journal.write(replace(entry, plan=plan))
         self._sample(plan, now_ms)
-        return Decision(entry, plan, seen, own, _overruled(own, config, now_ms), is_blind=found is None)
+        return Decision(entry, plan, seen, own, _overruled(own, config, now_ms), is_blind=is_blind)
 
     def _wants_rooms(self, plan: BidPlan) -> bool:
         """Tells whether the signer's ceilings matter: a bid will be placed, or they made the task patient."""

@@ -25,7 +25,7 @@ class Decision:
     judge.
 
     `overruled` are orders that the strategy cannot judge, with the worker's own reason to cancel each. `is_blind`: our
-    own bids could not be read.
+    own bids could not be read, or not all of them.
     """
 
     entry: Entry

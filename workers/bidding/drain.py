@@ -72,8 +72,8 @@ class BiddingDrain:
         found = None if read is None else self._settle(task, wallet, read, faults)
         if not self._must_cancel(task):
             return
-        # Known orders are cancelled though nothing could be read, and sent again: they end in no other way.
-        states = {LIVE} if read is not None else {LIVE, CANCELLING}
+        # Known orders are cancelled though no read shows them, and sent again: they end in no other way.
+        states = {LIVE} if found is not None and not found.may_hide_strays else {LIVE, CANCELLING}
         now_ms = self._context.clock_ms()
         doomed = highest_first(
             order
@@ -81,7 +81,7 @@ class BiddingDrain:
             if order.state in states and _can_be_cancelled(order, wallet) and not _is_over(order, now_ms)
         )
         canceller = Canceller(self._context, wallet, faults, self._unstored)
-        canceller.cancel(doomed, [bid.venue_id for bid in found.strays] if found is not None else ())
+        canceller.cancel(doomed, found.stray_ids if found is not None else ())
         if canceller.asked:
             self._look_again(task, wallet, canceller, faults)
         canceller.note_denied()

@@ -13,7 +13,7 @@ from markets.base import NotSupported, Sale, Sales, VenueError
 from markets.look import kind_of_slug
 from markets.market_client import MarketClient
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.order_table import UNKNOWN, Order
 from models.ledger.orders import Part, SoldInto
 from strategy import entry
 from strategy.bid_config import is_ticker
@@ -63,9 +63,23 @@ class Explainer:
         return False
 
     def is_in_the_dark(self, order: Order) -> bool:
-        """Tells whether the sales that might explain the order could not be read, or not far enough back."""
-        found = self._sales_of(order.slug)
-        return found is None or found.since_ms > max(order.created_ms - CLOCKS_MS, order.updated_ms - LONG_AGO_MS)
+        """Tells whether the sales that might explain the order could not be read, or not far enough back.
+
+        A sale that could not be read may be the order's own. Nothing says when an order in doubt was last at the venue,
+        so any such sale since it was made counts.
+        """
+        found, made_ms = self._sales_of(order.slug), order.created_ms - CLOCKS_MS
+        since_ms = max(made_ms, order.updated_ms - LONG_AGO_MS)
+        return (
+            found is None
+            or found.since_ms > since_ms
+            or found.may_hide(made_ms if order.state == UNKNOWN else since_ms)
+        )
+
+    @property
+    def unread(self) -> int:
+        """The number of sales that were left out of what was read, since they could not be."""
+        return sum(len(found.unread_ms) for found in self._sales.values() if found is not None)
 
     def is_uncovered(self, order: Order) -> bool:
         """Tells whether the wallet no longer covers the order, so that the venue must have cancelled it."""

@@ -1,8 +1,9 @@
 """Reconciliation of the ledger with the venue's bids: a shown bid counts at once, a missing one closes slowly.
 
-A read is evidence of absence only for an order that had reached its present state before the read began, and a failed
-read is none at all. A second pass over the same answer changes nothing. A missing bid is first looked for among the
-sales: only if none explains it may it have been cancelled, have expired or be lost.
+A read is evidence of absence only for an order that had reached its present state before the read began, and that
+cannot be in a row that could not be read; a failed read is none at all. A second pass over the same answer changes
+nothing. A missing bid is first looked for among the sales: only if none explains it may it have been cancelled, have
+expired or be lost.
 
 Orders of dry runs are left out: no venue knows them (`workers/bidding/dry_run.py`).
 """
@@ -10,15 +11,15 @@ Orders of dry runs are left out: no venue knows them (`workers/bidding/dry_run.p
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from markets.base import OwnBid, OwnBids, Refused, VenueError
+from markets.base import OwnBid, OwnBids, Refused, VenueError, may_be_among
 from models.base import unless_full
 from models.ledger import orders
 from models.ledger.misses import date_back, saw
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.shown_bids import Matched, match
-from strategy.fault_codes import Step
+from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import CancelAnswer
 from workers.bidding.fills import Explainer
@@ -49,10 +50,14 @@ def read_own_bids(context: Context, wallet: str, slug: str, max_age_s: float, fa
     A venue that tells a wallet's bids by collection only is asked about `slug` and all slugs of the task's orders.
     """
     try:
-        return _read_of(context, wallet, slug, max_age_s)
+        read = _read_of(context, wallet, slug, max_age_s)
     except VenueError as error:
         faults.add(Step.READ_OWN_BIDS, "read our own bids", error)
         return None
+    if many := read.unread.count(""):
+        text = f"{many} of them cannot be understood, and may be any bid of this wallet"
+        faults.add(Step.READ_OWN_BIDS, "read our own bids", text, backs_off=False, code=FaultCode.VENUE_NOT_UNDERSTOOD)
+    return read
 
 
 def _read_of(context: Context, wallet: str, slug: str, max_age_s: float) -> OwnBids:
@@ -105,7 +110,7 @@ def settle(
     one may have begun before the cancel took effect. Without an `explainer` the sales are not searched.
     """
     cancels, now_ms = just_cancelled or {}, context.clock_ms()
-    shown = match(context.task_id, context.venue, wallet, read.bids, read.taken_ms)
+    shown = match(context.task_id, context.venue, wallet, read.bids, read.taken_ms, read.unread)
     if explainer is not None:
         explainer.unsold = shown.by_order.keys() - shown.partly.keys()
     filled: list[Order] = []
@@ -113,18 +118,21 @@ def settle(
         with unless_full(f"what became of order {order.id}"):
             date_back(order, now_ms)
             bid = shown.by_order.get(order.id)
-            if bid is None:
+            venue_id = order.venue_id if bid is None and order.id in shown.unread_own else None
+            venue_id = bid.venue_id if bid is not None else venue_id
+            if venue_id is None:
                 answer = cancels.get(order.id, CancelAnswer.FAILED)
-                if _absent(order, read.taken_ms, now_ms, answer, explainer):
+                is_hidden = _may_be_hidden(order, shown.unread, read.taken_ms)
+                if _absent(order, read.taken_ms, now_ms, answer, explainer, is_hidden=is_hidden):
                     filled.append(order)
                     context.crash("after_fill")
             elif order.id not in cancels:
                 was = order.state
-                _shown(order, bid.venue_id, read.taken_ms, now_ms)
+                _shown(order, venue_id, read.taken_ms, now_ms)
                 if order.state != was:
                     context.crash("after_adopt")
     context.crash("after_settle")
-    return Found(shown.own, shown.by_order, shown.strays, shown.foreign, tuple(filled))
+    return Found(**{each.name: getattr(shown, each.name) for each in fields(shown)}, filled=tuple(filled))
 
 
 def as_shown(own: Iterable[Order], found: Found | None) -> tuple[Order, ...]:
@@ -148,14 +156,33 @@ def _shown(order: Order, venue_id: str, read_ms: int, now_ms: int) -> None:
     orders.move(order, LIVE, now_ms, venue_id=venue_id)
 
 
-def _absent(order: Order, read_ms: int, now_ms: int, answer: CancelAnswer, explainer: Explainer | None) -> bool:
-    """Draws the conclusions from a read that does not show the order; returns True when a sale explains it."""
+def _may_be_hidden(order: Order, unread: tuple[str, ...], read_ms: int) -> bool:
+    """Tells whether one of these rows that could not be read may be the order; well after its expiry none is."""
+    return read_ms <= order.expires_ms + LATE_MS and may_be_among(unread, order.venue_id or None)
+
+
+def _absent(
+    order: Order,
+    read_ms: int,
+    now_ms: int,
+    answer: CancelAnswer,
+    explainer: Explainer | None,
+    *,
+    is_hidden: bool = False,
+) -> bool:
+    """Draws the conclusions from a read that does not show the order; returns True when a sale explains it.
+
+    An order that may be hidden in an unread row is neither gone nor sold. Only the venue's word on its cancel, given
+    for as many reads as a missing bid takes, ends it.
+    """
     if read_ms <= order.updated_ms or order.state == RESERVED:
         return False
     if order.state in (SIGNED, SUBMITTED):
         orders.move(order, UNKNOWN, now_ms)
         return False
-    is_confirmed = answer is CancelAnswer.DONE
+    if is_hidden and answer is CancelAnswer.FAILED:
+        return False
+    is_confirmed = answer is CancelAnswer.DONE and not is_hidden
     may_be_sold = explainer is not None and (not is_confirmed or order.id in explainer.partly)
     if explainer and may_be_sold and explainer.fill(order, now_ms):
         return True

@@ -53,13 +53,17 @@ TOLD_MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class BiddingOutcome:
-    """One finished cycle: the first decision, the other bids at the venue, the actions, the memory."""
+    """One finished cycle: the first decision, the other bids at the venue, the actions, the memory.
+
+    `unread_sales` could not be read.
+    """
 
     assignment: BiddingAssignment
     decision: Decision
     found: Found
     done: Done
     memory: Memory
+    unread_sales: int = 0
 
     @property
     def filled(self) -> tuple[Order, ...]:
@@ -253,14 +257,23 @@ def _detail(outcome: BiddingOutcome, faults: Faults) -> dict[str, Any]:
         "bids": _bids(outcome),
         "cancelled": [order.id for order in done.cancelled],
         "filled": [{"order": order.id, "sale_id": order.sale_id} for order in outcome.filled],
-        "strays": [bid.venue_id for bid in outcome.found.strays],
+        "strays": outcome.found.stray_ids,
         "foreign": [
             {"venue_id": bid.venue_id, "slug": bid.slug, "price_sats": bid.price, "expires_ms": bid.expires_ms}
             for bid in outcome.found.foreign[:MOST_FOREIGN]
         ],
+        "unread_rows": _unread_rows(outcome),
         "errors": faults.texts,
         "faults": faults.as_values,
     }
+
+
+def _unread_rows(outcome: BiddingOutcome) -> dict[str, int]:
+    """Returns the numbers of rows that were left out of the cycle's answers, by what was read."""
+    books, found = outcome.done.last.seen.books, outcome.found
+    own = len(found.unread) + len(found.unread_own)
+    many = (books.unread if books else {}) | {"own_bids": own, "sales": outcome.unread_sales}
+    return {what: count for what, count in many.items() if count}
 
 
 def _budget(room: BudgetRoom | None) -> dict[str, Any] | None:

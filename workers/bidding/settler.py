@@ -27,7 +27,7 @@ class Settler:
     """The reader of our own bids, which settles the ledger by them, for one cycle.
 
     `settled_ms` is when `settle` began. `is_reused`: its read of our own bids is that of the cycle before. `sales` were
-    read to explain vanished bids, None when none were asked for.
+    read to explain vanished bids, None when none were asked for; `unread_sales` were left out of them.
     """
 
     def __init__(self, inputs: CycleInputs) -> None:
@@ -38,6 +38,7 @@ class Settler:
         self.settled_ms = 0
         self.is_reused = False
         self.sales: tuple[SaleIntoBid, ...] | None = None
+        self.unread_sales = 0
 
     def settle(self) -> Found | None:
         """Reconciles ledger and venue as a cycle begins; returns None when our own bids could not be read."""
@@ -73,7 +74,7 @@ class Settler:
         if read is None:
             return None
         state.has_read = True
-        self._note_seen(bid.venue_id for bid in read.bids)
+        self._note_seen([*(bid.venue_id for bid in read.bids), *filter(None, read.unread)])
         state.read_ms = read.taken_ms
         explainer = Explainer(
             context.market, self._inputs.addresses, context.task_id, faults, self._cover, state.partly
@@ -83,6 +84,7 @@ class Settler:
             text = f"the market shows a bid of {shown} where {order.price_sats} was asked for (order {order.id})"
             faults.add(Step.CHECK_PLACED, "read back what was placed", text, backs_off=False)
         state.partly = found.partly_after(state.partly)
+        self.unread_sales = max(self.unread_sales, explainer.unread)
         self.sales = explainer.told(canonical_slug(self._config.type, self._config.slug)) or self.sales
         return found
 

@@ -29,7 +29,7 @@ from workers.listing.homecoming import bring_home
 from workers.listing.listing_end import EndFinder
 from workers.listing.listing_market import CollectionFinder
 from workers.listing.outcome import ListingOutcome
-from workers.listing.own_listings import is_dropped, needs_fresh_read, read_own_listings, shown_of
+from workers.listing.own_listings import is_dropped, is_hidden, needs_fresh_read, read_own_listings, shown_of
 from workers.listing.places import ItemToList, ListingPlacer
 
 HOUR_MS = 3_600_000
@@ -69,6 +69,7 @@ class ListingCycle:
         self._faults = faults
         self._shown: OwnListing | None = None
         self._is_read = False
+        self._unread = 0  # rows left out of the last read of our own listings
         self._slug: str | None = None
 
     def run(self) -> ListingOutcome:
@@ -83,6 +84,7 @@ class ListingCycle:
             self._end(open_, outcome)
         else:
             self._keep(open_, outcome)
+        outcome.unread_listings = self._unread
         outcome.listing = listings.newest(self._context.task_id)
         outcome.is_in_doubt = needs_fresh_read(listings.open_listing(self._context.task_id))
         return outcome
@@ -102,8 +104,11 @@ class ListingCycle:
         self._is_read = read is not None
         if read is None:
             return
-        self._state.has_read = True
+        self._state.has_read, self._unread = True, len(read.unread)
         self._shown = shown_of(read, self._task.inscription_id, self._keys.vault)
+        if is_hidden(read, self._task.inscription_id, self._keys.vault, self._faults):
+            self._is_read = False  # by this read it is neither listed nor gone
+            return
         listing = listings.open_listing(context.task_id)
         if listing is not None:
             own_listings.settle(context, listing, self._shown, read.taken_ms)
@@ -133,6 +138,7 @@ class ListingCycle:
             outcome.error = f"the inscription is not at the vault {self._keys.vault}: send it there and start again"
             return
         ending = self._state.end_finder.ending(newest, self._slug, self._faults)
+        outcome.unread_sales = ending.unread_sales
         # On its way into an escrow it leaves its output without a sale, and only an index tells where it is then.
         is_in_doubt = outcome.located.is_untraced and self._context.venue.lists_in_escrow
         if ending.sale is not None and not is_in_doubt:
@@ -146,6 +152,8 @@ class ListingCycle:
             self._close(open_, None)
             outcome.words, outcome.is_over = "ended: the inscription has left the vault", True
             outcome.error = "the inscription has left the vault, and no sale of it is known"
+            if ending.unread_sales:
+                outcome.error += f"; sales of that time that could not be read: {ending.unread_sales}"
 
     def _close(self, open_: Listing | None, sale: SoldFor | None) -> None:
         if open_ is not None:

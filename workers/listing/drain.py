@@ -22,7 +22,15 @@ from workers.faults import Faults
 from workers.listing import listing_end
 from workers.listing.homecoming import Homecoming, bring_home
 from workers.listing.listing_end import EndFinder
-from workers.listing.own_listings import is_dropped, read_own_listings, settle, settle_unsent, shown_of
+from workers.listing.own_listings import (
+    is_dropped,
+    is_hidden,
+    read_own_listings,
+    settle,
+    settle_hidden,
+    settle_unsent,
+    shown_of,
+)
 from workers.pace import Backoff
 from workers.signals_held import signals_held
 
@@ -38,8 +46,8 @@ class ListingDrain:
     """The job that reads and cancels until the task's listing is closed (see `Job`). A task that is not deleted keeps
     its listing.
 
-    A listing is cancelled as long as any read shows it, whatever the venue answers, and closed only by a read without
-    it.
+    A listing is cancelled as long as any read shows it, or may, whatever the venue answers, and closed only by a read
+    without it (`settle_hidden` is the one exception).
     """
 
     def __init__(self, context: Context, *, rng: random.Random | None = None) -> None:
@@ -69,7 +77,11 @@ class ListingDrain:
         read = read_own_listings(context, listing.wallet, 0, faults)
         if read is None:
             return
-        is_shown = shown_of(read, listing.inscription_id, listing.wallet) is not None
+        may_hide = is_hidden(read, listing.inscription_id, listing.wallet, faults)
+        is_shown = may_hide or shown_of(read, listing.inscription_id, listing.wallet) is not None
+        if may_hide and self._has_left(listing, faults):
+            self._close_left(listing, slug, faults)  # whatever the row is, it cannot be bought any more
+            return
         is_acknowledged = self._cancelled(listing, faults) if is_shown else None
         # While the row is open: nobody looks after an item whose listing is closed.
         how = self._brought_home(listing, faults)
@@ -126,7 +138,11 @@ class ListingDrain:
     def _settle_cancelled(self, listing: Listing, is_acknowledged: bool, faults: Faults) -> None:
         context = self._context
         read = read_own_listings(context, listing.wallet, 0, faults)
-        if read is not None and listing.state == CANCELLING:
+        if read is None or listing.state != CANCELLING:
+            return
+        if is_hidden(read, listing.inscription_id, listing.wallet, faults):
+            settle_hidden(listing, read, context.clock_ms(), is_acknowledged=is_acknowledged)
+        else:
             shown = shown_of(read, listing.inscription_id, listing.wallet)
             settle(context, listing, shown, read.taken_ms, is_acknowledged=is_acknowledged)
 

@@ -19,16 +19,21 @@ from workers.user_keys import read_user_keys
 
 SPEND_AGE_S = 60.0  # how old the chain's word may be on what spent the output
 SALE_LATE_MS = 120_000  # how late after the spend the venue may report a sale
+UNREAD_SALE_MS = 3_600_000  # ... and for how long one that cannot be read, and may be it, is waited for
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ListingEnd:
-    """An end: the `sale`, if there was one. `is_dark`: the sales could not be read, or may be told later."""
+    """An end: the `sale`, if there was one. `is_dark`: the sales could not be read, or may come later.
+
+    `unread_sales` of that time could not be read; one of them may be it.
+    """
 
     sale: SoldFor | None = None
     is_dark: bool = False
+    unread_sales: int = 0
 
 
 class EndFinder:
@@ -50,21 +55,23 @@ class EndFinder:
         if slug is None:
             return ListingEnd()
         try:
-            sale = self._sale(newest, slug, faults)
+            sale, unread = self._sale(newest, slug, faults)
         except VenueError as error:
             faults.add(Step.READ_SALES, "read the sales that may explain where the inscription went", error)
             return ListingEnd(is_dark=True)
         if sale is not None:
             return ListingEnd(self._sold_for(sale, newest))
-        return ListingEnd(is_dark=now_ms - self._since_ms < SALE_LATE_MS)
+        late_ms = UNREAD_SALE_MS if unread else SALE_LATE_MS
+        return ListingEnd(is_dark=now_ms - self._since_ms < late_ms, unread_sales=unread)
 
-    def _sale(self, newest: Listing, slug: str, faults: Faults) -> Sale | None:
+    def _sale(self, newest: Listing, slug: str, faults: Faults) -> tuple[Sale | None, int]:
+        """Returns the sale, None without one, and the number of sales that could not be read."""
         # Not further back: we may have bought it ourselves, perhaps by a bid a moment before.
         since_ms = listings.first_ms(newest.outpoint) - CLOCKS_MS
         try:
             found = self._context.market.sales(slug, "ordinals", since_ms, 0)
         except NotSupported:
-            return None
+            return None, 0
         ours = [
             sale for sale in found.sales if sale.inscription_id == newest.inscription_id and sale.sold_ms >= since_ms
         ]
@@ -77,7 +84,8 @@ class EndFinder:
         # The first one since: it spent our output, and whoever bought it may have sold it on. One from before is that
         # where the venue's clock is behind.
         first_ms = since_ms + CLOCKS_MS
-        return min(ours, key=lambda sale: (sale.sold_ms < first_ms, sale.sold_ms), default=None)
+        first = min(ours, key=lambda sale: (sale.sold_ms < first_ms, sale.sold_ms), default=None)
+        return first, sum(at_ms is None or at_ms >= since_ms for at_ms in found.unread_ms)
 
     def _sold_for(self, sale: Sale, newest: Listing) -> SoldFor:
         # The signer signs for the whole price but for what the operator lets the venue keep.

@@ -19,7 +19,7 @@ class ListingOutcome:
     `listing` is the task's newest one afterwards, `former_sats` the price to be replaced, `floor_sats` the lowest ask
     of others. Without a `plan` the strategy was not asked: `words` says why. `verdict` is the signer's on a dry run's
     draft. `is_over`: the task has nothing left to do, `error` is for its owner. `is_in_doubt`: the next read may
-    resolve a doubt.
+    resolve a doubt. `unread_listings` and `unread_sales` could not be read.
     """
 
     assignment: ListingAssignment
@@ -36,3 +36,5 @@ class ListingOutcome:
     error: str | None = None
     is_in_doubt: bool = False
     floor_sats: int | None = None
+    unread_listings: int = 0
+    unread_sales: int = 0

@@ -1,7 +1,8 @@
 """Reconciliation of the ledger's open listing with the venue's: a shown one counts at once, absence slowly.
 
-A read is evidence of absence only when it began after the listing had reached its present state, and a failed read is
-none at all. A second pass over the same answer changes nothing.
+A read is evidence of absence only when it began after the listing had reached its present state, and when the listing
+cannot be in a row that could not be read; a failed read is none at all. A second pass over the same answer changes
+nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from models.ledger.listing_table import (
     Listing,
 )
 from models.ledger.misses import date_back, saw
-from strategy.fault_codes import Step
+from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
@@ -47,6 +48,16 @@ def shown_of(read: OwnListings | None, inscription_id: str, wallet: str) -> OwnL
         if found.inscription_id == inscription_id and found.owner == wallet:
             return found
     return None
+
+
+def is_hidden(read: OwnListings, inscription_id: str, wallet: str, faults: Faults) -> bool:
+    """Tells whether the inscription's listing may be in a row that could not be read, and notes the fault then."""
+    if shown_of(read, inscription_id, wallet) is not None or not read.may_hold(inscription_id):
+        return False
+    text = "one of them cannot be understood, and may be this inscription's"
+    code = FaultCode.VENUE_NOT_UNDERSTOOD
+    faults.add(Step.READ_OWN_LISTINGS, "read our own listings", text, backs_off=False, code=code)
+    return True
 
 
 def settle_unsent(context: Context, listing: Listing, faults: Faults) -> None:
@@ -96,6 +107,18 @@ def settle(
             listings.move(listing, CLOSED, now_ms, reason=CANCELLED)
     elif count_miss(listing, read_ms) >= LOST_READS and listing.state == UNKNOWN and _is_late(listing, read_ms):
         listings.move(listing, CLOSED, now_ms, reason=LOST)
+
+
+def settle_hidden(listing: Listing, read: OwnListings, now_ms: int, *, is_acknowledged: bool) -> None:
+    """Settles the cancel of a listing that may be in a row that could not be read.
+
+    A row with its id shows that it is there. Where the row has no readable id, cancels that the venue confirms replace
+    the reads that would not show it: as many of them, well apart.
+    """
+    date_back(listing, now_ms)
+    is_heard = listing.state == CANCELLING and is_acknowledged and listing.inscription_id not in read.unread
+    if is_heard and count_miss(listing, read.taken_ms) >= VANISHED_READS:
+        listings.move(listing, CLOSED, now_ms, reason=CANCELLED)
 
 
 def is_dropped(listing: Listing) -> bool:

@@ -151,9 +151,21 @@ def _detail(outcome: ListingOutcome, faults: Faults) -> dict[str, Any]:
         "fate": None if outcome.result is None else str(outcome.result),
         "adopted_sats": outcome.adopted_sats,
         "listing": None if outcome.listing is None else _listing(outcome.listing),
+        "unread_rows": _unread_rows(outcome),
         "errors": faults.texts,
         "faults": faults.as_values,
     }
+
+
+def _unread_rows(outcome: ListingOutcome) -> dict[str, int]:
+    """Returns the numbers of rows that were left out of the cycle's answers, by what was read."""
+    market = outcome.market
+    many = {
+        "asks": market.unread_asks,
+        "own_listings": outcome.unread_listings,
+        "sales": market.unread_sales + outcome.unread_sales,
+    }
+    return {what: count for what, count in many.items() if count}
 
 
 def _listing(listing: Listing) -> dict[str, Any]:

@@ -68,7 +68,8 @@ def take_off(
     A bid whose cancel was tried before is cancelled again only if a read shows it, since a venue reports a failure for
     every bid that it does not have; without a read it is cancelled again in any case. A bid that disappears without a
     confirmed cancel may have been sold: it is left to its worker, which reads sales. So is a bid on runes of which a
-    part may have been sold. Raises VenueError and SignerError where nothing at all could be done.
+    part may have been sold, and a bid that may be in a row that could not be read. Raises VenueError and SignerError
+    where nothing at all could be done.
     """
     can = capabilities(wallet.venue)
     with MarketClient(settings.gateway_socket, _GATEWAY_S, wallet.venue) as market:
@@ -82,13 +83,19 @@ def take_off(
         read = calls.read()
         there = set() if read is None else _marks(read)
         shown = [bid for bid in bids if {calls.ids.get(bid.order.id), bid.order.expires_ms} & there]
+        hidden = (
+            []
+            if read is None
+            else [bid for bid in bids if bid not in shown and read.may_hold(calls.ids.get(bid.order.id))]
+        )
         # What a read shows after its cancel was confirmed in a round before was not cancelled.
         calls.confirmed -= {bid.order.id for bid in shown if bid.order.id in known.confirmed}
-        again = shown if read is not None else [bid for bid in bids if bid.order.id in known.tried]
+        unseen = hidden if read is not None else bids
+        again = [*shown, *(bid for bid in unseen if bid.order.id in known.tried)]
         left = [bid for bid in again if bid.order.id in calls.ids and bid.order.id not in calls.confirmed]
         if stopped is None:
             calls.cancel(_calls(left, can.cancels_at_once, clock_ms() + WRITE_MS), splits=True)
-    gone = calls.confirmed - {bid.order.id for bid in shown} - calls.partly
+    gone = calls.confirmed - {bid.order.id for bid in (*shown, *hidden)} - calls.partly
     closed = (
         order.id
         for order, *_ in bids
@@ -99,8 +106,9 @@ def take_off(
 
 
 def _marks(read: OwnBids) -> set[str | int | None]:
-    """Returns the ids and the expiries of the bids that a read shows."""
-    return {bid.venue_id for bid in read.bids} | {bid.expires_ms for bid in read.bids if bid.expires_ms}
+    """Returns the ids and the expiries of the bids that a read shows; of a row that could not be read its id."""
+    ids = {bid.venue_id for bid in read.bids} | {key for key in read.unread if key}
+    return ids | {bid.expires_ms for bid in read.bids if bid.expires_ms}
 
 
 def _calls(bids: Sequence[Owed], most: int, soon_ms: int) -> Iterator[Sequence[Owed]]:

@@ -75,6 +75,13 @@ class FakeMarket:
     trait_asks_: list[Ask] | None = None
     trait_bids_: list[Bid] = field(default_factory=list)
     sales_: list[Sale] = field(default_factory=list)
+    # Rows that cannot be read: the times of such sales, the number of such offers in the books, own bids (by their
+    # venue ids) with what is readable of their ids, and ids of rows about other bids.
+    unread_sales: tuple[int | None, ...] = ()
+    hidden_asks: int = 0
+    hidden_bids: int = 0
+    odd_own: dict[str, str] = field(default_factory=dict)
+    odd_rows: tuple[str, ...] = ()
     tells_makers: bool = True
     divisibility: int = 0
     shares: bool = False
@@ -122,24 +129,28 @@ class FakeMarket:
         self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None, *, by_floor: bool = False
     ) -> AskBook:
         if trait is None:
-            return self._book("asks", max_age_s, lambda: (_cheapest_first(self.asks_), self.clock()), AskBook)
+            return self._book("asks", max_age_s, lambda: self._asks(self.asks_), AskBook)
         if self.trait_asks_ is None:
             raise NotSupported("the listings tell no traits")
         found = self.trait_asks_
-        return self._book("trait_asks", max_age_s, lambda: (_cheapest_first(found), self.clock()), AskBook)
+        return self._book("trait_asks", max_age_s, lambda: self._asks(found), AskBook)
+
+    def _asks(self, found: list[Ask]) -> tuple[Any, ...]:
+        return _cheapest_first(found), self.clock(), None, self.hidden_asks, self.hidden_asks
 
     def bids(self, slug: str, kind: str, max_age_s: float, trait: tuple[str, str] | None = None) -> BidBook:
         """Others' bids and ours."""
         maker = KEYS.payment if self.tells_makers else ""
 
-        def read() -> tuple[tuple[Bid, ...], int]:
+        def read() -> tuple[tuple[Bid, ...], int, int, int]:
             ours = [
                 Bid(each.venue_id, each.price, amount, each.price / amount, maker, None)
                 for each in self.own_
                 if (amount := each.quantity or Decimal(1))
             ]
             found = [*self.bids_, *(self.trait_bids_ if trait else ()), *ours]
-            return tuple(sorted(found, key=lambda each: -each.unit_price)), self.clock()
+            ranked = tuple(sorted(found, key=lambda each: -each.unit_price))
+            return ranked, self.clock(), self.hidden_bids, self.hidden_bids
 
         return self._book("bids", max_age_s, read, BidBook)
 
@@ -154,7 +165,7 @@ class FakeMarket:
     def sales(self, slug: str, kind: str, since_ms: int, max_age_s: float) -> Sales:
         self._turn("sales")
         found = tuple(sale for sale in self.sales_ if sale.slug == slug and sale.sold_ms >= since_ms)
-        return Sales(found, self.clock(), since_ms)
+        return Sales(found, self.clock(), since_ms, self.unread_sales)
 
     def rune(self, ticker: str, max_age_s: float) -> Rune:
         self._turn("rune")
@@ -172,7 +183,11 @@ class FakeMarket:
         self.max_ages.append(max_age_s)
         turn = self._turn("own_bids")
         self.expire()
-        return OwnBids(() if turn == "empty" else tuple(self.own_), self.clock())
+        if turn == "empty":
+            return OwnBids((), self.clock())
+        odd = (self.odd_own[bid.venue_id] for bid in self.own_ if bid.venue_id in self.odd_own)
+        shown = tuple(bid for bid in self.own_ if bid.venue_id not in self.odd_own)
+        return OwnBids(shown, self.clock(), (*odd, *self.odd_rows))
 
     def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> Balance:
         self._turn("balance")

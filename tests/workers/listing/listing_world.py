@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -43,6 +43,8 @@ class ListingMarket(FakeMarket):
     facts: dict[str, OutpointFacts] = field(default_factory=dict)
     collection: str | None = None  # what the venue says that the inscription is of
     shows_own_asks: bool = True
+    # The ids of listings of the vault that cannot be read, "" without one; ours is not shown then.
+    odd_listings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.chain(FIRST)
@@ -55,13 +57,14 @@ class ListingMarket(FakeMarket):
     def asks(self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None) -> Any:
         book = super().asks(slug, max_age_s, trait)
         own = [Ask("own", found.price, Decimal(1), Decimal(found.price), found.owner) for found in self.listed.values()]
-        return type(book)((*book.asks, *own), book.taken_ms) if self.shows_own_asks else book
+        return replace(book, asks=(*book.asks, *own)) if self.shows_own_asks else book
 
     def own_listings(self, wallet: str, max_age_s: float) -> OwnListings:
         """`empty` shows none though there may be some."""
         self.asked.append(("own_listings", max_age_s))
         turn = self._turn("own_listings")
-        return OwnListings(() if turn == "empty" else tuple(self.listed.values()), self.clock())
+        is_empty = turn == "empty" or self.odd_listings
+        return OwnListings(() if is_empty else tuple(self.listed.values()), self.clock(), self.odd_listings)
 
     def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         self._turn("draft")
@@ -100,7 +103,7 @@ class ListingMarket(FakeMarket):
     def sales(self, slug: str, kind: str, since_ms: int, max_age_s: float) -> Sales:
         """Returns earlier sales, too, like an answer made for another task."""
         self._turn("sales")
-        return Sales(tuple(sale for sale in self.sales_ if sale.slug == slug), self.clock(), 0)
+        return Sales(tuple(sale for sale in self.sales_ if sale.slug == slug), self.clock(), 0, self.unread_sales)
 
     def whereabouts(self, inscription_id: str, max_age_s: float) -> Whereabouts:
         self.asked.append(("whereabouts", max_age_s))

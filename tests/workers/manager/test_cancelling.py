@@ -110,6 +110,22 @@ def test_bid_that_a_read_still_shows_is_not_gone(here: World) -> None:
     assert closed(here) == [3]
 
 
+def test_bid_with_only_its_id_readable_is_not_closed(here: World) -> None:
+    halt(here, bids(here))
+    first = here.market.own_[0].venue_id
+    here.market.odd_own = {first: first}
+    here.market.fail("cancel", "lie", "no")
+    assert closed(here) == [3]
+    assert [bid.venue_id for bid in here.market.own_] == [first]
+
+
+@pytest.mark.parametrize(("key", "closes"), [("", [0, 0]), ("by-hand", [4])])
+def test_bids_that_a_row_without_id_may_hide_are_left_to_their_worker(here: World, key: str, closes: list[int]) -> None:
+    halt(here, bids(here))
+    here.market.odd_rows = (key,)
+    assert (closed(here, rounds=len(closes)), here.market.own_) == (closes, [])
+
+
 def test_read_that_began_before_the_cancel_closes_nothing(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
     halt(here, bids(here))
     before_ms = here.clock()

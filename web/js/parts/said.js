@@ -12,6 +12,7 @@ export function tagsOf(cycle) {
   const detail = cycle?.detail;
   if (!detail) return [];
   const found = detail.rungs ? bidding(detail) : listing(detail);
+  found.push(...unread(detail));
   return found.sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
 }
 
@@ -30,6 +31,14 @@ function bidding({ rungs, bids = [], cancelled = [], filled = [], marks = [] }) 
 function listing({ planned, fate }) {
   const code = fate && fate !== "listed" ? fate : planned?.reason;
   return code ? counted([code]) : [];
+}
+
+/** The rows that the cycle could not read, as one tag; what was read is in its title. */
+function unread({ unreadRows = {} }) {
+  const kinds = Object.entries(unreadRows);
+  const count = kinds.reduce((sum, [, rows]) => sum + rows, 0);
+  if (!count) return [];
+  return [{ kind: "limit", words: t("said.unread", { count }), why: t("said.unread.why", { kinds: kinds.map(([kind, rows]) => t("said.unread.kind", { kind, rows })).join(", ") }) }];
 }
 
 function counted(codes) {

@@ -1,6 +1,8 @@
 // Texts of the parts that show a task in its market: strip, tags and row.
 import { define, plural } from "../texts.js";
 
+const UNREAD = { asks: "the asks", bids: "the bids", ownBids: "your bids", ownListings: "your listings", sales: "the sales" };
+
 define({
   "strip.none": "Drawn with the first cycle",
   "strip.unread": "The last cycle read no market",
@@ -10,6 +12,9 @@ define({
   "said.filled": ({ count }) => `${count} filled`,
   "said.filled.why": "Bought since the cycle before.",
   "said.gone": ({ words }) => `Gone: ${words}`,
+  "said.unread": ({ count }) => `${count} ${plural(count, { one: "row", other: "rows" })} not understood`,
+  "said.unread.kind": ({ kind, rows }) => `${rows} of ${UNREAD[kind] || kind}`,
+  "said.unread.why": ({ kinds }) => `The marketplace's answers have rows in an unknown form: ${kinds}. They are left out, and nothing is taken for gone that may be in one.`,
   "row.floor": "Floor",
   "row.market": "Market",
   "row.place": "Best place",

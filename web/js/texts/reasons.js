@@ -111,6 +111,7 @@ export const MARKS = {
 /** Codes of what went wrong with a task: [what it is, what to do or when it ends]. */
 export const FAULTS = {
   venue_unavailable: ["The marketplace does not answer", "Open bids there can still be filled. It is asked again in the next cycle."],
+  venue_not_understood: ["An answer is not understood", "The marketplace answered in a form that is not known. Nothing is concluded from it, and it is asked again. Tell the operator if it lasts."],
   venue_rate_limited: ["The marketplace asks for a pause", "It goes on by itself when the pause is over."],
   venue_unknown: ["An answer was lost", "Something was sent and its answer did not come. It is looked for, and nothing is sent twice."],
   venue_refused: ["The marketplace refused", "It is tried again in the next cycle."],
