@@ -228,7 +228,7 @@ class Scenes:
 
     def _with_odd_ones(self, dialect: str, told: Told, found: list[Any], offset: int) -> list[Any]:
         room = max(1, (len(found) - offset) // 2)
-        kinds = [scene for scene in self._of(dialect, told) if scene.odd is not None and self._is_on(scene, told)]
+        kinds = [scene for scene in self._of(dialect, told) if scene.odd is not None and self._is_on(told)]
         if self.is_drawn:
             kinds = self._rng(dialect, told).sample(kinds, min(2, len(kinds)))
         template, best = found[-1], found[offset]
@@ -250,11 +250,9 @@ class Scenes:
     def _of(self, dialect: str, told: Told) -> list[Scene]:
         return [scene for scene in SCENES if scene.name in self._names and scene.is_told(dialect, told)]
 
-    def _is_on(self, scene: Scene, told: Told) -> bool:
-        """Tells whether its odd row is there now: a drawn one in a list of own orders is every second minute."""
-        if not self.is_drawn or told not in _OWN:
-            return True
-        return (self._clock() // _SPAN_MS + len(scene.name)) % 2 == 0
+    def _is_on(self, told: Told) -> bool:
+        """Returns whether odd rows are in the list now: in one of own orders every third minute, unless ahead."""
+        return told not in _OWN or self._is_ahead or self._clock() // _SPAN_MS % 3 == 0
 
     def _rng(self, *about: str) -> random.Random:
         return random.Random(f"scenes {self._seed} {' '.join(about)}")
