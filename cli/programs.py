@@ -153,6 +153,7 @@ def _simulator(settings: Settings, options: argparse.Namespace) -> None:
         seed=settings.simulator_seed,
         background=settings.simulator_background,
         seller_fee_ppm=settings.simulator_seller_fee_ppm,
+        scenes=settings.simulator_scenes,
         state_file=settings.data_dir / "simulator.json",
     )
 

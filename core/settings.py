@@ -54,6 +54,7 @@ class Settings(Layout):
     simulator_port: int = 8890
     simulator_seed: int = 1
     simulator_background: bool = False
+    simulator_scenes: bool = False
     simulator_seller_fee_ppm: int = 0
     play_wallet: bool = False
     satflow_url: str | None = None
@@ -232,6 +233,7 @@ OPTIONS = (
     Option("simulator_port", read.whole(1, 65535), "loopback port of the practice marketplace"),
     Option("simulator_seed", read.whole(0, 2**31), "seed of the practice marketplace's traders"),
     Option("simulator_background", read.flag, "whether seeded traders move the practice marketplace from the start"),
+    Option("simulator_scenes", read.flag, "whether the practice marketplace shows oddities of real ones' answers"),
     Option(
         "simulator_seller_fee_ppm",
         read.whole(0, MOST_SELLER_FEE_PPM),

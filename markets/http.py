@@ -158,7 +158,7 @@ class Http:
         """
         body = self.body(path, params, post=post, missing=missing)
         try:
-            return parse(body)
+            return parse(body, keeps_endless=True)
         except Unreadable as error:
             raise Unavailable(f"failed to read {path}: {error}") from error
 

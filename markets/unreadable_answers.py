@@ -95,6 +95,8 @@ def asked_price(value: Any, what: str) -> Decimal | None:
     """Reads the price of a row left out; None without one, or above all sats there are: no trade is made at it."""
     if value is None or value == "" or (not isinstance(value, bool) and value in (0, "0")):
         return None
+    if isinstance(value, int) and not isinstance(value, bool) and value > MAX_SATS:
+        return None
     price = amount(value, what)
     return price if price <= MAX_SATS else None
 

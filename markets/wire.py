@@ -15,6 +15,8 @@ from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 MAX_SATS = 21_000_000 * 100_000_000
 _MAX_DIGITS = 40  # a rune amount is a u128: 39 digits
+_BEYOND, _NOT_READ = 10**_MAX_DIGITS, Decimal("NaN")
+_MOST_RAW = 2**128 - 1
 _DIGITS = re.compile(r"[0-9]{1,39}", re.ASCII)
 _DECIMAL = re.compile(r"[0-9]{1,39}(\.[0-9]{1,39})?", re.ASCII)
 _TXID = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -66,10 +68,14 @@ class Page(NamedTuple, Generic[Entry]):
     unread: tuple[Unread, ...] = ()
 
 
-def parse(body: bytes) -> Any:
-    """Parses JSON with fractions as Decimal. Raises Unreadable, also for NaN, Infinity and endless numbers."""
+def parse(body: bytes, *, keeps_endless: bool = False) -> Any:
+    """Parses JSON with fractions as Decimal. Raises Unreadable, also for NaN, Infinity and endless numbers.
+
+    With `keeps_endless` an endless number becomes one that every reader refuses, so that it spoils its row alone.
+    """
+    whole, fraction = (_whole_or_beyond, _fraction_or_none) if keeps_endless else (_whole, _fraction)
     try:
-        return json.loads(body.decode(), parse_float=_fraction, parse_int=_whole, parse_constant=_constant)
+        return json.loads(body.decode(), parse_float=fraction, parse_int=whole, parse_constant=_constant)
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"not JSON: {error}") from error
 
@@ -89,6 +95,19 @@ def _fraction(text: str) -> Decimal:
     if number is None or not number.is_finite() or not -_MAX_DIGITS < number.adjusted() < _MAX_DIGITS:
         raise ValueError("a number is out of bounds")
     return number
+
+
+def _whole_or_beyond(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        return -_BEYOND if text.startswith("-") else _BEYOND
+    return int(text)
+
+
+def _fraction_or_none(text: str) -> Decimal:
+    try:
+        return _fraction(text)
+    except ValueError:
+        return _NOT_READ
 
 
 def sats(value: Any, what: str, *, least: int = 0) -> int:
@@ -136,10 +155,10 @@ def tokens(raw: Any, divisibility: Any, what: str) -> Decimal:
     places = whole(divisibility, f"{what} divisibility")
     if places > 38:
         raise Unreadable(f"{what}: divisibility {places} is above 38")
-    number = Decimal(f"{whole(raw, what)}E-{places}")
-    if number <= 0:
-        raise Unreadable(f"{what}: no tokens")
-    return number
+    units = whole(raw, what)
+    if not 0 < units <= _MOST_RAW:
+        raise Unreadable(f"{what}: {units} is no amount of a rune")
+    return Decimal(f"{units}E-{places}")
 
 
 def milliseconds(value: Any, what: str) -> int:
@@ -190,7 +209,7 @@ def lines(value: Any, what: str, *, longest: int) -> str:
 
 def label(value: Any, what: str) -> str:
     """Reads a trait's type or value: text, or a number, which makers of collections use alike."""
-    if isinstance(value, Decimal):
+    if isinstance(value, Decimal) and value.is_finite():
         value = format(value, "f")
     elif isinstance(value, int) and not isinstance(value, bool):
         value = str(value)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tornado import web
@@ -50,20 +51,23 @@ def _log_request(handler: web.RequestHandler) -> None:
     log.debug("%s %s %s", handler.get_status(), request.method, request.path)
 
 
-def run(port: int, seed: int, background: bool, state_file: Path, seller_fee_ppm: int = 0) -> None:
+def run(
+    port: int, seed: int, background: bool, state_file: Path, seller_fee_ppm: int = 0, *, scenes: bool = False
+) -> None:
     """Answers on 127.0.0.1:`port` until SIGTERM or SIGINT; then saves and returns within a second.
 
     Goes on from `state_file` when there is one. Raises OSError when the port is taken.
     """
-    asyncio.run(_serve(port, seed, background, state_file, seller_fee_ppm))
+    made = partial(World, seed=seed, background=background, seller_fee_ppm=seller_fee_ppm, scenes=scenes)
+    asyncio.run(_serve(port, made, state_file))
 
 
-async def _serve(port: int, seed: int, background: bool, state_file: Path, seller_fee_ppm: int) -> None:
+async def _serve(port: int, make: Callable[[], World], state_file: Path) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    world = World(seed=seed, background=background, seller_fee_ppm=seller_fee_ppm)
+    world = make()
     state = StateFile(state_file, world)
     state.load()
     # Made and on disk before anybody is told of it: its user's tasks would be nobody's after a kill.
@@ -72,8 +76,8 @@ async def _serve(port: int, seed: int, background: bool, state_file: Path, selle
     server = HTTPServer(make_app(world), max_buffer_size=MAX_REQUEST, max_body_size=MAX_REQUEST)
     server.listen(port, address=HOST)
     log.info(
-        "practice market on http://%s:%s, seed %s, answers as %s, background traders %s",
-        *(HOST, port, world.seed, world.shape, world.background),
+        "practice market on http://%s:%s, seed %s, answers as %s, background traders %s, scenes: %s",
+        *(HOST, port, world.seed, world.shape, world.background, ", ".join(world.scenes.names) or "none"),
     )
     beats = [
         asyncio.create_task(_beat(STEP_SECONDS, world.step)),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from tornado import web
 
 from simulator.calls.operations import Operation
 from simulator.engine import Engine
 from simulator.faults import Fault
+from simulator.scenes import Told
 from simulator.wire import ApiError, bad, dumps, load_object, loads
 from simulator.world import World
 
@@ -108,6 +110,8 @@ class DialectHandler(JsonHandler):
     """
 
     operation: Operation
+    # The venue's name in scenes.
+    dialect: ClassVar[str] = ""
     # The route's only method: an answer to another one would not be the venue's.
     method = "GET"
     fault: Fault | None = None
@@ -143,6 +147,10 @@ class DialectHandler(JsonHandler):
         if self.fault is not None and self.fault.then is not None:
             return self.fault.then
         return self.world.engine
+
+    def staged(self, told: Told, rows: Sequence[Any], about: Sequence[Any]) -> Sequence[Any]:
+        """Returns the rows of an answer as the scenes have them; the last ones are those `about` real orders."""
+        return self.world.scenes.rows(self.dialect, told, rows, about, self.engine)
 
     @property
     def mode(self) -> str:

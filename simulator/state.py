@@ -1,4 +1,4 @@
-"""The state file, which carries the practice market over a restart; written whole and put in place at once."""
+"""The state file, which carries the practice market over a restart; written whole and put in place in one step."""
 
 from __future__ import annotations
 

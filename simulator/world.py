@@ -17,6 +17,7 @@ from simulator.listing.auctions import Auctions
 from simulator.listing.listings import AskTerms
 from simulator.listing.poison import Poison
 from simulator.ordnet.desk import Desk
+from simulator.scenes import Scenes
 from simulator.sessions.challenges import Challenges
 from simulator.sessions.wallet_sessions import WalletSessions
 from simulator.shapes import Shape, shape_of
@@ -32,10 +33,11 @@ def wall_clock_ms() -> int:
 
 class World:
     """One practice market. `clock` gives ms since the epoch, `monotonic` seconds for intervals.
-    `seller_fee_ppm` is what is kept of a listing's price, in millionths, in Satflow's dialect.
+    `seller_fee_ppm` is what is kept of a listing's price, in millionths, in Satflow's dialect. With `scenes` the market
+    shows the oddities that its seed draws.
 
     After `reset` with the same seed and clock the same steps give the same market. Challenges, drafts, faults,
-    poison, request counts and buckets are not part of the state file. The play wallet outlives a reset.
+    poison, chosen scenes, request counts and buckets are not part of the state file. The play wallet outlives a reset.
     """
 
     def __init__(
@@ -46,9 +48,11 @@ class World:
         clock: Callable[[], int] = wall_clock_ms,
         monotonic: Callable[[], float] = time.monotonic,
         seller_fee_ppm: int = 0,
+        scenes: bool = False,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         self._seller_fee_ppm = seller_fee_ppm
+        self._has_scenes = scenes
         self._clock = clock
         self._monotonic = monotonic
         self._started_with = background
@@ -74,6 +78,7 @@ class World:
         self.ordnet = Desk(self._clock)
         self.limits = Limits(self._clock, self._monotonic)
         self.faults = Faults(random.Random(f"faults {seed}{salt}"))
+        self.scenes = Scenes(seed, self._clock, drawn=self._has_scenes)
         self.counts = Counts()
         self.poison: Poison | None = None
         self.auctions = Auctions()

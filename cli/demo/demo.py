@@ -82,6 +82,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     environment = {
         "BIDKEEPER_PLAY_WALLET": "true" if has_play_wallet else "false",
         "BIDKEEPER_SIMULATOR_BACKGROUND": os.environ.get("BIDKEEPER_SIMULATOR_BACKGROUND") or "true",
+        "BIDKEEPER_SIMULATOR_SCENES": os.environ.get("BIDKEEPER_SIMULATOR_SCENES") or "true",
         "BIDKEEPER_WHITELIST": os.environ.get("BIDKEEPER_WHITELIST") or "*",
     }
     settings = dataclasses.replace(settings, whitelist=frozenset({"*"}), play_wallet=has_play_wallet)

@@ -13,7 +13,7 @@ from simulator.calls.limits import BURST, PER_MONTH, PER_SECOND
 from simulator.control.chain import Blocks, Confirm, PutBiddingWallets, PutCoins, Reorganise
 from simulator.control.listings import Delist, Escrow, Move, PutOutput, PutPoison, buy_listing, flag
 from simulator.control.play_wallet import PlayWalletAddress, PlayWalletSign
-from simulator.control.scenes import PutCollection, PutRune, PutSaleNamesOtherItem, PutWallet, summary
+from simulator.control.scenes import PutCollection, PutRune, PutSaleNamesOtherItem, PutScenes, PutWallet, summary
 from simulator.control.windows import PutWindows
 from simulator.handler import JsonHandler
 from simulator.orders import Order
@@ -89,6 +89,7 @@ class GetState(JsonHandler):
                 "collections": {m.slug: summary(self.world, m) for m in markets if m.kind == "ordinals"},
                 "runes": {m.slug: summary(self.world, m) for m in markets if m.kind == "runes"},
                 "faults": self.world.faults.rows(),
+                "scenes": self.world.scenes.names,
             }
         )
 
@@ -201,6 +202,7 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "/sim/play-wallet/sign": PlayWalletSign,
         "/sim/blocks": Blocks,
         "/sim/reorganise": Reorganise,
+        "/sim/scenes": PutScenes,
         "/sim/scenes/sale_names_other_item": PutSaleNamesOtherItem,
         "/healthz": Health,
     }

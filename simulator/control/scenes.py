@@ -85,6 +85,31 @@ class PutWallet(JsonHandler):
         self.send({"address": address, "balance": wallets.balance(address), "inscriptions": len(kept)})
 
 
+class PutScenes(JsonHandler):
+    """`PUT /sim/scenes {names, ahead?}`: the oddities in the dialects' answers from now on, until a reset.
+
+    `names` is a list, empty for none, or "drawn" for those of the market's seed. With `ahead` every odd row comes
+    before the best real one. `GET` answers the choice and all scenes with their sources.
+    """
+
+    def put(self) -> None:
+        body = self.body()
+        only(body, frozenset({"names", "ahead"}), "the body")
+        names, ahead = body.get("names"), body.get("ahead", False)
+        if not isinstance(ahead, bool):
+            raise bad("ahead must be true or false")
+        if names == "drawn":
+            self.world.scenes.draw()
+        elif isinstance(names, list) and all(isinstance(name, str) for name in names):
+            self.world.scenes.choose(names, ahead=ahead)
+        else:
+            raise bad('names must be a list of scenes or "drawn"')
+        self.get()
+
+    def get(self) -> None:
+        self.send(self.world.scenes.as_json())
+
+
 class PutSaleNamesOtherItem(JsonHandler):
     """`PUT /sim/scenes/sale_names_other_item {inscriptionId}`: sales into bids are said to have brought it.
 

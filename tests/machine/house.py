@@ -245,7 +245,7 @@ class House:
         if fails == "away":
             raise PeerUnavailable(peer, "cannot be asked")
         try:
-            answer: dict[str, Any] = json.loads(json.dumps(self._signer.handle(json.loads(json.dumps(request)))))
+            answer: dict[str, Any] = json.loads(json.dumps(self._handled(json.loads(json.dumps(request)))))
         except PeerRefused as refused:
             if refused.code in MUST_NOT_BE_ASKED:
                 self._complaints.found.append(f"signer: was asked for what it must refuse: {refused}")
@@ -254,6 +254,9 @@ class House:
             self.open_signer()  # it died in between
             raise PeerUnavailable(peer, "closed the connection without an answer")
         return answer
+
+    def _handled(self, request: dict[str, Any]) -> dict[str, Any]:
+        return self._signer.handle(request)
 
     # Workers
 

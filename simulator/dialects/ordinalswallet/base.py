@@ -30,6 +30,8 @@ LEAST_FEE = 1_000
 class OrdinalsWalletHandler(DialectHandler):
     """The base handler: no key and no published limit; errors are `{"error": true, "message", "code"?}`."""
 
+    dialect = VENUE
+
     def subject(self) -> str:
         return self.path_args[0][:200] if self.path_args else ""
 
@@ -37,6 +39,15 @@ class OrdinalsWalletHandler(DialectHandler):
         body: dict[str, Any] = {"error": True, "message": text}
         # This venue's codes are in lower case; those of the base's own errors are not this venue's.
         return body | {"code": code} if code and code.islower() else body
+
+    def refuse(self, error: ApiError) -> None:
+        if error.status not in (400, 404) or error.code or not self.world.scenes.has("ordinalswallet_bare_errors"):
+            super().refuse(error)
+            return
+        # Nothing for what is not there, plain text for what cannot be.
+        self.set_status(error.status)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(error.text if error.status == 400 else "")
 
     async def get(self, *_: str) -> None:
         await self._serve("GET")

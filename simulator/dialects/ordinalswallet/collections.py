@@ -22,6 +22,8 @@ from simulator.orders import Market, Order
 from simulator.wire import plain
 
 DAY_MS = 86_400_000
+# Listings in one answer, where it comes in pages.
+MAX_ESCROWS = 100
 
 
 class Collection(OrdinalsWalletHandler):
@@ -80,13 +82,19 @@ class Stats(OrdinalsWalletHandler):
 
 
 class Escrows(OrdinalsWalletHandler):
-    """`GET /collection/:slug/escrows`: the active listings, all of them."""
+    """`GET /collection/:slug/escrows`: the active listings, all of them or, by a scene, a page."""
 
     operation: Operation = "book"
 
     def answer(self) -> Any:
         market = self.market()
-        return [self._row(market, ask) for ask in self.asks(market)]
+        asks = self.asks(market)
+        rows = self.staged("listings", [self._row(market, ask) for ask in asks], asks)
+        if not self.world.scenes.has("ordinalswallet_paged_escrows"):
+            return rows
+        limit = min(self.query_whole("limit", MAX_ESCROWS, 1, 10_000_000), MAX_ESCROWS)
+        offset = self.query_whole("offset", 0, 0, 10_000_000)
+        return rows[offset : offset + limit]
 
     def _row(self, market: Market, ask: Order) -> dict[str, Any]:
         rune, shown = market.kind == "runes", self.shown(ask)
@@ -119,7 +127,7 @@ class Attributes(OrdinalsWalletHandler):
         market = self.market()
         known = [] if market.kind == "runes" else members(self.engine, market, VENUE)
         counted = Counter(trait for member in known for trait in member.item.traits)
-        return [
+        rows = [
             {
                 "trait_type": kind,
                 "values": [
@@ -130,6 +138,7 @@ class Attributes(OrdinalsWalletHandler):
             }
             for kind in sorted({kind for kind, _ in counted})
         ]
+        return self.staged("traits", rows, rows)
 
 
 def slug_of(market: Market) -> str:

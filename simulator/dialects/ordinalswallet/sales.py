@@ -14,6 +14,7 @@ from simulator.engine import Engine
 from simulator.item_names import name_of
 from simulator.listing.sale_transaction import INSCRIPTION_AT, SELLER_AT
 from simulator.sales import Sale
+from simulator.scenes import Made
 from simulator.wire import plain
 
 MAX_PAGE = 100
@@ -32,7 +33,8 @@ class SoldEscrows(OrdinalsWalletHandler):
         limit = self.query_whole("limit", MAX_PAGE, 1, MAX_PAGE)
         offset = self.query_whole("offset", 0, 0, 10_000_000)
         sold = [sale for sale in self.engine.sales.of(market.key) if sale.at(VENUE) and sale.bid_id is None]
-        return [self._row(sale) for sale in sold[::-1][offset : offset + limit]]
+        rows = self.staged("sales", Made(self._row, sold[::-1]), sold[::-1])
+        return rows[offset : offset + limit]
 
     def _row(self, sale: Sale) -> dict[str, Any]:
         rune = sale.kind == "runes"

@@ -27,7 +27,7 @@ class WalletInscriptions(OrdinalsWalletHandler):
 
     def answer(self) -> Any:
         held = self.engine.wallets.inscriptions.get(mainnet_address(self.path_args[0]), {})
-        return [self._row(item) for item in held.values()]
+        return self.staged("own_listings", [self._row(item) for item in held.values()], list(held.values()))
 
     def _row(self, item: Item) -> dict[str, Any]:
         coin, ask = self.engine.chain.coin_of(item.id), self.engine.listing_of(item.id, VENUE)

@@ -24,6 +24,7 @@ Row = TypeVar("Row")
 class OrdnetHandler(DialectHandler):
     """The base handler: asks for a bearer token of `/auth/verify`; answers errors as {"error": text}."""
 
+    dialect = "ordnet"
     bucket: Bucket = "read"
 
     @property

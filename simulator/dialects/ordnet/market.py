@@ -11,6 +11,7 @@ from simulator.dialects.ordnet.fields import slug_filter
 from simulator.members import Member, item_of, members
 from simulator.orders import Market, Order
 from simulator.ordnet.offers import VENUE, public_id
+from simulator.scenes import Told
 from simulator.wire import bad
 
 MAX_SLUGS = 100
@@ -30,7 +31,8 @@ class Floors(OrdnetHandler):
         if not slugs or len(slugs) > MAX_SLUGS:
             raise bad(f"slugs: 1 to {MAX_SLUGS} collection slugs")
         markets = (self.engine.market("ordinals", slug) for slug in dict.fromkeys(slugs))
-        return {"success": True, "data": [self._row(market) for market in markets if market is not None]}
+        found = [market for market in markets if market is not None]
+        return {"success": True, "data": self.staged("floors", [self._row(market) for market in found], found)}
 
     def _row(self, market: Market) -> dict[str, Any]:
         asks = market.best("ask", self.engine.now_ms(), VENUE)
@@ -70,7 +72,9 @@ class Listings(OrdnetHandler):
         rows = [(ask, market) for _, ask, market in keyed]
         filters = f"listings {sort} {slug} {inscription} {seller}"
         shown, pagination = self.page(rows, [key for key, _, _ in keyed], 50, filters)
-        return {"listings": [self._row(ask, market) for ask, market in shown], "pagination": pagination}
+        told: Told = "own_listings" if seller else "listings"
+        listings = self.staged(told, [self._row(*each) for each in shown], [ask for ask, _ in shown])
+        return {"listings": listings, "pagination": pagination}
 
     def _markets(self, slug: str) -> list[Market]:
         if slug:
@@ -114,7 +118,8 @@ class Inscriptions(OrdnetHandler):
         )
         keys = [list(key) for key, _ in keyed]
         shown, pagination = self.page([member for _, member in keyed], keys, 48, f"inscriptions {sort} {market.slug}")
-        return {"items": [self._row(member, market) for member in shown], "pagination": pagination}
+        items = self.staged("traits", [self._row(member, market) for member in shown], shown)
+        return {"items": items, "pagination": pagination}
 
     def _row(self, member: Member, market: Market) -> dict[str, Any]:
         item, ask = member.item, member.ask

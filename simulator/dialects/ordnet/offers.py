@@ -12,6 +12,7 @@ from simulator.orders import Market, Order
 from simulator.ordnet.offers import DEFAULT_HOURS, HOUR_MS, MAX_COUNT, VENUE, public_id, replaced
 from simulator.ordnet.sessions import Session
 from simulator.ordnet.targets import eligible, of_order, target_of
+from simulator.scenes import Told
 from simulator.wire import MAX_SATS, ApiError, whole
 
 
@@ -98,6 +99,7 @@ class Offers(OrdnetHandler):
     """`GET …/collection-offers`: the open collection and trait offers, highest first."""
 
     operation: Operation = "book"
+    told: Told = "bids"
 
     def subject(self) -> str:
         return self.path_args[0][:200]
@@ -111,7 +113,7 @@ class Offers(OrdnetHandler):
         known = members(self.engine, market, VENUE)
         rows = [self.row(bid, len(eligible(known, of_order(bid)))) for bid in bids]
         return {
-            "rows": rows,
+            "rows": self.staged(self.told, rows, bids),
             "totalCount": len(bids),
             "collectionOfferCount": sum(not bid.traits for bid in bids),
             "traitOfferCount": sum(bool(bid.traits) for bid in bids),
@@ -140,6 +142,7 @@ class SentOffers(Offers):
     """`GET /collection/:slug/my/sent-collection-offers`: the caller's own."""
 
     operation: Operation = "own_bids"
+    told: Told = "own_bids"
 
     def subject(self) -> str:
         return self.own_address()

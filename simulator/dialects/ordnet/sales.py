@@ -34,7 +34,8 @@ class Sales(OrdnetHandler):
         )
         rows = [(sale, name) for _, sale, name in keyed]
         shown, pagination = self.page(rows, [key for key, _, _ in keyed], 50, f"sales {slug}")
-        return {"sales": [self._row(sale, name) for sale, name in shown], "pagination": pagination}
+        sales = self.staged("sales", [self._row(*each) for each in shown], [sale for sale, _ in shown])
+        return {"sales": sales, "pagination": pagination}
 
     def _row(self, sale: Sale, name: str) -> dict[str, Any]:
         market = self.engine.markets[("ordinals", sale.slug)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from simulator.calls.operations import Operation
@@ -10,6 +10,7 @@ from simulator.dialects.satflow import seen
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attribute, attributes
 from simulator.orders import Market, Order
 from simulator.sales import Sale
+from simulator.scenes import Made, Told
 from simulator.wire import ApiError, bad
 
 MAX_PAGE = 100
@@ -28,6 +29,7 @@ class Activity(SatflowHandler, Generic[Row]):
 
     operation: Operation = "book"
     seen_name: str
+    told: Told
     default_direction = "asc"
 
     def subject(self) -> str:
@@ -56,15 +58,19 @@ class Activity(SatflowHandler, Generic[Row]):
         market = self.engine.find(slug)
         found = self._sorted(self.found(market) if market else [])
         start = (page - 1) * size
+        told = self._told(found, market) if market and found else []
+        rows = self.staged(self.told, told, found)
+        total = len(rows)
         if self.is_as_seen:
-            rows = self._seen(found, market) if market and found else []
-            return {self.seen_name: rows[start : start + size], "total": len(rows)}
+            return {self.seen_name: rows[start : start + size], "total": total}
         return {
-            "items": [self.row(each, market) for each in found[start : start + size]] if market else [],
-            "pagination": {"page": page, "pageSize": size, "total": len(found), "totalPages": -(-len(found) // size)},
+            "items": rows[start : start + size],
+            "pagination": {"page": page, "pageSize": size, "total": total, "totalPages": -(-total // size)},
         }
 
-    def _seen(self, found: list[Row], market: Market) -> list[dict[str, Any]]:
+    def _told(self, found: list[Row], market: Market) -> Sequence[dict[str, Any]]:
+        if not self.is_as_seen:
+            return Made(lambda each: self.row(each, market), found)
         rows: list[dict[str, Any]] = [self.seen_row(each, market) for each in found]
         return [*self.decoys(rows[0]), *rows]
 
@@ -100,7 +106,7 @@ class OpenOrdersActivity(Activity[Order]):
 class Listings(OpenOrdersActivity):
     """`GET /activity/listings`; traits only where the market tells them, since the documentation has none."""
 
-    seen_name = "listings"
+    seen_name = told = "listings"
 
     def found(self, market: Market) -> list[Order]:
         return sorted(market.best("ask", self.engine.now_ms(), VENUE), key=_age)
@@ -133,7 +139,7 @@ class Bids(OpenOrdersActivity):
     """`GET /activity/bids`, with the fields that rank a bid, which the documentation leaves out."""
 
     default_direction = "desc"
-    seen_name = "bids"
+    seen_name = told = "bids"
 
     def found(self, market: Market) -> list[Order]:
         return sorted(market.best("bid", self.engine.now_ms(), VENUE), key=_age)
@@ -170,7 +176,7 @@ class SalesActivity(Activity[Sale]):
 
     operation: Operation = "sales"
     default_direction = "desc"
-    seen_name = "sales"
+    seen_name = told = "sales"
 
     def sorts(self) -> dict[str, Callable[[Sale], Any]]:
         return {

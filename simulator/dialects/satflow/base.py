@@ -15,6 +15,8 @@ VENUE = "satflow"
 class SatflowHandler(DialectHandler):
     """The base handler: asks for `x-api-key`, applies its limits, wraps answers as {"success": true, "data": ...}."""
 
+    dialect = VENUE
+
     def admit(self) -> None:
         key = self.request.headers.get("x-api-key", "").strip()
         if not key:

@@ -66,7 +66,8 @@ class Floors(SatflowHandler):
             raise bad(f"slugs: at most {MAX_SLUGS} at once")
         markets = (self.engine.market(kind, slug) for slug in dict.fromkeys(slugs) if slug)
         taken = iso(self.engine.now_ms())
-        return [self._row(market, taken) for market in markets if market is not None]
+        found = [market for market in markets if market is not None]
+        return list(self.staged("floors", [self._row(market, taken) for market in found], found))
 
     def _row(self, market: Market, taken: str) -> dict[str, Any]:
         makers = [ask.maker for ask in market.asks.values() if ask.at(VENUE)]
@@ -94,7 +95,10 @@ class Collection(SatflowHandler):
         if market is None:
             raise _not_found("Collection")
         with_traits = self.get_query_argument("categoryAttributes", "") == "true"
-        return {"collection": [_metadata(market, _held_traits(self, market), with_traits=with_traits)]}
+        row = _metadata(market, _held_traits(self, market), with_traits=with_traits)
+        if with_traits:
+            row["category_attributes"] = self.staged("traits", row["category_attributes"], row["category_attributes"])
+        return {"collection": [row]}
 
 
 class Item(SatflowHandler):

@@ -91,9 +91,11 @@ class WalletContents(SatflowHandler):
         ordinals = self._ordinals(address) if wanted != "rune" else []
         runes = self._runes(address) if wanted != "inscription" else []
         page, end = (ordinals + runes)[cursor : cursor + limit], cursor + limit
+        items = [row for row in page if "rune_amount" not in row["token"]]
+        is_listed = self.get_query_argument("listedOnly", "") == "true"
         return {
             "results": {
-                "ordinals": [row for row in page if "rune_amount" not in row["token"]],
+                "ordinals": self.staged("own_listings" if is_listed else "wallet", items, items),
                 "runes": [row for row in page if "rune_amount" in row["token"]],
             },
             "pending_orders": [],
@@ -164,8 +166,10 @@ class OwnBids(SatflowHandler):
         rows = [self._row(bid) for bid in bids]
         if self.is_as_seen:
             rows = [seen.own_bid(bid, row) for bid, row in zip(bids, rows, strict=True)]
-            rows.append(rows[0] | {"bid_id": {"$oid": "0" * 24}, "cancelledAt": iso(self.engine.now_ms())})
-        return {"results": rows}
+        told = list(self.staged("own_bids", rows, bids))
+        if self.is_as_seen:
+            told.append(rows[0] | {"bid_id": {"$oid": "0" * 24}, "cancelledAt": iso(self.engine.now_ms())})
+        return {"results": told}
 
     def _row(self, bid: Order) -> dict[str, Any]:
         market = self.engine.market(bid.kind, bid.slug)

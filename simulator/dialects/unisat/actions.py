@@ -11,6 +11,7 @@ from simulator.calls.operations import Operation
 from simulator.dialects.unisat.base import VENUE, UnisatHandler
 from simulator.engine import Engine
 from simulator.orders import Market
+from simulator.scenes import Made
 from simulator.wire import bad
 
 Event = Literal["Listed", "Sold", "Cancel", "Updated"]
@@ -60,8 +61,8 @@ class Actions(UnisatHandler):
             if _meets(action, wanted)
         ]
         found.sort(key=lambda each: each[0].at_ms, reverse=True)
-        rows = [self._row(action, market) for action, market in self.page(body, found)]
-        return {"list": rows, "total": len(found)}
+        rows = self.staged("sales", Made(lambda each: self._row(*each), found), found)
+        return {"list": self.page(body, rows), "total": len(rows)}
 
     def _row(self, action: Action, market: Market) -> dict[str, Any]:
         held = self.engine.wallets.holder_of(action.inscription) if action.inscription else None
@@ -75,7 +76,7 @@ class Actions(UnisatHandler):
             "to": action.to,
             "timestamp": action.at_ms,
         }
-        if self.is_as_seen:
+        if self.shows("unisat_sale_txid"):
             row |= {"txid": action.txid or None, "amount": 1, "unitPrice": action.price}
         return row | self.more(action, market)
 

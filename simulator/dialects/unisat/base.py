@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from simulator.calls.operations import Operation
@@ -22,6 +23,7 @@ MAX_PAGE = 99
 class UnisatHandler(DialectHandler):
     """The base handler: asks for a bearer key, counts it against the limits, wraps answers as {code, msg, data}."""
 
+    dialect = VENUE
     operation: Operation = "book"
     method = "POST"
     # The fields of the body, or of its filter, that name the request's subject, for the counts.
@@ -32,12 +34,24 @@ class UnisatHandler(DialectHandler):
         """Tells whether to answer as it was recorded, where that is not as it is documented."""
         return self.world.shape == "seen"
 
+    def shows(self, scene: str) -> bool:
+        """Tells whether a scene is in force; a market that answers as recorded has all that are forms of an answer."""
+        return self.is_as_seen or self.world.scenes.has(scene)
+
     def admit(self) -> None:
         scheme, _, key = self.request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
             raise ApiError(401, "invalid API key")
-        day_is_over = ApiError(403, "your request exceeds rate limit", OVER_LIMIT)
-        self.world.limits.admit(f"unisat {key.strip()[:200]}", PER_MONTH, day_is_over=day_is_over)
+        over = ApiError(403, "your request exceeds rate limit", OVER_LIMIT)
+        scenes = self.world.scenes
+        try:
+            self.world.limits.admit(f"unisat {key.strip()[:200]}", PER_MONTH, day_is_over=over)
+        except ApiError:
+            if scenes.has("unisat_403_over_the_rate"):
+                raise over from None
+            raise
+        if scenes.strikes("unisat_403_over_the_rate"):
+            raise over if scenes.strikes("unisat_403_over_the_rate") else refused(int(OVER_LIMIT), over.text)
 
     def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
         # The marketplace's own codes are negative numbers; others are errors common to its services.
@@ -66,10 +80,10 @@ class UnisatHandler(DialectHandler):
         found = asked[names[0]] if names and asked else ""
         return found[:200] if isinstance(found, str) else "(unreadable)"
 
-    def page(self, body: dict[str, Any], found: list[Row], most: int = MAX_PAGE) -> list[Row]:
+    def page(self, body: dict[str, Any], found: Sequence[Row], most: int = MAX_PAGE) -> list[Row]:
         """Returns the rows of `start` and `limit`."""
         start = whole(body.get("start"), "start", 0, 10_000_000)
-        return found[start : start + whole(body.get("limit"), "limit", 1, most)]
+        return list(found[start : start + whole(body.get("limit"), "limit", 1, most)])
 
 
 def refused(number: int, text: str) -> ApiError:

@@ -6,6 +6,8 @@ slug.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from simulator.calls.operations import Operation
@@ -14,6 +16,7 @@ from simulator.dialects.unisat.actions import Action, Actions
 from simulator.dialects.unisat.base import VENUE, UnisatHandler
 from simulator.item_names import name_of as item_name
 from simulator.orders import Market, Order
+from simulator.scenes import Made, Told
 from simulator.wire import ApiError, amount, bad, text
 
 MAX_COLLECTIONS = 20
@@ -30,7 +33,7 @@ class CollectionStatistic(UnisatHandler):
         market = self.engine.market("ordinals", text(self.body().get("collectionId"), "collectionId"))
         if market is None:
             raise ApiError(404, "collection not found")
-        if self.is_as_seen and not seen.has_statistic(market.slug):
+        if self.shows("unisat_statistic_500") and not seen.has_statistic(market.slug):
             raise ApiError(500, "Internal Server Error")
         return statistic(self, market)
 
@@ -60,7 +63,8 @@ class CollectionStatisticList(UnisatHandler):
         ]
         if self.is_as_seen and wanted["timeType"] not in seen.TIME_TYPES:
             found = []
-        rows = [statistic(self, market) for market in self.page(body, found, MAX_COLLECTIONS)]
+        shown = self.page(body, found, MAX_COLLECTIONS)
+        rows = self.staged("floors", [statistic(self, market) for market in shown], shown)
         return {"list": rows, "total": len(found)}
 
 
@@ -77,14 +81,14 @@ class CollectionListings(UnisatHandler):
         if wanted.get("isEnd", False) is not False:
             raise bad("filter.isEnd: only false is implemented here")
         found = self._sorted(body.get("sort"), [each for each in self._listed(wanted) if _meets(each[0], wanted)])
-        shown = found if wanted.get("all") is True else self.page(body, found)
-        rows = [self._row(ask, market) for ask, market in shown]
-        if self.is_as_seen:
-            traits = {market.slug: seen.Traits(self.engine, market) for _, market in shown}
-            rows = [row | self._more(ask, traits[market.slug]) for row, (ask, market) in zip(rows, shown, strict=True)]
+        told: Told = "listings" if wanted.get("address") is None else "own_listings"
+        markets = {market.slug: market for _, market in found}
+        traits = cache(lambda slug: seen.Traits(self.engine, markets[slug]))
+        made = Made(lambda each: self._row(*each) | self._more(each[0], traits), found)
+        rows = self.staged(told, made, [ask for ask, market in found if ask.order_id in market.asks])
         return {
-            "list": rows,
-            "total": len(found),
+            "list": rows[:] if wanted.get("all") is True else self.page(body, rows),
+            "total": len(rows),
             "timestamp": self.engine.now_ms(),
         }
 
@@ -101,7 +105,9 @@ class CollectionListings(UnisatHandler):
         now = self.engine.now_ms()
         named = [market for market in markets if part.lower() in market.name.lower()]
         found = [(ask, market) for market in named for ask in market.best("ask", now, VENUE)]
-        return found + [(ask, market) for market in named if self.is_as_seen for ask in seen.moved(market, now)]
+        return found + [
+            (ask, market) for market in named if self.shows("unisat_stale_row") for ask in seen.moved(market, now)
+        ]
 
     def _sorted(self, sort: Any, found: list[tuple[Order, Market]]) -> list[tuple[Order, Market]]:
         if not isinstance(sort, dict) or not set(sort) <= _SORTS or len(sort) > 1:
@@ -113,19 +119,18 @@ class CollectionListings(UnisatHandler):
                 return sorted(found, key=lambda each: (way * each[0].placed_ms, way * each[0].sequence))
             if name == "inscriptionNumber":
                 return sorted(found, key=lambda each: way * number_of(self, each[0].inscription))
-            if name == "unitPrice" and self.is_as_seen:
+            if name == "unitPrice" and self.shows("unisat_unit_price"):
                 return sorted(found, key=lambda each: way * (seen.unit_price(each[0]) or 10**18))
             return sorted(found, key=lambda each: (way * each[0].price, each[0].placed_ms, each[0].sequence))
         return found
 
-    def _more(self, ask: Order, traits: seen.Traits) -> dict[str, Any]:
+    def _more(self, ask: Order, traits: Callable[[str], seen.Traits]) -> dict[str, Any]:
         """Returns the fields that the documentation does not have, or that were recorded otherwise."""
-        return {
-            "amount": 1,
-            "attrs": traits.of(ask.inscription, ask.traits),
-            "onSaleTime": ask.placed_ms,
-            "unitPrice": seen.unit_price(ask),
-        }
+        found: dict[str, Any] = {}
+        if self.shows("unisat_attrs") or self.shows("unisat_stale_row"):
+            told = traits(ask.slug).of(ask.inscription, ask.traits)
+            found = {"amount": 1, "attrs": told, "onSaleTime": ask.placed_ms}
+        return found | ({"unitPrice": seen.unit_price(ask)} if self.shows("unisat_unit_price") else {})
 
     def _row(self, ask: Order, market: Market) -> dict[str, Any]:
         return {

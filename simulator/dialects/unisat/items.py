@@ -11,6 +11,7 @@ from simulator.dialects.unisat.seen import Traits
 from simulator.item_names import name_of
 from simulator.orders import Order
 from simulator.pictures.content import media_of
+from simulator.scenes import Made
 from simulator.wallets.wallets import Item
 from simulator.wire import bad, text
 
@@ -53,7 +54,8 @@ class CollectionInscriptions(UnisatHandler):
         body = self.body()
         slug = text(body.get("collectionId"), "collectionId").lower()
         found = [item for item in held_by(self, body) if item.collection == slug]
-        return {"list": [self._row(item) for item in self.page(body, found)], "total": len(found)}
+        rows = self.staged("wallet", Made(self._row, found), found)
+        return {"list": self.page(body, rows), "total": len(rows)}
 
     def _row(self, item: Item) -> dict[str, Any]:
         return {
@@ -80,7 +82,8 @@ class InscriptionInfo(UnisatHandler):
         if held is None and ask is None:
             raise refused(NOT_FOUND, "Inscription not found, please try again later")
         slug = held[1].collection if held else ask.slug if ask else ""
-        return self._row(wanted, held, ask, slug) | (self._as_seen(wanted, held, ask, slug) if self.is_as_seen else {})
+        row = self._row(wanted, held, ask, slug)
+        return row | self._as_seen(wanted, held, ask, slug) if self.shows("unisat_holder_in_utxo") else row
 
     def _as_seen(self, wanted: str, held: tuple[str, Item] | None, ask: Order | None, slug: str) -> dict[str, Any]:
         """Returns the fields that were recorded otherwise: without a listing the holder is in `utxo` alone."""

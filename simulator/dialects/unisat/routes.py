@@ -9,6 +9,7 @@ from simulator.calls.operations import Operation
 from simulator.dialects.unisat.actions import Action, Actions
 from simulator.dialects.unisat.base import MAX_PAGE, VENUE, UnisatHandler
 from simulator.orders import Market, Order, unit_price
+from simulator.scenes import Made
 from simulator.wire import ApiError, amount, bad, text, whole
 from simulator.world import World
 
@@ -29,9 +30,10 @@ class RuneListings(UnisatHandler):
         limit = whole(body.get("limit", MAX_PAGE), "limit", 1, MAX_PAGE)
         market = self.engine.market("runes", text(wanted.get("tick"), "filter.tick"))
         asks = _sorted(body.get("sort", {}), _wanted(wanted, self._asks(market)))
+        rows = self.staged("lots", Made(lambda ask: _row(ask, market), asks) if market else [], asks)
         return {
-            "list": [_row(ask, market) for ask in asks[start : start + limit]] if market else [],
-            "total": len(asks),
+            "list": rows[start : start + limit],
+            "total": len(rows),
             "timestamp": self.engine.now_ms(),
         }
 

@@ -1,0 +1,272 @@
+"""Scenes: oddities of real venues' answers, declared in one place and shown by the dialects.
+
+A scene adds odd rows to a list, changes the form of its rows, or changes a status. A dialect's handler asks for them in
+one line where it writes rows or a status. `evidence` names the source of each by its mark: R a recorded answer, P a
+program in production, C the venue's own client, D its documentation, K the kind of the others: no source, but likely.
+
+No scene changes an order, a sale or a wallet. An odd row is a copy of a real one with ids that lead to nothing. Where
+it can be read as an order, its price does not rival a real one's, or the row says itself that it is not for sale.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from simulator.engine import Engine
+from simulator.rows import odd_rows, reshaped
+from simulator.wire import bad
+
+Dialect = Literal["satflow", "unisat", "ordinalswallet", "ordnet"]
+Told = Literal["listings", "lots", "bids", "own_bids", "own_listings", "wallet", "sales", "floors", "traits"]
+# Books whose order no documentation promises.
+UNORDERED: frozenset[tuple[Dialect, Told]] = frozenset({("ordinalswallet", "listings"), ("ordnet", "bids")})
+_UNORDERED: tuple[Dialect, ...] = ("ordinalswallet", "ordnet")
+# Lists by whose rows a client knows its own orders: odd rows come and go there, so that its orders can be settled.
+_OWN: frozenset[Told] = frozenset({"own_bids", "own_listings", "wallet", "sales"})
+_SPAN_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One oddity. `odd` makes a row out of a real one, `form` another form of each row; without both the handlers
+    write it themselves, as they do a status.
+
+    `ahead`: the odd row comes before the best real one, as cheap asks and high bids do. `last`: it comes after all, as
+    its price demands. Otherwise it follows some of them. `hides`: with it the best price cannot be known, so a client
+    refuses the list, and no seed draws it.
+    """
+
+    name: str
+    dialects: tuple[Dialect, ...]
+    lists: tuple[Told, ...]
+    evidence: str
+    odd: Callable[[odd_rows.Real], Any] | None = None
+    form: Callable[[dict[str, Any], Any, Engine], dict[str, Any]] | None = None
+    ahead: bool = False
+    last: bool = False
+    hides: bool = False
+
+    def is_told(self, dialect: str, told: str) -> bool:
+        if dialect not in self.dialects or told not in self.lists:
+            return False
+        return self.odd is not odd_rows.price_in_letters or self.hides == ((dialect, told) in UNORDERED)
+
+
+ALL: tuple[Dialect, ...] = ("satflow", "unisat", "ordinalswallet", "ordnet")
+# Lots are the listings of a rune at UniSat, which have a route of their own.
+_BOOKS: tuple[Told, ...] = ("listings", "lots", "bids")
+_OWN_ORDERS: tuple[Told, ...] = ("own_bids", "own_listings")
+_PRICED: tuple[Told, ...] = (*_BOOKS, *_OWN_ORDERS, "sales", "floors", "traits")
+# Nothing in a wallet may look like an item that its owner does not have.
+_EVERY: tuple[Told, ...] = (*_PRICED, "wallet")
+_K = "K: one odd row among many"
+
+SCENES: tuple[Scene, ...] = (
+    # Odd rows, in every list of every dialect that has the field
+    Scene("row_null", ALL, _EVERY, _K, odd=odd_rows.null),
+    Scene("row_list", ALL, _EVERY, _K, odd=odd_rows.a_list),
+    Scene("id_none", ALL, _EVERY, _K, odd=odd_rows.without_id),
+    Scene("price_missing", ALL, (*_BOOKS, *_OWN_ORDERS, "sales"), _K, odd=odd_rows.without_price),
+    Scene("price_letters", ALL, _PRICED, _K, odd=odd_rows.price_in_letters),
+    Scene("price_letters_unordered", _UNORDERED, _BOOKS, _K, odd=odd_rows.price_in_letters, hides=True),
+    Scene("price_huge", ALL, _PRICED, _K, odd=odd_rows.huge_price),
+    Scene(
+        "time_epoch",
+        ALL,
+        (*_BOOKS, "sales"),
+        "P: mrv777/omb-gallery src/lib/satflow.ts",
+        odd=odd_rows.epoch_zero,
+        last=True,
+    ),
+    Scene("seller_number", ALL, _BOOKS, _K, odd=odd_rows.maker_a_number, last=True),
+    Scene("enum_unknown", ALL, (*_BOOKS, "own_bids"), _K, odd=odd_rows.unknown_state, last=True),
+    Scene("event_unknown", ("unisat", "ordnet"), ("sales",), _K, odd=odd_rows.unknown_state),
+    Scene("foreign", ("satflow", "unisat", "ordnet"), (*_BOOKS, "sales"), _K, odd=odd_rows.foreign, ahead=True),
+    # UniSat; its forms are written by simulator/dialects/unisat/seen.py
+    Scene("unisat_403_over_the_rate", ("unisat",), (), "P: three programs, August 2026"),
+    Scene("unisat_attrs", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json"),
+    Scene("unisat_unit_price", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json"),
+    Scene("unisat_stale_row", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json and item"),
+    Scene("unisat_statistic_500", ("unisat",), (), "P"),
+    Scene("unisat_holder_in_utxo", ("unisat",), (), "R: TerraBloch/floorboard inscription_info_list.json"),
+    Scene("unisat_sale_txid", ("unisat",), (), "R: TerraBloch/floorboard auction_actions.json"),
+    # Satflow
+    Scene(
+        "satflow_rune_sales",
+        ("satflow",),
+        ("sales",),
+        "P: a sales parser of a client with a key",
+        form=reshaped.rune_sale,
+    ),
+    Scene(
+        "satflow_fill_fields",
+        ("satflow",),
+        ("sales",),
+        "P: mrv777/omb-gallery src/lib/satflow.ts",
+        form=reshaped.fill_fields,
+    ),
+    Scene(
+        "satflow_placeholder_times",
+        ("satflow",),
+        ("listings", "bids", "own_bids", "own_listings", "wallet", "sales"),
+        "P: mrv777/omb-gallery src/lib/satflow.ts",
+        form=reshaped.placeholder_times,
+    ),
+    Scene(
+        "satflow_unconfirmed_ask",
+        ("satflow",),
+        ("listings",),
+        "P: Bit-Trading-Company/finetrader.com src/trading/satflow/satflowApi.js",
+        odd=odd_rows.unconfirmed_ask,
+        ahead=True,
+    ),
+    Scene("satflow_bidder_addresses", ("satflow",), ("bids",), "C: the venue's bot", form=reshaped.bidder_addresses),
+    Scene(
+        "satflow_trait_attributes",
+        ("satflow",),
+        ("bids", "own_bids"),
+        "D: 2026-05, attribute is legacy",
+        form=reshaped.trait_attributes,
+    ),
+    # ord.net
+    Scene(
+        "ordnet_bundle",
+        ("ordnet",),
+        ("listings",),
+        "D: the bundle's canonical inscription",
+        odd_rows.bundle,
+        ahead=True,
+    ),
+    Scene(
+        "ordnet_null_slug", ("ordnet",), ("listings",), "D: collection.slug is nullable", odd_rows.no_slug, ahead=True
+    ),
+    Scene("ordnet_sale_txids", ("ordnet",), ("sales",), "D: txid, blockHeight", form=reshaped.txid_and_height),
+    # Ordinals Wallet
+    Scene(
+        "ordinalswallet_bare_errors", ("ordinalswallet",), (), "C, R: ordinals-wallet/ow-cli fixtures/error-bodies.json"
+    ),
+    Scene("ordinalswallet_paged_escrows", ("ordinalswallet",), (), "P: a client with limit and offset"),
+)
+BY_NAME = {scene.name: scene for scene in SCENES}
+
+
+class Made(Sequence[Any]):
+    """The rows that `make` makes `of` orders, each when it is taken: of a long list only a page is."""
+
+    def __init__(self, make: Callable[..., Any], of: Sequence[Any]) -> None:
+        self._make, self._of = make, of
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __getitem__(self, at: int | slice) -> Any:
+        return [self._make(one) for one in self._of[at]] if isinstance(at, slice) else self._make(self._of[at])
+
+
+class Scenes:
+    """The scenes of one practice market. `clock` is in ms. Without a choice it has no scenes."""
+
+    def __init__(self, seed: int, clock: Callable[[], int], *, drawn: bool) -> None:
+        """Begins with the seed's own scenes when they are `drawn`, else with none."""
+        self._seed = seed
+        self._clock = clock
+        self._strikes = random.Random(f"strikes {seed}")
+        self._names: frozenset[str] = frozenset()
+        self.is_drawn = False
+        self._is_ahead = False
+        if drawn:
+            self.draw()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of those in force, in the order of their declaration."""
+        return [scene.name for scene in SCENES if scene.name in self._names]
+
+    def draw(self) -> None:
+        """Takes half of all, by the seed; of odd rows each list then has at most two kinds, which come and go."""
+        self._names = frozenset(
+            scene.name for scene in SCENES if not scene.hides and self._rng(scene.name).random() < 0.5
+        )
+        self.is_drawn, self._is_ahead = True, False
+
+    def choose(self, names: Iterable[str], *, ahead: bool = False) -> None:
+        """Takes these and no others, without end. With `ahead` every odd row comes before the best real one."""
+        wanted = list(names)
+        if unknown := [name for name in wanted if name not in BY_NAME]:
+            raise bad(f"no such scene: {', '.join(unknown[:5])} (there is {', '.join(BY_NAME)})")
+        self._names = frozenset(wanted)
+        self.is_drawn, self._is_ahead = False, ahead
+
+    def has(self, name: str) -> bool:
+        """Tells whether the scene is in force."""
+        return BY_NAME[name].name in self._names
+
+    def strikes(self, name: str) -> bool:
+        """Tells whether a scene of a status strikes this request: one of 25, or of 4 where it was chosen by name."""
+        return self.has(name) and self._strikes.random() < (0.04 if self.is_drawn else 0.25)
+
+    def rows(
+        self, dialect: str, told: Told, rows: Sequence[Any], about: Sequence[Any], engine: Engine
+    ) -> Sequence[Any]:
+        """Returns the rows of an answer as the scenes have them. The last rows are those `about` real orders or items.
+
+        Odd rows are never more than half as many as real ones, and no list has only odd ones.
+        """
+        if not self._names or not about:
+            return rows
+        found = list(rows)
+        offset = len(found) - len(about)
+        for scene in self._of(dialect, told):
+            if scene.form is not None:
+                around = [scene.form(row, None, engine) for row in found[:offset]]
+                real = [scene.form(row, one, engine) for row, one in zip(found[offset:], about, strict=True)]
+                found = around + real
+        return self._with_odd_ones(dialect, told, found, offset)
+
+    def _with_odd_ones(self, dialect: str, told: Told, found: list[Any], offset: int) -> list[Any]:
+        room = max(1, (len(found) - offset) // 2)
+        kinds = [scene for scene in self._of(dialect, told) if scene.odd is not None and self._is_on(told)]
+        if self.is_drawn:
+            kinds = self._rng(dialect, told).sample(kinds, min(2, len(kinds)))
+        template, best = found[-1], found[offset]
+        front: list[Any] = []
+        back: list[tuple[Scene, Any]] = []
+        for at, scene in enumerate(each for each in SCENES if each in kinds):
+            assert scene.odd is not None
+            is_front = scene.ahead or (self._is_ahead and not scene.last)
+            real = odd_rows.Real(best if is_front else template, told, at + 1, self._seed)
+            if is_front:
+                front.append(scene.odd(real))
+            elif len(back) < room:
+                back.append((scene, scene.odd(real)))
+        for scene, row in back:
+            behind = 0 if scene.last else self._rng(scene.name, dialect, told).randrange(len(found) - offset)
+            found.insert(len(found) - behind, row)
+        return front + found
+
+    def _of(self, dialect: str, told: Told) -> list[Scene]:
+        return [scene for scene in SCENES if scene.name in self._names and scene.is_told(dialect, told)]
+
+    def _is_on(self, told: Told) -> bool:
+        """Returns whether odd rows are in the list now: in one of own orders every third minute, unless ahead."""
+        return told not in _OWN or self._is_ahead or self._clock() // _SPAN_MS % 3 == 0
+
+    def _rng(self, *about: str) -> random.Random:
+        return random.Random(f"scenes {self._seed} {' '.join(about)}")
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the choice, and all scenes with their sources, as a control call shows them."""
+        known = [
+            {
+                "name": s.name,
+                "dialects": s.dialects,
+                "lists": s.lists,
+                "evidence": s.evidence,
+                "on": s.name in self._names,
+            }
+            for s in SCENES
+        ]
+        return {"names": self.names, "drawn": self.is_drawn, "ahead": self._is_ahead, "known": known}
