@@ -191,10 +191,10 @@ def bidding_wallet(answer: Any) -> str | None:
     return None if found is None else address(found, "bidding wallet")
 
 
-def wallet_items(answer: Any) -> Page[WalletItem]:
+def wallet_items(answer: Any, *, is_first: bool = True) -> Page[WalletItem]:
     """Reads the inscriptions of a wallet. One whose listing cannot be read is there, listed at an unknown price."""
     found, following = contents(answer)
-    read = each_row(found, "inscription", _wallet_item, key=item_id)
+    read = each_row(found, "inscription", _wallet_item, key=item_id, refuses=is_first)
     return Page(read.entries, following, read.unread)
 
 
