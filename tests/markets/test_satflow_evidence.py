@@ -163,7 +163,7 @@ def test_malformed_transaction_leaves_the_sale(satflow: Satflow, fill: Any, txid
 
 
 @responses.activate
-@pytest.mark.parametrize("value", [EPOCH, "1970-01-01T00:00:00+00:00", "0001-01-01T00:00:00Z", 0, "0", "", False])
+@pytest.mark.parametrize("value", [EPOCH, "1970-01-01T00:00:00+00:00", "0001-01-01T00:00:00Z", 0, -1, "0", "", False])
 def test_placeholder_of_a_time_closes_no_order(satflow: Satflow, value: Any) -> None:
     ends = dict.fromkeys(("cancelledAt", "canceledAt", "invalidAt", "fillPendingAt", "fillCompletedAt"), value)
     _answers("/activity/listings", {**LISTING, **ends}, name="listings")
