@@ -42,8 +42,12 @@ _NO_CREDENTIALS = frozenset({401, 403})
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
 _RETRY_TEXT = re.compile(r"(?:retry|try again)\D{0,20}?(\d{1,6})\s*(second|sec|s\b|minute|min|m\b)", re.IGNORECASE)
 
-# "fee rate limit" is about a fee.
-_TOO_MANY = re.compile(r"(?<!fee )(?<!fee)rate.?limit|too many (requests|calls)|too (frequent|fast\b)|throttl", re.I)
+# "fee rate limit" is about a fee. A refusal may quote a user's slug, such as "rate-limit", which must pause no one.
+_TOO_MANY = re.compile(
+    r"(?<!fee )(?<!fee)rate limit|rate.?limit(ed|ing)?\W+(\w+\W+){0,2}(exceeded|reached|hit)\b"
+    r"|too many (requests|calls)|too (frequent|fast\b)|\bthrottled\b",
+    re.I,
+)
 _ABOUT_ROUTES = re.compile(r"cannot (get|post|put)\b|no (such )?route|(route|path|endpoint)s?\b.{0,20}not found", re.I)
 
 _MONEY = r"(funds?|balances?|sats?|satoshis?|btc|bitcoins?|coins?|utxos?|money)\b"

@@ -37,6 +37,8 @@ from markets.replies import LONGEST_WORDS, Reply, refusal, write_fault
         ("Too many requests", RateLimited),
         ("Request was throttled.", RateLimited),
         ("fee rate limit is 500", Refused),
+        ("unknown collection rate-limit", Refused),
+        ("unknown collection throttle-punks", Refused),
         ("too many open bids", Refused),
     ],
 )
