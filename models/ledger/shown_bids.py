@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Generic, Protocol, TypeVar
 
 from models.ledger import orders
+from models.ledger.misses import LATE_MS
 from models.ledger.order_table import CLOSED, RESERVED, Order
 from strategy.bid_config import MAX_SATS, normal_slug
 
@@ -143,16 +144,18 @@ def _unread(
 ) -> tuple[tuple[str, ...], frozenset[int], tuple[str, ...]]:
     """Sorts the rows that could not be read into `unread`, `unread_own` and `unread_strays` of a match, by their ids.
 
-    The row of an order that was closed after the read had begun is left out.
+    The row of an order that was closed after the read had begun is left out. So is the row of an order whose expiry is
+    well past: a venue may list ended bids in a state that is not known.
     """
     if not unread:
         return (), frozenset(), ()
     open_ = {str(each.venue_id): each for each in orders.wallet_orders(wallet) if each.venue == venue.name}
     closed = orders.closed_by_venue_id(wallet, [key for key in unread if key and key not in open_])
     closed = {key: order for key, order in closed.items() if order.venue == venue.name}
-    left = tuple(
-        key for key in unread if key not in open_ and not (key in closed and _closed_since(closed[key], read_ms))
-    )
+    over = {key for key, order in (open_ | closed).items() if read_ms > order.expires_ms + LATE_MS}
+    over |= {key for key, order in closed.items() if _closed_since(order, read_ms)}
+    unread = [key for key in unread if key not in over]
+    left = tuple(key for key in unread if key not in open_)
     strays = (key for key in left if key in closed and closed[key].task_id == task_id)
     return left, frozenset(open_[key].id for key in unread if key in open_), tuple(strays)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from markets.base import OwnBid, OwnBids, Refused, VenueError, may_be_among
 from models.base import unless_full
 from models.ledger import orders
-from models.ledger.misses import date_back, saw
+from models.ledger.misses import LATE_MS, date_back, saw
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.shown_bids import Matched, match
 from strategy.fault_codes import FaultCode, Step
@@ -24,7 +24,7 @@ from wallet.signer_client import SignerError
 from workers.bidding.cancels import CancelAnswer
 from workers.bidding.fills import Explainer
 from workers.context import Context
-from workers.evidence import APART_MS, LATE_MS, LOST_READS, VANISHED_READS, count_miss
+from workers.evidence import APART_MS, LOST_READS, VANISHED_READS, count_miss
 from workers.faults import Faults
 
 # How long after its expiry, and how many good reads, a bid is waited for while the sales that may explain it cannot be

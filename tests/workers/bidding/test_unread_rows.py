@@ -250,6 +250,28 @@ def test_drain_ends_at_the_expiry_of_bids_that_a_row_may_hide(world: World) -> N
     assert world.closed() == [(52_000, "expired")]
 
 
+@pytest.mark.parametrize("is_drained", [False, True])
+def test_ended_bid_in_an_unread_row_holds_nothing_up_well_after_its_expiry(world: World, *, is_drained: bool) -> None:
+    task, bidder = world.begun(ONE)
+    bidder.cycle()
+    world.market.odd_rows = ("venue-000",)  # ended, in a state that is not known, and listed for ever
+    world.market.own_.clear()
+    world.later(30, bidder)
+    assert set(world.open(task).values()) <= {"live", "cancelling"}
+    world.clock.advance(GONE)
+    if is_drained:
+        tasks.set_desired(world.row(task), STOPPED)
+        drain = world.drain(task)
+        for _ in range(3):
+            drain.cycle()
+            world.clock.advance(6)
+        assert world.open(task) == {}
+        return
+    world.later(30, bidder, times=4)
+    assert (world.market.prices, world.row(task).last_error) == ([52_000], None)
+    assert world.detail(task)["strays"] == []
+
+
 # Sales
 
 
