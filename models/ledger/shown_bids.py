@@ -12,6 +12,7 @@ from models.ledger.misses import LATE_MS
 from models.ledger.order_table import CLOSED, RESERVED, Order
 from strategy.bid_config import MAX_SATS, normal_slug
 
+_ROUNDED_MS = 3_600_000  # how much later than asked for a bid may end where ends are whole hours
 _LONGEST_READ_MS = 600_000  # and no answer is kept for longer
 
 
@@ -135,6 +136,11 @@ def match(
     return Matched(own, by_order, _by_id(strays), _by_id(foreign), *_unread(task_id, venue, wallet, unread, read_ms))
 
 
+def is_over(order: Order, venue: Venue, read_ms: int) -> bool:
+    """Tells whether the order's expiry is well past, as the venue keeps it: no row of a read can be the order then."""
+    return read_ms > order.expires_ms + LATE_MS + (0 if venue.expiry == "ms" else _ROUNDED_MS)
+
+
 def _closed_since(order: Order, read_ms: int) -> bool:
     return bool(order.state == CLOSED and read_ms <= order.updated_ms < read_ms + _LONGEST_READ_MS)
 
@@ -152,7 +158,7 @@ def _unread(
     open_ = {str(each.venue_id): each for each in orders.wallet_orders(wallet) if each.venue == venue.name}
     closed = orders.closed_by_venue_id(wallet, [key for key in unread if key and key not in open_])
     closed = {key: order for key, order in closed.items() if order.venue == venue.name}
-    over = {key for key, order in (open_ | closed).items() if read_ms > order.expires_ms + LATE_MS}
+    over = {key for key, order in (open_ | closed).items() if is_over(order, venue, read_ms)}
     over |= {key for key, order in closed.items() if _closed_since(order, read_ms)}
     unread = [key for key in unread if key not in over]
     left = tuple(key for key in unread if key not in open_)

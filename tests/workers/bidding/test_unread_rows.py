@@ -90,6 +90,17 @@ def test_row_of_unknown_kind_hides_an_order_no_longer_than_its_expiry(task: int)
     assert state_of(order) == "closed expired"
 
 
+@pytest.mark.parametrize("key", ["venue-1", ""])
+def test_row_hides_an_order_an_hour_longer_where_ends_are_whole_hours(task: int, key: str) -> None:
+    order = put(task, "live", venue_id="venue-1")
+    Order.update(venue="ordnet").where(Order.id == order).execute()
+    hour_ms, ends = 3_600_000, []
+    for at in (LATE_MS + 6_000, LATE_MS + 12_000, LATE_MS + hour_ms, *(LATE_MS + hour_ms + n * 6_000 for n in (1, 2))):
+        settle(context_at(at + 5, task, "ordnet"), KEYS.payment, OwnBids((), at, (key,)))
+        ends.append(state_of(order))
+    assert ends == ["live", "live", "live", "live", "closed expired"]
+
+
 def test_cancel_is_not_proven_by_a_read_that_may_hide_the_bid(task: int) -> None:
     order = put(task, "cancelling", venue_id="venue-1")
     look(task, "", at=START_MS + 1, cancels={order: CancelAnswer.DONE})
