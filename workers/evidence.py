@@ -10,7 +10,6 @@ from models.ledger.order_table import Order
 VANISHED_READS = 2  # good reads in a row without a live row until it counts as vanished, or its cancel as done
 LOST_READS = 3  # ... without one that may never have arrived until, well after its time, it counts as lost
 APART_MS = 5_000  # two reads that are closer together may have come from the same lagging copy: they are one
-LATE_MS = 30_000  # how long after its time (a bid's expiry, a listing's deadline) it is still waited for
 # How far a venue's clock may be behind ours; it may tell whole seconds only. The sale of a bid that was just placed has
 # an earlier time then. So another's sale may be taken for a bid's own, and its task buys less than it may; one that was
 # missed would have it buy more.

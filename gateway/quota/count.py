@@ -15,6 +15,7 @@ from gateway.quota.quota_pace import DAY, MONTH, PERIODS, Period, Use
 
 MOST_USERS = 1_000  # the calls of further ones are nobody's
 BLOCK = 20  # calls for each write: a crash counts at most this many too many
+_AHEAD_MS = 3_600_000  # a first call so much later than now was counted by a clock that was wrong
 
 
 class Counts(Protocol):
@@ -41,12 +42,18 @@ class _PeriodCount:
         self._begin(now_ms)
 
     def turn(self, now_ms: int) -> bool:
-        """Begins anew if the period is over, and tells whether it was."""
-        # A clock that was set back does not bring back the last period's quota.
-        is_over = now_ms >= self._end_ms
-        if is_over:
+        """Begins anew if the period is over, and tells whether it was.
+
+        A clock that was set back does not bring back the last period's quota. If it was hours ahead, the calls so far
+        are of the present period: of a wrong one they would count for as long as that is ahead.
+        """
+        is_over, was_ahead = now_ms >= self._end_ms, now_ms < self._since_ms - _AHEAD_MS
+        used, by_user = self.used, self.by_user
+        if is_over or was_ahead:
             self._begin(now_ms)
-        return is_over
+        if was_ahead:
+            self.used, self.by_user = used, by_user
+        return is_over or was_ahead
 
     def add(self, user: int | None) -> None:
         self.used += 1

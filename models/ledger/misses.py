@@ -11,6 +11,8 @@ from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
 from models.prepared import Prepared, given
 
+LATE_MS = 30_000  # how long after its time (a bid's expiry, a listing's deadline) it is still waited for
+
 
 def _updates(changes: dict[str, Any]) -> dict[type[Order | Listing], Prepared]:
     return {table: Prepared(partial(_update, table, changes)) for table in (Order, Listing)}

@@ -8,9 +8,11 @@ from decimal import Decimal
 from typing import Generic, Protocol, TypeVar
 
 from models.ledger import orders
+from models.ledger.misses import LATE_MS
 from models.ledger.order_table import CLOSED, RESERVED, Order
 from strategy.bid_config import MAX_SATS, normal_slug
 
+_ROUNDED_MS = 3_600_000  # how much later than asked for a bid may end where ends are whole hours
 _LONGEST_READ_MS = 600_000  # and no answer is kept for longer
 
 
@@ -134,6 +136,11 @@ def match(
     return Matched(own, by_order, _by_id(strays), _by_id(foreign), *_unread(task_id, venue, wallet, unread, read_ms))
 
 
+def is_over(order: Order, venue: Venue, read_ms: int) -> bool:
+    """Tells whether the order's expiry is well past, as the venue keeps it: no row of a read can be the order then."""
+    return read_ms > order.expires_ms + LATE_MS + (0 if venue.expiry == "ms" else _ROUNDED_MS)
+
+
 def _closed_since(order: Order, read_ms: int) -> bool:
     return bool(order.state == CLOSED and read_ms <= order.updated_ms < read_ms + _LONGEST_READ_MS)
 
@@ -143,16 +150,18 @@ def _unread(
 ) -> tuple[tuple[str, ...], frozenset[int], tuple[str, ...]]:
     """Sorts the rows that could not be read into `unread`, `unread_own` and `unread_strays` of a match, by their ids.
 
-    The row of an order that was closed after the read had begun is left out.
+    The row of an order that was closed after the read had begun is left out. So is the row of an order whose expiry is
+    well past: a venue may list ended bids in a state that is not known.
     """
     if not unread:
         return (), frozenset(), ()
     open_ = {str(each.venue_id): each for each in orders.wallet_orders(wallet) if each.venue == venue.name}
     closed = orders.closed_by_venue_id(wallet, [key for key in unread if key and key not in open_])
     closed = {key: order for key, order in closed.items() if order.venue == venue.name}
-    left = tuple(
-        key for key in unread if key not in open_ and not (key in closed and _closed_since(closed[key], read_ms))
-    )
+    over = {key for key, order in (open_ | closed).items() if is_over(order, venue, read_ms)}
+    over |= {key for key, order in closed.items() if _closed_since(order, read_ms)}
+    unread = [key for key in unread if key not in over]
+    left = tuple(key for key in unread if key not in open_)
     strays = (key for key in left if key in closed and closed[key].task_id == task_id)
     return left, frozenset(open_[key].id for key in unread if key in open_), tuple(strays)
 

@@ -159,6 +159,22 @@ class TestTheCount:
         count.close()
         assert counted(path, clock).use(DAY, 1_000).used == 5
 
+    @pytest.mark.parametrize("is_restarted", [False, True])
+    @pytest.mark.parametrize("period", PERIODS)
+    def test_calls_of_a_clock_that_was_far_ahead_count_until_the_present_period_ends(
+        self, path: Path, clock: Clock, period: Period, *, is_restarted: bool
+    ) -> None:
+        real_ms, clock.now_ms = clock.now_ms, clock.now_ms + 400 * DAY_MS
+        count = counted(path, clock, calls=5)
+        clock.now_ms = real_ms
+        if is_restarted:
+            count.close()
+            count = counted(path, clock)
+        use = count.use(period, 1_000)
+        assert (use.used, use.since_ms, use.end_ms) == (5, real_ms, period.end_ms(period.of(real_ms)))
+        clock.now_ms = use.end_ms
+        assert count.use(period, 1_000).used == 0
+
     @pytest.mark.parametrize(("days", "today"), [(0, 5), (1, 0)])
     def test_a_file_without_a_day_is_read_and_its_month_kept(
         self, path: Path, clock: Clock, days: int, today: int

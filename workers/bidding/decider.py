@@ -12,6 +12,7 @@ from models import floor_samples
 from models.base import unless_full
 from models.ledger import listings, orders
 from models.ledger.limits import Holder, Readings, limits_of, may_be_full, own_orders, with_others
+from models.ledger.misses import LATE_MS
 from models.ledger.order_table import LIVE, Order
 from strategy.bid_config import BidConfig, is_on
 from strategy.bidding.patience import patience_of
@@ -25,7 +26,6 @@ from wallet.signer_client import SignerError
 from workers.bidding.decision import Decision
 from workers.bidding.inputs import CycleInputs
 from workers.bidding.own_bids import Found, as_shown
-from workers.evidence import LATE_MS
 
 log = logging.getLogger(__name__)
 

@@ -16,15 +16,15 @@ from dataclasses import dataclass, fields
 from markets.base import OwnBid, OwnBids, Refused, VenueError, may_be_among
 from models.base import unless_full
 from models.ledger import orders
-from models.ledger.misses import date_back, saw
+from models.ledger.misses import LATE_MS, date_back, saw
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
-from models.ledger.shown_bids import Matched, match
+from models.ledger.shown_bids import Matched, Venue, is_over, match
 from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import CancelAnswer
 from workers.bidding.fills import Explainer
 from workers.context import Context
-from workers.evidence import APART_MS, LATE_MS, LOST_READS, VANISHED_READS, count_miss
+from workers.evidence import APART_MS, LOST_READS, VANISHED_READS, count_miss
 from workers.faults import Faults
 
 # How long after its expiry, and how many good reads, a bid is waited for while the sales that may explain it cannot be
@@ -122,7 +122,7 @@ def settle(
             venue_id = bid.venue_id if bid is not None else venue_id
             if venue_id is None:
                 answer = cancels.get(order.id, CancelAnswer.FAILED)
-                is_hidden = _may_be_hidden(order, shown.unread, read.taken_ms)
+                is_hidden = _may_be_hidden(order, context.venue, shown.unread, read.taken_ms)
                 if _absent(order, read.taken_ms, now_ms, answer, explainer, is_hidden=is_hidden):
                     filled.append(order)
                     context.crash("after_fill")
@@ -156,9 +156,9 @@ def _shown(order: Order, venue_id: str, read_ms: int, now_ms: int) -> None:
     orders.move(order, LIVE, now_ms, venue_id=venue_id)
 
 
-def _may_be_hidden(order: Order, unread: tuple[str, ...], read_ms: int) -> bool:
+def _may_be_hidden(order: Order, venue: Venue, unread: tuple[str, ...], read_ms: int) -> bool:
     """Tells whether one of these rows that could not be read may be the order; well after its expiry none is."""
-    return read_ms <= order.expires_ms + LATE_MS and may_be_among(unread, order.venue_id or None)
+    return not is_over(order, venue, read_ms) and may_be_among(unread, order.venue_id or None)
 
 
 def _absent(

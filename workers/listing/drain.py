@@ -79,7 +79,8 @@ class ListingDrain:
             return
         may_hide = is_hidden(read, listing.inscription_id, listing.wallet, faults)
         is_shown = may_hide or shown_of(read, listing.inscription_id, listing.wallet) is not None
-        if may_hide and self._has_left(listing, faults):
+        place = self._locate(listing, faults) if may_hide else None
+        if place == "spent":
             self._close_left(listing, slug, faults)  # whatever the row is, it cannot be bought any more
             return
         is_acknowledged = self._cancelled(listing, faults) if is_shown else None
@@ -90,7 +91,8 @@ class ListingDrain:
             return
         if is_shown:
             if is_acknowledged is not None:
-                self._settle_cancelled(listing, is_acknowledged, faults)
+                # A transaction that is in no block yet may be its sale, or never be mined.
+                self._settle_cancelled(listing, is_acknowledged and place != "pending", faults)
             return
         if listing.state == CANCELLING and self._has_left(listing, faults):
             self._close_left(listing, slug, faults)  # it vanished without a cancel of ours

@@ -24,12 +24,12 @@ from models.ledger.listing_table import (
     UNKNOWN,
     Listing,
 )
-from models.ledger.misses import date_back, saw
+from models.ledger.misses import LATE_MS, date_back, saw
 from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
-from workers.evidence import LATE_MS, LOST_READS, VANISHED_READS, count_miss
+from workers.evidence import LOST_READS, VANISHED_READS, count_miss
 from workers.faults import Faults
 
 

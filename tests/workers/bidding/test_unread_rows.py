@@ -90,6 +90,17 @@ def test_row_of_unknown_kind_hides_an_order_no_longer_than_its_expiry(task: int)
     assert state_of(order) == "closed expired"
 
 
+@pytest.mark.parametrize("key", ["venue-1", ""])
+def test_row_hides_an_order_an_hour_longer_where_ends_are_whole_hours(task: int, key: str) -> None:
+    order = put(task, "live", venue_id="venue-1")
+    Order.update(venue="ordnet").where(Order.id == order).execute()
+    hour_ms, ends = 3_600_000, []
+    for at in (LATE_MS + 6_000, LATE_MS + 12_000, LATE_MS + hour_ms, *(LATE_MS + hour_ms + n * 6_000 for n in (1, 2))):
+        settle(context_at(at + 5, task, "ordnet"), KEYS.payment, OwnBids((), at, (key,)))
+        ends.append(state_of(order))
+    assert ends == ["live", "live", "live", "live", "closed expired"]
+
+
 def test_cancel_is_not_proven_by_a_read_that_may_hide_the_bid(task: int) -> None:
     order = put(task, "cancelling", venue_id="venue-1")
     look(task, "", at=START_MS + 1, cancels={order: CancelAnswer.DONE})
@@ -248,6 +259,28 @@ def test_drain_ends_at_the_expiry_of_bids_that_a_row_may_hide(world: World) -> N
         drain.cycle()
         world.clock.advance(6)
     assert world.closed() == [(52_000, "expired")]
+
+
+@pytest.mark.parametrize("is_drained", [False, True])
+def test_ended_bid_in_an_unread_row_holds_nothing_up_well_after_its_expiry(world: World, *, is_drained: bool) -> None:
+    task, bidder = world.begun(ONE)
+    bidder.cycle()
+    world.market.odd_rows = ("venue-000",)  # ended, in a state that is not known, and listed for ever
+    world.market.own_.clear()
+    world.later(30, bidder)
+    assert set(world.open(task).values()) <= {"live", "cancelling"}
+    world.clock.advance(GONE)
+    if is_drained:
+        tasks.set_desired(world.row(task), STOPPED)
+        drain = world.drain(task)
+        for _ in range(3):
+            drain.cycle()
+            world.clock.advance(6)
+        assert world.open(task) == {}
+        return
+    world.later(30, bidder, times=4)
+    assert (world.market.prices, world.row(task).last_error) == ([52_000], None)
+    assert world.detail(task)["strays"] == []
 
 
 # Sales

@@ -7,7 +7,8 @@ import pytest
 from markets.base import NotFound
 from models.tasks import tasks
 from strategy.listing.listing_config import ListingConfig
-from tests.workers.listing.listing_world import ITEM, ListingWorld
+from tests.workers.bidding.fakes import KEYS
+from tests.workers.listing.listing_world import BUYER, FIRST, ITEM, SECOND, ListingWorld
 from tests.workers.listing.test_listing_drain import deleted, drained
 
 OTHER = "cd" * 32 + "i0"
@@ -90,6 +91,26 @@ def test_drain_with_a_row_without_id_records_a_sale(shop: ListingWorld) -> None:
     shop.market.buy(105_000)
     assert drained(shop, drain)
     assert shop.rows() == [(105_000, "closed", "sold")]
+
+
+@pytest.mark.parametrize("is_mined", [False, True])
+def test_drain_cancels_beside_a_transaction_in_no_block_and_concludes_nothing(
+    shop: ListingWorld, *, is_mined: bool
+) -> None:
+    _, drain = deleted(shop)
+    shop.market.odd_listings = ("",)
+    shop.market.chain(FIRST, is_unspent=False)
+    shop.market.chain(SECOND, is_confirmed=False)
+    shop.market.where, shop.market.owner = SECOND, BUYER
+    assert not drained(shop, drain, rounds=4)
+    assert (shop.prices, shop.rows()) == ([], [(105_000, "cancelling", None)])
+    if is_mined:
+        shop.market.buy(105_000)
+    else:
+        shop.market.chain(FIRST)
+        shop.market.where, shop.market.owner = FIRST, KEYS.vault
+    assert drained(shop, drain, rounds=6)
+    assert shop.rows() == [(105_000, "closed", "sold" if is_mined else "cancelled")]
 
 
 def test_item_that_left_is_not_gone_while_an_unread_sale_may_be_its_own(shop: ListingWorld) -> None:

@@ -51,8 +51,8 @@ define({
   "note.halt": "The operator has halted everything: bids are taken off the market. Only the operator can let them run again.",
   "note.reduce": "The operator lets bids be cancelled only, and none placed or raised. Only the operator can let them run again.",
   "note.quota": ({ venue, every }) => `The calls to ${venue} run short: its market is read every ${every} until they last again. Fewer rungs may get a bid.`,
-  "note.quota.today": ({ venue }) => `Today's calls to ${venue} are used up until midnight UTC. Open bids there can still be filled, and expire.`,
-  "note.quota.left": ({ venue }) => `The month's calls to ${venue} are used up until the month ends. Open bids there can still be filled, and expire.`,
+  "note.quota.today": ({ venue }) => `Today's calls to ${venue} are used up until midnight UTC. Open bids there can still be filled, and expire. Listings can still be sold.`,
+  "note.quota.left": ({ venue }) => `The month's calls to ${venue} are used up until the month ends. Open bids there can still be filled, and expire. Listings can still be sold.`,
 
   "feed.placed": (told) => `${paper(told)}${told.count > 1 ? `${bids(told.count)} went live` : "A bid went live"}, ${between(told)}`,
   "feed.moved": (told) => `${paper(told)}A bid moved from ${told.was} to ${told.high}`,
