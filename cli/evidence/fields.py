@@ -34,7 +34,7 @@ _SECRET_PARTS = re.compile(r"psbt|signature|signedmessage|signedbidding|privatek
 _TEXTS = _words(
     "name title description desc bio symbol summary about displayname username user handle nickname twitter discord "
     "telegram website email social socials collectionname collectionitemname inscriptionname traittype trait text "
-    "content hash"
+    "content hash owner seller buyer maker taker bidder holder creator artist author"
 )
 _TEXT_PARTS = re.compile(r"name$|image|icon|avatar|banner|picture|thumbnail|preview|url$|uri$|link$|href$")
 _SLUGS = _words("slug collectionslug collectionid collectionsymbol tick ticker spacedrune rune runename runeid slugs")
