@@ -89,11 +89,12 @@ def sort_of(name: str, parent: str, row: Mapping[str, Any]) -> Sort:
 
 def _is_of_trait(plain: str, row: Mapping[str, Any]) -> bool:
     """Tells whether it is the kind or the value of a trait."""
+    if plain not in ("traittype", "type", "value", "values"):
+        return False
     if plain in ("value", "values") and isinstance(row.get("value", row.get("values")), str | list):
         return True
     names = {re.sub(r"[^a-z0-9]", "", name.lower()) for name in row}
-    is_trait = "traittype" in names or ({"type"} < names and names & {"value", "values"})
-    return bool(is_trait) and plain in ("traittype", "type", "value", "values")
+    return "traittype" in names or bool({"type"} < names and names & {"value", "values"})
 
 
 def _is_quantity(above: str, row: Mapping[str, Any]) -> bool:
