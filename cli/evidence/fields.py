@@ -45,10 +45,10 @@ _WORDS = _words(
 )
 _TIME = re.compile(r"(?:At|_at|[tT]ime|[tT]imestamp|[dD]ate|[eE]xpir\w*|Ms|_ms)$|^(?:created|updated|expires?)$")
 _PLAINS = _words(
-    "total count page pages totalpages pagesize size limit offset start cursor nextcursor status code divisibility "
+    "total count page pages totalpages pagesize size limit offset start cursor nextcursor divisibility "
     "decimals height blocks vout index version quantity supply totalsupply confirmations listed owners holders sales "
     "rank sighash signingindexes indicestosign retryafter fastestfee halfhourfee hourfee economyfee minimumfee feerate "
-    "txcount vsize weight size sponsoredpriority featuredpriority success n"
+    "txcount vsize weight sponsoredpriority featuredpriority n"
 )
 _PLAIN_PARTS = re.compile(r"count$|height$|rate$|percent|pct$|ppm$|bps$|change|quantity|^runesamount|supply")
 _PRICE_PARTS = re.compile(
