@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -318,6 +319,7 @@ def with_exchange(**fields: Any) -> dict[str, Any]:
         (changed(version=True), "its version is True"),
         (changed(venue="moonmarket"), "its venue 'moonmarket' is not one that this Bidkeeper knows"),
         (changed(questions=None), "questions is missing or null"),
+        (changed(questions=[]), "it has no questions"),
         (changed(questions=[{"name": "floors", "exchanges": []}] * 2), "'floors' is there twice"),
         (changed(questions=[{"name": "floors", "exchanges": []}] * 101), "101 are more than the 100"),
         (changed(askedMs=10**18), "askedMs: not a time"),
@@ -344,12 +346,14 @@ def test_answer_that_is_nested_too_deeply_is_refused(check: Check) -> None:
     assert code == 2 and "nested too deeply" in complained
 
 
-def test_directory_and_missing_file_are_refused(
+def test_directory_pipe_and_missing_file_are_refused(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert main(["venue", "check", str(tmp_path)]) == 2
+    os.mkfifo(tmp_path / "pipe")
+    assert main(["venue", "check", str(tmp_path / "pipe")]) == 2
     assert main(["venue", "check", str(tmp_path / "none")]) == 2
     assert "none cannot be read: No such file" in capsys.readouterr().err
 
