@@ -5,10 +5,10 @@ For live cycles and previews alike. A value that cannot be read is None, never a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from markets.base import NotSupported, VenueError
+from markets.base import AskBook, NotSupported, VenueError
 from markets.look import Notes
 from markets.market_client import MarketClient
 from strategy.bid_config import normal_slug
@@ -27,9 +27,7 @@ LAST_SALE_MS = 30 * 86_400_000  # an older one says nothing about today
 @dataclass(frozen=True, slots=True)
 class ListingMarket:
     """The values read; None is unknown. `asks` include our own. `key` is that of the asks' history, which is not of the
-    market's own telling. `unread_asks` and `unread_sales` could not be read.
-
-    Such asks do not stop a seller: a missing one can only make the price higher.
+    market's own telling. `unread_asks` and `unread_sales` could not be read; `hidden_asks` of them may be asks.
     """
 
     asks: tuple[Ask, ...] | None = None
@@ -39,6 +37,19 @@ class ListingMarket:
     key: tuple[str, str, str] | None = None
     unread_asks: int = 0
     unread_sales: int = 0
+    hidden_asks: int = 0
+
+    def without_doubt(self, own_wallets: Collection[str]) -> ListingMarket:
+        """Returns these values, without the asks where one that could not be read may make the price too low.
+
+        The next higher ask shows that a low one is bait, and up to two are dropped so. With three asks of others a
+        missing one can only make the price higher; with fewer the price may be that of the bait.
+        """
+        asks = self.asks if self.asks is not None else self.trait_asks
+        others = sum(ask.maker not in own_wallets for ask in asks or ())
+        if not self.hidden_asks or others > MOST_OUTLIERS:
+            return self
+        return replace(self, asks=None, trait_asks=None)
 
     def with_history(self, history: Callable[[str, str, str, int], History], now_ms: int) -> ListingMarket:
         """Returns these values with the past of the asks, if they are asks."""
@@ -67,26 +78,26 @@ class ItemLook:
         # The asks at one venue are no history of another's.
         measured = measure(config) if self.elsewhere is None else f"{measure(config)} at {self.elsewhere}"
         key = ("ordinals", normal_slug("ordinals", slug), measured)
-        asks, unread = self._asks(slug, config.trait, notes)
-        if config.trait is None:
-            return ListingMarket(asks=asks, key=key, unread_asks=unread)
-        return ListingMarket(trait_asks=asks, key=key, unread_asks=unread)
+        book = self._book(slug, config.trait, notes)
+        if book is None:
+            return ListingMarket(key=key)
+        found = ListingMarket(key=key, unread_asks=book.unread, hidden_asks=book.hidden)
+        return replace(found, asks=book.asks) if config.trait is None else replace(found, trait_asks=book.asks)
 
-    def _asks(self, slug: str, trait: tuple[str, str] | None, notes: Notes) -> tuple[tuple[Ask, ...] | None, int]:
-        """Returns the asks, and the number of those that could not be read."""
+    def _book(self, slug: str, trait: tuple[str, str] | None, notes: Notes) -> AskBook | None:
         try:
-            book = self.market.asks(slug, BOOK_S, trait)
-            return book.asks, book.unread
+            return self.market.asks(slug, BOOK_S, trait)
         except NotSupported:
-            return None, 0
+            return None
         except VenueError as error:
             notes.add(Step.READ_ASKS, "read the asks", error)
-            return None, 0
+            return None
 
     def _last_sales(self, slug: str, notes: Notes) -> tuple[tuple[int, ...] | None, int]:
         """Returns the prices of the collection's sales, newest first, and the number of those that could not be read.
 
-        The median of five sales bears two odd ones, so it bears that two are missing; with more it is not known.
+        The median of five sales bears two odd ones, so it bears that two older ones stand in for two missing ones. It
+        is not known with more missing ones, or with none to stand in.
         """
         since_ms = self.now_ms - LAST_SALE_MS
         try:
@@ -101,7 +112,7 @@ class ItemLook:
         unread = [at_ms for at_ms in found.unread_ms if at_ms is None or at_ms >= since_ms]
         last_ms = newest_first[SALES - 1].sold_ms if len(newest_first) >= SALES else since_ms
         missing = sum(at_ms is None or at_ms >= last_ms for at_ms in unread)
-        if missing > MOST_OUTLIERS:
+        if missing > MOST_OUTLIERS or (missing and len(newest_first) < SALES):
             text = f"{missing} of the newest cannot be understood"
             notes.add(Step.READ_SALES, "read the sales", text, backs_off=False)
             return None, len(unread)

@@ -73,7 +73,7 @@ class OrdNet(Adapter):
         self._ordinals(kind)
         params = {"collectionSlug": needed_slug(slug), **paging(cursor)}
         answer = self._ask(self._sessions.any(), lambda http: http.read("/sales", params))
-        return self._read(lambda: reads.sales(answer, slug))
+        return self._read(lambda: reads.sales(answer, slug, is_first=cursor is None))
 
     def own_bids(self, wallet: str, cursor: Cursor, slugs: Collection[str] = ()) -> Page[OwnBid]:
         """Returns the live offers of a payment address on the collections `slugs`, one page each.
@@ -99,7 +99,7 @@ class OrdNet(Adapter):
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         params = {"sellerAddress": owner, **paging(cursor)}
         answer = self._ask(self._sessions.any(), lambda http: http.read("/listings", params))
-        page = self._read(lambda: reads.own_listings(answer, owner, self._listed.made_of))
+        page = self._read(lambda: reads.own_listings(answer, owner, self._listed.made_of, is_first=cursor is None))
         self._listed.note(page.entries)
         return page
 

@@ -74,7 +74,10 @@ def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor | Unread]:
         count = whole(entry.get("listedCount"), "listedCount")
         return [Floor(slug, Decimal(lowest) if lowest else None, count) for slug in spellings]
 
-    read = each_row(rows(stats.get("data"), "floors"), "floor", floor, key=_slug_of_floor)
+    told = rows(stats.get("data"), "floors")
+    read = each_row(told, "floor", floor, key=_slug_of_floor, refuses=False)
+    if told and len(read.unread) == len(told):
+        raise Unreadable(f"no floor is understood: {read.unread[0].why}")
     found: dict[str, Floor | Unread] = {each.slug: each for spellings in read.entries for each in spellings}
     for unread in read.unread:
         for key, spellings in asked.items():
@@ -88,9 +91,8 @@ def _slug_of_floor(entry: Mapping[str, Any]) -> str:
 
 def asks(answer: Any, slug: str, *, is_first: bool = True) -> Page[TraitedAsk]:
     """Reads a page of a collection's listings, cheapest first. They do not show their items' traits."""
-    read = each_row(
-        _listings(answer), "listing", lambda row: _ask(row, slug), key=_id, best=_CHEAPEST if is_first else None
-    )
+    best = _CHEAPEST if is_first else None
+    read = each_row(_listings(answer), "listing", lambda row: _ask(row, slug), key=_id, best=best, refuses=is_first)
     return Page(read.entries, following(answer), read.unread)
 
 
@@ -104,7 +106,9 @@ def _ask(entry: Mapping[str, Any], slug: str) -> TraitedAsk:
     return TraitedAsk(Ask(_id(entry), price, Decimal(1), Decimal(price), seller), None)
 
 
-def own_listings(answer: Any, owner: str, made_of: Callable[[str], str | None]) -> Page[OwnListing]:
+def own_listings(
+    answer: Any, owner: str, made_of: Callable[[str], str | None], *, is_first: bool = True
+) -> Page[OwnListing]:
     """Reads a page of the listings of `owner`; `made_of` returns the inscription that we made a listing of, if known.
 
     The inscription of a row that is left out is unknown, never unlisted.
@@ -116,7 +120,7 @@ def own_listings(answer: Any, owner: str, made_of: Callable[[str], str | None]) 
     def own(entry: Mapping[str, Any]) -> OwnListing:
         return _own(entry, owner, about(entry))
 
-    read = each_row(_listings(answer), "listing", own, key=about)
+    read = each_row(_listings(answer), "listing", own, key=about, refuses=is_first)
     return Page(read.entries, following(answer), read.unread)
 
 
@@ -195,14 +199,14 @@ def _is_several(value: Any) -> bool:
     return value is True or (bool(value) and value != 1)
 
 
-def sales(answer: Any, slug: str) -> Page[Sale]:
+def sales(answer: Any, slug: str, *, is_first: bool = True) -> Page[Sale]:
     """Reads a page of the sales made at ord.net; sales elsewhere, which it lists as well, are passed over.
 
     A sale that is shown in another collection, or in none, is left out and not foreign: an inscription may be in two
     collections, so it may be the fill of our bid.
     """
     entries = rows(table(answer, "sales").get("sales"), "sales")
-    read = each_row(entries, "sale", lambda row: _sale(row, slug), key=_id_of_sale, at_ms=_sold_ms)
+    read = each_row(entries, "sale", lambda row: _sale(row, slug), key=_id_of_sale, at_ms=_sold_ms, refuses=is_first)
     return Page(read.entries, following(answer), read.unread)
 
 

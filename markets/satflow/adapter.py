@@ -104,13 +104,13 @@ class Satflow(Adapter):
     def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
         params = {"address": address, "itemType": "inscription", "cursor": str(number_of(cursor, 0)), "limit": "100"}
         answer = self._http.read("/address/wallet-contents", params)
-        return of_read(lambda: wire.wallet_items(answer))
+        return of_read(lambda: wire.wallet_items(answer, is_first=not cursor))
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         params = {"address": owner, "itemType": "inscription", "listedOnly": "true"}
         params |= {"cursor": str(number_of(cursor, 0)), "limit": "100"}
         answer = self._http.read("/address/wallet-contents", params)
-        return of_read(lambda: listings.own_listings(answer, owner))
+        return of_read(lambda: listings.own_listings(answer, owner, is_first=not cursor))
 
     def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         """Returns the PSBTs that the venue wants signed for a listing. Changes nothing there."""

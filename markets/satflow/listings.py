@@ -25,10 +25,10 @@ from markets.wire import Page, Unreadable, first, identifier, rows, sats, table,
 _MOST_INPUTS = 1000
 
 
-def own_listings(answer: Any, owner: str) -> Page[OwnListing]:
+def own_listings(answer: Any, owner: str, *, is_first: bool = True) -> Page[OwnListing]:
     """Reads the listings of `owner`. One that cannot be read is reported by its inscription: it may be listed."""
     found, following = contents(answer)
-    read = each_row(found, "inscription", lambda row: _own_listing(row, owner), key=item_id)
+    read = each_row(found, "inscription", lambda row: _own_listing(row, owner), key=item_id, refuses=is_first)
     return Page(read.entries, following, read.unread)
 
 

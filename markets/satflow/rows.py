@@ -86,7 +86,7 @@ def time_of(row: Mapping[str, Any], *names: str) -> Any:
 
 def is_placeholder(value: Any) -> bool:
     """Tells whether a field for a time or a yes has no value: null, "", 0, false or a time of 1970 or before."""
-    if not value or value == "0":
+    if not value or value == "0" or (isinstance(value, int) and value < 0):
         return True
     if not isinstance(value, str):
         return False

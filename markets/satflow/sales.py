@@ -163,8 +163,9 @@ def _numbers(entry: Mapping[str, Any]) -> list[Decimal]:
 
 
 def _is_of_ask(entry: Mapping[str, Any]) -> bool:
+    """Tells whether an ask was filled. A row that names a bid as well may be the fill of that bid."""
     named = told(entry, "orderType", _PLACES)
-    return isinstance(named, str) and named.lower() == "ask"
+    return isinstance(named, str) and named.lower() == "ask" and first(entry, *BID_ID_FIELDS) is None
 
 
 def _buyer(entry: Mapping[str, Any]) -> str | None:

@@ -94,10 +94,21 @@ def own_bids(answer: Any, units: Units) -> Page[OwnBid]:
     data = payload(answer)
     told = data if isinstance(data, list) else first(table(data, "own bids"), "results", "bids", "items")
     found = rows(told, "own bids", most=5000)
+    if isinstance(data, dict):
+        _check_all(data, len(found))
     read = each_row(found, "own bid", lambda row: _own_bid(row, units), key=_own_id)
     if found and not read.unread and not any(is_of_type(row, "bid", BID) for row in found):
         raise Unreadable(f"none of {len(found)} own bids is a bid")
     return Page(read.entries, None, read.unread)
+
+
+def _check_all(data: Mapping[str, Any], count: int) -> None:
+    """Raises Unreadable when the answer says that there are more: a bid on another page would count as gone."""
+    pages, total = first(data, "pagination.totalPages"), first(data, "pagination.total", "total")
+    if (pages is not None and whole(pages, "totalPages") > 1) or (
+        total is not None and how_many(total, "total") > count
+    ):
+        raise Unreadable("there are more own bids than it shows")
 
 
 def _own_id(row: Mapping[str, Any]) -> str:
@@ -180,10 +191,10 @@ def bidding_wallet(answer: Any) -> str | None:
     return None if found is None else address(found, "bidding wallet")
 
 
-def wallet_items(answer: Any) -> Page[WalletItem]:
+def wallet_items(answer: Any, *, is_first: bool = True) -> Page[WalletItem]:
     """Reads the inscriptions of a wallet. One whose listing cannot be read is there, listed at an unknown price."""
     found, following = contents(answer)
-    read = each_row(found, "inscription", _wallet_item, key=item_id)
+    read = each_row(found, "inscription", _wallet_item, key=item_id, refuses=is_first)
     return Page(read.entries, following, read.unread)
 
 

@@ -162,13 +162,15 @@ class AutolistPreviewHandler(AutolistTaskHandler):
         return _Seen(asks, located, own_read, shown.price if shown else None, slug)
 
     def _inputs(self, meant: _Meant, keys: UserKeys, open_: Listing | None, seen: _Seen) -> ListingInputs:
-        since_ms, market = self.now_ms - HOUR_MS, seen.market
+        since_ms = self.now_ms - HOUR_MS
         listed = None
         if open_ is not None and open_.state == LIVE and open_.listed_ms is not None:
             listed = Listed(open_.price_sats, open_.listed_ms)
         elif seen.shown_sats is not None:
             listed = Listed(seen.shown_sats, self.now_ms)  # a worker adopts it
         own = (self.user.address, self.user.ordinals_address, keys.payment, keys.vault)
+        own_wallets = frozenset({*own, *meant.config.ignore_addresses})
+        market = seen.market.without_doubt(own_wallets)
         return ListingInputs(
             now_ms=self.now_ms,
             config=meant.config,
@@ -176,7 +178,7 @@ class AutolistPreviewHandler(AutolistTaskHandler):
             fee_ppm=self._fee_ppm(meant),
             asks=market.asks,
             trait_asks=market.trait_asks,
-            own_wallets=frozenset({*own, *meant.config.ignore_addresses}),
+            own_wallets=own_wallets,
             median_60m=market.history.median,
             last_sales=market.last_sales,
             listed=listed,

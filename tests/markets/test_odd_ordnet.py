@@ -273,6 +273,17 @@ def test_odd_row_at_the_top_of_a_later_page_is_left_out(adapter: OrdNet) -> None
     assert len(adapter.asks("wizards", "b3BhcXVl").entries) == 1
 
 
+def test_later_page_with_one_odd_row_and_nothing_else_is_read(adapter: OrdNet) -> None:
+    bundle, later = {**listing(0), "collection": None}, "b3BhcXVl"
+    answers("GET", "/listings", {"listings": [bundle], "pagination": LAST_PAGE})
+    assert [each.is_foreign for each in adapter.asks("wizards", later).unread] == [True]
+    responses.reset()
+    answers("GET", "/listings", {"listings": [{**listing(0), "priceSats": "cheap"}], "pagination": LAST_PAGE})
+    assert [each.key for each in adapter.own_listings(OWNER, later).unread] == [listing(0)["inscriptionId"]]
+    answers("GET", "/sales", {"sales": [{**sale(0), "priceSats": 0}], "pagination": LAST_PAGE})
+    assert len(adapter.sales("wizards", "ordinals", later).unread) == 1
+
+
 @pytest.mark.parametrize("changed", [{"status": "paused"}, {"id": None}, {"makerAddress": 7}])
 def test_offers_are_refused_if_the_odd_one_is_higher_than_all(adapter: OrdNet, changed: dict[str, Any]) -> None:
     answers("GET", BOOK, book(offer(0), offer(1), {**offer(2), "priceSats": 100_005, **changed}))
@@ -296,6 +307,13 @@ def test_floor_of_a_row_that_is_not_understood_is_unread_and_hides_no_other(adap
     answers("GET", "/collection-stats/floors", {"success": True, "data": [floor(0), odd_one, floor(2)]})
     found = adapter.floors(["c0", "C1", "c2", "unknown"], "ordinals")
     assert {slug: isinstance(each, Unread) for slug, each in found.items()} == {"c0": False, "c2": False, "C1": True}
+
+
+def test_more_odd_floors_than_understood_ones_hide_no_other(adapter: OrdNet) -> None:
+    rows = [floor(0), {**floor(1), "floor": "low"}, {**floor(2), "floor": "low"}]
+    answers("GET", "/collection-stats/floors", {"success": True, "data": rows})
+    found = adapter.floors(["c0", "c1", "c2"], "ordinals")
+    assert [slug for slug, each in found.items() if not isinstance(each, Unread)] == ["c0"]
 
 
 def test_nameless_floor_may_be_that_of_any_slug_without_one(adapter: OrdNet) -> None:

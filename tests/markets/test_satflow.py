@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import responses
 
-from markets.base import BidOrder, Item, NotFound, NotSupported, Unavailable, Unknown
+from markets.base import BidOrder, Item, NotFound, NotSupported, NotUnderstood, Unavailable, Unknown
 from markets.satflow import wire
 from markets.satflow.adapter import Satflow
 from markets.wire import Page, Unread
@@ -63,6 +63,14 @@ def test_own_bids_as_documented(satflow: Satflow) -> None:
 def test_an_own_bid_on_a_number(satflow: Satflow) -> None:
     _answers("/address/bids", {"data": {"results": [{**OWN, "attribute": {"trait_type": "Level", "value": 7}}]}})
     assert satflow.own_bids("bc1qpay").entries[0].trait == ("Level", "7")
+
+
+@responses.activate
+@pytest.mark.parametrize("more", [{"total": 2}, {"pagination": {"total": 2}}, {"pagination": {"totalPages": 2}}])
+def test_own_bids_are_refused_when_there_are_more_than_shown(satflow: Satflow, more: dict[str, Any]) -> None:
+    _answers("/address/bids", {"data": {"results": [OWN], **more}})
+    with pytest.raises(NotUnderstood, match="more own bids"):
+        satflow.own_bids("bc1qpay")
 
 
 @responses.activate

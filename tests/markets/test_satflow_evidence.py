@@ -144,6 +144,13 @@ def test_buyer_is_unknown_where_the_type_of_the_order_is(satflow: Satflow, order
 
 
 @responses.activate
+@pytest.mark.parametrize("order_type", [{"orderType": "ask"}, {"orderType": None, "ask": {"orderType": "ask"}}])
+def test_sale_that_names_a_bid_may_be_its_fill(satflow: Satflow, order_type: dict[str, Any]) -> None:
+    (sale,) = _sold(satflow, {**BID_SALE, "bid": {**BID_SALE["bid"], "_id": "b-1"}, **order_type})
+    assert (sale.bid_id, sale.buyer, sale.is_of_listing) == ("b-1", RECEIVER, False)
+
+
+@responses.activate
 @pytest.mark.parametrize(
     ("fill", "txid"), [(FILL.upper(), FILL), ("", None), ("pending", None), (7, None), (None, None)]
 )
@@ -156,7 +163,7 @@ def test_malformed_transaction_leaves_the_sale(satflow: Satflow, fill: Any, txid
 
 
 @responses.activate
-@pytest.mark.parametrize("value", [EPOCH, "1970-01-01T00:00:00+00:00", "0001-01-01T00:00:00Z", 0, "0", "", False])
+@pytest.mark.parametrize("value", [EPOCH, "1970-01-01T00:00:00+00:00", "0001-01-01T00:00:00Z", 0, -1, "0", "", False])
 def test_placeholder_of_a_time_closes_no_order(satflow: Satflow, value: Any) -> None:
     ends = dict.fromkeys(("cancelledAt", "canceledAt", "invalidAt", "fillPendingAt", "fillCompletedAt"), value)
     _answers("/activity/listings", {**LISTING, **ends}, name="listings")

@@ -59,6 +59,15 @@ def test_own_listings_are_asked_and_read_as_documented(satflow: Satflow) -> None
 
 
 @responses.activate
+def test_later_page_with_one_odd_listing_and_nothing_else_is_read(satflow: Satflow) -> None:
+    _contents({**LISTED, "listing": {"price": "cheap"}})
+    assert [each.key for each in satflow.own_listings(VAULT, 100).unread] == [INSCRIPTION]
+    responses.reset()
+    _contents(None)
+    assert len(satflow.wallet_contents(VAULT, 100).unread) == 1
+
+
+@responses.activate
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [

@@ -35,6 +35,12 @@ def test_a_rung_that_we_leave_empty_is_found(reason: str) -> None:
     assert is_ours(_rungs(KEPT, {"rung": 1, "reason": reason}))
 
 
+def test_rung_left_empty_beside_an_unread_row_of_own_bids_is_excused() -> None:
+    empty = _rungs(KEPT, {"rung": 1, "reason": "own_bids_unknown"})
+    assert not is_ours(empty | {"unreadRows": {"ownBids": 1}})
+    assert is_ours(empty | {"unreadRows": {"asks": 1}})
+
+
 @pytest.mark.parametrize("fate", ["not_signed", "refused", "unknown", "put_off"])
 def test_a_bid_that_did_not_arrive_is_found(fate: str) -> None:
     assert is_ours(_rungs(KEPT, {"rung": 1, "reason": "place", "fate": fate}))

@@ -174,7 +174,8 @@ class ListingCycle:
             outcome.words = f"waiting: whether the listing at {open_.price_sats:,} reached the market is looked for"
             return
         config = self._config_of_now()
-        outcome.market = listing_market.read_market(self._context, config, self._slug, self._faults)
+        read = listing_market.read_market(self._context, config, self._slug, self._faults)
+        outcome.market = read.without_doubt(self._not_the_market)
         outcome.floor_sats = listing_market.floor_of(outcome.market, self._not_the_market)
         listing_market.sample(outcome.market, outcome.floor_sats, self._context.clock_ms())
         outcome.plan = plan_listing(self._inputs(config, open_, located, outcome.market))

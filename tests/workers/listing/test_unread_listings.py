@@ -130,7 +130,29 @@ def test_last_sales_bear_two_that_cannot_be_read(shop: ListingWorld, unread: tup
         assert "3 of the newest cannot be understood" in str(shop.row(task).last_error)
 
 
-def test_asks_that_cannot_be_read_leave_the_price_to_the_others(shop: ListingWorld) -> None:
+def test_last_sales_are_unknown_when_none_stands_in_for_one_that_cannot_be_read(shop: ListingWorld) -> None:
+    """Two sales as bait would set the price of three."""
+    for price in (20_000, 20_000, 98_000):
+        shop.market.tell_sale(price, OTHER)
+    shop.market.unread_sales = (None,)
+    shop.begun(ListingConfig(reference="lastSale"))
+    assert shop.market.submitted == []
+
+
+def test_bait_is_not_the_floor_while_the_next_ask_may_be_hidden(shop: ListingWorld) -> None:
+    """With one row of two unread the book has the bait alone; its third ask shows the bait for what it is."""
+    shop.market.hidden_asks = 1
+    shop.floor(20_000)
+    task, lister = shop.begun()
+    assert shop.market.submitted == []
+    assert shop.detail(task)["unread_rows"] == {"asks": 1}
+    shop.floor(20_000, 100_000, 101_000)
+    shop.later(30, lister)
+    assert shop.market.submitted == [105_000]
+
+
+def test_asks_that_cannot_be_read_leave_the_price_to_three_others(shop: ListingWorld) -> None:
+    shop.floor(100_000, 101_000, 102_000)
     shop.market.hidden_asks = 2
     task, _ = shop.begun()
     assert (shop.market.submitted, shop.detail(task)["unread_rows"]) == ([105_000], {"asks": 2})
