@@ -1,9 +1,9 @@
 """The meaning of unreadable answers: a row is left out and counted, a read failed, a write's fate is unknown.
 
-A venue's lists have rows of other people's orders, and one odd row proves nothing about the others. So each row is
+A venue's lists have rows of other users' orders, and one odd row proves nothing about the others. So each row is
 read by itself. The answer as a whole is refused only where a row left out could change a decision:
 
-- no row is understood, or fewer than are not: then the venue has changed its shape;
+- no row is understood, or more than half of the rows are not: then the venue has changed its shape;
 - a row left out of a book may have the best price: it comes before the first row that is kept and its price is not
   readable, or its price is readable and better than the best one kept.
 

@@ -12,7 +12,7 @@ from markets.replies import Reply
 
 MASKED = "[masked]"
 _CREDENTIALS = ("Authorization", "x-api-key")
-_QUOTA_WORDS = ("ratelimit", "rate-limit", "quota", "credits")
+QUOTA_WORDS = ("ratelimit", "rate-limit", "quota", "credits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Exchange:
     def quota_headers(self) -> dict[str, str]:
         """Returns the headers in which the venue gives its remaining quota."""
         headers = {} if self.reply is None else self.reply.headers
-        return {name: value for name, value in headers.items() if any(word in name.lower() for word in _QUOTA_WORDS)}
+        return {name: value for name, value in headers.items() if any(word in name.lower() for word in QUOTA_WORDS)}
 
 
 class Listener:

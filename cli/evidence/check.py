@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 from cli.doctor.questions import About, Outcome, Question, VenueAnswer, default_about
 from cli.evidence import oddities
-from cli.evidence.oddities import Odd
+from cli.evidence.oddities import MOST_NAMED, Odd
 from cli.evidence.questions import MAY_BE_REFUSED, NOTHING_ASKED, Raw, questions, subjects_of
 from cli.evidence.record import NotAProbeFile, Record, Recorded, read
 from cli.evidence.replay import ORIGIN, Replay
@@ -58,15 +59,12 @@ class Finding:
         return outcome in _EXPECTED and not self.odd
 
     def lines(self) -> Iterator[str]:
-        """Writes the result, then a line for each odd row."""
+        """Writes the result, then a line for each oddity with its rows."""
         state = "ok  " if self.is_clear else "odd " if self.answer.outcome == "understood" else "FAIL"
         yield f"{state} {self.answer.question}: {self._said()}"
-        for odd in self.odd:
-            yield f"     {_row(self.answer.question, odd)}"
-        for odd in self.foreign:
-            yield f"     about something else: {_row(self.answer.question, odd)}"
-        for odd in self.notes:
-            yield f"     strange: {_row(self.answer.question, odd)}"
+        for kind, found in (("", self.odd), ("about something else: ", self.foreign), ("strange: ", self.notes)):
+            for line in _named(self.answer.question, found):
+                yield f"     {kind}{line}"
 
     def _said(self) -> str:
         answer = self.answer
@@ -85,8 +83,16 @@ class Finding:
         return said + (f", {len(self.foreign)} about something else" if self.foreign else "")
 
 
-def _row(question: str, odd: Odd) -> str:
-    return f"{question}, row {odd.row}: {odd.why}" if odd.row else f"{question}: {odd.why}"
+def _named(question: str, found: Sequence[Odd]) -> Iterator[str]:
+    """Writes each oddity once with the rows that have it, `MOST_NAMED` of both at most."""
+    rows: dict[str, list[int]] = {}
+    for odd in found:
+        rows.setdefault(odd.why, []).append(odd.row)
+    for why, numbers in islice(rows.items(), MOST_NAMED):
+        named = ", ".join(map(str, numbers[:MOST_NAMED]))
+        named += f" and {more} more" if (more := len(numbers) - MOST_NAMED) > 0 else ""
+        where = "" if numbers == [0] else f", {'row' if len(numbers) == 1 else 'rows'} {named}"
+        yield f"{question}{where}: {why}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -150,7 +156,7 @@ def _finding(question: Question | None, name: str, records: Sequence[Recorded], 
         odd = oddities.stumbled(records, lambda others: replay.put(question, others))
     named = {each.row for each in (*odd, *foreign)} - {0}
     notes = tuple(each for each in oddities.strange(records) if each.row not in named)
-    return Finding(answer, *(each[: oddities.MOST_NAMED] for each in (odd, foreign, notes)))
+    return Finding(answer, odd, foreign, notes)
 
 
 def _adapters(record: Record, settings: Settings, replay: Replay) -> Adapters:

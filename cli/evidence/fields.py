@@ -34,7 +34,7 @@ _SECRET_PARTS = re.compile(r"psbt|signature|signedmessage|signedbidding|privatek
 _TEXTS = _words(
     "name title description desc bio symbol summary about displayname username user handle nickname twitter discord "
     "telegram website email social socials collectionname collectionitemname inscriptionname traittype trait text "
-    "content hash"
+    "content hash owner seller buyer maker taker bidder holder creator artist author"
 )
 _TEXT_PARTS = re.compile(r"name$|image|icon|avatar|banner|picture|thumbnail|preview|url$|uri$|link$|href$")
 _SLUGS = _words("slug collectionslug collectionid collectionsymbol tick ticker spacedrune rune runename runeid slugs")
@@ -45,10 +45,10 @@ _WORDS = _words(
 )
 _TIME = re.compile(r"(?:At|_at|[tT]ime|[tT]imestamp|[dD]ate|[eE]xpir\w*|Ms|_ms)$|^(?:created|updated|expires?)$")
 _PLAINS = _words(
-    "total count page pages totalpages pagesize size limit offset start cursor nextcursor status code divisibility "
+    "total count page pages totalpages pagesize size limit offset start cursor nextcursor divisibility "
     "decimals height blocks vout index version quantity supply totalsupply confirmations listed owners holders sales "
     "rank sighash signingindexes indicestosign retryafter fastestfee halfhourfee hourfee economyfee minimumfee feerate "
-    "txcount vsize weight size sponsoredpriority featuredpriority success n"
+    "txcount vsize weight sponsoredpriority featuredpriority n"
 )
 _PLAIN_PARTS = re.compile(r"count$|height$|rate$|percent|pct$|ppm$|bps$|change|quantity|^runesamount|supply")
 _PRICE_PARTS = re.compile(
@@ -89,11 +89,12 @@ def sort_of(name: str, parent: str, row: Mapping[str, Any]) -> Sort:
 
 def _is_of_trait(plain: str, row: Mapping[str, Any]) -> bool:
     """Tells whether it is the kind or the value of a trait."""
+    if plain not in ("traittype", "type", "value", "values"):
+        return False
     if plain in ("value", "values") and isinstance(row.get("value", row.get("values")), str | list):
         return True
     names = {re.sub(r"[^a-z0-9]", "", name.lower()) for name in row}
-    is_trait = "traittype" in names or ({"type"} < names and names & {"value", "values"})
-    return bool(is_trait) and plain in ("traittype", "type", "value", "values")
+    return "traittype" in names or bool({"type"} < names and names & {"value", "values"})
 
 
 def _is_quantity(above: str, row: Mapping[str, Any]) -> bool:

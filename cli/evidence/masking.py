@@ -9,20 +9,26 @@ from __future__ import annotations
 
 import base64
 import hmac
+import html
 import ipaddress
+import json
 import re
 import string
+import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, quote_plus, unquote
 
 from cli.evidence.fields import Sort, sort_of
 from markets.wire import MAX_SATS, same
 
 HIDDEN = "[hidden]"  # in place of our own key
+_RUN = 12  # letters of a key by which a part of it is known
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _FEW = 10_000  # sats of an output that are only padding
 _LEAST_UNKNOWN, _LEAST_STRANGE = 1000, 100_000  # codes of errors have fewer digits
+_PLACES = 4  # decimal places of an amount in BTC
 _STRAIGHT_TO = Decimal(10**11)  # sats; above 1,000 BTC amounts come nearer to all there are, and stay below them
 _TIMES = ((10**9, 10**10), (10**12, 10**13))  # epoch seconds and milliseconds, from 2001 to 2286
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
@@ -36,15 +42,22 @@ _FIELD = re.compile(r"[A-Za-z0-9_$.\-]{1,64}", re.ASCII)
 _RUNE = re.compile(r"[A-Z]{1,28}(?:•[A-Z]{1,28})+")
 _LONE_WORD = re.compile(r"[A-Za-z][A-Za-z_\-]{0,31}", re.ASCII)
 _TOKEN = re.compile(r"[A-Za-z0-9_\-]{8,}", re.ASCII)
-_IN_TEXT = re.compile(r"(?<![\w.,\-])\d[\d,]*(?:\.\d+)?(?![\w])", re.ASCII)
+_IN_TEXT = re.compile(  # a time, or a number that may have thousands set apart
+    rf"(?P<time>{_ISO_TIME.pattern})"
+    r"|(?<![0-9A-Za-z_.,])(?<![0-9A-Za-z]-)"
+    r"(?:[0-9]{1,3}(?:(?P<mark>[,'_ \xa0\u202f])[0-9]{3}(?:(?P=mark)[0-9]{3})*|(?:\.[0-9]{3}){2,})|[0-9]+)(?:\.[0-9]+)?"
+    r"(?=(?:sats?|btc|k|m)\b|[^0-9A-Za-z]|$)",
+    re.I,
+)
 _FOUND = re.compile(
     r"""
     (?P<uuid>(?<![0-9A-Za-z])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![0-9A-Za-z]))
     |(?P<bech32>(?<![0-9A-Za-z])(?i:bc|tb|bcrt)1[0-9A-Za-z]{2,90}(?![0-9A-Za-z]))
-    |(?P<hex>(?<![0-9A-Za-z])(?:[0-9a-f]{16,}|[0-9A-F]{16,})(?=i\d|[^0-9A-Za-z]|$))
+    |(?P<hex>(?:(?<![0-9A-Za-z])|(?<=0x))(?:[0-9a-f]{16,}|[0-9A-F]{16,})(?=i\d|[^0-9A-Za-z]|$))
     |(?P<long>(?<![0-9A-Za-z+/_\-])(?=[^\s]*\d)(?=[^\s]*[a-z])(?=[^\s]*[A-Z])[0-9A-Za-z+/_\-]{36,}={0,2})
+    |(?P<lower>(?<![0-9A-Za-z])(?=[0-9]*[a-z])(?=[a-z]*[0-9])[0-9a-z]{36,}(?![0-9A-Za-z]))
     |(?P<base58>(?<![0-9A-Za-z])[123mn][1-9A-HJ-NP-Za-km-z]{25,34}(?![0-9A-Za-z]))
-    |(?P<email>[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64})+)
+    |(?P<email>[\w.+\-]{1,64}(?:@|%40)[\w\-]{1,64}(?:\.[\w\-]{1,64})+)
     |(?P<ipv4>(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\d))
     |(?P<ipv6>(?<![\w:])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?![\w:]))
     """,
@@ -57,7 +70,9 @@ class Masker:
 
     def __init__(self, salt: bytes, secrets: Collection[str], kept: Collection[str], numbers: Collection[int]) -> None:
         self._salt = salt
-        self._secrets = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
+        forms = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
+        self._short = [form for form in forms if len(form) < _RUN]
+        self._runs = {run for form in forms for run in _runs(form)}
         self._kept = {same(text) for text in kept}
         self._numbers = frozenset(numbers)
         self._known: dict[str, str] = {}
@@ -85,9 +100,7 @@ class Masker:
         """Replaces as `text`, and leaves numbers alone."""
         if same(text) in self._kept:
             return text
-        for secret in self._secrets:
-            text = text.replace(secret, HIDDEN)
-        found = _FOUND.sub(self._marked, text)
+        found = _FOUND.sub(self._marked, self._hidden(text))
         return _TOKEN.sub(self._recalled, found)
 
     def path(self, path: str) -> str:
@@ -105,6 +118,16 @@ class Masker:
                 scaled += (size - _STRAIGHT_TO) * (MAX_SATS - scaled) / (MAX_SATS - _STRAIGHT_TO)
             return scaled.quantize(number, ROUND_FLOOR).copy_sign(number)
 
+    def _hidden(self, text: str) -> str:
+        """Hides our keys, and each part of one that is long enough to be known by."""
+        for form in self._short:
+            text = text.replace(form, HIDDEN)
+        kept, end = [], 0
+        for at in [at for at, run in enumerate(_runs(text)) if run in self._runs]:
+            kept += [text[end:at], HIDDEN] if at >= end else []
+            end = at + _RUN
+        return "".join([*kept, text[end:]])
+
     def _name(self, name: str) -> str:
         """Replaces a name that is not a field's: an id, or a text that anyone can write."""
         if _RUNE.fullmatch(name) or same(name) in self._kept:
@@ -119,12 +142,14 @@ class Masker:
             return value
         is_amount = sort is Sort.PRICE or (sort is Sort.VALUE and abs(number) > _FEW)
         if sort is Sort.UNKNOWN:  # nothing says what it is: of four digits or more it may be an amount
-            is_amount = abs(number) >= _LEAST_UNKNOWN
+            is_amount = _may_be_amount(number)
         elif sort in (Sort.TIME, Sort.WORD, Sort.TEXT, Sort.SLUG):
             is_amount = abs(number) >= _LEAST_STRANGE and not _is_time(number)
         if is_amount:
             found = self.amount(number)
             return found if isinstance(value, Decimal) else int(found)
+        if sort in (Sort.ID, Sort.SECRET) and number != int(number):
+            return self.amount(number)
         if sort in (Sort.ID, Sort.SECRET) and number == int(number) and abs(number) >= 10:
             return type(value)(self._like(str(int(number))))
         return value
@@ -138,7 +163,7 @@ class Masker:
             case Sort.SECRET | Sort.TEXT:
                 return self._like(value)
             case Sort.PRICE | Sort.VALUE:
-                return re.sub(r"\d+", lambda digits: self._digits(digits[0], sort), self.marks(value))
+                return re.sub(r"\d+", lambda digits: self._digits(digits[0], Sort.PRICE), self.marks(value))
             case Sort.ID:
                 found = self.marks(value)
                 return found if found != value else self._like(value)
@@ -166,10 +191,13 @@ class Masker:
         return self._like(value)
 
     def _counted(self, found: re.Match[str]) -> str:
-        told = found[0].replace(",", "") if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", found[0]) else found[0]
-        if not _NUMBER.fullmatch(told) or Decimal(told) < 1000 or _is_time(Decimal(told)):
+        if found["time"]:
             return found[0]
-        return format(self.amount(Decimal(told)), ",f" if "," in found[0] else "f")
+        mark = found["mark"] or ("." if found[0].count(".") > 1 else "")
+        number = Decimal(found[0].replace(mark, "") if mark else found[0])
+        if not _may_be_amount(number) or _is_time(number):
+            return found[0]
+        return format(self.amount(number), ",f" if mark else "f").replace(",", mark)
 
     def _recalled(self, token: re.Match[str]) -> str:
         # A known name without a digit may be a word of the venue's own, such as "insufficient".
@@ -232,7 +260,7 @@ def _drawn(text: str, stream: Iterator[int]) -> Iterator[str]:
         elif letter.isascii() and letter.isalpha():
             yield (string.ascii_uppercase if letter.isupper() else string.ascii_lowercase)[choice % 26]
         else:
-            yield "ж" if letter.isalpha() else letter
+            yield letter if letter.isascii() or unicodedata.category(letter)[0] in "PZC" else "ж"
 
 
 def _start_of(text: str) -> int:
@@ -247,11 +275,26 @@ def _start_of(text: str) -> int:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yields the spellings in which a venue may repeat a key."""
-    yield secret
-    yield quote(secret, safe="")
-    yield base64.b64encode(secret.encode()).decode()
-    yield secret.encode().hex()
+    """Yields the spellings in which a venue may repeat a key, also as a part of what it encodes."""
+    raw = secret.encode()
+    yield from (secret, quote(secret), quote(secret, safe=""), quote_plus(secret), html.escape(secret), raw.hex())
+    yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+    for before, dropped in enumerate((0, 2, 3)):  # the letters that the bytes before it change
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            whole = (before + len(raw)) * 8 // 6
+            yield encode(b"\0" * before + raw).decode()[dropped:whole]
+
+
+def _runs(text: str) -> Iterator[str]:
+    """Yields each run of `_RUN` letters, in lower case."""
+    lower = text.translate(_LOWER)
+    return (lower[at : at + _RUN] for at in range(len(lower) - _RUN + 1))
+
+
+def _may_be_amount(number: Decimal) -> bool:
+    """Tells whether a number of unknown meaning may be an amount: of sats, or of BTC by its decimal places."""
+    exponent = number.as_tuple().exponent
+    return abs(number) >= _LEAST_UNKNOWN or (isinstance(exponent, int) and exponent <= -_PLACES)
 
 
 def _is_time(number: Decimal) -> bool:

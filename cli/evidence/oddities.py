@@ -15,10 +15,13 @@ from cli.evidence.fields import Sort, sort_of
 from cli.evidence.record import Recorded
 from markets.wire import first
 
-MOST_NAMED = 20  # odd rows of one answer
+MOST_NAMED = 20  # oddities of one answer, and rows of one oddity
+_MOST_ROWS = 10_000  # of a list that are looked at one by one; a venue's answer has at most 2 MB
+_MOST_READ = 50_000  # rows that are read to find those for which one answer is refused
 _ID_FIELDS = ("_id", "bid_id", "id", "auctionId", "listingId", "saleId", "inscriptionId")
 _TOTALS = ("total", "totalCount")
 _IN_ROW = re.compile(r"(?:^|: )[a-z][a-z \-']{0,40} (\d{1,5}): (.*)$")
+_INSCRIPTION = re.compile(r"[0-9a-f]{64}i[0-9]{1,9}", re.ASCII)
 _FIRST_S, _FIRST_YEAR = 10**9, 2001
 _ALIKE = Decimal("0.75")  # of the rows: a value that this many have is usual
 _FEWEST = 4  # rows by which something can be usual
@@ -46,16 +49,21 @@ def left_out(answer: VenueAnswer, *, foreign: bool = False) -> Iterator[Odd]:
 
 
 def stumbled(records: Sequence[Recorded], put: Callable[[Sequence[Recorded]], VenueAnswer]) -> tuple[Odd, ...]:
-    """Finds the rows for which an answer is refused: the first beginning of the list that is, and so on without them.
+    """Finds the rows for which an answer is refused: the last row of the shortest refused beginning, then the next.
 
-    `put` asks the question of other records. Returns () when the fault is not in a row.
+    `put` asks the question of other records. Returns () when the fault is not in a row. The search ends at `MOST_NAMED`
+    rows, or once it has read `_MOST_READ`.
     """
     at = next((at for at in reversed(range(len(records))) if _longest(records[at].answer) is not None), None)
     place = None if at is None else _longest(records[at].answer)
-    if at is None or place is None:
+    if at is None or place is None or len(place.rows) > _MOST_ROWS:
         return ()
 
+    read = 0
+
     def asked(numbers: Sequence[int]) -> VenueAnswer:
+        nonlocal read
+        read += len(numbers)
         kept = _with(records[at].answer, place.names, [place.rows[number] for number in numbers])
         return put([*records[:at], replace(records[at], answer=kept), *records[at + 1 :]])
 
@@ -63,14 +71,17 @@ def stumbled(records: Sequence[Recorded], put: Callable[[Sequence[Recorded]], Ve
     found: list[Odd] = []
     if asked([]).outcome == "drifted":
         return ()
-    while len(found) < MOST_NAMED and (answer := asked(left)).outcome == "drifted":
+    while len(found) < MOST_NAMED and read < _MOST_READ and (answer := asked(left)).outcome == "drifted":
         good, bad = 0, len(left)
         while bad - good > 1:
             middle = (good + bad) // 2
             good, bad = (good, middle) if asked(left[:middle]).outcome == "drifted" else (middle, bad)
         number = left.pop(bad - 1)
-        why = asked([*left[: bad - 1], number])
-        found.append(Odd(number + 1, _odd(why.reason).why))
+        alone = asked([number])
+        why = _odd((alone if alone.outcome == "drifted" else asked([*left[: bad - 1], number])).reason)
+        if not why.row and alone.outcome != "drifted":
+            break  # it is the number of rows
+        found.append(Odd(number + 1, why.why))
     else:
         # Rows that no longer spoil the answer are left out of it.
         places = [each for each in left_out(answer) if each.row]
@@ -89,9 +100,10 @@ def strange(records: Sequence[Recorded]) -> Iterator[Odd]:
             total = first(parent, name, f"pagination.{name}")
             if isinstance(total, int) and not isinstance(total, bool) and 0 <= total < len(place.rows):
                 yield Odd(0, f"{name} is {total}, and there are {len(place.rows)} rows")
-        yield from _same_ids(place.rows)
-        yield from _other_types(place.rows)
-        yield from _no_times(place.rows)
+        looked_at = place.rows[:_MOST_ROWS]
+        yield from _same_ids(looked_at)
+        yield from _other_types(looked_at)
+        yield from _no_times(looked_at)
 
 
 def _odd(why: str) -> Odd:
@@ -136,8 +148,10 @@ def _types(row: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, str]
         yield name, "a yes or no"
     elif isinstance(row, int | Decimal):
         yield name, "a number"
+    elif isinstance(row, str):
+        yield name, "an inscription id" if _INSCRIPTION.fullmatch(row) else "a text"
     elif row is not None:
-        yield name, "a list" if isinstance(row, list) else "a text"
+        yield name, "a list"
 
 
 def _no_times(rows: Sequence[Any]) -> Iterator[Odd]:

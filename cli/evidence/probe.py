@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from cli.arguments import address, inscription
 from cli.doctor import doctor
 from cli.doctor.database_check import DatabaseState
-from cli.doctor.exchanges import Exchange, Listener
+from cli.doctor.exchanges import QUOTA_WORDS, Exchange, Listener
 from cli.doctor.questions import ADDRESS, FIRST_INSCRIPTION, PUBKEY, VAULT, About, VenueAnswer, https_of, put
 from cli.doctor.venue_check import pause, secrets_of
 from cli.evidence import check
@@ -34,7 +34,6 @@ from markets.offers import Pair, SignInTexts
 from markets.wire import Unreadable, parse
 
 _KEPT_HEADERS = frozenset({"content-type", "date", "age", "retry-after", "server"})
-_QUOTA_WORDS = ("ratelimit", "rate-limit", "quota", "credits")
 _LEAST_KEY = 12  # letters
 _HEAD = 20_000  # bytes for the file's own fields
 
@@ -179,7 +178,7 @@ def _text(body: bytes, name: str, masker: Masker) -> str:
 
 def _is_kept(name: str) -> bool:
     lower = name.lower()
-    return lower in _KEPT_HEADERS or any(word in lower for word in _QUOTA_WORDS)
+    return lower in _KEPT_HEADERS or any(word in lower for word in QUOTA_WORDS)
 
 
 def _sign(texts: SignInTexts) -> Mapping[str, str]:

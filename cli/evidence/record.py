@@ -134,6 +134,8 @@ def _record(value: Any) -> Record:
             raise Unreadable(f"the question {name!r} is there twice")
         exchanges = rows(question.get("exchanges"), f"exchanges of {name}", most=_MOST_EXCHANGES)
         questions[name] = tuple(_recorded(table(each, f"exchange of {name}"), name) for each in exchanges)
+    if not questions:
+        raise Unreadable("it has no questions")
     about = {name: text(each, f"about {name}") for name, each in table(content.get("about"), "about").items()}
     asked_ms = whole(content.get("askedMs"), "askedMs")
     if asked_ms >= _LAST_MS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cli.evidence.record import MOST_BYTES
+from cli.evidence.replay import Replay
 from cli.main import main
 from tests.cli.probe_files import GOOD, address, item
 from tests.examples import part_of
@@ -135,6 +137,12 @@ PLANTS = {
     "another-collection": Plant("unisat", "sales", third(collectionId="cats"), "sales, row 3: "),
     "seller-a-number": Plant("satflow", "listings", third(sellerOrdAddress=17), ROW + "sellerOrdAddress"),
     "seller-an-object": Plant("unisat", "listings", third(address={"a": 1}), ROW + "seller: "),
+    "id-of-no-inscription": Plant(
+        "unisat",
+        "listings",
+        third(inscriptionId="ab" * 32),
+        ROW + "inscriptionId is a text, in the other rows an inscr",
+    ),
     "same-ids": Plant("satflow", "bids", third(_id=f"65a0{1:020x}"), "bids, row 3: _id is the same as in row 1"),
     "total-below-rows": Plant("unisat", "listings", data(total=2), "listings: total is 2, and there are 6 rows"),
     "more-than-shown": Plant("ordnet", "bids", data(totalCount=7), "bids: "),
@@ -174,7 +182,7 @@ PLANTS = {
     "html": Plant("satflow", "listings", answer(200, HTML), "listings: not understood: failed to read"),
 }
 # These answers are understood all the same, or are an answer of their own kind.
-CLEAR = {"epoch-zero", "same-ids", "total-below-rows"}
+CLEAR = {"epoch-zero", "id-of-no-inscription", "same-ids", "total-below-rows"}
 
 
 def planted(plant: Plant) -> dict[str, Any]:
@@ -218,8 +226,59 @@ def test_several_odd_rows_of_a_refused_answer_are_all_named(check: Check) -> Non
     rows[0], rows[1]["price"], rows[3]["type"], rows[4] = 7, "x", "raffle", None
     code, said, _ = check(found)
     assert code == 1
-    named = [number for number in range(1, 7) if f"bids of a bidder, row {number}: " in said]
-    assert named == [1, 2, 4, 5], said
+    named = [line.strip() for line in said.splitlines() if ", row " in line]
+    assert named == [
+        "bids of a bidder, row 1: own bid: 7 is not an object",
+        "bids of a bidder, row 2: own bid price: 'x' is not a whole number",
+        "bids of a bidder, row 4: own bid: unknown type 'raffle'",
+        "bids of a bidder, row 5: own bid is missing or null",
+    ]
+
+
+def with_listings(count: int, change: Callable[[int, dict[str, Any]], None]) -> dict[str, Any]:
+    """Returns a good file with this many listings, each changed with its number."""
+    found = GOOD["satflow"]()
+    data = found["questions"][1]["exchanges"][0]["answer"]["data"]
+    usual = data["items"][0]
+    data["items"] = [usual | {"_id": f"65a0{number:020x}"} for number in range(1, count + 1)]
+    for number, each in enumerate(data["items"], 1):
+        change(number, each)
+    return found
+
+
+def test_oddity_of_many_rows_is_one_line_and_hides_no_other(check: Check) -> None:
+    def change(number: int, listing: dict[str, Any]) -> None:
+        listing["cancelledAt"] = 0
+        listing["rank"] = "high" if number == 30 else number
+        listing["price"] = "much" if number in (7, 11) else listing["price"]
+
+    _, said, _ = check(with_listings(30, change))
+    lines = [line.strip() for line in said.splitlines() if "listings, row" in line]
+    assert lines[0] == "listings, rows 7, 11: listing price: 'much' is not a whole number"
+    numbers = ", ".join(str(number) for number in range(1, 23) if number not in (7, 11))
+    assert lines[1:] == [
+        "strange: listings, row 30: rank is a text, in the other rows a number",
+        f"strange: listings, rows {numbers} and 8 more: cancelledAt is a time of 1970: a placeholder",
+    ]
+
+
+def test_answer_of_too_many_rows_names_no_row(check: Check) -> None:
+    code, said, _ = check(with_listings(1200, lambda number, listing: None))
+    assert code == 1 and "FAIL listings: not understood" in said and "1200 are more than the 1000" in said
+    assert "listings, row" not in said
+
+
+def test_search_for_odd_rows_of_a_huge_answer_ends(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    put, read = Replay.put, []
+
+    def counted(self: Replay, question: Any, records: Any) -> Any:
+        read.append(sum(len(rows_of(each.answer)) for each in records))
+        return put(self, question, records)
+
+    monkeypatch.setattr(Replay, "put", counted)
+    code, said, _ = check(with_listings(9000, lambda number, listing: listing.update(price="much")))
+    assert code == 1 and "FAIL listings: not understood" in said
+    assert sum(read) < 200_000
 
 
 def test_answer_that_is_asked_for_otherwise_is_not_taken_for_another(check: Check) -> None:
@@ -260,6 +319,7 @@ def with_exchange(**fields: Any) -> dict[str, Any]:
         (changed(version=True), "its version is True"),
         (changed(venue="moonmarket"), "its venue 'moonmarket' is not one that this Bidkeeper knows"),
         (changed(questions=None), "questions is missing or null"),
+        (changed(questions=[]), "it has no questions"),
         (changed(questions=[{"name": "floors", "exchanges": []}] * 2), "'floors' is there twice"),
         (changed(questions=[{"name": "floors", "exchanges": []}] * 101), "101 are more than the 100"),
         (changed(askedMs=10**18), "askedMs: not a time"),
@@ -286,12 +346,14 @@ def test_answer_that_is_nested_too_deeply_is_refused(check: Check) -> None:
     assert code == 2 and "nested too deeply" in complained
 
 
-def test_directory_and_missing_file_are_refused(
+def test_directory_pipe_and_missing_file_are_refused(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert main(["venue", "check", str(tmp_path)]) == 2
+    os.mkfifo(tmp_path / "pipe")
+    assert main(["venue", "check", str(tmp_path / "pipe")]) == 2
     assert main(["venue", "check", str(tmp_path / "none")]) == 2
     assert "none cannot be read: No such file" in capsys.readouterr().err
 

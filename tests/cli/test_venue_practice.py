@@ -114,6 +114,22 @@ def test_newcomer_who_follows_going_live_gets_a_file_that_check_takes(
     assert "listings: understood, 10 rows" in said and "19 questions, 19 clear, 0 not" in said
 
 
+@pytest.mark.parametrize("venue", [each for each in VENUES if each.startswith("simulator")])
+def test_odd_rows_of_the_practice_market_are_named_and_the_replacements_change_none(
+    ready: Path, practice: Practice, venue: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    practice.sim("PUT", "scenes", {"names": "drawn"})
+    file, more = ready / "odd.json", ["--sign-in", ANN.payment, ANN.ordinals] if venue.endswith("ordnet") else []
+    about = ["--collection", SLUG, "--rune", RUNE, "--inscription", ITEM]
+    probed = main(["venue", "probe", venue, "--save", str(file), *about, *more])
+    said = capsys.readouterr().out
+    checked = main(["venue", "check", str(file)])
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert "NOTE" not in said and set(lines) <= set(said.splitlines())
+    assert probed == checked == int(any(line.startswith(("odd", "FAIL")) for line in lines))
+    assert checked == 0 or any(", row" in line for line in lines)
+
+
 @pytest.mark.parametrize("venue", VENUES)
 def test_nothing_of_the_operator_is_in_the_file(ready: Path, venue: str) -> None:
     text = made(venue, ready).read_text()
