@@ -173,6 +173,7 @@ class Scenes:
         """Begins with the seed's own scenes when they are `drawn`, else with none."""
         self._seed = seed
         self._clock = clock
+        self._began_ms = clock()
         self._strikes = random.Random(f"strikes {seed}")
         self._names: frozenset[str] = frozenset()
         self.is_drawn = False
@@ -252,7 +253,8 @@ class Scenes:
 
     def _is_on(self, told: Told) -> bool:
         """Returns whether odd rows are in the list now: in one of own orders every third minute, unless ahead."""
-        return told not in _OWN or self._is_ahead or self._clock() // _SPAN_MS % 3 == 0
+        minute = (self._clock() - self._began_ms) // _SPAN_MS
+        return told not in _OWN or self._is_ahead or minute % 3 == 2
 
     def _rng(self, *about: str) -> random.Random:
         return random.Random(f"scenes {self._seed} {' '.join(about)}")

@@ -43,7 +43,7 @@ _STATES = frozenset({"orderType", "marketType", "event", "saleType", "status", "
 # Collections lie in rows as objects; their ids are slugs, and no ids of an order.
 _COLLECTION = "collection"
 _EPOCH = "1970-01-01T00:00:00.000Z"
-_STRANGER = "somewhere-else"
+_STRANGER, _STRANGER_RUNE = "somewhere-else", "SOMEWHEREELSE"
 _TENFOLD = 10
 # The maker of every odd order: not a client.
 _SOMEBODY = p2wpkh(bytes(range(20)))
@@ -114,7 +114,7 @@ def unknown_state(real: Real) -> Any:
 
 def foreign(real: Real) -> Any:
     """Makes a row of another collection, at a price that would be the best one here."""
-    row = _named(_better(real), _STRANGER)
+    row = _of_another_rune(_named(_better(real), _STRANGER))
     # Where rows name no collection, none of another can be among them.
     return None if row == _better(real) else row
 
@@ -170,6 +170,16 @@ def _copied(real: Real) -> Any:
 
 def _named(row: Any, slug: str | None) -> Any:
     return _changed(row, _SLUGS, lambda _, value: slug, into_collections=True)
+
+
+def _of_another_rune(value: Any) -> Any:
+    """Renames the runes in a row, so that it contradicts itself nowhere."""
+    if isinstance(value, list):
+        return [_of_another_rune(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    renamed = {"name": _STRANGER_RUNE} if "divisibility" in value and "name" in value else {}
+    return {name: _of_another_rune(each) for name, each in value.items()} | renamed
 
 
 def _with_number(real: Real, number: Any) -> Any:
