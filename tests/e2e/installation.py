@@ -270,6 +270,11 @@ class Trader:
     def bids(self, task: int) -> list[int]:
         return sorted((bid["price"] for bid in self.ok("GET", f"/api/tasks/{task}/bids")), reverse=True)
 
+    def last_action(self, task: int) -> str:
+        """Returns what the task's last cycle did, "" before its first and where the cycle failed."""
+        last = self.get(task)["lastCycle"] or {}
+        return str(last.get("action") or "")
+
     def said(self, task: int) -> str:
         """Returns what all the task's cycles said of themselves."""
         return "\n".join(cycle["action"] for cycle in self.ok("GET", f"/api/tasks/{task}/cycles?limit=100"))

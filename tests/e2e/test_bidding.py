@@ -56,7 +56,7 @@ def test_an_unbeatable_leader_and_only_the_highest(service: Installation, trader
     until(lambda: ours(service, "unbeatable") == [72_000], "the best place that can be had")
     trader.ok("PUT", f"/api/tasks/{task}", {"onlyBidIfHighest": True})
     until(lambda: ours(service, "unbeatable") == [], "no bid behind another")
-    until(lambda: "not_highest" in trader.get(task)["lastCycle"]["action"], "the reason")
+    until(lambda: "not_highest" in trader.last_action(task), "the reason")
     trader.stop(task)
 
 
@@ -219,7 +219,7 @@ def test_a_fill_is_recognised_and_counts(service: Installation, trader: Trader) 
     until(lambda: trader.ok("GET", "/api/auth/me")["stats"]["exposure"] == 0, "the fill in the ledger")
     trader.next_cycle(task, 2)
     assert ours(service, "sold") == []
-    until(lambda: "max_fills" in trader.get(task)["lastCycle"]["action"], "the reason")
+    until(lambda: "max_fills" in trader.last_action(task), "the reason")
     query = "SELECT price_sats, close_reason FROM orders WHERE task_id = ?"
     assert rows(service.database_url, query, [task]) == [(40_000, "filled")]
 

@@ -56,7 +56,7 @@ def test_one_signal_ends_everything_the_next_start_resumes_and_a_restored_databa
     assert made.live_prices("cats") == [75_000, 60_000, 45_000, 30_000, 15_000], "stopping cancels nothing"
     assert trader.get(steady)["isRunning"] is True
     until(lambda: made.workers(steady), "the task's return")
-    until(lambda: "kept 5" in trader.get(steady)["lastCycle"]["action"], "a cycle that finds its bids")
+    until(lambda: "kept 5" in trader.last_action(steady), "a cycle that finds its bids")
     assert len(made.history(event="accepted", slug="cats")) == 5
     for _ in range(3):
         trader.stop(restored)

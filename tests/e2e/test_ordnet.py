@@ -76,7 +76,7 @@ def test_a_ladder_has_as_many_offers_as_there_are_coins_and_says_so(service: Ins
     task = trader.task(slug="newts", venue=VENUE, **fixed(100_000, 200_000, 3))
     trader.start(task)
     until(lambda: is_live(service, task, [200_000, 150_000]), "the dearest two", SLOW_S)
-    until(lambda: "1 no_coins" in str(trader.get(task)["lastCycle"]["action"]), "the third is explained", SLOW_S)
+    until(lambda: "1 no_coins" in trader.last_action(task), "the third is explained", SLOW_S)
     until(lambda: "that nothing else lies or stands on" in str(trader.get(task)["lastError"]), "its owner is told")
     assert service.history(event="cancelled", slug="newts") == [], "neither took the other's place"
     trader.stop(task)

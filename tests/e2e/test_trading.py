@@ -83,7 +83,7 @@ def test_the_ladder_follows_a_falling_floor_and_never_meets_an_ask(service: Inst
     until(lambda: len(service.live_prices("falling")) == 5, "the first ladder")
     service.put_collection("falling", [70_000])
     until(lambda: max(service.live_prices("falling"), default=0) == 52_000, "the ladder under the new floor")
-    assert "cancelled" in trader.get(task)["lastCycle"]["action"] or trader.next_cycle(task)
+    assert "cancelled" in trader.last_action(task) or trader.next_cycle(task)
     prices = [event["price"] for event in service.history(event="accepted", slug="falling")]
     assert max(prices) == 75_000
     trader.stop(task)
