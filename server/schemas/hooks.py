@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator
+from pydantic import ConfigDict, Field, PlainValidator
 
 from core.hook_urls import KINDS
 from models.events.table import LASTING
 from server.http.bodies import Body, PlainText, one_of, whole, wrong
-from server.schemas.answers import Answer
+from server.schemas.answers import Answer, no_defaults
 
 MOST_INTERVAL_S = 86_400
 Kind = Literal.__getitem__(KINDS)
@@ -61,6 +61,8 @@ class NewHook(Body):
 
 class HookChange(Body):
     """Changes of a hook: what is given. Another kind is another hook."""
+
+    model_config = ConfigDict(json_schema_extra=no_defaults)
 
     url: Annotated[PlainText, Field(description=_URL)] = ""
     events: Events = Field(default_factory=list)
