@@ -87,6 +87,12 @@ def read_by(read: Callable[[Any], Any]) -> Meta:
     return Meta(extra={"read": read})
 
 
+def one_of(choices: Iterable[str]) -> Meta:
+    """Makes the mark of a text that is one of `choices`."""
+    allowed = tuple(choices)
+    return Meta(extra={"read": _one_of(allowed)}, extra_json_schema={"enum": list(allowed)})
+
+
 def beyond_one_task(why: str, *values: str) -> Meta:
     """Makes the mark of a field that an API token for one task may not change, or not to these values."""
     return Meta(extra={"beyond": Beyond(why, values)})

@@ -15,7 +15,7 @@ Tags = Annotated[list[str], Field(description="The owner's own words for the tas
 Price = Annotated[float, Field(ge=0, description="Sats per token; exact, with as many digits as it has.")]
 
 
-def no_defaults(schema: dict[str, Any]) -> None:
+def _no_defaults(schema: dict[str, Any]) -> None:
     """Drops the defaults, which only mark optional fields; they are not the meaning of a missing field."""
     for property_ in schema.get("properties", {}).values():
         property_.pop("default", None)
@@ -25,7 +25,7 @@ class Answer(BaseModel):
     """An answer's object. Callers should ignore fields that they do not know."""
 
     # Built when they are described: a server answers without them, and starts sooner.
-    model_config = ConfigDict(alias_generator=to_camel, json_schema_extra=no_defaults, defer_build=True)
+    model_config = ConfigDict(alias_generator=to_camel, json_schema_extra=_no_defaults, defer_build=True)
 
 
 class Closing(Answer):
