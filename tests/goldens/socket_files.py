@@ -1,7 +1,7 @@
 """Golden files of the sockets and of the signer: one JSON value a line, so that a change reads well in a diff.
 
-To renew them: `RENEW_GOLDENS=1 python -m pytest tests/goldens/test_signer_goldens.py tests/goldens/test_socket_goldens.py`,
-in a commit of its own that says what changed and why. `*_meanings.jsonl` and `signer_attacks.jsonl` hold what callers
+To renew them: `RENEW_GOLDENS=1 python -m pytest -k "signer or socket" tests/goldens`, in a commit of its own that says
+what changed and why. `*_meanings.jsonl` and `signer_attacks.jsonl` hold what callers
 see: they may not change with the form of a socket. `*_wire.jsonl` hold decoded requests and answers, and may.
 """
 
@@ -59,3 +59,15 @@ def hold(name: str, rows: Iterable[Any]) -> None:
         f"{len(changed)} lines of {name} changed; the first was and is:\n{changed[0][0]}\n{changed[0][1]}"
     )
     assert len(held) == len(lines), f"{name} has {len(held)} lines; there are now {len(lines)}"
+
+
+def hold_all(*goldens: tuple[str, list[Any]]) -> None:
+    """Holds each golden; when they are renewed, writes all of them before it skips."""
+    renewed = None
+    for name, rows in goldens:
+        try:
+            hold(name, rows)
+        except pytest.skip.Exception as skipped:
+            renewed = skipped
+    if renewed is not None:
+        raise renewed

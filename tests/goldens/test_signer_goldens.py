@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from tests.wallet.offer_desk import asked_by, facts_of, offer_desk
 from wallet.ceilings import Ceilings
 from wallet.policy import PolicyRefused
 
-pytestmark = pytest.mark.usefixtures("unlogged")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unlogged")]
 Row = dict[str, Any]
 
 
@@ -95,7 +96,7 @@ def of_the_signer(directory: Path) -> Iterator[Row]:
         for number, (name, case) in enumerate(test_evil_venue.by_name()):
             lister.facts = case.facts
             asked = listing_of(case, number)
-            yield {"family": "listing", "name": name, "form": case.form} | refused_by(lambda: lister.sign(asked))
+            yield {"family": "listing", "name": name, "form": case.form} | refused_by(partial(lister.sign, asked))
     with subdirectory(directory, "escrow") as own, desk(own, test_sign_escrows.CEILINGS) as lister:
         token = 5
         for attack in escrow_attacks.ATTACKS:
@@ -112,7 +113,7 @@ def of_the_signer(directory: Path) -> Iterator[Row]:
                 lister.facts = escrow.facts
                 asked, venue = test_sign_escrows.asked(escrow), test_sign_escrows.VENUE_OF[escrow.form]
                 secret = lister.grant(venue=venue, token=token)
-                told = refused_by(lambda: lister.sign(asked, secret, token=token))
+                told = refused_by(partial(lister.sign, asked, secret, token=token))
                 yield {"family": "escrow", "name": attack.name, "form": escrow.form} | told
     with subdirectory(directory, "offer") as own, offer_desk(own) as buyer:
         for offer_attack in offer_attacks.ATTACKS:
@@ -121,7 +122,7 @@ def of_the_signer(directory: Path) -> Iterator[Row]:
             offer = offer_attack.cases()[0]
             buyer.facts = facts_of(offer)
             asked = asked_by(offer)
-            yield {"family": "offer", "name": offer_attack.name} | refused_by(lambda: buyer.sign(asked))
+            yield {"family": "offer", "name": offer_attack.name} | refused_by(partial(buyer.sign, asked))
     with subdirectory(directory, "withdrawal") as own, withdrawal_cases.desk(own) as owner:
         for withdrawal_attack in withdrawal_attacks.ATTACKS:
             taken = withdrawal_attack.make()
@@ -131,7 +132,7 @@ def of_the_signer(directory: Path) -> Iterator[Row]:
             wanted = withdrawal_cases.from_bidding(case=taken)
             if taken.coins:
                 wanted = replace(wanted, coins=taken.coins)
-            yield {"family": "withdrawal", "name": withdrawal_attack.name} | refused_by(lambda: owner.sign(wanted))
+            yield {"family": "withdrawal", "name": withdrawal_attack.name} | refused_by(partial(owner.sign, wanted))
 
 
 def test_the_rules_answer_each_named_attack_word_for_word_as_before() -> None:
