@@ -21,9 +21,9 @@ HERE = Path(__file__).parent
 
 
 def plain(value: Any) -> Any:
-    """Returns `value` as JSON takes it; a dataclass or a msgspec.Struct becomes an object under its fields' names."""
-    names = getattr(type(value), "__struct_fields__", None) or getattr(type(value), "__dataclass_fields__", None)
-    if names is not None:
+    """Returns `value` as JSON takes it; a dataclass, msgspec.Struct or NamedTuple becomes an object under its fields' names."""
+    kinds = ("__struct_fields__", "__dataclass_fields__", "_fields")
+    if names := next(filter(None, (getattr(type(value), kind, None) for kind in kinds)), None):
         return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, Decimal):
         return f"Decimal {value}"
