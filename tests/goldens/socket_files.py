@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 
 
 def plain(value: Any) -> Any:
-    """Returns `value` as JSON takes it; a dataclass, msgspec.Struct or NamedTuple becomes an object under its fields' names."""
+    """Returns `value` as JSON takes it; a dataclass, msgspec.Struct or NamedTuple as an object of its fields."""
     kinds = ("__struct_fields__", "__dataclass_fields__", "_fields")
     if names := next(filter(None, (getattr(type(value), kind, None) for kind in kinds)), None):
         return {name: plain(getattr(value, name)) for name in names}

@@ -7,11 +7,12 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from core.errors import BidkeeperError
+from server.http.api_errors import ApiError
 from tests.goldens.socket_files import failed, plain
 
 _PATIENCE_S = 120.0
@@ -99,10 +100,22 @@ class Session:
         value = None
         try:
             value = ask()
-            outcome = {"returns": plain(value)}
-        except BidkeeperError as error:
-            outcome = failed(error)
+            self._keep(name, {"returns": plain(value)})
+        except (BidkeeperError, ApiError) as error:
+            self._keep(name, failed(error))
+        return value
+
+    async def wait_for(self, name: str, asked: Awaitable[Any]) -> Any:
+        """Waits for `asked`, and keeps the outcome as `call` does."""
+        value = None
+        try:
+            value = await asked
+            self._keep(name, {"returns": plain(value)})
+        except (BidkeeperError, ApiError) as error:
+            self._keep(name, failed(error))
+        return value
+
+    def _keep(self, name: str, outcome: dict[str, Any]) -> None:
         sent, answered = self._tap.exchange()
         self.meanings.append(self._mask({"call": name} | outcome))
         self.wire.append(self._mask({"call": name, "sent": sent, "answered": answered}))
-        return value
