@@ -26,6 +26,7 @@ def hold(name: str, lines: Iterable[str]) -> None:
     path, found = HERE / name, list(lines)
     assert [line for line in found if len(line.splitlines()) > 1] == [], "a fact is one line"
     if os.environ.get(_RENEW) and not is_ci():
+        path.parent.mkdir(exist_ok=True)
         path.write_text("".join(f"{line}\n" for line in found), encoding="utf-8")
         return
     kept = path.read_text(encoding="utf-8").split("\n")[:-1]

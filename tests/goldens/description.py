@@ -85,11 +85,66 @@ def _value(value: Any) -> str:
     raise TypeError(f"{value!r} cannot be written as JSON")
 
 
-class _Operation:
+class Schemas:
+    """The schemas of a document, read the same whichever generator wrote them."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._components = document["components"]
+
+    def resolved(self, schema: Schema) -> dict[str, Any]:
+        """Follows references; the outer words win where both have some."""
+        found = dict(schema)
+        while True:
+            assert found.keys() <= _KEYWORDS, f"{sorted(found.keys() - _KEYWORDS)} is not known here"
+            one = next((found[name] for name in ("allOf", "anyOf", "oneOf") if len(found.get(name, ())) == 1), None)
+            if "$ref" in found:
+                inner = self._components["schemas"][found.pop("$ref").removeprefix("#/components/schemas/")]
+            elif one is not None:
+                inner = one[0]
+                found = {name: each for name, each in found.items() if name not in ("allOf", "anyOf", "oneOf")}
+            else:
+                return found
+            found = {**inner, **found}
+
+    def choices(self, schema: Schema) -> Iterator[Schema]:
+        """Yields the schemas of which a value has one; each has one type."""
+        schema = self.resolved(schema)
+        words = {name: schema[name] for name in ("description",) if name in schema}
+        for name in ("anyOf", "oneOf"):
+            for choice in schema.get(name, ()):
+                yield from self.choices(choice if self.words(choice) else {**choice, **words})
+        assert "allOf" not in schema, "allOf of several schemas is not known here"
+        if "anyOf" in schema or "oneOf" in schema:
+            return
+        if "const" in schema:
+            schema = {"enum": [schema["const"]], **{name: each for name, each in schema.items() if name != "const"}}
+        types = schema.get("type", [])
+        types = [types] if isinstance(types, str) else list(types)
+        if "enum" in schema and None in schema["enum"]:
+            yield {"type": "null"}
+            schema = {**schema, "enum": [each for each in schema["enum"] if each is not None]}
+        if "enum" in schema and not types:
+            kinds = {"string" if isinstance(each, str) else "integer" for each in schema["enum"]}
+            types = sorted(kinds)
+        for kind in types or ["anything"]:
+            if kind != "null" or "enum" not in schema:
+                yield {**schema, "type": kind}
+
+    def words(self, schema: Schema) -> str:
+        """Returns its description, or those of its choices."""
+        schema = self.resolved(schema)
+        if "description" in schema:
+            return _one_line(schema["description"])
+        choices = [each for name in ("anyOf", "oneOf") for each in schema.get(name, ())]
+        told = {self.words(choice) for choice in choices} - {""}
+        return " / ".join(sorted(told))
+
+
+class _Operation(Schemas):
     """The facts of one operation, which begins each line."""
 
     def __init__(self, document: Mapping[str, Any], name: str, error: Sequence[str] = ()) -> None:
-        self._components = document["components"]
+        super().__init__(document)
         self._name = name
         self._error = error
 
@@ -105,7 +160,7 @@ class _Operation:
         yield f"{at} security: {_text(operation['security'])}"
         for parameter in sorted(operation.get("parameters", ()), key=lambda each: (each["in"], each["name"])):
             assert parameter.keys() <= {"name", "in", "required", "schema", "description"}, parameter
-            schema = {"description": parameter.get("description", "")} | self._resolved(parameter["schema"])
+            schema = {"description": parameter.get("description", "")} | self.resolved(parameter["schema"])
             place = f"{at} {parameter['in']}.{parameter['name']}"
             yield from self._schema(place, schema, frozenset(), is_required=parameter.get("required", False))
         if "requestBody" in operation:
@@ -138,63 +193,16 @@ class _Operation:
         found: Mapping[str, Any] = self._components["responses"][name] if name else response
         return found
 
-    def _resolved(self, schema: Schema) -> dict[str, Any]:
-        """Follows references; the outer words win where both have some."""
-        found = dict(schema)
-        while True:
-            assert found.keys() <= _KEYWORDS, f"{self._name}: {sorted(found.keys() - _KEYWORDS)} is not known here"
-            one = next((found[name] for name in ("allOf", "anyOf", "oneOf") if len(found.get(name, ())) == 1), None)
-            if "$ref" in found:
-                inner = self._components["schemas"][found.pop("$ref").removeprefix("#/components/schemas/")]
-            elif one is not None:
-                inner = one[0]
-                found = {name: each for name, each in found.items() if name not in ("allOf", "anyOf", "oneOf")}
-            else:
-                return found
-            found = {**inner, **found}
-
-    def _choices(self, schema: Schema) -> Iterator[Schema]:
-        """Yields the schemas of which a value has one; each has one type."""
-        schema = self._resolved(schema)
-        words = {name: schema[name] for name in ("description",) if name in schema}
-        for name in ("anyOf", "oneOf"):
-            for choice in schema.get(name, ()):
-                yield from self._choices(choice if self._words(choice) else {**choice, **words})
-        assert "allOf" not in schema, f"{self._name}: allOf of several schemas is not known here"
-        if "anyOf" in schema or "oneOf" in schema:
-            return
-        if "const" in schema:
-            schema = {"enum": [schema["const"]], **{name: each for name, each in schema.items() if name != "const"}}
-        types = schema.get("type", [])
-        types = [types] if isinstance(types, str) else list(types)
-        if "enum" in schema and None in schema["enum"]:
-            yield {"type": "null"}
-            schema = {**schema, "enum": [each for each in schema["enum"] if each is not None]}
-        if "enum" in schema and not types:
-            kinds = {"string" if isinstance(each, str) else "integer" for each in schema["enum"]}
-            types = sorted(kinds)
-        for kind in types or ["anything"]:
-            if kind != "null" or "enum" not in schema:
-                yield {**schema, "type": kind}
-
-    def _words(self, schema: Schema) -> str:
-        schema = self._resolved(schema)
-        if "description" in schema:
-            return _one_line(schema["description"])
-        choices = [each for name in ("anyOf", "oneOf") for each in schema.get(name, ())]
-        told = {self._words(choice) for choice in choices} - {""}
-        return " / ".join(sorted(told))
-
     def _schema(self, at: str, schema: Schema, above: frozenset[str], *, is_required: bool) -> Iterator[str]:
         """Yields the line of a value, and those of what is inside it. `above` has the schemas that it is inside of."""
-        schema = self._resolved(schema)
+        schema = self.resolved(schema)
         line = f"{at}: {self._kind(schema)}"
         line += f", {_value(schema['default'])} when left out" if "default" in schema else ""
         line += ", required" if is_required and "default" in schema else ""
         line += "" if is_required or "default" in schema else ", optional"
-        words = self._words(schema)
+        words = self.words(schema)
         yield f"{line} | {words}" if words else line
-        found = sorted((self._words(each), list(self._inside(each, above))) for each in self._choices(schema))
+        found = sorted((self.words(each), list(self._inside(each, above))) for each in self.choices(schema))
         inner = [lines for _, lines in found if lines]
         for number, lines in enumerate(inner, 1):
             mark = f"<{number}>" if len(inner) > 1 else ""
@@ -221,7 +229,7 @@ class _Operation:
 
     def _kind(self, schema: Schema) -> str:
         """Writes type, choices and bounds."""
-        kinds = {self._one_kind(each) for each in self._choices(schema)}
+        kinds = {self._one_kind(each) for each in self.choices(schema)}
         return " or ".join(sorted(kinds, key=lambda kind: (kind == "null", kind)))
 
     def _one_kind(self, schema: Schema) -> str:
