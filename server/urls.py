@@ -13,6 +13,7 @@ from server import (
     bidding_wallet,
     budgets,
     control,
+    events,
     health,
     hooks,
     me,
@@ -30,7 +31,6 @@ from server.admin import users as admin_users
 from server.admin import whitelist as admin_whitelist
 from server.bidding import actions, bids, book, lookups, preview, running, slugs
 from server.bidding import tasks as bidding_tasks
-from server.events import handler as events
 from server.history import export, fills, moment, orders, profit, series
 from server.http.base import Handler
 from server.http.callers import Openings
@@ -45,7 +45,7 @@ from server.withdrawals import handler as withdrawals
 _ID = "([0-9]+)"
 
 # One class a noun; its methods declare their operations.
-NOUNS: list[type[Handler]] = [budgets.Budgets, hooks.Hooks]
+NOUNS: list[type[Handler]] = [budgets.Budgets, events.Events, hooks.Hooks]
 DECLARED = routes_of(NOUNS)
 
 ROUTES: list[tuple[str, type[Handler]]] = [
@@ -105,7 +105,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/orders", orders.OrdersHandler),
     (r"/api/pnl", profit.ProfitHandler),
     (r"/api/trades.csv", export.TradesCsvHandler),
-    (r"/api/events", events.EventsHandler),
     (r"/api/venues", venues.VenuesHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
@@ -169,7 +168,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/orders": (READ,),
     "GET /api/pnl": (READ,),
     "GET /api/trades.csv": (READ,),
-    "GET /api/events": (READ,),
     "GET /api/venues": (READ,),
     "GET /api/wallet": (READ,),
     "GET /api/control": (READ, CONTROL),

@@ -35,6 +35,8 @@ def parameters_of(shape: type[Asked]) -> list[Schema]:
             property_ = only | property_
         if property_.get("default", "") is None:
             del property_["default"]
+        if "items" in property_:  # a query has its text
+            property_ = {"type": "string", "minLength": 1, "description": property_["description"]}
         text = property_.pop("description")
         required = name in schema.get("required", ())
         described.append({"name": name, "in": "query", "required": required, "description": text, "schema": property_})
