@@ -194,7 +194,7 @@ def locked(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         session.call("addresses, locked", lambda: client.addresses(USER))
         session.call("set_control, locked", lambda: client.set_control("global", "", "halt"))
         session.call("controls, locked", client.controls)
-    away = SignerClient(directory / "nobody.sock", timeout_s=60.0)
+    away = SignerClient(directory / "away.sock", timeout_s=60.0)
     session.call("status, away", away.status)
     session.call("was_signed, away", lambda: away.was_signed(BID.intent))
     return session.meanings
@@ -220,7 +220,7 @@ def test_each_verb_and_each_refusal_at_the_signers_socket_are_as_before(
 
 
 def test_an_audit_log_with_learnt_forms_verifies_and_is_continued(tmp_path: Path) -> None:
-    """Earlier versions wrote `learn` and `forget` lines; a signer that knows no learnt forms keeps their chain."""
+    """Earlier versions wrote lines about learnt forms; a signer that knows no learnt forms keeps their chain."""
     recorded = AUDIT_WITH_LEARNT_FORMS.read_text()
     count = len(recorded.splitlines())
     path = tmp_path / "audit.jsonl"
