@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,15 +15,17 @@ import pytest
 from tests.gateway.conftest import Bench, make_bench
 from tests.gateway.listing_examples import TXID
 from tests.gateway.test_facts_program import ANSWERS, FactsBench
-from tests.goldens.socket_files import hold
+from tests.goldens.socket_files import hold, hold_all
 from tests.goldens.socket_frames import by_http, by_line, frames, odd_fields
 from tests.wallet import withdrawal_cases
-from tests.wallet.conftest import BID, GRANT, USER, intent
+from tests.wallet.conftest import BID, GRANT, START_MS, USER, intent
 from tests.wallet.listing_desk import listing
 from tests.wallet.offer_desk import offer
+from tests.wallet.processes import PASSPHRASE, Start, sealed_keystore, started_in
 from tests.wallet.socket_house import house
 from tests.workers.conftest import installation, patient_with_zygotes
 from tests.workers.installation import Installation, eventually
+from wallet.signer.audit import AuditLog
 from wallet.withdrawal.request import as_request
 
 __all__ = ["installation", "make_bench", "patient_with_zygotes"]  # fixtures, for this module's own use
@@ -126,3 +129,42 @@ def test_the_signer_answers_each_odd_value_of_each_field_as_before(tmp_path: Pat
                 fields.setdefault(name, {}).setdefault(text, []).append(value)
             found += [{"op": good["op"], "field": name, "answers": answers} for name, answers in fields.items()]
     hold("signer_fields.jsonl", found)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    yield from started_in(tmp_path)
+
+
+def test_unlocking_is_answered_as_before(start: Start, tmp_path: Path) -> None:
+    """The passphrase is the only request of a client that has no function of its own: `bidkeeper keys unlock` asks."""
+    sealed_keystore(tmp_path, USER)
+    signer = start("satflow", environment={"CLOCK_STANDS_AT_MS": str(START_MS)})
+    right, wrong = {"op": "unlock", "passphrase": PASSPHRASE}, {"op": "unlock", "passphrase": "another one"}
+    sent: list[dict[str, Any]] = [
+        {"op": "status"},
+        {"op": "addresses", "user": USER},
+        {"op": "unlock"},
+        {"op": "unlock", "passphrase": 5},
+        {"op": "unlock", "passphrase": "x" * 257},
+        right | {"more": 1},
+        wrong,
+        wrong,
+        wrong,
+        wrong,
+        {"op": "status"},
+        {"op": "addresses", "user": USER},
+    ]
+    found = [{"sent": each, "answered": by_line(signer.socket, json.dumps(each).encode())} for each in sent]
+    signer.end(signal.SIGTERM)
+    again = start("satflow", environment={"CLOCK_STANDS_AT_MS": str(START_MS + 61_000)})
+    sent = [wrong, right, right, wrong, {"op": "status"}, {"op": "addresses", "user": USER}]
+    found += [{"sent": each, "answered": by_line(again.socket, json.dumps(each).encode())} for each in sent]
+    again.end(signal.SIGTERM)
+    path = tmp_path / "signer" / "audit.jsonl"
+    audit = AuditLog(path)  # as the signer that could not store what it had signed
+    audit.append(START_MS, {"operation": "bid", "intent": intent(1)})
+    audit.undo(0)
+    audit.close()
+    lines = [json.loads(line) | {"previous": "<hash>"} for line in path.read_text().splitlines()]
+    hold_all(("signer_unlock_wire.jsonl", found), ("signer_audit_lines_of_keys.jsonl", lines))
