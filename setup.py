@@ -114,6 +114,7 @@ setup(
         "certifi>=2024.7.4",  # the certificates that hooks trust: those that requests does
         "bip322==0.3.0",  # older ones accept forged signatures (GHSA-5chw-87w3-j9cv)
         "supervisor>=4.3,<5",
+        "msgspec>=0.20,<0.23",  # shapes: what is read, written and described
         "pydantic>=2.11,<3",
         "embit==0.8.0",
         "cryptography>=44",  # AES-GCM for the keystore; only the signer and `bidkeeper keys` import it

@@ -25,7 +25,7 @@ class Described(Handler):
         if "description" not in shared:
             # In a thread, since it takes a fifth of a second; its task is kept, so that nobody begins it again.
             shared["description"] = asyncio.create_task(
-                asyncio.to_thread(_describe, shared["routes"], shared["scopes"])
+                asyncio.to_thread(_describe, shared["routes"], shared["scopes"], shared["declared"])
             )
         try:
             made: tuple[Raw, bytes, str] = await shared["description"]
@@ -35,12 +35,12 @@ class Described(Handler):
         return made
 
 
-def _describe(routes: Any, scopes: Any) -> tuple[Raw, bytes, str]:
+def _describe(routes: Any, scopes: Any, declared: Any) -> tuple[Raw, bytes, str]:
     # Not with this module: the schemas of all answers are a fifth of a server's start, and few are ever asked for them.
     from server.openapi import page
     from server.openapi.document import document
 
-    made = document(routes, scopes)
+    made = document(routes, scopes, declared)
     return Raw(json_out.dumps(made)), page.render(made).encode(), page.POLICY
 
 

@@ -40,7 +40,7 @@ from server.http.turns import Turns
 from server.http.user_market import ACTS_AT_ONCE, LOOKS_AT_ONCE, Seats
 from server.listing.inscriptions import KEPT_MS
 from server.metrics import start_times
-from server.urls import ROUTES, SCOPES, routes_with_openings
+from server.urls import DECLARED, ROUTES, SCOPES, routes_with_openings
 from server.withdrawals.steps import RESUME_S, look_after_all
 from wallet import bip322
 from wallet.signer.allowed import with_normal_addresses
@@ -126,6 +126,7 @@ def make_app(
         services=services,
         routes=ROUTES,
         scopes=SCOPES,
+        declared=DECLARED,
     )
 
 

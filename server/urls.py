@@ -34,6 +34,7 @@ from server.history import export, fills, moment, orders, profit, series
 from server.hooks import handler as hooks
 from server.http.base import Handler
 from server.http.callers import Openings
+from server.http.route import routes_of
 from server.listing import inscriptions, picture
 from server.listing import preview as autolist_preview
 from server.listing import running as autolist_running
@@ -42,6 +43,10 @@ from server.replay import handler as replay
 from server.withdrawals import handler as withdrawals
 
 _ID = "([0-9]+)"
+
+# One class a noun; its methods declare their operations.
+NOUNS: list[type[Handler]] = [budgets.Budgets]
+DECLARED = routes_of(NOUNS)
 
 ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/", web.PageHandler),
@@ -62,8 +67,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/sessions/{_ID}", sessions.OneSessionHandler),
     (r"/api/tokens", api_tokens.ApiTokensHandler),
     (rf"/api/tokens/{_ID}", api_tokens.OneApiTokenHandler),
-    (r"/api/budgets", budgets.BudgetsHandler),
-    (rf"/api/budgets/{_ID}", budgets.OneBudgetHandler),
     (r"/api/ceilings", own_ceilings.OwnCeilingsHandler),
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
@@ -120,17 +123,13 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/admin/users", admin_users.UsersHandler),
     (rf"/api/admin/users/{_ID}", admin_users.OneUserHandler),
     (r"/api/admin/readiness", readiness.ReadinessHandler),
+    *((route.pattern, route.handler) for route in DECLARED),
 ]
 
 # What an API token may ask for, and the scopes of which it needs one. What is not named here is for sessions only:
 # withdrawals, changes of the profile, tokens and sessions, hooks, the user's own ceilings, administration.
 SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/auth/me": (READ,),
-    "GET /api/budgets": (READ,),
-    "POST /api/budgets": (TRADE,),
-    f"GET /api/budgets/{_ID}": (READ,),
-    f"PUT /api/budgets/{_ID}": (TRADE,),
-    f"DELETE /api/budgets/{_ID}": (TRADE,),
     "GET /api/tasks": (READ,),
     "POST /api/tasks": (TRADE,),
     "POST /api/tasks/preview": (READ,),
@@ -182,12 +181,21 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/wallet": (READ,),
     "GET /api/control": (READ, CONTROL),
     "PUT /api/control": (CONTROL,),
+} | {
+    f"{verb} {route.pattern}": operation.scopes
+    for route in DECLARED
+    for verb, operation in route.operations.items()
+    if operation.scopes
 }
 
 
 def routes_with_openings() -> list[tuple[str, type[Handler], dict[str, Any]]]:
     """Returns the route table for the application: each handler is told what API tokens may do there."""
-    return [(path, handler, {"openings": _openings(path, handler)}) for path, handler in ROUTES]
+    made = {route.handler for route in DECLARED}
+    return [
+        (path, handler, {"openings": handler.openings if handler in made else _openings(path, handler)})
+        for path, handler in ROUTES
+    ]
 
 
 def _openings(path: str, handler: type[Handler]) -> Openings:

@@ -37,6 +37,11 @@ def is_property(node: Named) -> bool:
     return any("property" in ast.unparse(mark) for mark in getattr(node, "decorator_list", []))
 
 
+def is_operation(node: Named) -> bool:
+    """Tells whether the docstring is an operation's summary, which callers of the API read."""
+    return any(ast.unparse(mark).startswith("route(") for mark in getattr(node, "decorator_list", []))
+
+
 def place(path: Path, node: Named) -> str:
     return f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
 
@@ -46,7 +51,7 @@ def riddles(path: Path) -> list[str]:
     return [
         place(path, node)
         for node, word in named(path)
-        if word in QUESTIONS and not (word == "whether" and is_property(node))
+        if word in QUESTIONS and not (word == "whether" and is_property(node)) and not is_operation(node)
     ]
 
 
@@ -55,7 +60,10 @@ def without_verb(path: Path) -> list[str]:
     return [
         place(path, node)
         for node, word in named(path)
-        if word in NOUNS and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_property(node)
+        if word in NOUNS
+        and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not is_property(node)
+        and not is_operation(node)
     ]
 
 

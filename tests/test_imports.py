@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BELOW = {
     "core": set(),
     "web": set(),
-    "strategy": set(),
+    "strategy": {"core"},
     "models": {"strategy", "core"},
     "wallet": {"strategy", "core"},
     "markets": {"strategy", "core"},
@@ -32,7 +32,7 @@ BELOW = {
 # What would make a worker, of which there may be hundreds, heavy. asyncio alone is 4 MiB.
 HEAVY = {"requests", "tornado", "pydantic", "asyncio", "embit", "bip322", "cryptography", "ssl", "urllib3"}
 
-MOST_MODULES, MOST_LINES = 26, 420
+MOST_MODULES, MOST_LINES = 32, 600
 
 
 def modules() -> list[Path]:
@@ -140,7 +140,8 @@ def test_strategy_is_pure() -> None:
     for path in (ROOT / "strategy").rglob("*.py"):
         for name in imported(path):
             top = name.split(".")[0]
-            assert top in sys.stdlib_module_names or top == "strategy", f"{path.name} imports {name}"
+            is_known = top in sys.stdlib_module_names or top in ("strategy", "msgspec")
+            assert is_known or name.startswith("core.fields") or name == "core", f"{path.name} imports {name}"
             assert top not in forbidden, f"{path.name} imports {name}"
 
 

@@ -21,7 +21,7 @@ from markets.market_client import MarketClient
 from models.controls import HALT
 from models.ledger.closing import Closing, closing
 from models.users import User
-from server.http import blocking, callers, json_out
+from server.http import blocking, callers, json_out, shapes
 from server.http.api_errors import ApiError, invalid, not_found, unauthorized
 from server.http.bodies import Body, beyond, details_of
 from server.http.callers import Caller, Openings
@@ -41,9 +41,10 @@ MAX_ID = 2**63 - 1
 SENDING_S = 30.0  # a client that takes nothing for so long has gone
 PIECE = 100  # rows of a long answer that are written while others wait: some milliseconds
 
-_CLOSED = Openings()
 
 Shape = TypeVar("Shape", bound=Body)
+Given = TypeVar("Given", bound=shapes.Body)
+Parameters = TypeVar("Parameters", bound=shapes.Asked)
 Value = TypeVar("Value")
 Row = TypeVar("Row")
 
@@ -70,8 +71,12 @@ class Handler(RequestHandler):
     def client_ip(self) -> str:
         return client_ip(str(self.request.remote_ip), self.request.headers, self.services.settings.trusted_proxies)
 
-    def initialize(self, openings: Openings = _CLOSED) -> None:
-        self.openings = openings
+    openings = Openings()  # what API tokens may do here
+    bodies: frozenset[str] | None = None  # the methods that take one; None: all of POST, PUT and PATCH
+
+    def initialize(self, openings: Openings | None = None) -> None:
+        if openings is not None:
+            self.openings = openings
         self.until = time.monotonic() + self.answers_s
         self.services.in_flight.add(self)
 
@@ -97,7 +102,7 @@ class Handler(RequestHandler):
     def _refuse_unread(self) -> None:
         """Raises ApiError (400) for fields and parameters that the operation does not read."""
         method = self.request.method
-        is_read = self.takes_body and method in _WITH_BODY
+        is_read = self.takes_body and method in (_WITH_BODY if self.bodies is None else self.bodies)
         if not is_read and self.request.body.strip() and (fields := self.json_object()):
             raise invalid([f"{shown(name)}: unknown field" for name in fields])
         if self.request.query and not (self.takes_query and method in ("GET", "HEAD")):
@@ -153,6 +158,20 @@ class Handler(RequestHandler):
             return shape.model_validate(value)
         except ValidationError as faults:
             raise invalid(details_of(faults), error) from None
+
+    def given(self, shape: type[Given], error: str = "Validation failed") -> Given:
+        """Returns the body as `shape`. Raises ApiError (400) with all its faults."""
+        values, faults = shapes.read_fields(shape, self.json_object())
+        if faults:
+            raise invalid([f"{name}: {text}" for name, text in faults], error)
+        return shape(**values)
+
+    def asked(self, shape: type[Parameters]) -> Parameters:
+        """Returns the query as `shape`. Raises ApiError (400) with all its faults."""
+        values, faults = shapes.read_query(shape, self.query(*shapes.parameters_of(shape)))
+        if faults:
+            raise invalid(faults)
+        return shape(**values)
 
     def query(self, *names: str) -> dict[str, str]:
         """Returns the given query parameters that are present, by name.
@@ -322,10 +341,13 @@ class SignedIn(Handler):
         token = self.caller.api_token
         return token is None or token.task_id in (None, task_id)
 
-    def refuse_beyond(self, shape: type[Body], changes: Mapping[str, Any]) -> None:
+    def refuse_beyond(self, shape: type[Body] | type[shapes.Body], changes: Mapping[str, Any]) -> None:
         """Raises ApiError (403) if a token for one task makes changes, by field of `shape`, that reach beyond it."""
         token = self.caller.api_token
-        if token is not None and token.task_id is not None and (found := beyond(shape, changes)):
+        if token is None or token.task_id is None:
+            return
+        found = shapes.beyond(shape, changes) if issubclass(shape, shapes.Body) else beyond(shape, changes)
+        if found:
             raise ApiError(403, "Not allowed to this token", message="It is for one task only.", details=found)
 
     def going(self) -> dict[int, Closing]:

@@ -6,6 +6,8 @@ from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any
 
+from msgspec import Struct, json
+
 from core import event_words
 from strategy.pricing import plain
 
@@ -17,6 +19,7 @@ class Raw(str):
 
 
 text = encode_basestring
+_ENCODER = json.Encoder(decimal_format="number")
 iso = event_words.iso  # a time is written alike in answers and in what hooks send
 
 
@@ -38,6 +41,8 @@ def dumps(value: Any) -> str:
         return plain(value)
     if isinstance(value, dict):
         return "{" + ", ".join(f"{encode_basestring(key)}: {dumps(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Struct):
+        return _ENCODER.encode(value).decode()
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(dumps, value)) + "]"
     raise TypeError(f"no JSON for {type(value).__name__}")
@@ -45,6 +50,8 @@ def dumps(value: Any) -> str:
 
 def encoded(value: Any) -> bytes:
     """Encodes `value` for the wire, as `dumps` writes it."""
+    if isinstance(value, Struct) or (isinstance(value, list) and value and isinstance(value[0], Struct)):
+        return _ENCODER.encode(value)
     return dumps(value).encode("utf-8", "replace")
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from server.admin.users import DEFAULT_USERS, MOST_USERS
 from server.admin.whitelist import DEFAULT_ADDRESSES, MOST_ADDRESSES
+from server.http.answers import INVALID
 from server.http.base import MAX_ID
-from server.openapi.operation import INVALID, Operation, Parameter, many, one
+from server.openapi.operation import Operation, Parameter, many, one
 from server.schemas import admin
 
 _TAG = "administration"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.settings import VENUES
 from models.tasks.cycles import KEPT
 from server.bidding.book import DEFAULT_LEVELS, MOST_LEVELS
-from server.openapi.operation import (
+from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
     NOT_YOURS,
@@ -14,11 +14,8 @@ from server.openapi.operation import (
     TOO_MANY_LOOKUPS,
     TOO_MANY_RUN,
     UNREADABLE,
-    Operation,
-    Parameter,
-    many,
-    one,
 )
+from server.openapi.operation import Operation, Parameter, many, one
 from server.replay.schemas import Replay, TaskReplay
 from server.schemas import bidding_answers as answers
 from server.schemas.actions import ActionResults, TaskActions

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from server.openapi.operation import INVALID, Operation, one
+from server.http.answers import INVALID
+from server.openapi.operation import Operation, one
 from server.schemas import control
 
 _TAG = "control"

@@ -6,16 +6,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from msgspec import Struct
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from core.version import VERSION
+from server.http.answers import TOO_SLOW
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
+from server.http.route import PARTS, Route
+from server.http.route import Operation as Declared
 from server.openapi import (
     admin,
     bidding,
-    budgets,
     control,
     events,
     examples,
@@ -27,7 +30,8 @@ from server.openapi import (
     sessions,
     sign_in,
 )
-from server.openapi.operation import JSON, TOO_SLOW, AnswerBody, Operation, Parameter
+from server.openapi import shapes as described_shapes
+from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 from server.schemas.answers import Error
 
 Document = dict[str, Any]
@@ -36,7 +40,6 @@ OPERATIONS: dict[str, Operation] = {
     **sign_in.OPERATIONS,
     **sessions.OPERATIONS,
     **bidding.OPERATIONS,
-    **budgets.OPERATIONS,
     **listing.OPERATIONS,
     **history.OPERATIONS,
     **events.OPERATIONS,
@@ -74,13 +77,6 @@ and 400, 413 or 415 to a body that is badly framed, too large or multipart, also
 answers 507 if the disk is full; 503 names the part of the installation that is away. Sats are whole numbers; a price \
 per token is a decimal number with all its digits, so read it as one if money depends on it."""
 _REF = "#/components/schemas/{model}"
-# The groups of the route table's patterns, and their parameters.
-_GROUPS: dict[str, tuple[str, dict[str, Any]]] = {
-    "([0-9]+)": ("id", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
-    "([1-9][0-9]*)": ("deliveryId", {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}),
-    "([A-Za-z0-9]+)": ("address", {"type": "string", "pattern": "^[A-Za-z0-9]+$"}),
-    "([^/]+)": ("inscriptionId", {"type": "string"}),
-}
 _HEADERS = {
     "Location": "Path of what was created.",
     "WWW-Authenticate": "`Bearer`.",
@@ -98,12 +94,45 @@ _COMMON = {
 }
 
 
-def document(routes: Iterable[tuple[str, type[Handler]]], scopes: Mapping[str, Iterable[str]]) -> Document:
+def operations(declared: Iterable[Route]) -> dict[str, Operation]:
+    """Returns the description of every operation by its method and path."""
+    return OPERATIONS | {each.name: _of_declared(each) for route in declared for each in route.operations.values()}
+
+
+def _of_declared(declared: Declared) -> Operation:
+    summary, text = declared.words
+    model, is_list = declared.answer
+    success = {
+        declared.status: AnswerBody(
+            declared.says, model, is_list, media=declared.media, others=declared.others, headers=declared.headers
+        )
+    }
+    return Operation(
+        id=declared.id,
+        tag=declared.tag,
+        summary=summary,
+        text=text,
+        success=success,
+        errors=declared.errors,
+        body=declared.body,
+        query=tuple(
+            Parameter(each["name"], each["schema"], each["description"], each["required"])
+            for each in (described_shapes.parameters_of(declared.query) if declared.query else ())
+        ),
+        is_open=declared.is_open,
+        may_sign_in=declared.may_sign_in,
+    )
+
+
+def document(
+    routes: Iterable[tuple[str, type[Handler]]], scopes: Mapping[str, Iterable[str]], declared: Iterable[Route]
+) -> Document:
     """Describes `routes`, with the `scopes` of API tokens by operation.
 
     Raises KeyError for an operation without a description.
     """
-    schemas = _schemas()
+    known = operations(declared)
+    schemas = _schemas(known)
     paths: dict[str, dict[str, Any]] = {}
     for pattern, handler in routes:
         if not handler.is_of_interface:
@@ -111,7 +140,7 @@ def document(routes: Iterable[tuple[str, type[Handler]]], scopes: Mapping[str, I
         path, parameters = _path(pattern)
         paths[path] = {
             method.lower(): _operation(
-                OPERATIONS[f"{method} {path}"], method, parameters, schemas, scopes.get(f"{method} {pattern}", ())
+                known[f"{method} {path}"], method, parameters, schemas, scopes.get(f"{method} {pattern}", ())
             )
             for method in handler.described()
         }
@@ -138,7 +167,7 @@ def document(routes: Iterable[tuple[str, type[Handler]]], scopes: Mapping[str, I
 
 def _path(pattern: str) -> tuple[str, list[dict[str, Any]]]:
     parameters = []
-    for group, (name, schema) in _GROUPS.items():
+    for name, (group, schema) in PARTS.items():
         if group in pattern:
             pattern = pattern.replace(group, f"{{{name}}}")
             parameters.append({"name": name, "in": "path", "required": True, "schema": schema})
@@ -225,7 +254,7 @@ def _response(text: str, media: str, content: Document, headers: Iterable[str]) 
     return response | ({"headers": described} if described else {})
 
 
-def _reference(model: type[BaseModel]) -> dict[str, Any]:
+def _reference(model: type[BaseModel] | type[Struct]) -> dict[str, Any]:
     return {"$ref": _REF.format(model=model.__name__)}
 
 
@@ -236,15 +265,20 @@ class _Plain(GenerateJsonSchema):
         return False
 
 
-def _schemas() -> dict[str, Any]:
+def _schemas(known: Mapping[str, Operation]) -> dict[str, Any]:
     models: dict[str, type[BaseModel]] = {"Error": Error}
-    for operation in OPERATIONS.values():
-        found = [operation.body, *(answer.model for answer in operation.success.values())]
-        models |= {model.__name__: model for model in found if model is not None}
+    shapes: list[type[Struct]] = []
+    for operation in known.values():
+        for model in [operation.body, *(answer.model for answer in operation.success.values())]:
+            if model is not None and issubclass(model, Struct):
+                shapes.append(model)
+            elif model is not None:
+                models[model.__name__] = model
     _, schema = models_json_schema(
         [(model, "validation") for model in models.values()], ref_template=_REF, schema_generator=_Plain
     )
-    return {name: _tidy(found) for name, found in sorted(schema["$defs"].items())}
+    old = {name: _tidy(found) for name, found in schema["$defs"].items()}
+    return dict(sorted((old | described_shapes.schemas_of(shapes)).items()))
 
 
 def _tidy(schema: dict[str, Any]) -> dict[str, Any]:

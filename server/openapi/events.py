@@ -6,8 +6,9 @@ from typing import Any
 
 from models.events.table import EVENTS
 from server.events.handler import DEFAULT_EVENTS, LONGEST_WAIT_S, MOST_EVENTS, STREAM
+from server.http.answers import INVALID
 from server.http.base import MAX_ID
-from server.openapi.operation import INVALID, AnswerBody, Operation, Parameter
+from server.openapi.operation import AnswerBody, Operation, Parameter
 from server.schemas.events import EventPage
 
 _TAG = "events"

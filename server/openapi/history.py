@@ -9,8 +9,9 @@ from server.history.export import CSV
 from server.history.fills import DEFAULT_FILLS, MOST_FILLS
 from server.history.orders import DEFAULT_ORDERS, MOST_ORDERS
 from server.history.series import STEPS
+from server.http.answers import INVALID, NOT_YOURS, TOO_MANY_LONG_READS
 from server.http.base import MAX_ID
-from server.openapi.operation import INVALID, NOT_YOURS, TOO_MANY_LONG_READS, Operation, Parameter, one, page
+from server.openapi.operation import Operation, Parameter, one, page
 from server.schemas.history import AutolistTaskSeries, Fills, PlacedOrders, Profit, TaskMoment, TaskSeries
 from strategy.profit.matching import FIFO, METHODS
 from strategy.profit.rows import GROUPS

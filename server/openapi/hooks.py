@@ -5,7 +5,8 @@ from __future__ import annotations
 from models.hooks.bounds import CODE_AGAIN_MS, CODES_A_DAY, CODES_OF_ADDRESS_A_DAY
 from models.hooks.codes import CODE_MS, MOST_TRIES
 from server.hooks.handler import DEFAULT_DELIVERIES, MOST_DELIVERIES
-from server.openapi.operation import INVALID, Operation, Parameter, many, one
+from server.http.answers import INVALID
+from server.openapi.operation import Operation, Parameter, many, one
 from server.schemas.answers import Success
 from server.schemas.hooks import Deliveries, DeliveryShown, HookChange, HookCode, HookMade, HookShown, NewHook
 

@@ -6,10 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from markets.pictures import MEDIA
-from server.listing import placeholder
-from server.openapi import bidding
-from server.openapi.bidding import NOT_ALLOWED, TAG
-from server.openapi.operation import (
+from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
     NOT_YOURS,
@@ -18,12 +15,11 @@ from server.openapi.operation import (
     TOO_MANY_RUN,
     TOO_SLOW,
     UNREADABLE,
-    AnswerBody,
-    Operation,
-    Parameter,
-    many,
-    one,
 )
+from server.listing import placeholder
+from server.openapi import bidding
+from server.openapi.bidding import NOT_ALLOWED, TAG
+from server.openapi.operation import AnswerBody, Operation, Parameter, many, one
 from server.schemas.listing import answers as answers
 from server.schemas.listing import preview as preview
 from server.schemas.listing.preview import AutolistPreview

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
 from pydantic import BaseModel
 
 JSON = "application/json"
@@ -30,7 +31,7 @@ class AnswerBody:
     """
 
     text: str
-    model: type[BaseModel] | None = None
+    model: type[BaseModel] | type[Struct] | None = None
     is_list: bool = False
     media: str = JSON
     stream: str = ""
@@ -52,21 +53,10 @@ class Operation:
     text: str
     success: Mapping[int, AnswerBody]
     errors: Mapping[int, str] = field(default_factory=dict)
-    body: type[BaseModel] | None = None
+    body: type[BaseModel] | type[Struct] | None = None
     query: tuple[Parameter, ...] = ()
     is_open: bool = False
     may_sign_in: bool = False
-
-
-NOT_YOURS = "There is no such task, or it is somebody else's."
-INVALID = "The body or the query is wrong; `details` has every fault."
-TOO_MANY_LOOKUPS = "You looked too often, or ask too much at once; `Retry-After` says when to come back."
-TOO_MANY_LONG_READS = "More of your long reads wait than may; `Retry-After` says when to come back."
-UNREADABLE = "The marketplace cannot be read."
-TOO_SLOW = "The marketplace takes too long, or many calls to it wait; ask again soon."
-SIGNER_AWAY = "The signer cannot be asked, or is locked."
-TOO_MANY_RUN = "As many tasks run as this installation lets run at once; `Retry-After` says when to try again."
-MANAGER_AWAY = "The manager, or a process that it needs, is away; nothing was changed."
 
 
 def one(model: type[BaseModel], text: str, status: int = 200, headers: tuple[str, ...] = ()) -> dict[int, AnswerBody]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from server.openapi.operation import INVALID, NOT_YOURS, Operation, many, one
+from server.http.answers import INVALID, NOT_YOURS
+from server.openapi.operation import Operation, many, one
 from server.schemas import presets
 from server.schemas.answers import Success
 

@@ -3,18 +3,8 @@
 from __future__ import annotations
 
 from server.http import prometheus
-from server.openapi.operation import (
-    INVALID,
-    JSON,
-    SIGNER_AWAY,
-    TOO_MANY_LOOKUPS,
-    UNREADABLE,
-    AnswerBody,
-    Operation,
-    many,
-    one,
-    page,
-)
+from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE
+from server.openapi.operation import JSON, AnswerBody, Operation, many, one, page
 from server.schemas.service_answers import Alive, NotReady, Ready, VenueInfo
 from server.schemas.withdrawals import NewWithdrawal, Quote, Wallet, WithdrawalBody
 

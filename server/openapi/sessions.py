@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from server.openapi.operation import INVALID, Operation, many, one
+from server.http.answers import INVALID
+from server.openapi.operation import Operation, many, one
 from server.schemas.answers import Success
 from server.schemas.api_tokens import ApiTokenBody, ApiTokenShown, NewApiToken, SessionShown
 from server.schemas.approvals import ApprovalBody, Ceilings, CeilingsBody

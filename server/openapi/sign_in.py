@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from server.openapi.operation import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, Operation, one
+from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE
+from server.openapi.operation import Operation, one
 from server.schemas.answers import Success
 from server.schemas.auth import (
     Challenge,

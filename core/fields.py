@@ -1,0 +1,44 @@
+"""The types of fields: what a value is, its bounds, and how it is described. Each fact about a value is declared here.
+
+Each is a type for `msgspec`, so it reads, checks, writes and describes alike at the API, on the sockets and in files.
+msgspec has no bounds for Decimal: its description has those of a price or a fraction, and its reader checks them.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+MAX_SATS = 2_100_000_000_000_000
+MAX_ID = 2**63 - 1
+_TIME = {"format": "date-time"}
+
+Sats = Annotated[int, Meta(ge=0, le=MAX_SATS)]
+Count = Annotated[int, Meta(ge=0)]
+Ms = Annotated[int, Meta(ge=0, le=MAX_ID)]  # milliseconds since 1970
+Height = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of a block
+Id = Annotated[int, Meta(ge=1, le=MAX_ID)]
+Time = Annotated[str, Meta(extra_json_schema=_TIME)]  # ISO 8601 in UTC
+Price = Annotated[
+    Decimal, Meta(description="Sats per token; exact, with as many digits as it has.", extra_json_schema={"minimum": 0})
+]
+Txid = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Outpoint = Annotated[str, Meta(pattern="^[0-9a-f]{64}:(0|[1-9][0-9]{0,9})$")]
+InscriptionId = Annotated[str, Meta(pattern="^[0-9a-f]{64}i(0|[1-9][0-9]{0,9})$")]
+
+
+def words(text: str, **more: Any) -> Meta:
+    """Makes the mark of a field that describes it, with `more` of msgspec's own marks."""
+    return Meta(description=text, **more)
+
+
+def text_of(least: int, most: int) -> Meta:
+    """Makes the mark of a text that has from `least` to `most` characters."""
+    return Meta(min_length=least, max_length=most)
+
+
+def within(least: int, most: int) -> Meta:
+    """Makes the mark of a whole number from `least` to `most`."""
+    return Meta(ge=least, le=most)

@@ -1,0 +1,431 @@
+"""The shapes of the interface: bodies and queries, read with all their faults, and answers.
+
+A shape's fields are types of `core.fields`. From them come the reading here, the description (server/openapi) and the
+JSON. What is read has passed json_in.py: whole numbers are int, all others Decimal, and no key is there twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
+
+from msgspec import UNSET, Meta, Struct, inspect
+
+from core import pasted
+from core.errors import BidkeeperError
+from core.fields import MAX_ID
+from server.http.json_in import shown
+from strategy.pricing import plain
+
+_MOST_DIGITS = 200
+_LONGEST_QUERY_TEXT = 200
+NO_TIME = "must be a time such as 2026-11-20T12:00:00Z, or a day such as 2026-11-20"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Read = Callable[[Any], Any]
+Fault = tuple[str, str]  # a field by the caller's name, and what is wrong with it
+Shape = TypeVar("Shape", bound=Struct)
+
+
+def camel(name: str) -> str:
+    """Returns the caller's name of a field: `max_open_sats` is `maxOpenSats`."""
+    return re.sub(r"_([0-9a-z])", lambda found: found[1].upper(), name)
+
+
+class Body(Struct, frozen=True, kw_only=True, rename=camel, forbid_unknown_fields=True):
+    """A request's body. A field that may be left out has a default; UNSET where that is not a value."""
+
+    def changes(self) -> dict[str, Any]:
+        """Returns the given fields of a body whose fields are UNSET where they are left out."""
+        values = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return {name: value for name, value in values if value is not UNSET}
+
+
+class Asked(Struct, frozen=True, kw_only=True, rename=camel):
+    """The parameters of a query. One that may be left out has a default."""
+
+
+class Answer(Struct, frozen=True, kw_only=True, rename=camel):
+    """An answer's object. Callers should ignore fields that they do not know. UNSET is left out."""
+
+
+class Beyond(NamedTuple):
+    """A mark of a field that reaches beyond one task: an API token for one task may not change it.
+
+    `why` follows the field's name. With `values` only these are refused.
+    """
+
+    why: str
+    values: tuple[str, ...] = ()
+
+    def words(self) -> str:
+        """Returns the sentence that describes it."""
+        may_not = f"set it to {' or '.join(self.values)}" if self.values else "change it"
+        return f"An API token for one task may not {may_not}."
+
+
+class Wrong(Exception):
+    """A fault of a value, with its place in a list or an object: callers read `0.at is required`."""
+
+    def __init__(self, text: str = "", inside: Iterable[tuple[str, Wrong]] = ()) -> None:
+        super().__init__(text)
+        self.is_inside = not text
+        self.texts = [text] if text else []
+        for place, wrong in inside:
+            self.texts += [f"{place}.{found}" if wrong.is_inside else f"{place} {found}" for found in wrong.texts]
+
+
+def read_by(read: Callable[[Any], Any]) -> Meta:
+    """Makes the mark of a field that `read` reads; it raises Wrong or BidkeeperError, whose text says what is wrong.
+
+    A BidkeeperError is of a reader of text, which is asked for text only.
+    """
+    return Meta(extra={"read": read})
+
+
+def beyond_one_task(why: str, *values: str) -> Meta:
+    """Makes the mark of a field that an API token for one task may not change, or not to these values."""
+    return Meta(extra={"beyond": Beyond(why, values)})
+
+
+# ---- values
+
+
+def whole(value: Any) -> int:
+    """Reads a whole number in any form (10000, 10000.0, 1e4). Raises Wrong."""
+    if type(value) is int:
+        return value
+    # The size is checked first: int() of 1E+999999 would write out all its digits.
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < _MOST_DIGITS:
+        if value == value.to_integral_value():
+            return int(value)
+    elif isinstance(value, Decimal):
+        raise Wrong("is out of range")
+    raise Wrong("must be a whole number")
+
+
+def number(value: Any) -> Decimal:
+    """Reads a number in its plain form. Raises Wrong."""
+    if type(value) is int:
+        return Decimal(value)
+    if isinstance(value, Decimal):
+        too_long = abs(value.adjusted()) >= _MOST_DIGITS or len(value.as_tuple().digits) > _MOST_DIGITS
+        if not value.is_finite() or too_long:
+            raise Wrong("is out of range")
+        return Decimal(plain(value))
+    raise Wrong("must be a number")
+
+
+def text(value: Any) -> str:
+    """Reads text without control characters. Raises Wrong."""
+    if not isinstance(value, str):
+        raise Wrong("must be text")
+    if any(not letter.isprintable() and letter != " " for letter in value):
+        raise Wrong("must not have control characters")
+    return value
+
+
+def plain_text(value: Any) -> str:
+    """Reads text without the blanks around it and without control characters. Raises Wrong."""
+    return text(pasted.trimmed(value) if isinstance(value, str) else value)
+
+
+def flag(value: Any) -> bool:
+    """Reads true or false and nothing else. Raises Wrong."""
+    if not isinstance(value, bool):
+        raise Wrong("must be true or false")
+    return value
+
+
+def an_object(value: Any) -> dict[str, Any]:
+    """Reads an object whose fields are judged elsewhere. Raises Wrong."""
+    if not isinstance(value, dict):
+        raise Wrong("must be an object")
+    return value
+
+
+# ---- readers of types
+
+
+def reader(kind: inspect.Type) -> Read:
+    """Makes the reader of a field's type, which returns the value or raises Wrong."""
+    if isinstance(kind, inspect.Metadata):
+        own = (kind.extra or {}).get("read")
+        return reader(kind.type) if own is None else _own(own)
+    if isinstance(kind, inspect.UnionType):
+        some = [each for each in kind.types if not isinstance(each, inspect.NoneType)]
+        if len(some) != 1:
+            raise TypeError(f"a field of several types needs a reader of its own: {kind}")
+        inner = reader(some[0])
+        return lambda value: None if value is None else inner(value)
+    if isinstance(kind, inspect.IntType):
+        return _whole_within(kind.ge, kind.le)
+    if isinstance(kind, inspect.StrType):
+        return _text_within(kind.min_length, kind.max_length)
+    if isinstance(kind, inspect.LiteralType):
+        return _one_of(kind.values)
+    if isinstance(kind, inspect.VarTupleType | inspect.ListType):
+        return _list_of(reader(kind.item_type), kind.min_length, kind.max_length)
+    if isinstance(kind, inspect.StructType):
+        return _nested(kind.cls)
+    simple: dict[type, Read] = {
+        inspect.BoolType: flag,
+        inspect.DecimalType: number,
+        inspect.DictType: an_object,
+        inspect.AnyType: lambda value: value,
+    }
+    return simple[type(kind)]
+
+
+def _own(read: Read) -> Read:
+    def check(value: Any) -> Any:
+        try:
+            return read(value)
+        except BidkeeperError as error:
+            raise Wrong(str(error)) from None
+
+    return check
+
+
+def as_pasted(read: Callable[[str], Any]) -> Read:
+    """Makes a reader of the plain form of a text by `read`, whose BidkeeperError says what is wrong with it."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, str):
+            raise Wrong("must be text")
+        return read(value)
+
+    return check
+
+
+def _whole_within(least: int | None, most: int | None) -> Read:
+    if least is None or most is None:
+        return whole
+
+    def check(value: Any) -> int:
+        found = whole(value)
+        if not least <= found <= most:
+            raise Wrong(f"must be a whole number from {least} to {most}")
+        return found
+
+    return check
+
+
+def _text_within(least: int | None, most: int | None) -> Read:
+    if least is None or most is None:
+        return text
+
+    def check(value: Any) -> str:
+        found = plain_text(value)
+        if not least <= len(found) <= most:
+            raise Wrong(f"must have {least} to {most} characters")
+        return found
+
+    return check
+
+
+def _one_of(choices: Iterable[Any]) -> Read:
+    allowed = tuple(choices)
+    *others, last = map(str, allowed)
+    must_be = f"must be {', '.join(others)} or {last}" if others else f"must be {last}"
+
+    def check(value: Any) -> Any:
+        if type(value) not in (str, int) or value not in allowed:
+            raise Wrong(must_be)
+        return value
+
+    return check
+
+
+def _list_of(read: Read, least: int | None, most: int | None) -> Read:
+    def check(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise Wrong("must be a list")
+        if most is not None and len(value) > most:
+            raise Wrong(f"must have at most {most} items")
+        if least is not None and len(value) < least:
+            raise Wrong(f"must have at least {least} items")
+        found, wrong = [], list[tuple[str, Wrong]]()
+        for place, each in enumerate(value):
+            try:
+                found.append(read(each))
+            except Wrong as fault:
+                wrong.append((str(place), fault))
+        if wrong:
+            raise Wrong(inside=wrong)
+        return tuple(found)
+
+    return check
+
+
+def _nested(shape: type[Struct]) -> Read:
+    def check(value: Any) -> Struct:
+        values, wrong = _read(shape, an_object(value))
+        if wrong:
+            raise Wrong(inside=wrong)
+        return shape(**values)
+
+    return check
+
+
+# ---- whole shapes
+
+
+class _Field(NamedTuple):
+    name: str
+    read: Read
+    is_required: bool
+    beyond: Beyond | None
+
+
+@cache
+def _fields(shape: type[Struct]) -> dict[str, _Field]:
+    """Returns the fields of a shape by the caller's names, in their order."""
+    found = inspect.type_info(shape)
+    assert isinstance(found, inspect.StructType)
+    return {
+        each.encode_name: _Field(each.name, reader(each.type), each.required, _extra(each.type).get("beyond"))
+        for each in found.fields
+    }
+
+
+def _extra(kind: inspect.Type) -> dict[str, Any]:
+    return (kind.extra or {}) if isinstance(kind, inspect.Metadata) else {}
+
+
+def _read(shape: type[Struct], given: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, Wrong]]]:
+    values, wrong = dict[str, Any](), list[tuple[str, Wrong]]()
+    known = _fields(shape)
+    for key, field in known.items():
+        if key in given:
+            try:
+                values[field.name] = field.read(given[key])
+            except Wrong as fault:
+                wrong.append((key, fault))
+        elif field.is_required:
+            wrong.append((key, Wrong("is required")))
+    wrong += [(shown(key), Wrong("unknown field")) for key in given if key not in known]
+    return values, wrong
+
+
+def read_fields(shape: type[Struct], given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
+    """Returns the right part of `given` by the names of `shape`'s fields, and every fault of the rest.
+
+    Fields are in the shape's order, unknown ones last.
+    """
+    values, wrong = _read(shape, given)
+    return values, [(key, found) for key, fault in wrong for found in fault.texts]
+
+
+def beyond(shape: type[Struct], changes: Mapping[str, Any]) -> list[str]:
+    """Returns the reasons why these changes, by field, reach beyond one task, as details; none if they do not."""
+    return [
+        f"{key}: {field.beyond.why}"
+        for key, field in _fields(shape).items()
+        if field.beyond is not None
+        and field.name in changes
+        and (not field.beyond.values or changes[field.name] in field.beyond.values)
+    ]
+
+
+# ---- queries: their values are texts
+
+
+def milliseconds(text: str) -> int:
+    """Reads a time or a day in ISO 8601, in UTC unless it says otherwise, as milliseconds since 1970. Raises Wrong."""
+    try:
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=UTC)
+        return (found.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
+    except (ValueError, OverflowError):
+        raise Wrong(NO_TIME) from None
+
+
+def own_words(given: str) -> str:
+    """Reads a text of the caller's own without the blanks around it. Raises Wrong."""
+    return _query_text(pasted.trimmed(given))
+
+
+@cache
+def _parameters(shape: type[Asked]) -> dict[str, tuple[str, Read, bool]]:
+    found = inspect.type_info(shape)
+    assert isinstance(found, inspect.StructType)
+    return {each.encode_name: (each.name, _query_reader(each.type), each.required) for each in found.fields}
+
+
+def parameters_of(shape: type[Asked]) -> tuple[str, ...]:
+    """Returns the names of a query's parameters."""
+    return tuple(_parameters(shape))
+
+
+def read_query(shape: type[Asked], given: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """Returns the right parameters by the names of `shape`'s fields, and every fault as a detail."""
+    values, faults = dict[str, Any](), list[str]()
+    for key, (name, read, is_required) in _parameters(shape).items():
+        if key in given:
+            try:
+                values[name] = read(given[key])
+            except Wrong as wrong:
+                faults += [f"{key}: {found}" for found in wrong.texts]
+        elif is_required:
+            faults.append(f"{key}: is required")
+    return values, faults
+
+
+def _query_reader(kind: inspect.Type) -> Read:
+    if isinstance(kind, inspect.Metadata):
+        own = (kind.extra or {}).get("read")
+        return _query_reader(kind.type) if own is None else _own(own)
+    if isinstance(kind, inspect.UnionType):
+        (inner,) = (each for each in kind.types if not isinstance(each, inspect.NoneType))
+        return _query_reader(inner)
+    if isinstance(kind, inspect.IntType):
+        return _digits(kind.ge or 0, MAX_ID if kind.le is None else kind.le)
+    if isinstance(kind, inspect.LiteralType):
+        return _choice(tuple(map(str, kind.values)))
+    if isinstance(kind, inspect.VarTupleType) and isinstance(kind.item_type, inspect.LiteralType):
+        return _choices(tuple(map(str, kind.item_type.values)))
+    if isinstance(kind, inspect.StrType):
+        return _query_text
+    raise TypeError(f"no parameter is of the type {kind}")
+
+
+def _digits(least: int, most: int) -> Read:
+    def check(given: str) -> int:
+        if given.isascii() and given.isdigit() and len(given) <= len(str(most)) and least <= int(given) <= most:
+            return int(given)
+        raise Wrong(f"must be a whole number from {least} to {most}")
+
+    return check
+
+
+def _choice(choices: tuple[str, ...]) -> Read:
+    def check(given: str) -> str:
+        if given not in choices:
+            raise Wrong(f"must be one of {', '.join(choices)}")
+        return given
+
+    return check
+
+
+def _choices(choices: tuple[str, ...]) -> Read:
+    def check(given: str) -> tuple[str, ...]:
+        found = tuple(given.split(","))
+        if not set(found) <= set(choices):
+            raise Wrong(f"must be of {', '.join(choices)}, with commas between them")
+        return found
+
+    return check
+
+
+def _query_text(given: str) -> str:
+    if not 1 <= len(given) <= _LONGEST_QUERY_TEXT:
+        raise Wrong(f"must have 1 to {_LONGEST_QUERY_TEXT} letters")
+    if not given.isprintable():
+        raise Wrong("must not have control characters")
+    return given
