@@ -15,7 +15,7 @@ import pytest
 from tests.gateway.conftest import Bench, make_bench
 from tests.gateway.listing_examples import TXID
 from tests.gateway.test_facts_program import ANSWERS, FactsBench
-from tests.goldens.socket_files import hold, hold_all
+from tests.goldens.socket_files import hold
 from tests.goldens.socket_frames import by_http, by_line, frames, odd_fields
 from tests.wallet import withdrawal_cases
 from tests.wallet.conftest import BID, GRANT, START_MS, USER, intent
@@ -110,7 +110,6 @@ def good_requests(secret: str) -> list[dict[str, Any]]:
         {"op": "sign_brake", "user": USER, "venue": "simulator", "challenge": "challenge 1f2e"},
         {"op": "sign_sign_in", **right, "text": "x", "key": "payment"},
         {"op": "sign_delist", **right, "outpoint": out, "psbt": "cHNidP8B"},
-        {"op": "judge_delist", "user": USER, "outpoint": out, "psbt": "cHNidP8B"},
         {"op": "lowest_listing", "outpoint": out},
         {"op": "was_signed", "intent": intent(1)},
     ]
@@ -167,4 +166,5 @@ def test_unlocking_is_answered_as_before(start: Start, tmp_path: Path) -> None:
     audit.undo(0)
     audit.close()
     lines = [json.loads(line) | {"previous": "<hash>"} for line in path.read_text().splitlines()]
-    hold_all(("signer_unlock_wire.jsonl", found), ("signer_audit_lines_of_keys.jsonl", lines))
+    hold("signer_unlock_wire.jsonl", found)
+    hold("signer_audit_lines_of_keys.jsonl", lines)

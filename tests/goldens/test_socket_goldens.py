@@ -39,7 +39,7 @@ from tests.gateway.listing_examples import INSCRIPTION, OUTPOINT, PSBT, TXID, VA
 from tests.gateway.listing_examples import ORDER as LISTING_ORDER
 from tests.gateway.test_facts_program import ANSWERS, FactsBench
 from tests.gateway.test_marketplaces import ASK, PAIR, SIGNED
-from tests.goldens.socket_files import hold_all
+from tests.goldens.socket_files import hold
 from tests.goldens.socket_market import NAME, Everything, Market
 from tests.goldens.socket_tap import Session, Tap
 from wallet.facts_client import FactsError, ask_facts
@@ -240,7 +240,8 @@ def test_each_verb_and_each_error_at_the_gateways_socket_are_as_before(
     with MarketClient(bench.settings.gateway_socket.with_name("away.sock")) as away:
         session.call("fees, away", lambda: away.fees(0))
         session.call("place, away", lambda: away.place(ORDER, task=3, token=1, deadline_ms=soon()))
-    hold_all(("socket_gateway_meanings.jsonl", session.meanings), ("socket_gateway_wire.jsonl", session.wire))
+    hold("socket_gateway_meanings.jsonl", session.meanings)
+    hold("socket_gateway_wire.jsonl", session.wire)
 
 
 def test_each_verb_and_each_error_at_the_facts_socket_are_as_before(make_bench: Callable[..., Bench]) -> None:
@@ -267,7 +268,8 @@ def test_each_verb_and_each_error_at_the_facts_socket_are_as_before(make_bench: 
     session.call("outpoint, away", lambda: ask_facts(path.with_name("away.sock"), OUTPOINT))
     tap.close()
     assert sum(each.get("raises") == FactsError.__name__ for each in session.meanings) >= 2
-    hold_all(("socket_facts_meanings.jsonl", session.meanings), ("socket_facts_wire.jsonl", session.wire))
+    hold("socket_facts_meanings.jsonl", session.meanings)
+    hold("socket_facts_wire.jsonl", session.wire)
 
 
 def test_all_leaves_of_the_error_tree_are_tried() -> None:

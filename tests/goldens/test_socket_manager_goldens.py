@@ -15,7 +15,7 @@ from models.leases.lease_watch import Seen
 from models.tasks.table import RUNNING, STOPPED
 from server.http import manager_client
 from server.http.manager_client import ManagerClient, answer_to
-from tests.goldens.socket_files import failed, hold, hold_all
+from tests.goldens.socket_files import failed, hold
 from tests.goldens.socket_tap import Session, Tap
 from tests.workers.conftest import installation, patient_with_zygotes
 from tests.workers.installation import DRAIN_S, PATIENCE_S, Installation, eventually
@@ -120,7 +120,8 @@ async def test_each_operation_and_each_refusal_at_the_managers_socket_are_as_bef
     await session.wait_for("settle, away", client.settle(installation.user.id, 1))
     client.close()
     await session.wait_for("settle, the server stops", client.settle(installation.user.id, 1))
-    hold_all(("socket_manager_meanings.jsonl", session.meanings), ("socket_manager_wire.jsonl", session.wire))
+    hold("socket_manager_meanings.jsonl", session.meanings)
+    hold("socket_manager_wire.jsonl", session.wire)
 
 
 async def ask_what_stood(opened: Installation) -> list[Seen]:
