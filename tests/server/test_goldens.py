@@ -54,6 +54,19 @@ async def test_wrong_queries_are_refused_as_their_golden_says(service: Service) 
 
 
 @pytest.mark.slow
+@postgresql.left_out("each question finds the rows of the first, by a copy of the database's file")
+@pytest.mark.gen_test
+@with_goldens_settings
+async def test_a_body_or_a_query_where_none_is_taken_is_refused_as_its_golden_says(service: Service) -> None:
+    world = await World.of(service)
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for operation, value, body, query in world.unasked():
+        found.setdefault(operation, []).append(("", value, await world.told(operation, body, query)))
+
+    hold("unasked.txt", [line for operation, each in found.items() for line in faults.lines(operation, each)])
+
+
+@pytest.mark.slow
 @postgresql.left_out("it numbers rows in another way")
 @pytest.mark.gen_test
 @with_goldens_settings
@@ -72,4 +85,4 @@ async def test_the_answers_of_a_day_are_those_of_their_golden(service: Service) 
 
 def test_each_golden_is_held_by_a_test() -> None:
     kept = {path.relative_to(HERE).as_posix() for path in HERE.rglob("*.txt")}
-    assert kept == {"day.txt", "answers.txt", "description.txt", "queries.txt", *map(file_of, BODIES)}
+    assert kept == {"day.txt", "answers.txt", "description.txt", "queries.txt", "unasked.txt", *map(file_of, BODIES)}
