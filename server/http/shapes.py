@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from msgspec import UNSET, Meta, Struct, inspect
 
@@ -120,13 +120,19 @@ def number(value: Any) -> Decimal:
     raise Wrong("must be a number")
 
 
-def text(value: Any) -> str:
-    """Reads text without control characters. Raises Wrong."""
+def any_text(value: Any) -> str:
+    """Reads any text at all. Raises Wrong."""
     if not isinstance(value, str):
         raise Wrong("must be text")
-    if any(not letter.isprintable() and letter != " " for letter in value):
-        raise Wrong("must not have control characters")
     return value
+
+
+def text(value: Any) -> str:
+    """Reads text without control characters. Raises Wrong."""
+    found = any_text(value)
+    if any(not letter.isprintable() and letter != " " for letter in found):
+        raise Wrong("must not have control characters")
+    return found
 
 
 def plain_text(value: Any) -> str:
@@ -146,6 +152,9 @@ def an_object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Wrong("must be an object")
     return value
+
+
+AnyText = Annotated[str, read_by(any_text)]
 
 
 # ---- readers of types
@@ -195,9 +204,7 @@ def as_pasted(read: Callable[[str], Any]) -> Read:
     """Makes a reader of the plain form of a text by `read`, whose BidkeeperError says what is wrong with it."""
 
     def check(value: Any) -> Any:
-        if not isinstance(value, str):
-            raise Wrong("must be text")
-        return read(value)
+        return read(any_text(value))
 
     return check
 
