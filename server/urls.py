@@ -7,8 +7,6 @@ from typing import Any
 from models.api_tokens import CONTROL, READ, TRADE
 from server import (
     api_docs,
-    api_tokens,
-    approvals,
     auth,
     bidding_wallet,
     budgets,
@@ -16,8 +14,6 @@ from server import (
     health,
     me,
     metrics,
-    own_ceilings,
-    play_wallet,
     presets,
     sessions,
     task_log,
@@ -45,7 +41,15 @@ from server.withdrawals import handler as withdrawals
 _ID = "([0-9]+)"
 
 # One class a noun; its methods declare their operations.
-NOUNS: list[type[Handler]] = [budgets.Budgets]
+NOUNS: list[type[Handler]] = [
+    auth.SignIn,
+    auth.SignOut,
+    me.Me,
+    me.Approvals,
+    sessions.Sessions,
+    me.Bounds,
+    budgets.Budgets,
+]
 DECLARED = routes_of(NOUNS)
 
 ROUTES: list[tuple[str, type[Handler]]] = [
@@ -57,17 +61,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/metrics", metrics.MetricsHandler),
     (r"/docs", api_docs.DocsHandler),
     (r"/api/openapi.json", api_docs.OpenApiHandler),
-    (r"/api/auth/challenge", auth.ChallengeHandler),
-    (r"/api/auth/verify", auth.VerifyHandler),
-    (r"/api/auth/play", play_wallet.PlayWalletHandler),
-    (r"/api/auth/logout", auth.LogoutHandler),
-    (r"/api/auth/me", me.MeHandler),
-    (r"/api/auth/approval", approvals.ApprovalHandler),
-    (r"/api/sessions", sessions.SessionsHandler),
-    (rf"/api/sessions/{_ID}", sessions.OneSessionHandler),
-    (r"/api/tokens", api_tokens.ApiTokensHandler),
-    (rf"/api/tokens/{_ID}", api_tokens.OneApiTokenHandler),
-    (r"/api/ceilings", own_ceilings.OwnCeilingsHandler),
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),
@@ -129,7 +122,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 # What an API token may ask for, and the scopes of which it needs one. What is not named here is for sessions only:
 # withdrawals, changes of the profile, tokens and sessions, hooks, the user's own ceilings, administration.
 SCOPES: dict[str, tuple[str, ...]] = {
-    "GET /api/auth/me": (READ,),
     "GET /api/tasks": (READ,),
     "POST /api/tasks": (TRADE,),
     "POST /api/tasks/preview": (READ,),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from msgspec import UNSET, Meta, Struct, inspect, structs
 
@@ -125,20 +125,19 @@ def number(value: Any) -> Decimal:
     raise Wrong("must be a number")
 
 
-def text(value: Any) -> str:
-    """Reads text without control characters. Raises Wrong."""
-    if not isinstance(value, str):
-        raise Wrong("must be text")
-    if any(not letter.isprintable() and letter != " " for letter in value):
-        raise Wrong("must not have control characters")
-    return value
-
-
 def any_text(value: Any) -> str:
     """Reads any text at all. Raises Wrong."""
     if not isinstance(value, str):
         raise Wrong("must be text")
     return value
+
+
+def text(value: Any) -> str:
+    """Reads text without control characters. Raises Wrong."""
+    found = any_text(value)
+    if any(not letter.isprintable() and letter != " " for letter in found):
+        raise Wrong("must not have control characters")
+    return found
 
 
 def plain_text(value: Any) -> str:
@@ -158,6 +157,9 @@ def an_object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Wrong("must be an object")
     return value
+
+
+AnyText = Annotated[str, read_by(any_text)]
 
 
 # ---- readers of types

@@ -27,8 +27,6 @@ from server.openapi import (
     listing,
     presets,
     service,
-    sessions,
-    sign_in,
 )
 from server.openapi import shapes as described_shapes
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
@@ -37,8 +35,6 @@ from server.schemas.answers import Error
 Document = dict[str, Any]
 
 OPERATIONS: dict[str, Operation] = {
-    **sign_in.OPERATIONS,
-    **sessions.OPERATIONS,
     **bidding.OPERATIONS,
     **listing.OPERATIONS,
     **history.OPERATIONS,
@@ -105,7 +101,8 @@ def _of_declared(declared: Declared) -> Operation:
     success = {
         declared.status: AnswerBody(
             declared.says, model, is_list, media=declared.media, others=declared.others, headers=declared.headers
-        )
+        ),
+        **{status: AnswerBody(words, shape) for status, (words, shape) in declared.also.items()},
     }
     return Operation(
         id=declared.id,
