@@ -19,7 +19,6 @@ from server.http.route import Operation as Declared
 from server.openapi import (
     admin,
     bidding,
-    control,
     events,
     examples,
     history,
@@ -45,7 +44,6 @@ OPERATIONS: dict[str, Operation] = {
     **events.OPERATIONS,
     **hooks.OPERATIONS,
     **presets.OPERATIONS,
-    **control.OPERATIONS,
     **admin.OPERATIONS,
     **service.OPERATIONS,
 }
@@ -105,7 +103,8 @@ def _of_declared(declared: Declared) -> Operation:
     success = {
         declared.status: AnswerBody(
             declared.says, model, is_list, media=declared.media, others=declared.others, headers=declared.headers
-        )
+        ),
+        **{status: AnswerBody(words, shape) for status, (words, shape) in declared.also.items()},
     }
     return Operation(
         id=declared.id,
