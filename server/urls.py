@@ -49,6 +49,7 @@ NOUNS: list[type[Handler]] = [
     sessions.Sessions,
     me.Bounds,
     budgets.Budgets,
+    control.Controlled,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -109,7 +110,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/venues", venues.VenuesHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
-    (r"/api/control", control.ControlHandler),
     (r"/api/admin/whitelist", admin_whitelist.WhitelistHandler),
     (r"/api/admin/whitelist/([A-Za-z0-9]+)", admin_whitelist.OneAddressHandler),
     (r"/api/admin/plans", admin_users.PlansHandler),
@@ -171,8 +171,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/events": (READ,),
     "GET /api/venues": (READ,),
     "GET /api/wallet": (READ,),
-    "GET /api/control": (READ, CONTROL),
-    "PUT /api/control": (CONTROL,),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED
@@ -192,7 +190,7 @@ def routes_with_openings() -> list[tuple[str, type[Handler], dict[str, Any]]]:
 
 def _openings(path: str, handler: type[Handler]) -> Openings:
     scopes = {method: SCOPES[f"{method} {path}"] for method in handler.described() if f"{method} {path}" in SCOPES}
-    # A change of control names its task in the body, where the handler looks for it. A clone is another task.
+    # A clone is another task.
     is_one_task = _ID in path and path.startswith(("/api/tasks/", "/api/autolist/"))
     is_its_own = is_one_task and handler is not bidding_tasks.CloneTaskHandler
-    return Openings(scopes, names_task=is_its_own or handler is control.ControlHandler)
+    return Openings(scopes, names_task=is_its_own)

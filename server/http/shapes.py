@@ -23,6 +23,7 @@ from strategy.pricing import plain
 
 _MOST_DIGITS = 200
 _LONGEST_QUERY_TEXT = 200
+_MISSING = "is required"
 NO_TIME = "must be a time such as 2026-11-20T12:00:00Z, or a day such as 2026-11-20"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -90,6 +91,12 @@ def read_by(read: Callable[[Any], Any]) -> Meta:
 def then(convert: Callable[[Any], Any]) -> Meta:
     """Makes the mark of a field whose value, once it was read, `convert` turns into another; it may raise Wrong."""
     return Meta(extra={"then": convert})
+
+
+def one_of(choices: Iterable[str]) -> Meta:
+    """Makes the mark of a text that is one of `choices`."""
+    allowed = tuple(choices)
+    return Meta(extra={"read": _one_of(allowed)}, extra_json_schema={"enum": list(allowed)})
 
 
 def beyond_one_task(why: str, *values: str) -> Meta:
@@ -331,7 +338,7 @@ def _read(shape: type[Struct], given: Mapping[str, Any]) -> tuple[dict[str, Any]
             except Wrong as fault:
                 wrong.append((key, fault))
         elif field.is_required:
-            wrong.append((key, Wrong("is required")))
+            wrong.append((key, Wrong(_MISSING)))
     wrong += [(shown(key), Wrong("unknown field")) for key in given if key not in known]
     return values, wrong
 
@@ -343,6 +350,11 @@ def read_fields(shape: type[Struct], given: Mapping[str, Any]) -> tuple[dict[str
     """
     values, wrong = _read(shape, given)
     return values, [(key, found) for key, fault in wrong for found in fault.texts]
+
+
+def is_missing(fault: Fault) -> bool:
+    """Tells whether a required field is missing; some operations list such faults last."""
+    return fault[1] == _MISSING
 
 
 def beyond(shape: type[Struct], changes: Mapping[str, Any]) -> list[str]:
@@ -401,7 +413,7 @@ def read_query(shape: type[Asked], given: Mapping[str, str]) -> tuple[dict[str, 
             except Wrong as wrong:
                 faults += [f"{key}: {found}" for found in wrong.texts]
         elif is_required:
-            faults.append(f"{key}: is required")
+            faults.append(f"{key}: {_MISSING}")
     return values, faults
 
 

@@ -19,7 +19,6 @@ from server.http.route import Operation as Declared
 from server.openapi import (
     admin,
     bidding,
-    control,
     events,
     examples,
     history,
@@ -41,7 +40,6 @@ OPERATIONS: dict[str, Operation] = {
     **events.OPERATIONS,
     **hooks.OPERATIONS,
     **presets.OPERATIONS,
-    **control.OPERATIONS,
     **admin.OPERATIONS,
     **service.OPERATIONS,
 }
