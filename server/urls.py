@@ -12,6 +12,7 @@ from server import (
     budgets,
     control,
     health,
+    hooks,
     me,
     metrics,
     presets,
@@ -27,7 +28,6 @@ from server.bidding import actions, bids, book, lookups, preview, running, slugs
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
 from server.history import export, fills, moment, orders, profit, series
-from server.hooks import handler as hooks
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
@@ -50,6 +50,7 @@ NOUNS: list[type[Handler]] = [
     me.Bounds,
     budgets.Budgets,
     control.Controlled,
+    hooks.Hooks,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -100,13 +101,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/pnl", profit.ProfitHandler),
     (r"/api/trades.csv", export.TradesCsvHandler),
     (r"/api/events", events.EventsHandler),
-    (r"/api/hooks", hooks.HooksHandler),
-    (rf"/api/hooks/{_ID}", hooks.OneHookHandler),
-    (rf"/api/hooks/{_ID}/test", hooks.TryHookHandler),
-    (rf"/api/hooks/{_ID}/code", hooks.HookCodeHandler),
-    (rf"/api/hooks/{_ID}/confirm", hooks.ConfirmHookHandler),
-    (rf"/api/hooks/{_ID}/deliveries", hooks.DeliveriesHandler),
-    (rf"/api/hooks/{_ID}/deliveries/([1-9][0-9]*)/redeliver", hooks.RedeliverHandler),
     (r"/api/venues", venues.VenuesHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
