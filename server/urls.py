@@ -14,6 +14,7 @@ from server import (
     budgets,
     control,
     health,
+    market,
     me,
     metrics,
     own_ceilings,
@@ -27,7 +28,7 @@ from server import (
 from server.admin import readiness
 from server.admin import users as admin_users
 from server.admin import whitelist as admin_whitelist
-from server.bidding import actions, bids, book, lookups, preview, running, slugs
+from server.bidding import actions, bids, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
 from server.history import export, fills, moment, orders, profit, series
@@ -45,7 +46,7 @@ from server.withdrawals import handler as withdrawals
 _ID = "([0-9]+)"
 
 # One class a noun; its methods declare their operations.
-NOUNS: list[type[Handler]] = [budgets.Budgets]
+NOUNS: list[type[Handler]] = [budgets.Budgets, market.Market]
 DECLARED = routes_of(NOUNS)
 
 ROUTES: list[tuple[str, type[Handler]]] = [
@@ -71,9 +72,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),
-    (r"/api/tasks/slugs", slugs.SlugsHandler),
-    (r"/api/tasks/floor", lookups.FloorHandler),
-    (r"/api/tasks/rune-market", lookups.RuneMarketHandler),
     (rf"/api/tasks/{_ID}", bidding_tasks.OneBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/clone", bidding_tasks.CloneTaskHandler),
     (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
@@ -85,7 +83,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/series", series.TaskSeriesHandler),
     (rf"/api/tasks/{_ID}/at", moment.TaskMomentHandler),
     (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
-    (r"/api/market/book", book.BookHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
@@ -134,9 +131,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "POST /api/tasks": (TRADE,),
     "POST /api/tasks/preview": (READ,),
     "POST /api/tasks/actions": (TRADE,),
-    "GET /api/tasks/slugs": (READ,),
-    "GET /api/tasks/floor": (READ,),
-    "GET /api/tasks/rune-market": (READ,),
     f"GET /api/tasks/{_ID}": (READ,),
     f"PUT /api/tasks/{_ID}": (TRADE,),
     f"DELETE /api/tasks/{_ID}": (TRADE,),
@@ -150,7 +144,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/tasks/{_ID}/series": (READ,),
     f"GET /api/tasks/{_ID}/at": (READ,),
     f"POST /api/tasks/{_ID}/replay": (READ,),
-    "GET /api/market/book": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),
