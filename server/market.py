@@ -20,6 +20,7 @@ from models import known_slugs
 from models.api_tokens import READ
 from models.known_slugs import SOURCES
 from models.ledger import orders
+from server import task_config as bid_config
 from server import task_venues
 from server.http import blocking
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, Kind, Trait, Venue, trait_shown
@@ -28,7 +29,6 @@ from server.http.base import SignedIn
 from server.http.json_out import exact, iso
 from server.http.route import route
 from server.http.shapes import Answer, Asked, Wrong, own_words, read_by
-from server.schemas import bid_config
 from strategy.bid_config import CHOICES, MAX_SATS, BidConfig, normal_slug, problems
 from strategy.book import Ask, Bid
 from strategy.pricing import vwap

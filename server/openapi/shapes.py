@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 from msgspec import NODEFAULT, Struct, inspect, json
@@ -97,6 +98,8 @@ def _of_shape(shape: type[Struct] | None, schema: Schema) -> Schema:
         property_ = properties[field.encode_name]
         if is_answer:
             property_.pop("default", None)
+        elif isinstance(field.default, Decimal):  # msgspec writes it as text
+            property_["default"] = field.default
         if shapes := _described(field.type):
             property_ = properties[field.encode_name] = _reference(shapes, property_)
         mark = _extra(field.type).get("beyond")

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests import postgresql
-from tests.goldens import description, faults, hold
+from tests.goldens import answers, description, faults, hold
 from tests.goldens.world import BODIES, QUERIES, World, with_goldens_settings
 from tests.server.conftest import Service
 
@@ -46,3 +46,11 @@ async def test_wrong_queries_are_refused_as_their_golden_says(service: Service) 
         lines += faults.lines(operation, found)
 
     hold("queries.txt", lines)
+
+
+@pytest.mark.slow
+@postgresql.left_out("it numbers rows in another way")
+@pytest.mark.gen_test
+@with_goldens_settings
+async def test_the_answers_of_a_day_are_those_of_their_golden(service: Service) -> None:
+    hold("answers.txt", await answers.lines(service))
