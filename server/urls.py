@@ -7,8 +7,6 @@ from typing import Any
 from models.api_tokens import CONTROL, READ, TRADE
 from server import (
     api_docs,
-    api_tokens,
-    approvals,
     auth,
     bidding_wallet,
     budgets,
@@ -16,10 +14,9 @@ from server import (
     events,
     health,
     hooks,
+    market,
     me,
     metrics,
-    own_ceilings,
-    play_wallet,
     presets,
     sessions,
     task_log,
@@ -29,7 +26,7 @@ from server import (
 from server.admin import readiness
 from server.admin import users as admin_users
 from server.admin import whitelist as admin_whitelist
-from server.bidding import actions, bids, book, lookups, preview, running, slugs
+from server.bidding import actions, bids, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.history import export, fills, moment, orders, profit, series
 from server.http.base import Handler
@@ -45,7 +42,19 @@ from server.withdrawals import handler as withdrawals
 _ID = "([0-9]+)"
 
 # One class a noun; its methods declare their operations.
-NOUNS: list[type[Handler]] = [budgets.Budgets, events.Events, hooks.Hooks]
+NOUNS: list[type[Handler]] = [
+    auth.SignIn,
+    auth.SignOut,
+    me.Me,
+    me.Approvals,
+    sessions.Sessions,
+    me.Bounds,
+    budgets.Budgets,
+    control.Controlled,
+    events.Events,
+    hooks.Hooks,
+    market.Market,
+]
 DECLARED = routes_of(NOUNS)
 
 ROUTES: list[tuple[str, type[Handler]]] = [
@@ -57,23 +66,9 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/metrics", metrics.MetricsHandler),
     (r"/docs", api_docs.DocsHandler),
     (r"/api/openapi.json", api_docs.OpenApiHandler),
-    (r"/api/auth/challenge", auth.ChallengeHandler),
-    (r"/api/auth/verify", auth.VerifyHandler),
-    (r"/api/auth/play", play_wallet.PlayWalletHandler),
-    (r"/api/auth/logout", auth.LogoutHandler),
-    (r"/api/auth/me", me.MeHandler),
-    (r"/api/auth/approval", approvals.ApprovalHandler),
-    (r"/api/sessions", sessions.SessionsHandler),
-    (rf"/api/sessions/{_ID}", sessions.OneSessionHandler),
-    (r"/api/tokens", api_tokens.ApiTokensHandler),
-    (rf"/api/tokens/{_ID}", api_tokens.OneApiTokenHandler),
-    (r"/api/ceilings", own_ceilings.OwnCeilingsHandler),
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),
-    (r"/api/tasks/slugs", slugs.SlugsHandler),
-    (r"/api/tasks/floor", lookups.FloorHandler),
-    (r"/api/tasks/rune-market", lookups.RuneMarketHandler),
     (rf"/api/tasks/{_ID}", bidding_tasks.OneBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/clone", bidding_tasks.CloneTaskHandler),
     (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
@@ -85,7 +80,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/series", series.TaskSeriesHandler),
     (rf"/api/tasks/{_ID}/at", moment.TaskMomentHandler),
     (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
-    (r"/api/market/book", book.BookHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
@@ -108,7 +102,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/venues", venues.VenuesHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
-    (r"/api/control", control.ControlHandler),
     (r"/api/admin/whitelist", admin_whitelist.WhitelistHandler),
     (r"/api/admin/whitelist/([A-Za-z0-9]+)", admin_whitelist.OneAddressHandler),
     (r"/api/admin/plans", admin_users.PlansHandler),
@@ -121,14 +114,10 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 # What an API token may ask for, and the scopes of which it needs one. What is not named here is for sessions only:
 # withdrawals, changes of the profile, tokens and sessions, hooks, the user's own ceilings, administration.
 SCOPES: dict[str, tuple[str, ...]] = {
-    "GET /api/auth/me": (READ,),
     "GET /api/tasks": (READ,),
     "POST /api/tasks": (TRADE,),
     "POST /api/tasks/preview": (READ,),
     "POST /api/tasks/actions": (TRADE,),
-    "GET /api/tasks/slugs": (READ,),
-    "GET /api/tasks/floor": (READ,),
-    "GET /api/tasks/rune-market": (READ,),
     f"GET /api/tasks/{_ID}": (READ,),
     f"PUT /api/tasks/{_ID}": (TRADE,),
     f"DELETE /api/tasks/{_ID}": (TRADE,),
@@ -142,7 +131,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/tasks/{_ID}/series": (READ,),
     f"GET /api/tasks/{_ID}/at": (READ,),
     f"POST /api/tasks/{_ID}/replay": (READ,),
-    "GET /api/market/book": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),
@@ -170,8 +158,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/trades.csv": (READ,),
     "GET /api/venues": (READ,),
     "GET /api/wallet": (READ,),
-    "GET /api/control": (READ, CONTROL),
-    "PUT /api/control": (CONTROL,),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED
@@ -191,7 +177,7 @@ def routes_with_openings() -> list[tuple[str, type[Handler], dict[str, Any]]]:
 
 def _openings(path: str, handler: type[Handler]) -> Openings:
     scopes = {method: SCOPES[f"{method} {path}"] for method in handler.described() if f"{method} {path}" in SCOPES}
-    # A change of control names its task in the body, where the handler looks for it. A clone is another task.
+    # A clone is another task.
     is_one_task = _ID in path and path.startswith(("/api/tasks/", "/api/autolist/"))
     is_its_own = is_one_task and handler is not bidding_tasks.CloneTaskHandler
-    return Openings(scopes, names_task=is_its_own or handler is control.ControlHandler)
+    return Openings(scopes, names_task=is_its_own)

@@ -69,6 +69,11 @@ def _writable(value: Any) -> Any:
     return [_writable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
+def exact(value: Decimal) -> Decimal:
+    """Returns a number in its only form, as every answer has it."""
+    return Decimal(plain(value))
+
+
 def seconds(ms: int) -> int:
     """Returns milliseconds as whole Unix seconds."""
     return ms // 1000
