@@ -54,6 +54,7 @@ NOUNS: list[type[Handler]] = [
     events.Events,
     hooks.Hooks,
     market.Market,
+    venues.Venues,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -99,7 +100,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/orders", orders.OrdersHandler),
     (r"/api/pnl", profit.ProfitHandler),
     (r"/api/trades.csv", export.TradesCsvHandler),
-    (r"/api/venues", venues.VenuesHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
     (r"/api/admin/whitelist", admin_whitelist.WhitelistHandler),
@@ -156,7 +156,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/orders": (READ,),
     "GET /api/pnl": (READ,),
     "GET /api/trades.csv": (READ,),
-    "GET /api/venues": (READ,),
     "GET /api/wallet": (READ,),
 } | {
     f"{verb} {route.pattern}": operation.scopes

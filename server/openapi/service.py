@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from server.http import prometheus
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE
-from server.openapi.operation import JSON, AnswerBody, Operation, many, one, page
-from server.schemas.service_answers import Alive, NotReady, Ready, VenueInfo
+from server.openapi.operation import JSON, AnswerBody, Operation, one, page
+from server.schemas.service_answers import Alive, NotReady, Ready
 from server.schemas.withdrawals import NewWithdrawal, Quote, Wallet, WithdrawalBody
 
 HTML = "text/html; charset=utf-8"
 _TAG = "service"
 
 OPERATIONS = {
-    "GET /api/venues": Operation(
-        id="listVenues",
-        tag="market",
-        summary="Marketplaces that tasks can name",
-        text="With what each can do here, its limits and what is left of its quota.",
-        success=many(VenueInfo, "The default one first."),
-    ),
     "GET /api/wallet": Operation(
         id="getWallet",
         tag="wallet",

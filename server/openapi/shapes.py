@@ -130,7 +130,8 @@ def _tidy(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     tidy = {key: value if key in ("enum", "default", "example") else _tidy(value) for key, value in schema.items()}
-    tidy.pop("title", None)
+    if isinstance(tidy.get("title"), str):  # else it is a field of this name
+        del tidy["title"]
     if tidy.get("format") == "decimal":
         del tidy["format"]
         tidy["type"] = "number"
