@@ -14,6 +14,7 @@ from server import (
     events,
     health,
     hooks,
+    inscriptions,
     market,
     me,
     metrics,
@@ -32,7 +33,6 @@ from server.history import export, fills, moment, orders, profit, series
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
-from server.listing import inscriptions, picture
 from server.listing import preview as autolist_preview
 from server.listing import running as autolist_running
 from server.listing import tasks as autolist_tasks
@@ -55,6 +55,7 @@ NOUNS: list[type[Handler]] = [
     hooks.Hooks,
     market.Market,
     venues.Venues,
+    inscriptions.Inscriptions,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -83,9 +84,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
-    (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
-    (r"/api/autolist/item/([^/]+)", inscriptions.InscriptionHandler),
-    (r"/api/autolist/item/([^/]+)/image", picture.InscriptionPictureHandler),
     (rf"/api/autolist/{_ID}", autolist_tasks.OneAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/start", autolist_running.StartAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
@@ -134,9 +132,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),
-    "GET /api/autolist/wallet/ordinals": (READ,),
-    "GET /api/autolist/item/([^/]+)": (READ,),
-    "GET /api/autolist/item/([^/]+)/image": (READ,),
     f"GET /api/autolist/{_ID}": (READ,),
     f"PUT /api/autolist/{_ID}": (TRADE,),
     f"DELETE /api/autolist/{_ID}": (TRADE,),

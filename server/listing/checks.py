@@ -15,7 +15,7 @@ from server import listing_config, task_venues
 from server.bidding.traits import refuse_unknown_trait
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
-from server.listing.inscriptions import look_up
+from server.inscriptions import look_up
 from strategy.bid_config import BidConfig
 from strategy.listing.listing_config import ListingConfig, problems, unstartable
 
@@ -56,14 +56,14 @@ def known_collection(handler: SignedIn, inscription_id: str, venue: str) -> str 
 async def _told_collection(handler: SignedIn, inscription_id: str, venue: str) -> str | None:
     try:
         asked = look_up(handler, handler.act, inscription_id, 0.0, venue)
-        found = (await asyncio.wait_for(asked, PATIENCE_S))["collectionId"]
+        found = (await asyncio.wait_for(asked, PATIENCE_S)).collection_id
     except NotFound:
         found = None
     except (VenueError, TimeoutError):
         return None  # the worker finds out
     if found is None:
         raise invalid([_NO_COLLECTION], _NOT_YET)
-    return str(found)
+    return found
 
 
 async def refuse_outside_vault(handler: SignedIn, inscription_id: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from markets.pictures import MEDIA
 from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
@@ -14,23 +13,16 @@ from server.http.answers import (
     TOO_MANY_LOOKUPS,
     TOO_MANY_RUN,
     TOO_SLOW,
-    UNREADABLE,
 )
-from server.listing import placeholder
 from server.openapi import bidding
 from server.openapi.bidding import NOT_ALLOWED, TAG
-from server.openapi.operation import AnswerBody, Operation, Parameter, many, one
+from server.openapi.operation import Operation, many, one
 from server.schemas.listing import answers as answers
 from server.schemas.listing import preview as preview
 from server.schemas.listing.preview import AutolistPreview
 from server.schemas.task_bodies import AutolistTaskChange, NewAutolistTask
 
 _TAG = "auto-list tasks"
-_INSCRIPTIONS = "inscriptions"
-_DRAWN = (*MEDIA[1:], placeholder.MEDIA)
-_REFRESH = Parameter(
-    "refresh", {"type": "string"}, "`1` reads afresh what is older than 20 seconds; else it is kept for 5 minutes."
-)
 
 
 def _like(operation: str, **changes: Any) -> Operation:
@@ -124,39 +116,5 @@ OPERATIONS = {
     ),
     "GET /api/autolist/{id}/log": _like(
         "GET /api/tasks/{id}/log", id="readAutolistLog", summary="End of an auto-list task's log"
-    ),
-    "GET /api/autolist/wallet/ordinals": Operation(
-        id="listInscriptions",
-        tag=_INSCRIPTIONS,
-        summary="Inscriptions at my ordinals address and vault",
-        text="Each with the address that holds it, and its listing where the marketplace knows one.",
-        query=(_REFRESH,),
-        success=many(answers.WalletInscription, "At most 500."),
-        errors={
-            400: INVALID,
-            404: "The marketplace does not know an address.",
-            429: TOO_MANY_LOOKUPS,
-            502: UNREADABLE,
-            503: SIGNER_AWAY,
-        },
-    ),
-    "GET /api/autolist/item/{inscriptionId}": Operation(
-        id="getInscription",
-        tag=_INSCRIPTIONS,
-        summary="One inscription",
-        text="What the marketplace of the installation tells of it; what it does not tell is null.",
-        query=(_REFRESH,),
-        success=one(answers.Inscription, "The inscription."),
-        errors={400: INVALID, 404: "There is no such inscription.", 429: TOO_MANY_LOOKUPS, 502: UNREADABLE},
-    ),
-    "GET /api/autolist/item/{inscriptionId}/image": Operation(
-        id="getInscriptionPicture",
-        tag=_INSCRIPTIONS,
-        summary="The picture of one inscription",
-        text="Fetched by the service, so that a browser asks nobody else what its owner holds. Its type is found in "
-        "its bytes, of which there are 2,000,000 at most. In place of anything else (a page, SVG, text, a picture that "
-        "cannot be had now) a drawing says so, whose type is `image/svg+xml`, as no picture's is.",
-        success={200: AnswerBody("The picture, or a drawing in its place.", None, media=MEDIA[0], others=_DRAWN)},
-        errors={404: "There is no such inscription.", 429: TOO_MANY_LOOKUPS, 502: UNREADABLE},
     ),
 }

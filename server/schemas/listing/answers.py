@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from server.http.bodies import SATS
 from server.schemas.answers import Answer, Success, Tags, Venue
-from server.schemas.bidding_answers import LastCycle, Trait
+from server.schemas.bidding_answers import LastCycle
 from server.schemas.codes import ErrorCode, ErrorParams, ListingEnd, ListingState
 from server.schemas.task_bodies import AutolistConfig
 
@@ -84,39 +83,3 @@ class DeletedAutolistTask(Success):
         bool, Field(description="Its listing was cancelled; false without one, too, or with one that was sold.")
     ]
     message: Annotated[str, Field(description="Says that the listing is still there and being cancelled.")] = ""
-
-
-class WalletInscription(Answer):
-    """An inscription at one of the caller's addresses; details that the venue does not tell are null."""
-
-    id: str
-    name: str | None
-    collection_id: str | None
-    collection_name: str | None
-    image_url: str | None
-    listed: bool
-    listing_price: SATS | None
-    address: str
-
-
-class Inscription(Answer):
-    """One inscription; details that the venue does not tell are null."""
-
-    id: str
-    inscription_number: int | None
-    name: str | None
-    collection_id: str | None
-    collection_name: str | None
-    image_url: str | None
-    content_url: str | None
-    content_type: str | None
-    owner: str | None
-    location: str | None
-    output: str | None
-    output_value: int | None
-    genesis_transaction: str | None
-    listed: bool
-    listing_price: int | None
-    seller: str | None
-    top_bid: int | None
-    traits: list[Trait] | None
