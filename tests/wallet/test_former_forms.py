@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from tests.wallet.conftest import tag_of
 from tests.wallet.listing_desk import Desk, listing, text
 from tests.wallet.listings import Pay, honest
+from tests.wallet.processes import started_in
 from wallet.signer.audit import verify_chain
 from wallet.signer.signer_process import report_former_forms
 from wallet.signer.start_checks import LEARNT_FILE, former_forms, require_agreement
@@ -76,6 +78,15 @@ def test_the_confirmed_forms_are_reported_at_the_start(
     report_former_forms(upgraded.directory)
     expected = f"the confirmed forms of {told} refuse no listing any more: only the rules decide; see docs/custody.md"
     assert caplog.messages == ([expected] if told else [])
+
+
+@pytest.mark.slow
+def test_a_started_signer_reports_them(tmp_path: Path) -> None:
+    (tmp_path / "signer").mkdir(mode=0o700)
+    shutil.copy(RECORDED / LEARNT_FILE, tmp_path / "signer")
+    for start in started_in(tmp_path):
+        _, said = start().end(signal.SIGTERM)
+        assert said.count("the confirmed forms of simulator plain, simulator secure refuse no listing any more") == 1
 
 
 def test_without_the_file_nothing_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
