@@ -6,6 +6,7 @@ from typing import Any
 
 from models.api_tokens import CONTROL, READ, TRADE
 from server import (
+    admin,
     api_docs,
     auth,
     bidding_wallet,
@@ -20,9 +21,6 @@ from server import (
     venues,
     web,
 )
-from server.admin import readiness
-from server.admin import users as admin_users
-from server.admin import whitelist as admin_whitelist
 from server.bidding import actions, bids, book, lookups, preview, running, slugs
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
@@ -49,6 +47,7 @@ NOUNS: list[type[Handler]] = [
     sessions.Sessions,
     me.Bounds,
     budgets.Budgets,
+    admin.Administration,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -110,12 +109,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
     (r"/api/control", control.ControlHandler),
-    (r"/api/admin/whitelist", admin_whitelist.WhitelistHandler),
-    (r"/api/admin/whitelist/([A-Za-z0-9]+)", admin_whitelist.OneAddressHandler),
-    (r"/api/admin/plans", admin_users.PlansHandler),
-    (r"/api/admin/users", admin_users.UsersHandler),
-    (rf"/api/admin/users/{_ID}", admin_users.OneUserHandler),
-    (r"/api/admin/readiness", readiness.ReadinessHandler),
     *((route.pattern, route.handler) for route in DECLARED),
 ]
 

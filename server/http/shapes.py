@@ -87,6 +87,10 @@ def read_by(read: Callable[[Any], Any]) -> Meta:
     return Meta(extra={"read": read})
 
 
+# The mark of a field whose value callers write as text: it is described as one, whatever `read_by` makes of it.
+AS_TEXT = Meta(extra_json_schema={"x-type": "string"})
+
+
 def beyond_one_task(why: str, *values: str) -> Meta:
     """Makes the mark of a field that an API token for one task may not change, or not to these values."""
     return Meta(extra={"beyond": Beyond(why, values)})

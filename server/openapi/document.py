@@ -17,7 +17,6 @@ from server.http.gate import MAX_BODY
 from server.http.route import PARTS, Route
 from server.http.route import Operation as Declared
 from server.openapi import (
-    admin,
     bidding,
     control,
     events,
@@ -42,7 +41,6 @@ OPERATIONS: dict[str, Operation] = {
     **hooks.OPERATIONS,
     **presets.OPERATIONS,
     **control.OPERATIONS,
-    **admin.OPERATIONS,
     **service.OPERATIONS,
 }
 TAGS = {

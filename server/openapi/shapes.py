@@ -19,7 +19,10 @@ def schemas_of(shapes: Iterable[type[Struct]]) -> dict[str, Schema]:
     """Returns the schemas of shapes, and of those inside them, by name."""
     every = sorted(set(shapes), key=lambda shape: shape.__name__)
     _, found = json.schema_components(every, ref_template=REF)
-    by_name = {shape.__name__: shape for each in every for shape in _with_inner(each)}
+    by_name: dict[str, type[Struct]] = {}
+    for shape in (shape for each in every for shape in _with_inner(each)):
+        if by_name.setdefault(shape.__name__, shape) is not shape:
+            raise TypeError(f"two shapes are named {shape.__name__}")
     return {name: _tidy(_of_shape(by_name.get(name), schema)) for name, schema in sorted(found.items())}
 
 
@@ -93,6 +96,8 @@ def _tidy(schema: Any) -> Any:
         return schema
     tidy = {key: value if key in ("enum", "default", "example") else _tidy(value) for key, value in schema.items()}
     tidy.pop("title", None)
+    if "x-type" in tidy:
+        tidy["type"] = tidy.pop("x-type")
     if tidy.get("format") == "decimal":
         del tidy["format"]
         tidy["type"] = "number"
