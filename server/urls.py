@@ -7,7 +7,6 @@ from typing import Any
 from models.api_tokens import CONTROL, READ, TRADE
 from server import (
     admin,
-    api_docs,
     auth,
     bidding_wallet,
     budgets,
@@ -48,6 +47,9 @@ NOUNS: list[type[Handler]] = [
     me.Bounds,
     budgets.Budgets,
     admin.Administration,
+    health.Health,
+    metrics.Metrics,
+    web.Description,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -55,11 +57,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/", web.PageHandler),
     (r"/web/(.+)", web.WebFileHandler),
     (r"/favicon.ico", web.IconHandler),
-    (r"/healthz", health.HealthHandler),
-    (r"/readyz", health.ReadyHandler),
-    (r"/metrics", metrics.MetricsHandler),
-    (r"/docs", api_docs.DocsHandler),
-    (r"/api/openapi.json", api_docs.OpenApiHandler),
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),

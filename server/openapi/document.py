@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from core.version import VERSION
-from server.http.answers import TOO_SLOW
+from server.http.answers import TOO_SLOW, Error
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
 from server.http.route import PARTS, Route
@@ -29,7 +29,6 @@ from server.openapi import (
 )
 from server.openapi import shapes as described_shapes
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
-from server.schemas.answers import Error
 
 Document = dict[str, Any]
 
@@ -261,8 +260,8 @@ class _Plain(GenerateJsonSchema):
 
 
 def _schemas(known: Mapping[str, Operation]) -> dict[str, Any]:
-    models: dict[str, type[BaseModel]] = {"Error": Error}
-    shapes: list[type[Struct]] = []
+    models: dict[str, type[BaseModel]] = {}
+    shapes: list[type[Struct]] = [Error]
     for operation in known.values():
         for model in [operation.body, *(answer.model for answer in operation.success.values())]:
             if model is not None and issubclass(model, Struct):
