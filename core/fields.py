@@ -24,6 +24,7 @@ Time = Annotated[str, Meta(extra_json_schema=_TIME)]  # ISO 8601 in UTC
 Price = Annotated[
     Decimal, Meta(description="Sats per token; exact, with as many digits as it has.", extra_json_schema={"minimum": 0})
 ]
+Quantity = Annotated[Decimal, Meta(extra_json_schema={"exclusiveMinimum": 0})]  # of items or tokens
 Txid = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Outpoint = Annotated[str, Meta(pattern="^[0-9a-f]{64}:(0|[1-9][0-9]{0,9})$")]
 InscriptionId = Annotated[str, Meta(pattern="^[0-9a-f]{64}i(0|[1-9][0-9]{0,9})$")]

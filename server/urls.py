@@ -12,6 +12,8 @@ from server import (
     budgets,
     control,
     health,
+    hooks,
+    market,
     me,
     metrics,
     presets,
@@ -20,11 +22,10 @@ from server import (
     venues,
     web,
 )
-from server.bidding import actions, bids, book, lookups, preview, running, slugs
+from server.bidding import actions, bids, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
 from server.history import export, fills, moment, orders, profit, series
-from server.hooks import handler as hooks
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
@@ -46,6 +47,9 @@ NOUNS: list[type[Handler]] = [
     sessions.Sessions,
     me.Bounds,
     budgets.Budgets,
+    control.Controlled,
+    hooks.Hooks,
+    market.Market,
     admin.Administration,
     health.Health,
     metrics.Metrics,
@@ -60,9 +64,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),
-    (r"/api/tasks/slugs", slugs.SlugsHandler),
-    (r"/api/tasks/floor", lookups.FloorHandler),
-    (r"/api/tasks/rune-market", lookups.RuneMarketHandler),
     (rf"/api/tasks/{_ID}", bidding_tasks.OneBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/clone", bidding_tasks.CloneTaskHandler),
     (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
@@ -74,7 +75,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/series", series.TaskSeriesHandler),
     (rf"/api/tasks/{_ID}/at", moment.TaskMomentHandler),
     (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
-    (r"/api/market/book", book.BookHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
@@ -95,17 +95,9 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/pnl", profit.ProfitHandler),
     (r"/api/trades.csv", export.TradesCsvHandler),
     (r"/api/events", events.EventsHandler),
-    (r"/api/hooks", hooks.HooksHandler),
-    (rf"/api/hooks/{_ID}", hooks.OneHookHandler),
-    (rf"/api/hooks/{_ID}/test", hooks.TryHookHandler),
-    (rf"/api/hooks/{_ID}/code", hooks.HookCodeHandler),
-    (rf"/api/hooks/{_ID}/confirm", hooks.ConfirmHookHandler),
-    (rf"/api/hooks/{_ID}/deliveries", hooks.DeliveriesHandler),
-    (rf"/api/hooks/{_ID}/deliveries/([1-9][0-9]*)/redeliver", hooks.RedeliverHandler),
     (r"/api/venues", venues.VenuesHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
-    (r"/api/control", control.ControlHandler),
     *((route.pattern, route.handler) for route in DECLARED),
 ]
 
@@ -116,9 +108,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "POST /api/tasks": (TRADE,),
     "POST /api/tasks/preview": (READ,),
     "POST /api/tasks/actions": (TRADE,),
-    "GET /api/tasks/slugs": (READ,),
-    "GET /api/tasks/floor": (READ,),
-    "GET /api/tasks/rune-market": (READ,),
     f"GET /api/tasks/{_ID}": (READ,),
     f"PUT /api/tasks/{_ID}": (TRADE,),
     f"DELETE /api/tasks/{_ID}": (TRADE,),
@@ -132,7 +121,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/tasks/{_ID}/series": (READ,),
     f"GET /api/tasks/{_ID}/at": (READ,),
     f"POST /api/tasks/{_ID}/replay": (READ,),
-    "GET /api/market/book": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),
@@ -161,8 +149,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/events": (READ,),
     "GET /api/venues": (READ,),
     "GET /api/wallet": (READ,),
-    "GET /api/control": (READ, CONTROL),
-    "PUT /api/control": (CONTROL,),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED
@@ -182,7 +168,7 @@ def routes_with_openings() -> list[tuple[str, type[Handler], dict[str, Any]]]:
 
 def _openings(path: str, handler: type[Handler]) -> Openings:
     scopes = {method: SCOPES[f"{method} {path}"] for method in handler.described() if f"{method} {path}" in SCOPES}
-    # A change of control names its task in the body, where the handler looks for it. A clone is another task.
+    # A clone is another task.
     is_one_task = _ID in path and path.startswith(("/api/tasks/", "/api/autolist/"))
     is_its_own = is_one_task and handler is not bidding_tasks.CloneTaskHandler
-    return Openings(scopes, names_task=is_its_own or handler is control.ControlHandler)
+    return Openings(scopes, names_task=is_its_own)

@@ -11,7 +11,7 @@ from models.ledger import order_history
 from models.ledger.order_table import Order
 from models.tasks.samples import HOUR, MINUTE, Sample, samples_between
 from models.tasks.table import Task
-from server.bidding.book import PREVIEWED_LEVELS, book_as_json
+from server import task_config as bid_config
 from server.bidding.preview_answer import rungs_as_json
 from server.bidding.tasks import BiddingTaskHandler
 from server.history.journal import JournalMoment, moment_of
@@ -21,7 +21,7 @@ from server.http import json_out
 from server.http.api_errors import invalid
 from server.http.json_out import Raw
 from server.http.query import Query
-from server.schemas import bid_config
+from server.market import PREVIEWED_LEVELS, OrderBook, order_book
 from strategy.book import Snapshot
 from strategy.entry import Entry
 from strategy.plan import BidPlan
@@ -109,11 +109,11 @@ def _plan(entry: Entry, plan: BidPlan | None) -> dict[str, Any]:
     }
 
 
-def _book(snapshot: Snapshot | None) -> dict[str, Any]:
+def _book(snapshot: Snapshot | None) -> OrderBook:
     if snapshot is None:
-        return book_as_json("it was not read", "it was not read", _NOBODY, PREVIEWED_LEVELS)
+        return order_book("it was not read", "it was not read", _NOBODY, PREVIEWED_LEVELS)
     bids = "they were not read" if snapshot.bids is None else BidBook(snapshot.bids, snapshot.taken_ms)
-    return book_as_json(AskBook(snapshot.asks, snapshot.taken_ms), bids, _NOBODY, PREVIEWED_LEVELS)
+    return order_book(AskBook(snapshot.asks, snapshot.taken_ms), bids, _NOBODY, PREVIEWED_LEVELS)
 
 
 def _sample(task_id: int, time_ms: int) -> dict[str, Any] | None:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
-from msgspec import UNSET, Meta, Struct, inspect
+from msgspec import UNSET, Meta, Struct, inspect, structs
 
 from core import pasted
 from core.errors import BidkeeperError
@@ -23,6 +23,7 @@ from strategy.pricing import plain
 
 _MOST_DIGITS = 200
 _LONGEST_QUERY_TEXT = 200
+_MISSING = "is required"
 NO_TIME = "must be a time such as 2026-11-20T12:00:00Z, or a day such as 2026-11-20"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -51,6 +52,10 @@ class Asked(Struct, frozen=True, kw_only=True, rename=camel):
 
 class Answer(Struct, frozen=True, kw_only=True, rename=camel):
     """An answer's object. Callers should ignore fields that they do not know. UNSET is left out."""
+
+
+class OpenAnswer(Answer, frozen=True, kw_only=True):
+    """An answer's object that has more fields than are described."""
 
 
 class Beyond(NamedTuple):
@@ -91,9 +96,25 @@ def read_by(read: Callable[[Any], Any]) -> Meta:
 AS_TEXT = Meta(extra_json_schema={"x-type": "string"})
 
 
+def then(convert: Callable[[Any], Any]) -> Meta:
+    """Makes the mark of a field whose value, once it was read, `convert` turns into another; it may raise Wrong."""
+    return Meta(extra={"then": convert})
+
+
+def one_of(choices: Iterable[str]) -> Meta:
+    """Makes the mark of a text that is one of `choices`."""
+    allowed = tuple(choices)
+    return Meta(extra={"read": _one_of(allowed)}, extra_json_schema={"enum": list(allowed)})
+
+
 def beyond_one_task(why: str, *values: str) -> Meta:
     """Makes the mark of a field that an API token for one task may not change, or not to these values."""
     return Meta(extra={"beyond": Beyond(why, values)})
+
+
+def described_as(*shapes: type[Any]) -> Meta:
+    """Makes the mark of a value that is read or written elsewhere, and is described as one of `shapes`."""
+    return Meta(extra={"described": shapes})
 
 
 # ---- values
@@ -164,25 +185,33 @@ AnyText = Annotated[str, read_by(any_text)]
 # ---- readers of types
 
 
-def reader(kind: inspect.Type) -> Read:
-    """Makes the reader of a field's type, which returns the value or raises Wrong."""
+def choices_in(annotation: Any) -> tuple[Any, ...]:
+    """Returns the choices of a field's annotation as they were written: msgspec sorts them."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    return next((found for each in get_args(annotation) if (found := choices_in(each))), ())
+
+
+def reader(kind: inspect.Type, declared: tuple[Any, ...] = ()) -> Read:
+    """Makes the reader of a field's type, which returns the value or raises Wrong; `declared` are its choices."""
     if isinstance(kind, inspect.Metadata):
-        own = (kind.extra or {}).get("read")
-        return reader(kind.type) if own is None else _own(own)
+        marks = kind.extra or {}
+        read = _own(marks["read"]) if "read" in marks else reader(kind.type, declared)
+        return _converted(read, marks["then"]) if "then" in marks else read
     if isinstance(kind, inspect.UnionType):
         some = [each for each in kind.types if not isinstance(each, inspect.NoneType)]
         if len(some) != 1:
             raise TypeError(f"a field of several types needs a reader of its own: {kind}")
-        inner = reader(some[0])
+        inner = reader(some[0], declared)
         return lambda value: None if value is None else inner(value)
     if isinstance(kind, inspect.IntType):
         return _whole_within(kind.ge, kind.le)
     if isinstance(kind, inspect.StrType):
         return _text_within(kind.min_length, kind.max_length)
     if isinstance(kind, inspect.LiteralType):
-        return _one_of(kind.values)
+        return _one_of(declared)
     if isinstance(kind, inspect.VarTupleType | inspect.ListType):
-        return _list_of(reader(kind.item_type), kind.min_length, kind.max_length)
+        return _list_of(reader(kind.item_type, declared), kind.min_length, kind.max_length)
     if isinstance(kind, inspect.StructType):
         return _nested(kind.cls)
     simple: dict[type, Read] = {
@@ -192,6 +221,10 @@ def reader(kind: inspect.Type) -> Read:
         inspect.AnyType: lambda value: value,
     }
     return simple[type(kind)]
+
+
+def _converted(read: Read, convert: Callable[[Any], Any]) -> Read:
+    return lambda value: convert(read(value))
 
 
 def _own(read: Read) -> Read:
@@ -207,10 +240,7 @@ def _own(read: Read) -> Read:
 def as_pasted(read: Callable[[str], Any]) -> Read:
     """Makes a reader of the plain form of a text by `read`, whose BidkeeperError says what is wrong with it."""
 
-    def check(value: Any) -> Any:
-        return read(any_text(value))
-
-    return check
+    return lambda value: read(any_text(value))
 
 
 def _whole_within(least: int | None, most: int | None) -> Read:
@@ -298,8 +328,11 @@ def _fields(shape: type[Struct]) -> dict[str, _Field]:
     """Returns the fields of a shape by the caller's names, in their order."""
     found = inspect.type_info(shape)
     assert isinstance(found, inspect.StructType)
+    choices = {each.name: choices_in(each.type) for each in structs.fields(shape)}
     return {
-        each.encode_name: _Field(each.name, reader(each.type), each.required, _extra(each.type).get("beyond"))
+        each.encode_name: _Field(
+            each.name, reader(each.type, choices[each.name]), each.required, _extra(each.type).get("beyond")
+        )
         for each in found.fields
     }
 
@@ -318,7 +351,7 @@ def _read(shape: type[Struct], given: Mapping[str, Any]) -> tuple[dict[str, Any]
             except Wrong as fault:
                 wrong.append((key, fault))
         elif field.is_required:
-            wrong.append((key, Wrong("is required")))
+            wrong.append((key, Wrong(_MISSING)))
     wrong += [(shown(key), Wrong("unknown field")) for key in given if key not in known]
     return values, wrong
 
@@ -330,6 +363,11 @@ def read_fields(shape: type[Struct], given: Mapping[str, Any]) -> tuple[dict[str
     """
     values, wrong = _read(shape, given)
     return values, [(key, found) for key, fault in wrong for found in fault.texts]
+
+
+def is_missing(fault: Fault) -> bool:
+    """Tells whether a required field is missing; some operations list such faults last."""
+    return fault[1] == _MISSING
 
 
 def beyond(shape: type[Struct], changes: Mapping[str, Any]) -> list[str]:
@@ -366,7 +404,11 @@ def own_words(given: str) -> str:
 def _parameters(shape: type[Asked]) -> dict[str, tuple[str, Read, bool]]:
     found = inspect.type_info(shape)
     assert isinstance(found, inspect.StructType)
-    return {each.encode_name: (each.name, _query_reader(each.type), each.required) for each in found.fields}
+    choices = {each.name: choices_in(each.type) for each in structs.fields(shape)}
+    return {
+        each.encode_name: (each.name, _query_reader(each.type, choices[each.name]), each.required)
+        for each in found.fields
+    }
 
 
 def parameters_of(shape: type[Asked]) -> tuple[str, ...]:
@@ -384,23 +426,23 @@ def read_query(shape: type[Asked], given: Mapping[str, str]) -> tuple[dict[str, 
             except Wrong as wrong:
                 faults += [f"{key}: {found}" for found in wrong.texts]
         elif is_required:
-            faults.append(f"{key}: is required")
+            faults.append(f"{key}: {_MISSING}")
     return values, faults
 
 
-def _query_reader(kind: inspect.Type) -> Read:
+def _query_reader(kind: inspect.Type, declared: tuple[Any, ...]) -> Read:
     if isinstance(kind, inspect.Metadata):
         own = (kind.extra or {}).get("read")
-        return _query_reader(kind.type) if own is None else _own(own)
+        return _query_reader(kind.type, declared) if own is None else _own(own)
     if isinstance(kind, inspect.UnionType):
         (inner,) = (each for each in kind.types if not isinstance(each, inspect.NoneType))
-        return _query_reader(inner)
+        return _query_reader(inner, declared)
     if isinstance(kind, inspect.IntType):
         return _digits(kind.ge or 0, MAX_ID if kind.le is None else kind.le)
     if isinstance(kind, inspect.LiteralType):
-        return _choice(tuple(map(str, kind.values)))
+        return _choice(declared)
     if isinstance(kind, inspect.VarTupleType) and isinstance(kind.item_type, inspect.LiteralType):
-        return _choices(tuple(map(str, kind.item_type.values)))
+        return _choices(declared)
     if isinstance(kind, inspect.StrType):
         return _query_text
     raise TypeError(f"no parameter is of the type {kind}")

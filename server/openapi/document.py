@@ -18,11 +18,9 @@ from server.http.route import PARTS, Route
 from server.http.route import Operation as Declared
 from server.openapi import (
     bidding,
-    control,
     events,
     examples,
     history,
-    hooks,
     listing,
     presets,
     service,
@@ -37,9 +35,7 @@ OPERATIONS: dict[str, Operation] = {
     **listing.OPERATIONS,
     **history.OPERATIONS,
     **events.OPERATIONS,
-    **hooks.OPERATIONS,
     **presets.OPERATIONS,
-    **control.OPERATIONS,
     **service.OPERATIONS,
 }
 TAGS = {
@@ -268,6 +264,7 @@ def _schemas(known: Mapping[str, Operation]) -> dict[str, Any]:
                 shapes.append(model)
             elif model is not None:
                 models[model.__name__] = model
+    models |= {each.__name__: each for each in described_shapes.inside(shapes) if issubclass(each, BaseModel)}
     _, schema = models_json_schema(
         [(model, "validation") for model in models.values()], ref_template=_REF, schema_generator=_Plain
     )
