@@ -6,7 +6,7 @@ from typing import Any
 
 from models.api_tokens import CONTROL, READ, TRADE
 from server import (
-    api_docs,
+    admin,
     auth,
     bidding_wallet,
     budgets,
@@ -22,9 +22,6 @@ from server import (
     venues,
     web,
 )
-from server.admin import readiness
-from server.admin import users as admin_users
-from server.admin import whitelist as admin_whitelist
 from server.bidding import actions, bids, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
@@ -53,6 +50,10 @@ NOUNS: list[type[Handler]] = [
     control.Controlled,
     hooks.Hooks,
     market.Market,
+    admin.Administration,
+    health.Health,
+    metrics.Metrics,
+    web.Description,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -60,11 +61,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/", web.PageHandler),
     (r"/web/(.+)", web.WebFileHandler),
     (r"/favicon.ico", web.IconHandler),
-    (r"/healthz", health.HealthHandler),
-    (r"/readyz", health.ReadyHandler),
-    (r"/metrics", metrics.MetricsHandler),
-    (r"/docs", api_docs.DocsHandler),
-    (r"/api/openapi.json", api_docs.OpenApiHandler),
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),
@@ -102,12 +98,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/venues", venues.VenuesHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
-    (r"/api/admin/whitelist", admin_whitelist.WhitelistHandler),
-    (r"/api/admin/whitelist/([A-Za-z0-9]+)", admin_whitelist.OneAddressHandler),
-    (r"/api/admin/plans", admin_users.PlansHandler),
-    (r"/api/admin/users", admin_users.UsersHandler),
-    (rf"/api/admin/users/{_ID}", admin_users.OneUserHandler),
-    (r"/api/admin/readiness", readiness.ReadinessHandler),
     *((route.pattern, route.handler) for route in DECLARED),
 ]
 

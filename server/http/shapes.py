@@ -92,6 +92,10 @@ def read_by(read: Callable[[Any], Any]) -> Meta:
     return Meta(extra={"read": read})
 
 
+# The mark of a field whose value callers write as text: it is described as one, whatever `read_by` makes of it.
+AS_TEXT = Meta(extra_json_schema={"x-type": "string"})
+
+
 def then(convert: Callable[[Any], Any]) -> Meta:
     """Makes the mark of a field whose value, once it was read, `convert` turns into another; it may raise Wrong."""
     return Meta(extra={"then": convert})

@@ -17,7 +17,6 @@ from server.http.gate import MAX_BODY
 from server.http.route import PARTS, Route
 from server.http.route import Operation as Declared
 from server.openapi import (
-    admin,
     bidding,
     events,
     examples,
@@ -37,7 +36,6 @@ OPERATIONS: dict[str, Operation] = {
     **history.OPERATIONS,
     **events.OPERATIONS,
     **presets.OPERATIONS,
-    **admin.OPERATIONS,
     **service.OPERATIONS,
 }
 TAGS = {
