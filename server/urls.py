@@ -10,7 +10,6 @@ from server import (
     api_tokens,
     approvals,
     auth,
-    bidding_wallet,
     budgets,
     control,
     health,
@@ -22,6 +21,7 @@ from server import (
     sessions,
     task_log,
     venues,
+    wallet,
     web,
 )
 from server.admin import readiness
@@ -40,7 +40,7 @@ from server.listing import preview as autolist_preview
 from server.listing import running as autolist_running
 from server.listing import tasks as autolist_tasks
 from server.replay import handler as replay
-from server.withdrawals import handler as withdrawals
+from server.withdrawals import withdraw as withdrawals
 
 _ID = "([0-9]+)"
 
@@ -48,6 +48,8 @@ _ID = "([0-9]+)"
 NOUNS: list[type[Handler]] = [
     budgets.Budgets,
     control.Controlled,
+    wallet.Wallets,
+    withdrawals.Withdrawals,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -117,8 +119,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/hooks/{_ID}/deliveries", hooks.DeliveriesHandler),
     (rf"/api/hooks/{_ID}/deliveries/([1-9][0-9]*)/redeliver", hooks.RedeliverHandler),
     (r"/api/venues", venues.VenuesHandler),
-    (r"/api/wallet", bidding_wallet.WalletHandler),
-    (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
     (r"/api/admin/whitelist", admin_whitelist.WhitelistHandler),
     (r"/api/admin/whitelist/([A-Za-z0-9]+)", admin_whitelist.OneAddressHandler),
     (r"/api/admin/plans", admin_users.PlansHandler),
@@ -180,7 +180,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/trades.csv": (READ,),
     "GET /api/events": (READ,),
     "GET /api/venues": (READ,),
-    "GET /api/wallet": (READ,),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED
