@@ -7,16 +7,13 @@ from typing import Any
 from models.api_tokens import CONTROL, READ, TRADE
 from server import (
     api_docs,
-    api_tokens,
-    approvals,
     auth,
     budgets,
     control,
     health,
+    hooks,
     me,
     metrics,
-    own_ceilings,
-    play_wallet,
     presets,
     sessions,
     task_log,
@@ -31,7 +28,6 @@ from server.bidding import actions, bids, book, lookups, preview, running, slugs
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
 from server.history import export, fills, moment, orders, profit, series
-from server.hooks import handler as hooks
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
@@ -46,10 +42,17 @@ _ID = "([0-9]+)"
 
 # One class a noun; its methods declare their operations.
 NOUNS: list[type[Handler]] = [
+    auth.SignIn,
+    auth.SignOut,
+    me.Me,
+    me.Approvals,
+    sessions.Sessions,
+    me.Bounds,
     budgets.Budgets,
     control.Controlled,
     wallet.Wallets,
     withdrawals.Withdrawals,
+    hooks.Hooks,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -62,17 +65,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/metrics", metrics.MetricsHandler),
     (r"/docs", api_docs.DocsHandler),
     (r"/api/openapi.json", api_docs.OpenApiHandler),
-    (r"/api/auth/challenge", auth.ChallengeHandler),
-    (r"/api/auth/verify", auth.VerifyHandler),
-    (r"/api/auth/play", play_wallet.PlayWalletHandler),
-    (r"/api/auth/logout", auth.LogoutHandler),
-    (r"/api/auth/me", me.MeHandler),
-    (r"/api/auth/approval", approvals.ApprovalHandler),
-    (r"/api/sessions", sessions.SessionsHandler),
-    (rf"/api/sessions/{_ID}", sessions.OneSessionHandler),
-    (r"/api/tokens", api_tokens.ApiTokensHandler),
-    (rf"/api/tokens/{_ID}", api_tokens.OneApiTokenHandler),
-    (r"/api/ceilings", own_ceilings.OwnCeilingsHandler),
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),
@@ -111,13 +103,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/pnl", profit.ProfitHandler),
     (r"/api/trades.csv", export.TradesCsvHandler),
     (r"/api/events", events.EventsHandler),
-    (r"/api/hooks", hooks.HooksHandler),
-    (rf"/api/hooks/{_ID}", hooks.OneHookHandler),
-    (rf"/api/hooks/{_ID}/test", hooks.TryHookHandler),
-    (rf"/api/hooks/{_ID}/code", hooks.HookCodeHandler),
-    (rf"/api/hooks/{_ID}/confirm", hooks.ConfirmHookHandler),
-    (rf"/api/hooks/{_ID}/deliveries", hooks.DeliveriesHandler),
-    (rf"/api/hooks/{_ID}/deliveries/([1-9][0-9]*)/redeliver", hooks.RedeliverHandler),
     (r"/api/venues", venues.VenuesHandler),
     (r"/api/admin/whitelist", admin_whitelist.WhitelistHandler),
     (r"/api/admin/whitelist/([A-Za-z0-9]+)", admin_whitelist.OneAddressHandler),
@@ -131,7 +116,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 # What an API token may ask for, and the scopes of which it needs one. What is not named here is for sessions only:
 # withdrawals, changes of the profile, tokens and sessions, hooks, the user's own ceilings, administration.
 SCOPES: dict[str, tuple[str, ...]] = {
-    "GET /api/auth/me": (READ,),
     "GET /api/tasks": (READ,),
     "POST /api/tasks": (TRADE,),
     "POST /api/tasks/preview": (READ,),

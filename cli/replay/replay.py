@@ -103,7 +103,7 @@ def _changing(
 
 
 def _merged(given: dict[str, Any], stored: BidConfig | None) -> BidConfig:
-    from server.schemas.bid_config import merged
+    from server.task_config import merged
 
     config, faults = merged(given, stored)
     if faults:

@@ -16,8 +16,8 @@ from server.bidding.tasks import TaskChanger
 from server.control import heed_limits
 from server.http.api_errors import ApiError, invalid
 from server.schemas.actions import MOST_IDS, TaskActions, read_actions
-from server.schemas.tags import has_tag
 from server.task_handler import is_idle
+from server.task_parts import has_tag
 
 log = logging.getLogger(__name__)
 

@@ -13,12 +13,12 @@ from markets.base import AskBook, BidBook, NotFound, VenueError
 from markets.look import BidderWallet, kind_of
 from markets.market_client import MarketClient
 from models.ledger import orders
+from server import task_config as bid_config
 from server import task_venues
 from server.bidding.lookups import MAX_AGE_S, UNKNOWN_SLUG, MarketHandler
 from server.http import blocking, json_out
 from server.http.api_errors import invalid, not_found
 from server.http.query import Query
-from server.schemas import bid_config
 from strategy.bid_config import BidConfig, problems
 from strategy.book import Ask, Bid
 

@@ -21,6 +21,7 @@ from models.own_ceilings import own_ceilings
 from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import BIDDING, Task
+from server import task_config as bid_config
 from server import task_venues
 from server.bidding.book import PREVIEWED_LEVELS, book_as_json
 from server.bidding.lookups import MAX_AGE_S, UNKNOWN_SLUG
@@ -29,7 +30,6 @@ from server.bidding.signed_rooms import task_rooms
 from server.bidding.tasks import BiddingTaskHandler, refuse_unknown_budget
 from server.bidding.traits import refuse_unknown_trait
 from server.http.api_errors import invalid, not_found
-from server.schemas import bid_config
 from strategy.bid_config import BidConfig, load_bid_config, normal_slug
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import History, VenueProfile

@@ -8,13 +8,13 @@ from models.ledger.budget_room import change_bidding_task
 from models.tasks import tasks
 from models.tasks.errors import START_REFUSED
 from models.tasks.table import RUNNING, Task
+from server import task_config as bid_config
 from server import task_venues
 from server.bidding.tasks import BiddingTaskHandler, columns
 from server.bidding.tickers import spelled
 from server.bidding.traits import refuse_unknown_trait
 from server.http.api_errors import ApiError, invalid
 from server.http.json_out import Raw
-from server.schemas import bid_config
 from server.withdrawals.ways_out import refuse_without_way_out
 from strategy.bid_config import load_bid_config, problems
 

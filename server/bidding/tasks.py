@@ -15,6 +15,7 @@ from models.tasks.silence import shown_error, shown_running
 from models.tasks.table import BIDDING, Task
 from models.tasks.task_list import ListedTask, bidding_task_list
 from models.tasks.tasks import NoSuchBudget, TaskExists, TaskLimitReached
+from server import task_config as bid_config
 from server import task_venues
 from server.bidding.tickers import is_unspelled, spelled
 from server.bidding.traits import refuse_unknown_trait
@@ -25,9 +26,8 @@ from server.http.json_out import Raw, text
 from server.http.query import Query
 from server.http.shown import closing_as_json
 from server.http.tagged import Tagged
-from server.schemas import bid_config
-from server.schemas.tags import has_tag, stored_tags
 from server.task_handler import TaskHandler
+from server.task_parts import has_tag, stored_tags
 from server.withdrawals.ways_out import refuse_without_way_out
 from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, normal_slug, unsupported
 
@@ -266,7 +266,7 @@ class TaskChanger(BiddingTaskHandler):
         config = task_venues.delivering(given, venue, config)
         if details := [*details, *task_venues.moved(given, venue)] or task_venues.unfit_for_bids(venue, config):
             raise invalid(details)
-        self.refuse_change_beyond(bid_config.BidConfigFields, task, stored, config, given)
+        self.refuse_change_beyond(bid_config.BiddingTaskChange, task, stored, config, given)
         refuse_unknown_budget(self.user.id, config)
         return config
 

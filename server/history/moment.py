@@ -11,6 +11,7 @@ from models.ledger import order_history
 from models.ledger.order_table import Order
 from models.tasks.samples import HOUR, MINUTE, Sample, samples_between
 from models.tasks.table import Task
+from server import task_config as bid_config
 from server.bidding.book import PREVIEWED_LEVELS, book_as_json
 from server.bidding.preview_answer import rungs_as_json
 from server.bidding.tasks import BiddingTaskHandler
@@ -21,7 +22,6 @@ from server.http import json_out
 from server.http.api_errors import invalid
 from server.http.json_out import Raw
 from server.http.query import Query
-from server.schemas import bid_config
 from strategy.book import Snapshot
 from strategy.entry import Entry
 from strategy.plan import BidPlan

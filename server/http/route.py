@@ -123,10 +123,10 @@ def route(
     what it returns is the first argument: it raises the 404, which comes before a fault of the body.
 
     `body` and `answer` describe what the method reads or writes by itself (it takes no `given`, or returns JSON).
-    `media` is the answer's type, `others` are types that may be answered as well. `also` are its other answers with a
-    shape of their own by status: their words and the shape. `bad_body` is the error's text for
-    faults of the body, `text` describes in place of the docstring. `names_task`: each request names one task, so that a
-    token for one task may come; by itself so for paths of one task. `has_etag` is for answers that are polled. After
+    `media` is the answer's type, `others` are types that may be answered as well. `also` has answers of other statuses
+    that have a shape of their own, each with the words that describe it. `bad_body` is the error's text for faults of
+    the body, `text` describes in place of the docstring. `names_task`: each request names one task, so that a token for
+    one task may come; by itself so for paths of one task. `has_etag` is for answers that are polled. After
     `answers_s` the request waits for no marketplace.
     """
     verb, _, path = name.partition(" ")

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
-from msgspec import UNSET, Meta, Struct, inspect
+from msgspec import UNSET, Meta, Struct, inspect, structs
 
 from core import pasted
 from core.errors import BidkeeperError
@@ -88,6 +88,11 @@ def read_by(read: Callable[[Any], Any]) -> Meta:
     return Meta(extra={"read": read})
 
 
+def then(convert: Callable[[Any], Any]) -> Meta:
+    """Makes the mark of a field whose value, once it was read, `convert` turns into another; it may raise Wrong."""
+    return Meta(extra={"then": convert})
+
+
 def one_of(choices: Iterable[str]) -> Meta:
     """Makes the mark of a text that is one of `choices`."""
     allowed = tuple(choices)
@@ -127,13 +132,19 @@ def number(value: Any) -> Decimal:
     raise Wrong("must be a number")
 
 
-def text(value: Any) -> str:
-    """Reads text without control characters. Raises Wrong."""
+def any_text(value: Any) -> str:
+    """Reads any text at all. Raises Wrong."""
     if not isinstance(value, str):
         raise Wrong("must be text")
-    if any(not letter.isprintable() and letter != " " for letter in value):
-        raise Wrong("must not have control characters")
     return value
+
+
+def text(value: Any) -> str:
+    """Reads text without control characters. Raises Wrong."""
+    found = any_text(value)
+    if any(not letter.isprintable() and letter != " " for letter in found):
+        raise Wrong("must not have control characters")
+    return found
 
 
 def plain_text(value: Any) -> str:
@@ -155,28 +166,39 @@ def an_object(value: Any) -> dict[str, Any]:
     return value
 
 
+AnyText = Annotated[str, read_by(any_text)]
+
+
 # ---- readers of types
 
 
-def reader(kind: inspect.Type) -> Read:
-    """Makes the reader of a field's type, which returns the value or raises Wrong."""
+def choices_in(annotation: Any) -> tuple[Any, ...]:
+    """Returns the choices of a field's annotation as they were written: msgspec sorts them."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    return next((found for each in get_args(annotation) if (found := choices_in(each))), ())
+
+
+def reader(kind: inspect.Type, declared: tuple[Any, ...] = ()) -> Read:
+    """Makes the reader of a field's type, which returns the value or raises Wrong; `declared` are its choices."""
     if isinstance(kind, inspect.Metadata):
-        own = (kind.extra or {}).get("read")
-        return reader(kind.type) if own is None else _own(own)
+        marks = kind.extra or {}
+        read = _own(marks["read"]) if "read" in marks else reader(kind.type, declared)
+        return _converted(read, marks["then"]) if "then" in marks else read
     if isinstance(kind, inspect.UnionType):
         some = [each for each in kind.types if not isinstance(each, inspect.NoneType)]
         if len(some) != 1:
             raise TypeError(f"a field of several types needs a reader of its own: {kind}")
-        inner = reader(some[0])
+        inner = reader(some[0], declared)
         return lambda value: None if value is None else inner(value)
     if isinstance(kind, inspect.IntType):
         return _whole_within(kind.ge, kind.le)
     if isinstance(kind, inspect.StrType):
         return _text_within(kind.min_length, kind.max_length)
     if isinstance(kind, inspect.LiteralType):
-        return _one_of(kind.values)
+        return _one_of(declared)
     if isinstance(kind, inspect.VarTupleType | inspect.ListType):
-        return _list_of(reader(kind.item_type), kind.min_length, kind.max_length)
+        return _list_of(reader(kind.item_type, declared), kind.min_length, kind.max_length)
     if isinstance(kind, inspect.StructType):
         return _nested(kind.cls)
     simple: dict[type, Read] = {
@@ -186,6 +208,10 @@ def reader(kind: inspect.Type) -> Read:
         inspect.AnyType: lambda value: value,
     }
     return simple[type(kind)]
+
+
+def _converted(read: Read, convert: Callable[[Any], Any]) -> Read:
+    return lambda value: convert(read(value))
 
 
 def _own(read: Read) -> Read:
@@ -201,12 +227,7 @@ def _own(read: Read) -> Read:
 def as_pasted(read: Callable[[str], Any]) -> Read:
     """Makes a reader of the plain form of a text by `read`, whose BidkeeperError says what is wrong with it."""
 
-    def check(value: Any) -> Any:
-        if not isinstance(value, str):
-            raise Wrong("must be text")
-        return read(value)
-
-    return check
+    return lambda value: read(any_text(value))
 
 
 def _whole_within(least: int | None, most: int | None) -> Read:
@@ -294,8 +315,11 @@ def _fields(shape: type[Struct]) -> dict[str, _Field]:
     """Returns the fields of a shape by the caller's names, in their order."""
     found = inspect.type_info(shape)
     assert isinstance(found, inspect.StructType)
+    choices = {each.name: choices_in(each.type) for each in structs.fields(shape)}
     return {
-        each.encode_name: _Field(each.name, reader(each.type), each.required, _extra(each.type).get("beyond"))
+        each.encode_name: _Field(
+            each.name, reader(each.type, choices[each.name]), each.required, _extra(each.type).get("beyond")
+        )
         for each in found.fields
     }
 
@@ -367,7 +391,11 @@ def own_words(given: str) -> str:
 def _parameters(shape: type[Asked]) -> dict[str, tuple[str, Read, bool]]:
     found = inspect.type_info(shape)
     assert isinstance(found, inspect.StructType)
-    return {each.encode_name: (each.name, _query_reader(each.type), each.required) for each in found.fields}
+    choices = {each.name: choices_in(each.type) for each in structs.fields(shape)}
+    return {
+        each.encode_name: (each.name, _query_reader(each.type, choices[each.name]), each.required)
+        for each in found.fields
+    }
 
 
 def parameters_of(shape: type[Asked]) -> tuple[str, ...]:
@@ -389,19 +417,19 @@ def read_query(shape: type[Asked], given: Mapping[str, str]) -> tuple[dict[str, 
     return values, faults
 
 
-def _query_reader(kind: inspect.Type) -> Read:
+def _query_reader(kind: inspect.Type, declared: tuple[Any, ...]) -> Read:
     if isinstance(kind, inspect.Metadata):
         own = (kind.extra or {}).get("read")
-        return _query_reader(kind.type) if own is None else _own(own)
+        return _query_reader(kind.type, declared) if own is None else _own(own)
     if isinstance(kind, inspect.UnionType):
         (inner,) = (each for each in kind.types if not isinstance(each, inspect.NoneType))
-        return _query_reader(inner)
+        return _query_reader(inner, declared)
     if isinstance(kind, inspect.IntType):
         return _digits(kind.ge or 0, MAX_ID if kind.le is None else kind.le)
     if isinstance(kind, inspect.LiteralType):
-        return _choice(tuple(map(str, kind.values)))
+        return _choice(declared)
     if isinstance(kind, inspect.VarTupleType) and isinstance(kind.item_type, inspect.LiteralType):
-        return _choices(tuple(map(str, kind.item_type.values)))
+        return _choices(declared)
     if isinstance(kind, inspect.StrType):
         return _query_text
     raise TypeError(f"no parameter is of the type {kind}")

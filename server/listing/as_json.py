@@ -14,11 +14,11 @@ from models.ledger import listings
 from models.ledger.listing_table import GONE, SOLD, Listing
 from models.tasks.silence import shown_error, shown_running
 from models.tasks.table import Task
+from server import listing_config
 from server.http import json_out
 from server.http.json_out import Raw
 from server.http.services import Services
 from server.listing.cost import cost_sources, source_fill_id
-from server.schemas.listing import config as listing_config
 from strategy.listing.listing_config import load_listing_config
 from wallet.signer_client import SignerClient, SignerError
 

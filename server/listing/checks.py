@@ -11,12 +11,11 @@ import asyncio
 from markets.base import NotFound, VenueError
 from models import inscriptions
 from models.tasks.table import Task
-from server import task_venues
+from server import listing_config, task_venues
 from server.bidding.traits import refuse_unknown_trait
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
 from server.listing.inscriptions import look_up
-from server.schemas.listing import config as listing_config
 from strategy.bid_config import BidConfig
 from strategy.listing.listing_config import ListingConfig, problems, unstartable
 

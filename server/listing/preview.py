@@ -20,14 +20,13 @@ from models.ledger import listings
 from models.ledger.listing_table import LIVE, Listing
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
-from server import task_venues
+from server import listing_config, task_venues
 from server.bidding.traits import refuse_unknown_trait
 from server.http.api_errors import invalid
 from server.listing.checks import known_collection
 from server.listing.cost import with_known_cost
 from server.listing.preview_answer import answer_of, drafted_as_json
 from server.listing.tasks import AutolistTaskHandler
-from server.schemas.listing import config as listing_config
 from strategy.bid_config import BidConfig
 from strategy.fault_codes import Step
 from strategy.listing.inputs import Listed, ListingInputs, ListingPlan

@@ -7,17 +7,16 @@ from models.ledger.listing_table import CANCELLED, Listing
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
 from models.tasks.tasks import TaskExists, TaskLimitReached
-from server import task_venues
+from server import listing_config, task_venues
 from server.http.api_errors import ApiError, invalid
 from server.http.query import Query
 from server.listing.as_json import autolist_task_as_json, autolist_tasks_as_json
 from server.listing.checks import known_collection, startable_collection
 from server.listing.cost import UNPROVED, with_known_cost
 from server.listing.leftovers import take_up
-from server.schemas.listing import config as listing_config
-from server.schemas.listing.config import ListingChange, ListingFields
-from server.schemas.tags import has_tag, stored_tags
+from server.listing_config import AutolistTaskChange, ListingChange
 from server.task_handler import TaskHandler
+from server.task_parts import has_tag, stored_tags
 from server.withdrawals.ways_out import refuse_without_sources
 from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config, warnings
 
@@ -124,7 +123,7 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
         details = [*change.details, *_moved(task, change), *task_venues.moved(given, venue)]
         if details := details or task_venues.unfit_for_listing(venue, change.config):
             raise invalid(details)
-        self.refuse_change_beyond(ListingFields, task, stored, change.config, given)
+        self.refuse_change_beyond(AutolistTaskChange, task, stored, change.config, given)
         return change
 
     async def _restart(self, task: Task, collection_id: str | None, config: str) -> None:

@@ -22,12 +22,9 @@ from server.openapi import (
     events,
     examples,
     history,
-    hooks,
     listing,
     presets,
     service,
-    sessions,
-    sign_in,
 )
 from server.openapi import shapes as described_shapes
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
@@ -36,13 +33,10 @@ from server.schemas.answers import Error
 Document = dict[str, Any]
 
 OPERATIONS: dict[str, Operation] = {
-    **sign_in.OPERATIONS,
-    **sessions.OPERATIONS,
     **bidding.OPERATIONS,
     **listing.OPERATIONS,
     **history.OPERATIONS,
     **events.OPERATIONS,
-    **hooks.OPERATIONS,
     **presets.OPERATIONS,
     **admin.OPERATIONS,
     **service.OPERATIONS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from typing import Any
 
 from msgspec import NODEFAULT, Struct, inspect, json
@@ -75,6 +76,8 @@ def _of_shape(shape: type[Struct] | None, schema: Schema) -> Schema:
         property_ = properties[field.encode_name]
         if is_answer:
             property_.pop("default", None)
+        elif isinstance(field.default, Decimal):  # msgspec writes it as text
+            property_["default"] = field.default
         mark = (field.type.extra or {}).get("beyond") if isinstance(field.type, inspect.Metadata) else None
         if isinstance(mark, Beyond):
             property_["description"] = " ".join(filter(None, (property_.get("description"), mark.words())))

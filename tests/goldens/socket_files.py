@@ -1,23 +1,20 @@
 """Golden files of the sockets and of the signer: one JSON value a line, so that a change reads well in a diff.
 
-To renew them: `RENEW_GOLDENS=1 python -m pytest -k "signer or socket" tests/goldens`, in a commit of its own that says
-what changed and why. `*_meanings.jsonl` and `signer_attacks.jsonl` hold what callers
-see: they may not change with the form of a socket. `*_wire.jsonl` hold decoded requests and answers, and may.
+`*_meanings.jsonl`, `signer_attack*.jsonl` and `signer_audit*.jsonl` hold what callers and operators see: they may not
+change with the form of a socket. `*_wire.jsonl` hold decoded requests and answers, `socket_frames_*.jsonl` and
+`signer_fields.jsonl` answers to malformed ones: they may, for a reason. tests/goldens/__init__.py says how to renew
+them: `RENEW_GOLDENS=1 .venv/bin/python -m pytest tests/goldens`.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import os
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-HERE = Path(__file__).parent
+from tests import goldens
 
 
 def plain(value: Any) -> Any:
@@ -46,28 +43,7 @@ def failed(error: BaseException) -> dict[str, Any]:
 
 
 def hold(name: str, rows: Iterable[Any]) -> None:
-    """Fails unless `rows` are those of the golden file `name`, in their order."""
-    path = HERE / name
+    """Fails unless the golden `name` has exactly these rows, each a line of JSON."""
     lines = [json.dumps(plain(row), sort_keys=True, ensure_ascii=False) for row in rows]
     assert lines
-    if os.environ.get("RENEW_GOLDENS") == "1":
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        pytest.skip(f"{name} is renewed: read its diff, and commit it apart with the reason")
-    held = path.read_text(encoding="utf-8").splitlines()
-    changed = [(old, new) for old, new in zip(held, lines, strict=False) if old != new]
-    assert not changed, (
-        f"{len(changed)} lines of {name} changed; the first was and is:\n{changed[0][0]}\n{changed[0][1]}"
-    )
-    assert len(held) == len(lines), f"{name} has {len(held)} lines; there are now {len(lines)}"
-
-
-def hold_all(*goldens: tuple[str, list[Any]]) -> None:
-    """Holds each golden; when they are renewed, writes all of them before it skips."""
-    renewed = None
-    for name, rows in goldens:
-        try:
-            hold(name, rows)
-        except pytest.skip.Exception as skipped:
-            renewed = skipped
-    if renewed is not None:
-        raise renewed
+    goldens.hold(name, lines)

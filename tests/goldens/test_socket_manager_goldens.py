@@ -15,10 +15,10 @@ from models.leases.lease_watch import Seen
 from models.tasks.table import RUNNING, STOPPED
 from server.http import manager_client
 from server.http.manager_client import ManagerClient, answer_to
-from tests.goldens.socket_files import failed, hold, hold_all
+from tests.goldens.socket_files import failed, hold
 from tests.goldens.socket_tap import Session, Tap
 from tests.workers.conftest import installation, patient_with_zygotes
-from tests.workers.installation import DRAIN_S, Installation, eventually
+from tests.workers.installation import DRAIN_S, PATIENCE_S, Installation, eventually
 from workers.manager import hearsay
 
 __all__ = ["installation", "patient_with_zygotes"]  # fixtures, for this module's own use
@@ -49,13 +49,13 @@ def as_it_is(value: Any) -> Any:
 async def answers(session: Session, client: ManagerClient, opened: Installation) -> None:
     """Asks each operation once."""
     user, keep = opened.user.id, session.wait_for
-    await keep("state", client.state())
+    await keep("state", client.state(PATIENCE_S))
     await keep("ready", client.ready(user))
     task = opened.task()
     opened.want(task, RUNNING)
     await keep("settle, a start", client.settle(user, task))
     await keep("settle, nothing to do", client.settle(user, task, drain_s=0.5))
-    await keep("status", client.status(60))
+    await keep("status", client.status(PATIENCE_S))
     await keep("heed, a task", client.heed("task", task, user, "reduce", 1_700_000_000_000))
     await keep("heed, another limit", client.heed("user", user, user, None, 1_700_000_000_001))
     await keep("enforce", client.enforce())
@@ -95,6 +95,8 @@ async def test_each_operation_and_each_refusal_at_the_managers_socket_are_as_bef
     monkeypatch.setattr(manager_client, "places", lambda settings: ["far"])
     for module in (manager_client, hearsay):
         monkeypatch.setattr(module, "address_at", lambda settings, place: path)
+    monkeypatch.setattr(manager_client, "_PING_S", PATIENCE_S)
+    monkeypatch.setattr(hearsay, "_PATIENCE_S", PATIENCE_S)
     client = ManagerClient(installation.settings, wait_s=0.3, drain_s=DRAIN_S)
     async with installation.running():
         manager = installation.manager
@@ -118,7 +120,8 @@ async def test_each_operation_and_each_refusal_at_the_managers_socket_are_as_bef
     await session.wait_for("settle, away", client.settle(installation.user.id, 1))
     client.close()
     await session.wait_for("settle, the server stops", client.settle(installation.user.id, 1))
-    hold_all(("socket_manager_meanings.jsonl", session.meanings), ("socket_manager_wire.jsonl", session.wire))
+    hold("socket_manager_meanings.jsonl", session.meanings)
+    hold("socket_manager_wire.jsonl", session.wire)
 
 
 async def ask_what_stood(opened: Installation) -> list[Seen]:

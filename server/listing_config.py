@@ -1,0 +1,180 @@
+"""An auto-list task's config at the JSON edge: its fields and their words, its reader, its form for callers.
+
+Each field is judged by itself when it is read; the rules between fields are in strategy/listing/listing_config.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct
+
+from core import pasted
+from core.fields import Sats, words
+from core.settings import VENUES
+from server.http.json_out import Raw, dumps
+from server.http.shapes import Answer, Body, Wrong, as_pasted, camel, read_by, read_fields
+from server.task_parts import ADDRESSES, STEPS, TAGS, described, shown_part
+from strategy.bid_config import MAX_TEXT, Problem
+from strategy.listing.listing_config import (
+    CHOICES,
+    LEAST_LOOP_SECONDS,
+    MAX_MARGIN,
+    MAX_PERCENT,
+    MOST_LOOP_SECONDS,
+    ListingConfig,
+    load_listing_config,
+    problems,
+)
+
+_MAX_COLLECTION = 200
+VENUE = Annotated[
+    str,
+    described(
+        "The marketplace, by its name in GET /api/venues; the installation's default when left out. It cannot be "
+        "changed later.",
+        enum=list(VENUES),
+    ),
+]
+
+
+def _collection_id(value: Any) -> str | None:
+    if value is None:
+        return None
+    found: str = as_pasted(pasted.collection_id)(value)
+    if not 0 < len(found) <= _MAX_COLLECTION or "," in found:
+        raise Wrong(f"must have 1 to {_MAX_COLLECTION} characters and no comma")
+    return found
+
+
+def one_of(name: str, text: str) -> Any:
+    """Makes the type of a field of listings that is one of its choices."""
+    return Annotated[Literal.__getitem__(CHOICES[name]), words(text)]
+
+
+_TRAIT = {"maxLength": MAX_TEXT}
+# A field's type, with its bounds and words; ListingConfig has the defaults.
+FIELDS: dict[str, Any] = {
+    "inscription_id": Annotated[
+        str,
+        read_by(as_pasted(pasted.inscription)),
+        words("The inscription to list, by its id or an explorer's address of it; it cannot be changed later."),
+    ],
+    "collection_id": Annotated[
+        Annotated[str, Meta(extra_json_schema={"minLength": 1})] | None,
+        read_by(_collection_id),
+        words("Its collection; taken from an earlier look at the inscription when left out."),
+    ],
+    "price_mode": one_of("price_mode", "How the price is found."),
+    "price_percent": Annotated[
+        Decimal,
+        described(
+            "Price as a multiple of the reference price (1.05 is 5 % above it).",
+            exclusiveMinimum=0,
+            maximum=MAX_PERCENT,
+        ),
+    ],
+    "price_sats": Annotated[Sats, words("The price, in fixed mode, where 0 is refused.")],
+    "undercut_sats": Annotated[Sats, words("How far below the cheapest listing, in undercut mode.")],
+    "min_price_sats": Annotated[Sats, words("The price is never below it.")],
+    "cost_sats": Annotated[Sats | None, words("What the inscription cost; null is unknown.")],
+    "min_margin": Annotated[
+        Decimal, described("Least gain over the cost as a fraction (0.1 is 10 %).", minimum=0, maximum=MAX_MARGIN)
+    ],
+    "reference": one_of("reference", "The price that pricePercent multiplies."),
+    "allow_below_reference": Annotated[bool, words("Let pricePercent be below 1.")],
+    "trait_type": Annotated[
+        str, described("Trait category whose cheapest listing is the reference traitFloor.", **_TRAIT)
+    ],
+    "trait_value": Annotated[str, described("Trait value of that reference.", **_TRAIT)],
+    "loop_seconds": Annotated[
+        Annotated[int, Meta(extra_json_schema={"minimum": LEAST_LOOP_SECONDS, "maximum": MOST_LOOP_SECONDS})] | None,
+        words("Seconds between two cycles; null is the default of 30."),
+    ],
+    "dry_run": Annotated[
+        bool, words("Decide, have the signer judge the marketplace's draft, and report; nothing is signed or listed.")
+    ],
+    "price_schedule": Annotated[
+        STEPS, words("Prices over time: each step holds from its hour on, in place of the price above.")
+    ],
+    "ignore_addresses": Annotated[ADDRESSES, words("Listings of these addresses are no part of the market.")],
+    "venue": VENUE,  # of the task, not of its config, as the tags
+    "tags": TAGS,
+}
+_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(ListingConfig)}
+_NAMES = list(_DEFAULTS)
+_CAMEL = {name: camel(name) for name in _NAMES}
+# What a fill knows of its own auto-list task: it is for what was bought, at its cost, at the same marketplace,
+# and without tags.
+OF_THE_FILL = frozenset({"inscription_id", "collection_id", "cost_sats", "venue", "tags"})
+
+
+def shape(
+    name: str, doc: str, types: Mapping[str, Any], defaults: Mapping[str, Any] | None = None, base: type[Struct] = Body
+) -> Any:
+    """Makes a shape of these fields. `defaults` has those that need not be given; without it none has to be."""
+    made: list[Any] = []
+    for field, kind in types.items():
+        default = UNSET if defaults is None else defaults.get(field, NODEFAULT)
+        made.append((field, kind | UnsetType if default is UNSET else kind, default))
+    return defstruct(name, made, bases=(base,), kw_only=True, frozen=True, module=__name__, namespace={"__doc__": doc})
+
+
+AutolistTaskChange = shape("AutolistTaskChange", "Fields of an auto-list task; omitted ones stay as they are.", FIELDS)
+_NEW = _DEFAULTS | {"collection_id": UNSET, "venue": UNSET, "tags": UNSET}
+NewAutolistTask = shape("NewAutolistTask", "An auto-list task to be created.", FIELDS, _NEW)
+AutolistConfig = shape(
+    "AutolistConfig",
+    "An auto-list task's config: every field, as it was given or with its default.",
+    {name: FIELDS[name] for name in _NAMES},
+    {},
+    Answer,
+)
+FillListing = shape(
+    "FillListing",
+    "The fields of an auto-list task that its fill does not know.",
+    {name: kind for name, kind in FIELDS.items() if name not in OF_THE_FILL},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListingChange:
+    """The change in a body. `collection_id` counts only when `names_collection`; `details` are all its faults."""
+
+    inscription_id: str | None
+    names_collection: bool
+    collection_id: str | None
+    config: ListingConfig
+    details: list[str]
+
+
+def merged(given: dict[str, Any], stored: ListingConfig | None, shape: Any = AutolistTaskChange) -> ListingChange:
+    """Merges `given` (a JSON object of the fields of `shape`) into `stored`, or into the defaults."""
+    values, faults = read_fields(shape, given)
+    changes = {name: value for name, value in values.items() if name in _CAMEL}
+    config = replace(stored or ListingConfig(), **changes)
+    reported = {name for name, _ in faults}
+    faults += [(_CAMEL[name], text) for name, text in problems(config) if _CAMEL[name] not in reported]
+    return ListingChange(
+        values.get("inscription_id") or None,
+        "collection_id" in values,
+        values.get("collection_id"),
+        config,
+        [f"{name}: {text}" for name, text in faults],
+    )
+
+
+def details_of(found: Iterable[Problem]) -> list[str]:
+    """Returns broken rules as callers read them."""
+    return [f"{_CAMEL[problem.field]}: {problem.text}" for problem in found]
+
+
+@lru_cache(maxsize=4096)
+def rendered(stored: str) -> Raw:
+    """Returns the stored config as callers see it."""
+    config = load_listing_config(stored)
+    return Raw(dumps({key: shown_part(getattr(config, name)) for name, key in _CAMEL.items()}))
