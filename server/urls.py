@@ -10,11 +10,16 @@ from server import (
     auth,
     budgets,
     control,
+    export,
     health,
+    history,
     hooks,
     me,
     metrics,
+    moment,
     presets,
+    profit,
+    series,
     sessions,
     task_log,
     venues,
@@ -27,7 +32,6 @@ from server.admin import whitelist as admin_whitelist
 from server.bidding import actions, bids, book, lookups, preview, running, slugs
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
-from server.history import export, fills, moment, orders, profit, series
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
@@ -52,6 +56,13 @@ NOUNS: list[type[Handler]] = [
     control.Controlled,
     wallet.Wallets,
     withdrawals.Withdrawals,
+    history.History,
+    history.TaskOrders,
+    profit.Profits,
+    export.Exports,
+    series.BiddingSeries,
+    series.ListingSeries,
+    moment.Moments,
     hooks.Hooks,
 ]
 DECLARED = routes_of(NOUNS)
@@ -78,9 +89,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/bids", bids.BidsHandler),
     (rf"/api/tasks/{_ID}/cycles", task_log.TaskCyclesHandler),
     (rf"/api/tasks/{_ID}/log", task_log.TaskLogHandler),
-    (rf"/api/tasks/{_ID}/orders", orders.TaskOrdersHandler),
-    (rf"/api/tasks/{_ID}/series", series.TaskSeriesHandler),
-    (rf"/api/tasks/{_ID}/at", moment.TaskMomentHandler),
     (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
     (r"/api/market/book", book.BookHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
@@ -93,15 +101,10 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/cycles", autolist_running.AutolistTaskCyclesHandler),
     (rf"/api/autolist/{_ID}/log", autolist_running.AutolistTaskLogHandler),
-    (rf"/api/autolist/{_ID}/series", series.AutolistTaskSeriesHandler),
     (r"/api/presets", presets.PresetsHandler),
     (r"/api/presets/export", presets.PresetExportHandler),
     (r"/api/presets/import", presets.PresetImportHandler),
     (rf"/api/presets/{_ID}", presets.OnePresetHandler),
-    (r"/api/fills", fills.FillsHandler),
-    (r"/api/orders", orders.OrdersHandler),
-    (r"/api/pnl", profit.ProfitHandler),
-    (r"/api/trades.csv", export.TradesCsvHandler),
     (r"/api/events", events.EventsHandler),
     (r"/api/venues", venues.VenuesHandler),
     (r"/api/admin/whitelist", admin_whitelist.WhitelistHandler),
@@ -132,9 +135,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/tasks/{_ID}/bids": (READ,),
     f"GET /api/tasks/{_ID}/cycles": (READ,),
     f"GET /api/tasks/{_ID}/log": (READ,),
-    f"GET /api/tasks/{_ID}/orders": (READ,),
-    f"GET /api/tasks/{_ID}/series": (READ,),
-    f"GET /api/tasks/{_ID}/at": (READ,),
     f"POST /api/tasks/{_ID}/replay": (READ,),
     "GET /api/market/book": (READ,),
     "GET /api/autolist": (READ,),
@@ -150,7 +150,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"POST /api/autolist/{_ID}/stop": (TRADE, CONTROL),
     f"GET /api/autolist/{_ID}/cycles": (READ,),
     f"GET /api/autolist/{_ID}/log": (READ,),
-    f"GET /api/autolist/{_ID}/series": (READ,),
     "GET /api/presets": (READ,),
     "POST /api/presets": (TRADE,),
     "GET /api/presets/export": (READ,),
@@ -158,10 +157,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/presets/{_ID}": (READ,),
     f"PUT /api/presets/{_ID}": (TRADE,),
     f"DELETE /api/presets/{_ID}": (TRADE,),
-    "GET /api/fills": (READ,),
-    "GET /api/orders": (READ,),
-    "GET /api/pnl": (READ,),
-    "GET /api/trades.csv": (READ,),
     "GET /api/events": (READ,),
     "GET /api/venues": (READ,),
 } | {

@@ -55,6 +55,11 @@ def encoded(value: Any) -> bytes:
     return dumps(value).encode("utf-8", "replace")
 
 
+def exact(value: Decimal) -> Decimal:
+    """Returns a number in its only form, as every answer has it."""
+    return Decimal(plain(value))
+
+
 def seconds(ms: int) -> int:
     """Returns milliseconds as whole Unix seconds."""
     return ms // 1000

@@ -21,7 +21,6 @@ from server.openapi import (
     bidding,
     events,
     examples,
-    history,
     listing,
     presets,
     service,
@@ -35,7 +34,6 @@ Document = dict[str, Any]
 OPERATIONS: dict[str, Operation] = {
     **bidding.OPERATIONS,
     **listing.OPERATIONS,
-    **history.OPERATIONS,
     **events.OPERATIONS,
     **presets.OPERATIONS,
     **admin.OPERATIONS,
