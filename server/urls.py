@@ -8,24 +8,28 @@ from models.api_tokens import CONTROL, READ, TRADE
 from server import (
     admin,
     auth,
-    bidding_wallet,
     budgets,
     control,
+    export,
     health,
+    history,
     hooks,
     market,
     me,
     metrics,
+    moment,
     presets,
+    profit,
+    series,
     sessions,
     task_log,
     venues,
+    wallet,
     web,
 )
 from server.bidding import actions, bids, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
-from server.history import export, fills, moment, orders, profit, series
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
@@ -34,7 +38,7 @@ from server.listing import preview as autolist_preview
 from server.listing import running as autolist_running
 from server.listing import tasks as autolist_tasks
 from server.replay import handler as replay
-from server.withdrawals import handler as withdrawals
+from server.withdrawals import withdraw as withdrawals
 
 _ID = "([0-9]+)"
 
@@ -48,6 +52,15 @@ NOUNS: list[type[Handler]] = [
     me.Bounds,
     budgets.Budgets,
     control.Controlled,
+    wallet.Wallets,
+    withdrawals.Withdrawals,
+    history.History,
+    history.TaskOrders,
+    profit.Profits,
+    export.Exports,
+    series.BiddingSeries,
+    series.ListingSeries,
+    moment.Moments,
     hooks.Hooks,
     market.Market,
     admin.Administration,
@@ -71,9 +84,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/bids", bids.BidsHandler),
     (rf"/api/tasks/{_ID}/cycles", task_log.TaskCyclesHandler),
     (rf"/api/tasks/{_ID}/log", task_log.TaskLogHandler),
-    (rf"/api/tasks/{_ID}/orders", orders.TaskOrdersHandler),
-    (rf"/api/tasks/{_ID}/series", series.TaskSeriesHandler),
-    (rf"/api/tasks/{_ID}/at", moment.TaskMomentHandler),
     (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
@@ -85,19 +95,12 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/cycles", autolist_running.AutolistTaskCyclesHandler),
     (rf"/api/autolist/{_ID}/log", autolist_running.AutolistTaskLogHandler),
-    (rf"/api/autolist/{_ID}/series", series.AutolistTaskSeriesHandler),
     (r"/api/presets", presets.PresetsHandler),
     (r"/api/presets/export", presets.PresetExportHandler),
     (r"/api/presets/import", presets.PresetImportHandler),
     (rf"/api/presets/{_ID}", presets.OnePresetHandler),
-    (r"/api/fills", fills.FillsHandler),
-    (r"/api/orders", orders.OrdersHandler),
-    (r"/api/pnl", profit.ProfitHandler),
-    (r"/api/trades.csv", export.TradesCsvHandler),
     (r"/api/events", events.EventsHandler),
     (r"/api/venues", venues.VenuesHandler),
-    (r"/api/wallet", bidding_wallet.WalletHandler),
-    (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
     *((route.pattern, route.handler) for route in DECLARED),
 ]
 
@@ -117,9 +120,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/tasks/{_ID}/bids": (READ,),
     f"GET /api/tasks/{_ID}/cycles": (READ,),
     f"GET /api/tasks/{_ID}/log": (READ,),
-    f"GET /api/tasks/{_ID}/orders": (READ,),
-    f"GET /api/tasks/{_ID}/series": (READ,),
-    f"GET /api/tasks/{_ID}/at": (READ,),
     f"POST /api/tasks/{_ID}/replay": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
@@ -134,7 +134,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"POST /api/autolist/{_ID}/stop": (TRADE, CONTROL),
     f"GET /api/autolist/{_ID}/cycles": (READ,),
     f"GET /api/autolist/{_ID}/log": (READ,),
-    f"GET /api/autolist/{_ID}/series": (READ,),
     "GET /api/presets": (READ,),
     "POST /api/presets": (TRADE,),
     "GET /api/presets/export": (READ,),
@@ -142,13 +141,8 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/presets/{_ID}": (READ,),
     f"PUT /api/presets/{_ID}": (TRADE,),
     f"DELETE /api/presets/{_ID}": (TRADE,),
-    "GET /api/fills": (READ,),
-    "GET /api/orders": (READ,),
-    "GET /api/pnl": (READ,),
-    "GET /api/trades.csv": (READ,),
     "GET /api/events": (READ,),
     "GET /api/venues": (READ,),
-    "GET /api/wallet": (READ,),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED

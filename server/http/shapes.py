@@ -400,6 +400,18 @@ def own_words(given: str) -> str:
     return _query_text(pasted.trimmed(given))
 
 
+def asked_one_of(choices: Iterable[str]) -> Meta:
+    """Makes the mark of a parameter that is one of `choices`."""
+    allowed = tuple(choices)
+    return Meta(extra={"read": _choice(allowed)}, extra_json_schema={"type": "string", "enum": list(allowed)})
+
+
+AskedTime = Annotated[
+    int | None, Meta(extra={"read": milliseconds}, extra_json_schema={"type": "string", "minLength": 1})
+]
+AS_TIME = "A time such as 2026-11-20T12:00:00Z, or a day such as 2026-11-20, in UTC."
+
+
 @cache
 def _parameters(shape: type[Asked]) -> dict[str, tuple[str, Read, bool]]:
     found = inspect.type_info(shape)

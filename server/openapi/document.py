@@ -20,7 +20,6 @@ from server.openapi import (
     bidding,
     events,
     examples,
-    history,
     listing,
     presets,
     service,
@@ -33,7 +32,6 @@ Document = dict[str, Any]
 OPERATIONS: dict[str, Operation] = {
     **bidding.OPERATIONS,
     **listing.OPERATIONS,
-    **history.OPERATIONS,
     **events.OPERATIONS,
     **presets.OPERATIONS,
     **service.OPERATIONS,

@@ -1,22 +1,39 @@
-"""Trades as CSV (RFC 4180): our own columns, and those that two tax programs read. No fiat rates: they have theirs.
+"""The export of a user's trades as CSV (RFC 4180), for spreadsheets and two tax programs.
 
-Money is in whole sats in our own columns and in BTC, to the sat, in the others. A cell of text never begins like a
-formula of a spreadsheet.
+There are no fiat rates: those programs have theirs. Money is in whole sats in our own columns and in BTC, to the sat,
+in the others. A cell of text never begins like a formula of a spreadsheet.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Annotated
 
+from msgspec import field
+from tornado.iostream import StreamClosedError
+
+from core.fields import words
+from models.api_tokens import READ
 from models.ledger.fills import BUY, Fill
+from server.history import FROM, TO
+from server.http.answers import INVALID, TOO_MANY_LONG_READS
+from server.http.base import SignedIn
 from server.http.json_out import iso
+from server.http.route import route
+from server.http.shapes import Asked, asked_one_of
+from server.profit import METHOD, fills_until, trades_of
 from strategy.pricing import plain
+from strategy.profit.matching import FIFO, MatchedSale, match
+from strategy.profit.rows import cost_and_profit
 
+CSV = "text/csv; charset=utf-8"
+_PACKED_AT_ONCE = 256 * 1024  # bytes
 Cell = str | int | Decimal | None
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -156,3 +173,62 @@ FORMATS: dict[str, tuple[tuple[str, ...], Callable[[TradeRow], list[Cell]]]] = {
     "cointracking": (_COINTRACKING, _cointracking),
     "koinly": (_KOINLY, _koinly),
 }
+
+
+class AskedTrades(Asked, frozen=True, kw_only=True):
+    """The trades, their costs, and the columns."""
+
+    format: Annotated[str, asked_one_of(FORMATS), words("The columns.")] = "plain"
+    from_: FROM = field(name="from", default=None)
+    to: TO = None
+    method: METHOD = FIFO
+
+
+class Exports(SignedIn):
+    """The operation that exports trades."""
+
+    tag = "history"
+
+    @route(
+        "GET /api/trades.csv",
+        READ,
+        says="A line for each trade under one header.",
+        media=CSV,
+        errors={400: INVALID, 429: TOO_MANY_LONG_READS},
+    )
+    async def export_trades(self, asked: AskedTrades) -> None:
+        """All trades for a spreadsheet or a tax program
+
+        Real purchases and sales, oldest first, in UTC, without fiat rates.
+        """
+        long_reads = self.services.long_reads
+        async with self.long_answer(long_reads.answer(self.user.id)):
+            async with long_reads.turn(self.user.id):
+                found = await fills_until(self, asked.to)
+                text = await long_reads(lambda: _text(found, asked.format, asked.method, asked.from_))
+            self.require_signed_in()
+            self.set_header("Content-Type", CSV)
+            self.set_header("Content-Disposition", f'attachment; filename="trades-{asked.format}.csv"')
+            await self._send_packed(text.encode())
+
+    async def _send_packed(self, text: bytes) -> None:
+        """Sends the text in pieces, because packing it takes the loop's time."""
+        with contextlib.suppress(StreamClosedError):
+            for begin in range(0, len(text), _PACKED_AT_ONCE):
+                await self.in_turn(lambda: self.write(text[begin : begin + _PACKED_AT_ONCE]))  # noqa: B023
+                if begin + _PACKED_AT_ONCE < len(text):
+                    await self.taken()
+        self.finish()
+
+
+def _text(found: list[Fill], wanted: str, method: str, from_ms: int | None) -> str:
+    sales = {each.sale.id: each for each in match(trades_of(found), method).sales}
+    told = (fill for fill in found if from_ms is None or fill.place.filled_ms >= from_ms)
+    return csv_text((_row(fill, sales.get(fill.id)) for fill in told), wanted)
+
+
+def _row(fill: Fill, sale: MatchedSale | None) -> TradeRow:
+    if sale is None:
+        return TradeRow(fill, fill.price_sats + (fill.network_fee_sats or 0), None)
+    cost_sats, profit_sats = cost_and_profit(sale) or (None, None)
+    return TradeRow(fill, cost_sats, profit_sats)
