@@ -10,6 +10,7 @@ from server import (
     auth,
     budgets,
     control,
+    events,
     export,
     health,
     history,
@@ -29,7 +30,6 @@ from server import (
 )
 from server.bidding import actions, bids, preview, running
 from server.bidding import tasks as bidding_tasks
-from server.events import handler as events
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
@@ -67,6 +67,8 @@ NOUNS: list[type[Handler]] = [
     health.Health,
     metrics.Metrics,
     web.Description,
+    events.Events,
+    venues.Venues,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -99,8 +101,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/presets/export", presets.PresetExportHandler),
     (r"/api/presets/import", presets.PresetImportHandler),
     (rf"/api/presets/{_ID}", presets.OnePresetHandler),
-    (r"/api/events", events.EventsHandler),
-    (r"/api/venues", venues.VenuesHandler),
     *((route.pattern, route.handler) for route in DECLARED),
 ]
 
@@ -141,8 +141,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/presets/{_ID}": (READ,),
     f"PUT /api/presets/{_ID}": (TRADE,),
     f"DELETE /api/presets/{_ID}": (TRADE,),
-    "GET /api/events": (READ,),
-    "GET /api/venues": (READ,),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED

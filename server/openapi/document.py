@@ -18,11 +18,9 @@ from server.http.route import PARTS, Route
 from server.http.route import Operation as Declared
 from server.openapi import (
     bidding,
-    events,
     examples,
     listing,
     presets,
-    service,
 )
 from server.openapi import shapes as described_shapes
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
@@ -32,9 +30,7 @@ Document = dict[str, Any]
 OPERATIONS: dict[str, Operation] = {
     **bidding.OPERATIONS,
     **listing.OPERATIONS,
-    **events.OPERATIONS,
     **presets.OPERATIONS,
-    **service.OPERATIONS,
 }
 TAGS = {
     "sign-in": "A challenge, its signature for a token, and the profile behind it.",

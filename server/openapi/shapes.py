@@ -81,6 +81,8 @@ def parameters_of(shape: type[Asked]) -> list[Schema]:
             property_ = only | property_
         if property_.get("default", "") is None:
             del property_["default"]
+        if "items" in property_:  # a query has its text
+            property_ = {"type": "string", "minLength": 1, "description": property_["description"]}
         text = property_.pop("description")
         required = name in schema.get("required", ())
         described.append({"name": name, "in": "query", "required": required, "description": text, "schema": property_})
@@ -131,7 +133,8 @@ def _tidy(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     tidy = {key: value if key in ("enum", "default", "example") else _tidy(value) for key, value in schema.items()}
-    tidy.pop("title", None)
+    if isinstance(tidy.get("title"), str):  # else it is a field of this name
+        del tidy["title"]
     if "x-type" in tidy:
         tidy["type"] = tidy.pop("x-type")
     if tidy.get("format") == "decimal":
