@@ -46,7 +46,7 @@ from server.withdrawals import handler as withdrawals
 _ID = "([0-9]+)"
 
 # One class a noun; its methods declare their operations.
-NOUNS: list[type[Handler]] = [budgets.Budgets, market.Market]
+NOUNS: list[type[Handler]] = [budgets.Budgets, market.Market, presets.Presets]
 DECLARED = routes_of(NOUNS)
 
 ROUTES: list[tuple[str, type[Handler]]] = [
@@ -94,10 +94,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/autolist/{_ID}/cycles", autolist_running.AutolistTaskCyclesHandler),
     (rf"/api/autolist/{_ID}/log", autolist_running.AutolistTaskLogHandler),
     (rf"/api/autolist/{_ID}/series", series.AutolistTaskSeriesHandler),
-    (r"/api/presets", presets.PresetsHandler),
-    (r"/api/presets/export", presets.PresetExportHandler),
-    (r"/api/presets/import", presets.PresetImportHandler),
-    (rf"/api/presets/{_ID}", presets.OnePresetHandler),
     (r"/api/fills", fills.FillsHandler),
     (r"/api/orders", orders.OrdersHandler),
     (r"/api/pnl", profit.ProfitHandler),
@@ -158,13 +154,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/autolist/{_ID}/cycles": (READ,),
     f"GET /api/autolist/{_ID}/log": (READ,),
     f"GET /api/autolist/{_ID}/series": (READ,),
-    "GET /api/presets": (READ,),
-    "POST /api/presets": (TRADE,),
-    "GET /api/presets/export": (READ,),
-    "POST /api/presets/import": (TRADE,),
-    f"GET /api/presets/{_ID}": (READ,),
-    f"PUT /api/presets/{_ID}": (TRADE,),
-    f"DELETE /api/presets/{_ID}": (TRADE,),
     "GET /api/fills": (READ,),
     "GET /api/orders": (READ,),
     "GET /api/pnl": (READ,),

@@ -13,6 +13,7 @@ from server.http.shapes import Answer, Asked, Beyond, OpenAnswer
 
 Schema = dict[str, Any]
 REF = "#/components/schemas/{name}"
+_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _TYPES: dict[type, str] = {bool: "boolean", int: "integer", str: "string"}
 
 
@@ -129,6 +130,8 @@ def _tidy(schema: Any) -> Any:
         return schema
     tidy = {key: value if key in ("enum", "default", "example") else _tidy(value) for key, value in schema.items()}
     tidy.pop("title", None)
+    # msgspec writes a Decimal among marks as text.
+    tidy |= {key: Decimal(tidy[key]) for key in _BOUNDS if isinstance(tidy.get(key), str)}
     if tidy.get("format") == "decimal":
         del tidy["format"]
         tidy["type"] = "number"
