@@ -20,10 +20,12 @@ Count = Annotated[int, Meta(ge=0)]
 Ms = Annotated[int, Meta(ge=0, le=MAX_ID)]  # milliseconds since 1970
 Height = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of a block
 Id = Annotated[int, Meta(ge=1, le=MAX_ID)]
+Seconds = Annotated[int, Meta(description="Unix time in seconds.")]
 Time = Annotated[str, Meta(extra_json_schema=_TIME)]  # ISO 8601 in UTC
 Price = Annotated[
     Decimal, Meta(description="Sats per token; exact, with as many digits as it has.", extra_json_schema={"minimum": 0})
 ]
+Quantity = Annotated[Decimal, Meta(extra_json_schema={"exclusiveMinimum": 0})]  # of items or tokens
 Txid = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Outpoint = Annotated[str, Meta(pattern="^[0-9a-f]{64}:(0|[1-9][0-9]{0,9})$")]
 InscriptionId = Annotated[str, Meta(pattern="^[0-9a-f]{64}i(0|[1-9][0-9]{0,9})$")]

@@ -1,30 +1,105 @@
-"""Signing in: a challenge, its signature for a session, and the session's end."""
+"""Signing in: a challenge, its signature for a session, the session's end, and the practice market's play wallet."""
 
 from __future__ import annotations
 
 import base64
 import secrets
 import uuid
-from typing import Literal
+from collections.abc import Callable
+from typing import Annotated, Literal, TypeVar
 
 from core import pasted
 from core.errors import BidkeeperError
+from core.fields import Seconds, words
+from markets.base import VenueError
+from markets.market_client import MarketClient
 from models import sessions, users
-from models.sessions import MAX_TRIES, Challenge
+from models.sessions import MAX_TRIES
 from server.http import json_out
-from server.http.api_errors import ApiError, invalid, too_many
+from server.http.answers import UNREADABLE, Success
+from server.http.api_errors import ApiError, invalid, not_found, too_many
 from server.http.base import Handler, SignedIn
+from server.http.blocking import answer_to
 from server.http.callers import client_of, hash_of
 from server.http.client_ip import budget_key
-from server.schemas.auth import ChallengeBody, VerifyBody
+from server.http.route import route
+from server.http.shapes import Answer, AnyText, Body, as_pasted, read_by
+from server.http.user_market import in_time
 from wallet.address import AddressError, pasted_sign_in_address
 from wallet.bip322 import verify_ownership
 from wallet.messages import compose_sign_in
 
+TOO_OFTEN = "Too many sign-in calls; `Retry-After` says when to come back."
 _BAD_ADDRESS = "Invalid Bitcoin address format"
 _BAD_PROOF = "Invalid signature or expired challenge"
 _NO_SIGN_IN = "This challenge proves an ordinals address. To sign in, ask for one without a bearer token."
+_NOT_LISTED = "The address is not whitelisted."
+_NOT_ITS_OWN = "challengeId: is no challenge of the play wallet's, or it is used or expired"
 _ECDSA_BYTES, _ECDSA_HEADERS = 65, range(27, 43)  # a recoverable signature (BIP-137)
+
+Value = TypeVar("Value")
+
+
+class ChallengeBody(Body, frozen=True, kw_only=True):
+    """POST /api/auth/challenge"""
+
+    address: AnyText
+
+
+class VerifyBody(Body, frozen=True, kw_only=True):
+    """POST /api/auth/verify"""
+
+    challenge_id: AnyText
+    address: AnyText
+    signature: Annotated[AnyText, words("BIP-322 (simple), in base64 or hex.")]
+    # Only its shape is checked: a key that the caller names proves nothing about the address.
+    public_key: Annotated[
+        Annotated[str, read_by(as_pasted(pasted.public_key))] | None, words("64 or 66 hex digits.")
+    ] = None
+
+
+class PlayBody(Body, frozen=True, kw_only=True):
+    """POST /api/auth/play"""
+
+    challenge_id: AnyText
+
+
+class Challenge(Answer, frozen=True, kw_only=True):
+    """A text to sign."""
+
+    challenge_id: Annotated[str, words("Goes back with the signature, as it is.")]
+    message: Annotated[str, words("What the wallet signs, to the letter.")]
+    expires_at: Seconds
+
+
+class PlayWallet(Answer, frozen=True, kw_only=True):
+    """The practice market's own user, whom everybody may sign in as."""
+
+    address: Annotated[str | None, words("Null where there is none, as on every real market.")]
+
+
+class PlayProof(Answer, frozen=True, kw_only=True):
+    """The play wallet's signature of a challenge of its own."""
+
+    address: str
+    signature: Annotated[str, words("BIP-322 (simple), as signIn takes it.")]
+
+
+class SessionUser(Answer, frozen=True, kw_only=True):
+    """The user who has signed in."""
+
+    id: int
+    address: str
+    ordinals_address: str
+    plan: str
+    is_admin: bool
+
+
+class Session(Answer, frozen=True, kw_only=True):
+    """A new session."""
+
+    token: Annotated[str, words("The bearer token; it is not shown again.")]
+    user: SessionUser
 
 
 class Unproven(BidkeeperError):
@@ -63,8 +138,8 @@ class SignInCall(Handler):
                 message="This address is not approved for the beta. Please contact the admin to get access.",
             )
 
-    def offer(self, address: str, user_id: int | None, name: str, approves: str | None = None) -> None:
-        """Answers a new challenge for `address`, whose text names the service by `name`. Raises ApiError (429)."""
+    def offer(self, address: str, user_id: int | None, name: str, approves: str | None = None) -> Challenge:
+        """Returns a new challenge for `address`, whose text names the service by `name`. Raises ApiError (429)."""
         expires_ms = self.now_ms + 1000 * self.services.settings.challenge_seconds
         challenge_id = str(uuid.uuid4())
         message = compose_sign_in(name, address, json_out.iso(expires_ms), secrets.token_hex(16))
@@ -78,20 +153,32 @@ class SignInCall(Handler):
             user_id=user_id,
             approves=approves,
         )
-        expires_at = json_out.seconds(expires_ms)
-        self.answer({"challengeId": challenge_id, "message": message, "expiresAt": expires_at})
+        return Challenge(challenge_id=challenge_id, message=message, expires_at=json_out.seconds(expires_ms))
 
 
-class ChallengeHandler(SignInCall):
-    """POST /api/auth/challenge"""
+class SignIn(SignInCall):
+    """The operations that lead to a session."""
 
-    def post(self) -> None:
-        text = self.body(ChallengeBody, _BAD_ADDRESS).address
+    tag = "sign-in"
+
+    @route(
+        "POST /api/auth/challenge",
+        says="The text, to be signed before it expires.",
+        errors={400: "Not a Bitcoin address that can sign in.", 403: _NOT_LISTED, 429: TOO_OFTEN},
+        bad_body=_BAD_ADDRESS,
+        is_open=True,
+        may_sign_in=True,
+    )
+    def open_challenge(self, given: ChallengeBody) -> Challenge:
+        """Ask for a text to sign
+
+        With a bearer token and another address than one's own, the text only proves that address.
+        """
         try:
-            address = pasted_sign_in_address(text)
+            address = pasted_sign_in_address(given.address)
         except AddressError as error:
             raise invalid([f"address: {error}"], _BAD_ADDRESS) from None
-        self.offer(address, *self._purpose(address))
+        return self.offer(address, *self._purpose(address))
 
     def _purpose(self, address: str) -> tuple[int | None, str]:
         """Returns the user that the challenge is bound to, and the service's name in its text. Raises ApiError (403).
@@ -105,14 +192,25 @@ class ChallengeHandler(SignInCall):
         self.require_whitelisted(address)
         return None, name
 
+    @route(
+        "POST /api/auth/verify",
+        says="Signed in.",
+        errors={
+            400: "Fields are missing or wrong.",
+            401: "The signature is wrong, or the challenge is unknown, used or expired.",
+            403: _NOT_LISTED,
+            429: TOO_OFTEN,
+        },
+        bad_body="Missing or invalid fields",
+        is_open=True,
+    )
+    def sign_in(self, given: VerifyBody) -> Session:
+        """Give the signature, get a token
 
-class VerifyHandler(SignInCall):
-    """POST /api/auth/verify"""
-
-    def post(self) -> None:
-        body = self.body(VerifyBody, "Missing or invalid fields")
+        The signature is BIP-322 (simple). `publicKey` is checked for its shape and never trusted.
+        """
         try:
-            challenge = proven(body.challenge_id, body.address, body.signature, self.now_ms)
+            challenge = proven(given.challenge_id, given.address, given.signature, self.now_ms)
         except Unproven as error:
             raise _refused(error) from None
         if challenge.user is not None:
@@ -124,25 +222,82 @@ class VerifyHandler(SignInCall):
         if not sessions.open_session(hash_of(token), user.id, self.now_ms, client, proof=challenge.id):
             raise _refused(Unproven("challenge", _NO_CHALLENGE))
         subscription = users.subscription_of(user.id)
-        self.answer(
-            {
-                "token": token,
-                "user": {
-                    "id": user.id,
-                    "address": user.address,
-                    "ordinalsAddress": user.ordinals_address,
-                    "plan": subscription.plan if subscription else "",
-                    "isAdmin": self.services.entitlements.is_admin(user.address),
-                },
-            }
+        return Session(
+            token=token,
+            user=SessionUser(
+                id=user.id,
+                address=user.address,
+                ordinals_address=user.ordinals_address,
+                plan=subscription.plan if subscription else "",
+                is_admin=self.services.entitlements.is_admin(user.address),
+            ),
         )
+
+    @route("GET /api/auth/play", says="Whether there is one.", errors={429: TOO_OFTEN, 502: UNREADABLE}, is_open=True)
+    async def get_play_wallet(self) -> PlayWallet:
+        """The play wallet's address
+
+        The practice market's own user, whom everybody may sign in as: the money is play money.
+        """
+        # The page asks wherever it is opened, and a 404 would stand in the console of each browser.
+        has_one = self.services.settings.has_play_wallet
+        return PlayWallet(address=await self._ask(lambda market: market.play_address()) if has_one else None)
+
+    @route(
+        "POST /api/auth/play",
+        says="The signature.",
+        errors={
+            400: "Not a challenge of the play wallet's, or it is used or expired.",
+            404: "There is no play wallet here.",
+            429: TOO_OFTEN,
+            502: UNREADABLE,
+        },
+        body=PlayBody,
+        is_open=True,
+    )
+    async def sign_as_play_wallet(self) -> PlayProof:
+        """Have the play wallet sign
+
+        Signs the text of a challenge of the play wallet's own address, for signIn.
+        """
+        if not self.services.settings.has_play_wallet:
+            raise not_found()
+        challenge_id = self.given(PlayBody).challenge_id
+        address = await self._ask(lambda market: market.play_address())
+        challenge = sessions.usable_challenge(challenge_id, self.now_ms)
+        if challenge is None or challenge.address != address:
+            raise invalid([_NOT_ITS_OWN])
+        # The wallet is the market's: it only signs texts of ours, so that the rest is an ordinary sign-in.
+        signature = await self._ask(lambda market: market.play_signature(challenge.message))
+        return PlayProof(address=address, signature=signature)
+
+    async def _ask(self, question: Callable[[MarketClient], Value]) -> Value:
+        try:
+            return await in_time(self.services.market(question), self.until)
+        except VenueError as error:
+            raise answer_to(error) from error
+
+
+class SignOut(SignedIn):
+    """The end of the session that asks for it."""
+
+    tag = "sign-in"
+
+    @route("POST /api/auth/logout", says="The token is void.")
+    def sign_out(self) -> Success:
+        """End this session
+
+        Ends the session of the token that it is called with; others go on.
+        """
+        sessions.end_session(self.caller.token_hash)
+        return Success()
 
 
 def _refused(error: Unproven) -> ApiError:
     return ApiError(401, _BAD_PROOF, message=f"The {error.part} {error}.")
 
 
-def proven(challenge_id: str, address: str, signature: str, now_ms: int) -> Challenge:
+def proven(challenge_id: str, address: str, signature: str, now_ms: int) -> sessions.Challenge:
     """Returns the usable challenge of this id, if `signature` proves that `address` is the one it was made for.
 
     Otherwise it raises Unproven. Every failure counts as a bad try, whether the signature was well-formed or not; the
@@ -159,7 +314,7 @@ def proven(challenge_id: str, address: str, signature: str, now_ms: int) -> Chal
     return challenge
 
 
-def _verify(challenge: Challenge, address: str, signature: str) -> None:
+def _verify(challenge: sessions.Challenge, address: str, signature: str) -> None:
     if not _same_address(address, challenge.address):
         raise Unproven("address", "is not the one of the challenge; request a new challenge for this address")
     try:
@@ -185,13 +340,3 @@ def _same_address(text: str, address: str) -> bool:
         return pasted_sign_in_address(text) == address
     except AddressError:
         return False
-
-
-class LogoutHandler(SignedIn):
-    """POST /api/auth/logout"""
-
-    takes_body = False
-
-    def post(self) -> None:
-        sessions.end_session(self.caller.token_hash)
-        self.answer({"success": True})

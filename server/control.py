@@ -12,31 +12,103 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Iterable
-from typing import NamedTuple, NoReturn, cast
+from typing import Annotated, Any, NamedTuple, NoReturn, cast
 
+from msgspec import UNSET, UnsetType, field, structs
 from peewee import PeeweeException
 
 from core.errors import PeerError
+from core.fields import Time, words
 from models import controls
-from models.controls import EVERYBODY, GLOBAL, REDUCE, RUN, SCOPES, STATES, TASK, USER, Control
+from models.api_tokens import CONTROL, READ
+from models.controls import EVERYBODY, GLOBAL, RUN, SCOPES, STATES, TASK, USER, Control
 from models.ledger.closing import closing_of_all, total
 from models.tasks import tasks
 from models.tasks.table import BIDDING, LISTING, Task
 from models.users import User
-from server.http import json_out
+from server.http import json_out, shapes
+from server.http.answers import INVALID, NOT_YOURS, Closing, Going, closing_shown
 from server.http.api_errors import ApiError, invalid, not_found, too_many
 from server.http.base import MAX_ID, SignedIn
+from server.http.route import route
 from server.http.services import Services
-from server.http.shown import closing_as_json
-from server.schemas.control import TASK_SCOPES, ControlChange, read_change
+from server.http.shapes import Answer, Body, beyond_one_task, one_of
 from wallet.protocol import Scope, State
 from wallet.signer_client import SignerError
 
 REMIND_S = 30.0
 STORE_S = 5.0
 NOT_STORED = "In force, not yet stored"
+AUTOLIST = "autolist"
+_TASK_SCOPES = (TASK, AUTOLIST)
+_STATES_TEXT = "run places bids and listings, reduce only cancels, halt cancels every bid."
 
 log = logging.getLogger(__name__)
+
+
+class ControlChange(Body, frozen=True, kw_only=True):
+    """A state for everybody (`global`, for admins), for the caller (`user`) or for one of the caller's tasks.
+
+    Scope `task` is a bidding task, `autolist` an auto-list task; `taskId` is its id.
+    """
+
+    scope: Annotated[str, one_of((*SCOPES, AUTOLIST)), beyond_one_task("holds other tasks as well", GLOBAL, USER)]
+    task_id: Annotated[int | UnsetType | None, words("With scope `task` or `autolist`, and only then.")] = UNSET
+    state: Annotated[str, one_of(STATES), words(_STATES_TEXT)]
+
+
+class ScopeState(Answer, frozen=True, kw_only=True):
+    """The state of one scope: the one set here, and the signer's."""
+
+    state: Annotated[State, words("What workers obey.")]
+    signer_state: Annotated[State | None, words("What the signer has; null when it cannot be asked.")]
+    set_at: Annotated[Time | None, words("Since when; null when it was never set.")]
+
+
+class StateOfAll(ScopeState, frozen=True, kw_only=True):
+    """The state for everybody."""
+
+    closing: Annotated[
+        Closing | None,
+        words("Open bids of all users under a global halt, for administrators; null when none is left."),
+    ]
+
+
+class EffectiveState(Answer, frozen=True, kw_only=True):
+    """The strictest state that applies, and the widest scope that sets it; `task` is the task itself."""
+
+    state: State
+    scope: Scope
+
+
+class TaskState(ScopeState, frozen=True, kw_only=True):
+    """The state of one of the caller's tasks."""
+
+    task_id: int
+    effective: EffectiveState
+    closing: Going
+
+
+class Controls(Answer, frozen=True, kw_only=True):
+    """Control of bids and listings. Of all states that apply to a task the strictest holds."""
+
+    global_: StateOfAll = field(name="global")
+    user: ScopeState
+    tasks: Annotated[list[TaskState], words("Every bidding task of the caller, oldest first.")]
+    autolist: Annotated[list[TaskState], words("Every auto-list task of the caller, oldest first.")]
+    effective: Annotated[EffectiveState, words("What holds for the caller's tasks in general.")]
+    halt_file: Annotated[
+        bool | None, words("Whether the operator's halt file is there: no bid is signed. Null: not known.")
+    ]
+    closing: Annotated[Closing | None, words("All of the caller's bids that must go; null when none is left.")]
+
+
+class ControlsChanged(Controls, frozen=True, kw_only=True):
+    """The states after a change."""
+
+    signer_told: Annotated[
+        bool, words("False: the signer is away; workers obey all the same, and it is told when it is back.")
+    ]
 
 
 class Subject(NamedTuple):
@@ -63,38 +135,74 @@ class Said(NamedTuple):
     has_halt_file: bool
 
 
-class ControlHandler(SignedIn):
-    """GET and PUT /api/control"""
+class Controlled(SignedIn):
+    """The operations on the states that hold bids and listings back."""
 
-    async def get(self) -> None:
-        self.answer(await self._shown())
+    tag = "control"
 
-    async def put(self) -> None:
-        given = self.json_object()
-        change, details = read_change(given)
-        if change.scope in TASK_SCOPES and change.task_id is not None:
-            self._refuse_foreign(change.scope, change.task_id)
-        if details:
-            raise invalid(details)
+    @route("GET /api/control", READ, CONTROL, says="The states that apply to me; the strictest holds.")
+    async def get_control(self) -> Controls:
+        """Whether my bids and listings may be placed
+
+        For everybody, for the caller, and for each task that has a state of its own.
+        """
+        return await self._shown()
+
+    @route(
+        "PUT /api/control",
+        CONTROL,
+        says="It is stored.",
+        body=ControlChange,
+        text=f"{_STATES_TEXT} It holds immediately and survives restarts: open bids that must go are cancelled "
+        "together, and `closing` counts those that are still there. A stricter state waits for nothing.",
+        errors={
+            400: INVALID,
+            403: "The global state is for admins.",
+            404: NOT_YOURS,
+            409: "It was changed at the same time; nothing was loosened.",
+            429: "Too many states were loosened within a minute; `Retry-After` says when to come back.",
+            503: "The signer cannot be told, so nothing was loosened. Or a stricter state is in force, and not yet "
+            "stored.",
+        },
+        names_task=True,
+    )
+    async def set_control(self) -> ControlsChanged:
+        """Stop placing bids, cancel all of them, or go on"""
+        change = self._change()
         if change.scope == GLOBAL and not self.is_admin:
             raise ApiError(403, "Only admins may set the global state")
-        self.refuse_beyond(ControlChange, {"scope": change.scope})
+        self.refuse_beyond(ControlChange, change.changes())
         subject = self._subject(change.scope, change.task_id)
-        state = cast(State, change.state)
         former = state_of(subject)
+        state = cast(State, change.state)
         if state == RUN or STATES.index(state) < STATES.index(former):
             told = await self._loosen(subject, state, former)
         else:
             told = await self._tighten(subject, state)
-        self.answer(await self._shown() | {"signerTold": told})
+        return ControlsChanged(**structs.asdict(await self._shown()), signer_told=told)
+
+    def _change(self) -> ControlChange:
+        """Reads the body. Raises ApiError: 404 for another user's task, whatever else is wrong, and 400."""
+        values, faults = shapes.read_fields(ControlChange, self.json_object())
+        faults.sort(key=shapes.is_missing)
+        scope, task_id = values.get("scope"), values.get("task_id")
+        if scope in _TASK_SCOPES and task_id is None and "taskId" not in dict(faults):
+            faults.append(("taskId", f"is required with scope {scope}"))
+        elif scope in (GLOBAL, USER) and task_id is not None:
+            faults.append(("taskId", "is for the scopes task and autolist only"))
+        if scope in _TASK_SCOPES and task_id is not None:
+            self._refuse_foreign(scope, task_id)
+        if faults:
+            raise invalid([f"{name}: {text}" for name, text in faults])
+        return ControlChange(**values)
 
     def _refuse_foreign(self, scope: str, task_id: int) -> None:
         kind = BIDDING if scope == TASK else LISTING
         if not 0 < task_id <= MAX_ID or not self.may_name(task_id) or tasks.own(self.user.id, kind, task_id) is None:
             raise not_found()
 
-    def _subject(self, scope: str, task_id: int | None) -> Subject:
-        if scope in TASK_SCOPES and task_id is not None:
+    def _subject(self, scope: str, task_id: int | UnsetType | None = None) -> Subject:
+        if isinstance(task_id, int):
             return _of_task(task_id)
         return Subject("user", self.user.id, self.user.address) if scope == USER else _ALL
 
@@ -134,31 +242,35 @@ class ControlHandler(SignedIn):
             raise ApiError(409, "The state was changed at the same time", message="Nothing was loosened; look again.")
         return True
 
-    async def _shown(self) -> dict[str, object]:
+    async def _shown(self) -> Controls:
         said = await _asked(self.services)
         rows = {(row.scope, row.subject_id): row for row in controls.all_of(self.user.id)}
-        me = self._subject(USER, None)
+        me = self._subject(USER)
         going = self.going()
         general = [*_holding(_ALL, rows, said), *_holding(me, rows, said)]
         if said is not None and said.has_halt_file:
-            general.append((REDUCE, GLOBAL))
+            general.append(("reduce", "global"))
 
-        def shown(task: Task) -> dict[str, object]:
+        def shown(task: Task) -> TaskState:
             subject = _of_task(task.id)
-            effective = _strictest([*general, *_holding(subject, rows, said)])
-            still = closing_as_json(going.get(task.id))
-            return {"taskId": task.id, **_entry(subject, rows, said), "effective": effective, "closing": still}
+            return TaskState(
+                task_id=task.id,
+                **_entry(subject, rows, said),
+                effective=_strictest([*general, *_holding(subject, rows, said)]),
+                closing=closing_shown(going.get(task.id)),
+            )
 
-        return {
-            "global": _entry(_ALL, rows, said)
-            | {"closing": closing_as_json(closing_of_all() if self.is_admin else None)},
-            "user": _entry(me, rows, said),
-            "tasks": [shown(task) for task in tasks.of_user(self.user.id, BIDDING) if self.may_name(task.id)],
-            "autolist": [shown(task) for task in tasks.of_user(self.user.id, LISTING) if self.may_name(task.id)],
-            "effective": _strictest(general),
-            "haltFile": None if said is None else said.has_halt_file,
-            "closing": closing_as_json(total(going.values())),
-        }
+        return Controls(
+            global_=StateOfAll(
+                **_entry(_ALL, rows, said), closing=closing_shown(closing_of_all() if self.is_admin else None)
+            ),
+            user=ScopeState(**_entry(me, rows, said)),
+            tasks=[shown(task) for task in tasks.of_user(self.user.id, BIDDING) if self.may_name(task.id)],
+            autolist=[shown(task) for task in tasks.of_user(self.user.id, LISTING) if self.may_name(task.id)],
+            effective=_strictest(general),
+            halt_file=None if said is None else said.has_halt_file,
+            closing=closing_shown(total(going.values())),
+        )
 
 
 _ALL = Subject("global", EVERYBODY, "")
@@ -296,24 +408,25 @@ async def _asked(services: Services) -> Said | None:
     return Said({(each.scope, each.subject): each.state for each in found.states}, found.has_halt_file)
 
 
-def _held(subject: Subject, rows: Rows, said: Said | None) -> tuple[str, str | None]:
+def _held(subject: Subject, rows: Rows, said: Said | None) -> tuple[State, State | None]:
     """Returns the row's state and the signer's."""
     row = rows.get((subject.scope, subject.row_id))
     signer = None if said is None else said.states.get((subject.scope, subject.signer_name), RUN)
-    return RUN if row is None else row.state, signer
+    return "run" if row is None else cast(State, row.state), cast("State | None", signer)
 
 
-def _holding(subject: Subject, rows: Rows, said: Said | None) -> list[tuple[str, str]]:
+def _holding(subject: Subject, rows: Rows, said: Said | None) -> list[tuple[State, Scope]]:
     """Returns the known (state, scope) of the subject."""
     return [(state, subject.scope) for state in _held(subject, rows, said) if state is not None]
 
 
-def _entry(subject: Subject, rows: Rows, said: Said | None) -> dict[str, object]:
+def _entry(subject: Subject, rows: Rows, said: Said | None) -> dict[str, Any]:
+    """Returns the fields of ScopeState."""
     state, signer = _held(subject, rows, said)
     row = rows.get((subject.scope, subject.row_id))
-    return {"state": state, "signerState": signer, "setAt": None if row is None else json_out.iso(row.set_ms)}
+    return {"state": state, "signer_state": signer, "set_at": None if row is None else json_out.iso(row.set_ms)}
 
 
-def _strictest(found: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _strictest(found: Iterable[tuple[State, Scope]]) -> EffectiveState:
     state, scope = max(found, key=lambda each: (STATES.index(each[0]), -SCOPES.index(each[1])))
-    return {"state": state, "scope": scope}
+    return EffectiveState(state=state, scope=scope)

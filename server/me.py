@@ -1,47 +1,195 @@
-"""The profile: the user, their plan and its use, and the fields they may change."""
+"""The caller: profile, own ceilings, and the sign-in address's approval of what a bearer token alone must not do.
+
+The text that is signed says the change in full, so that the signature is good for nothing else.
+"""
 
 from __future__ import annotations
 
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from core.fields import MAX_SATS, Count, Sats, Time, words
 from markets.base import NotFound, VenueError
 from models import profile, users
+from models.api_tokens import READ
 from models.ledger import orders
-from models.own_ceilings import own_ceilings
+from models.own_ceilings import OwnCeilings, own_ceilings
 from models.tasks import tasks
 from models.tasks.table import BIDDING
 from models.users import User
-from server.approvals import consent_to, ordinals_address, words_of_move
-from server.auth import Unproven, proven
+from server.auth import TOO_OFTEN, Challenge, SignInCall, Unproven, proven
+from server.control import heed_limits
 from server.http import blocking, json_out
+from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
-from server.schemas.auth import ProfileBody
+from server.http.route import route
+from server.http.shapes import Answer, AnyText, Body, Wrong, plain_text, read_by, whole
 from server.task_venues import with_bidding_wallets
+from wallet.address import AddressError, pasted_sign_in_address
 from wallet.protocol import UserKeys
 
+_MAX_NAME = 100
+_FOREIGN = "signature: its challenge was not asked for with your bearer token; ask for one of this address with it"
+_USED = "signature: its challenge was used meanwhile; ask for a new one and sign its text"
+_UNPROVEN = "approvalSignature: its challenge does not approve this change; ask for one that does and sign its text"
 
-class MeHandler(SignedIn):
-    """GET and PATCH /api/auth/me"""
 
-    def get(self) -> None:
-        self.answer(self._profile(self.user))
+def _display_name(value: Any) -> str:
+    found = plain_text(value)
+    if not 0 < len(found) <= _MAX_NAME:
+        raise Wrong(f"must have 1 to {_MAX_NAME} characters, or be null")
+    return found
 
-    async def patch(self) -> None:
-        body = self.body(ProfileBody)
-        if body.ordinals_address is not None:
-            await self._move_to(ordinals_address(body.ordinals_address), body)
-        elif {body.challenge_id, body.signature, body.approval_id, body.approval_signature} != {None}:
+
+def _ceiling(value: Any) -> int:
+    found = whole(value)
+    if not 1 <= found <= MAX_SATS:
+        raise Wrong(f"must be a whole number from 1 to {MAX_SATS}, or null")
+    return found
+
+
+_NULL = Meta(extra_json_schema={"default": None})
+_Name = Annotated[str, Meta(min_length=1), read_by(_display_name)]
+_Ceiling = Annotated[int, Meta(ge=1, le=MAX_SATS), read_by(_ceiling)]
+_MaxExposure = Annotated[
+    _Ceiling | UnsetType | None, words("Sats of all open orders together; null: what the plan allows."), _NULL
+]
+_MaxHardcap = Annotated[
+    _Ceiling | UnsetType | None,
+    words("Sats of one order, whatever its task's `hardcapSats`; null: no such ceiling."),
+    _NULL,
+]
+
+
+class Consent(Body, frozen=True, kw_only=True):
+    """The approval of the change in the same body: its challenge's id, and the sign-in address's signature."""
+
+    approval_id: AnyText | None = None
+    approval_signature: AnyText | None = None
+
+
+class ProfileBody(Consent, frozen=True, kw_only=True):
+    """PATCH /api/auth/me"""
+
+    display_name: Annotated[_Name | UnsetType | None, _NULL] = UNSET
+    ordinals_address: AnyText | None = None
+    challenge_id: AnyText | None = None
+    signature: AnyText | None = None
+
+
+class ApprovalBody(Body, frozen=True, kw_only=True):
+    """POST /api/auth/approval: the change that is to be approved, in the fields that make it."""
+
+    max_exposure: _MaxExposure = UNSET
+    max_hardcap: _MaxHardcap = UNSET
+    ordinals_address: AnyText | None = None
+
+
+class CeilingsBody(Consent, frozen=True, kw_only=True):
+    """PUT /api/ceilings: lower ones need no approval."""
+
+    max_exposure: _MaxExposure = UNSET
+    max_hardcap: _MaxHardcap = UNSET
+
+
+class PlanDetails(Answer, frozen=True, kw_only=True):
+    """A plan's limits and price."""
+
+    name: str
+    max_tasks: int
+    max_bids_per_task: int
+    price_sats: int
+    duration_days: int
+
+
+class Subscription(Answer, frozen=True, kw_only=True):
+    """The user's plan and its end."""
+
+    plan: str
+    expires_at: Time
+    status: Literal["active", "expired"]
+
+
+class Stats(Answer, frozen=True, kw_only=True):
+    """The use of the plan."""
+
+    task_count: int
+    max_tasks: int
+    exposure: Annotated[Count, words("Sats of all orders that are not closed.")]
+    open_bids: Annotated[Count, words("All orders that are not closed; none of a dry run.")]
+    max_exposure: int
+
+
+class Profile(Answer, frozen=True, kw_only=True):
+    """The caller's account."""
+
+    id: int
+    address: str
+    ordinals_address: Annotated[str, words("Where bought inscriptions and runes go.")]
+    display_name: str | None
+    plan: str
+    plan_details: PlanDetails
+    is_admin: bool
+    subscription: Subscription
+    stats: Stats
+    created_at: Time
+
+
+class Ceilings(Answer, frozen=True, kw_only=True):
+    """The user's own ceilings. They hold in every decision, reservation and signature."""
+
+    max_exposure: Annotated[int | None, words("Sats of all open orders together; null: the plan's.")]
+    max_hardcap: Annotated[int | None, words("Sats of one order; null: none.")]
+    plan_max_exposure: Sats
+
+
+class Me(SignedIn):
+    """The operations on the caller's profile."""
+
+    tag = "sign-in"
+
+    @route("GET /api/auth/me", READ, says="Profile, plan and its use.")
+    def get_profile(self) -> Profile:
+        """Who I am
+
+        With the limits of the plan, and how much of them is used.
+        """
+        return self._shown(self.user)
+
+    @route(
+        "PATCH /api/auth/me",
+        says="The profile as it is now.",
+        errors={
+            400: INVALID,
+            409: "The ordinals address is in use: bids are open, a task runs, or the bidding wallet holds a balance.",
+            429: TOO_MANY_LOOKUPS,
+            502: UNREADABLE,
+            503: SIGNER_AWAY,
+        },
+    )
+    async def change_profile(self, given: ProfileBody) -> Profile:
+        """Change the name or the ordinals address
+
+        Another `ordinalsAddress` comes with `approvalId` and `approvalSignature` of an approval (openApproval), and
+        with `challengeId` and `signature` of a challenge for that address unless it is the sign-in address.
+        """
+        if given.ordinals_address is not None:
+            await self._move_to(ordinals_address(given.ordinals_address), given)
+        elif {given.challenge_id, given.signature, given.approval_id, given.approval_signature} != {None}:
             raise invalid(["ordinalsAddress: is required with a proof"])
-        if "display_name" in body.model_fields_set:
-            profile.set_display_name(self.user.id, body.display_name)
-        self.answer(self._profile(User.get_by_id(self.user.id)))
+        if given.display_name is not UNSET:
+            profile.set_display_name(self.user.id, given.display_name)
+        return self._shown(User.get_by_id(self.user.id))
 
-    async def _move_to(self, address: str, body: ProfileBody) -> None:
+    async def _move_to(self, address: str, given: ProfileBody) -> None:
         """Changes the ordinals address. Raises ApiError: 400, 409, or 502 when the balance cannot be read."""
         if address == self.user.ordinals_address:
             return
         # The sign-in address agrees to every change, and another one proves itself.
-        proofs = [] if address == self.user.address else [self._proof(address, body.challenge_id, body.signature)]
-        proofs.append(consent_to(self, words_of_move(address), body))
+        proofs = [] if address == self.user.address else [self._proof(address, given.challenge_id, given.signature)]
+        proofs.append(consent_to(self, words_of_move(address), given))
         try:
             profile.check_not_trading(self.user.id)
             await self._check_no_balance()
@@ -86,40 +234,151 @@ class MeHandler(SignedIn):
                 message=f"{balance.address} holds {balance.sats} sats and belongs to the old ordinals address.",
             )
 
-    def _profile(self, user: User) -> dict[str, object]:
+    def _shown(self, user: User) -> Profile:
         subscription = users.subscription_of(user.id)
         key = subscription.plan if subscription else ""
         plan = self.services.plan(key)
         expires_ms = subscription.expires_ms if subscription else 0
-        return {
-            "id": user.id,
-            "address": user.address,
-            "ordinalsAddress": user.ordinals_address,
-            "displayName": user.display_name,
-            "plan": key,
-            "planDetails": {
-                "name": plan.name,
-                "maxTasks": plan.max_tasks,
-                "maxBidsPerTask": plan.max_bids_per_task,
-                "priceSats": plan.price_sats,
-                "durationDays": plan.duration_days,
-            },
-            "isAdmin": self.services.entitlements.is_admin(user.address),
-            "subscription": {
-                "plan": key,
-                "expiresAt": json_out.iso(expires_ms),
-                "status": "active" if expires_ms > self.now_ms else "expired",
-            },
-            "stats": {
-                "taskCount": tasks.count(user.id, BIDDING),
-                "maxTasks": plan.max_tasks,
-                "exposure": orders.exposure(user.id),
-                "openBids": orders.open_count(user.id),
-                "maxExposure": own_ceilings(user).plan(plan).max_exposure,
-            },
-            "createdAt": json_out.iso(user.created_ms),
-        }
+        return Profile(
+            id=user.id,
+            address=user.address,
+            ordinals_address=user.ordinals_address,
+            display_name=user.display_name,
+            plan=key,
+            plan_details=PlanDetails(
+                name=plan.name,
+                max_tasks=plan.max_tasks,
+                max_bids_per_task=plan.max_bids_per_task,
+                price_sats=plan.price_sats,
+                duration_days=plan.duration_days,
+            ),
+            is_admin=self.services.entitlements.is_admin(user.address),
+            subscription=Subscription(
+                plan=key,
+                expires_at=json_out.iso(expires_ms),
+                status="active" if expires_ms > self.now_ms else "expired",
+            ),
+            stats=Stats(
+                task_count=tasks.count(user.id, BIDDING),
+                max_tasks=plan.max_tasks,
+                exposure=orders.exposure(user.id),
+                open_bids=orders.open_count(user.id),
+                max_exposure=own_ceilings(user).plan(plan).max_exposure,
+            ),
+            created_at=json_out.iso(user.created_ms),
+        )
 
 
-_FOREIGN = "signature: its challenge was not asked for with your bearer token; ask for one of this address with it"
-_USED = "signature: its challenge was used meanwhile; ask for a new one and sign its text"
+class Approvals(SignedIn, SignInCall):
+    """The texts that approve a change."""
+
+    tag = "sessions"
+
+    @route(
+        "POST /api/auth/approval",
+        says="The text, to be signed by the sign-in address.",
+        errors={400: INVALID, 429: TOO_OFTEN},
+    )
+    def open_approval(self, given: ApprovalBody) -> Challenge:
+        """Ask for the text that approves a change
+
+        What a stolen token must not do needs the sign-in address's signature each time. The text says the whole change
+        and is good for nothing else. Its id and signature go into the change itself, as `approvalId` and
+        `approvalSignature`.
+        """
+        ceilings = _changed(given, own_ceilings(self.user))
+        if (given.ordinals_address is None) == (ceilings is None):
+            raise invalid(["body: must have either ordinalsAddress, or maxExposure or maxHardcap"])
+        if given.ordinals_address is not None:
+            change = words_of_move(ordinals_address(given.ordinals_address))
+        elif ceilings is not None:
+            change = words_of_ceilings(ceilings)
+        name = f"{self.services.settings.sign_in_name} (only to approve that {change})"
+        return self.offer(self.user.address, self.user.id, name, change)
+
+
+class Bounds(SignedIn):
+    """The operations on the caller's own ceilings: any session lowers them, only the sign-in address raises them."""
+
+    tag = "sessions"
+
+    @route("GET /api/ceilings", says="The ceilings.")
+    def get_ceilings(self) -> Ceilings:
+        """My own ceilings
+
+        Null where none is set: then the plan alone holds.
+        """
+        return self._shown(self.user)
+
+    @route("PUT /api/ceilings", says="The ceilings as they are now.", errors={400: INVALID})
+    async def set_ceilings(self, given: CeilingsBody) -> Ceilings:
+        """Lower my own ceilings, or raise them with a signature
+
+        They hold in every decision, reservation and signature; workers are started anew with them. To raise or take
+        away one needs an approval of exactly this change.
+        """
+        former = own_ceilings(self.user)
+        wanted = _changed(given, former)
+        if wanted is None:
+            raise invalid(["body: must have maxExposure or maxHardcap"])
+        consents = []
+        if wanted.allows_more_than(former):
+            consents.append(consent_to(self, words_of_ceilings(wanted), given))
+        try:
+            profile.set_own_ceilings(self.user.id, wanted, consents, self.now_ms)
+        except (profile.ConsentMissing, profile.ProofUsed):  # by another request at this moment
+            raise invalid(["approvalId: is used, or the ceilings were changed at the same time"]) from None
+        await heed_limits(self.services, self.user.id, self.now_ms)
+        return self._shown(User.get_by_id(self.user.id))
+
+    def _shown(self, user: User) -> Ceilings:
+        subscription = users.subscription_of(user.id)
+        plan = self.services.plan(subscription.plan if subscription else "")
+        return Ceilings(
+            max_exposure=user.max_exposure, max_hardcap=user.max_hardcap, plan_max_exposure=plan.max_exposure
+        )
+
+
+def _changed(given: ApprovalBody | CeilingsBody, former: OwnCeilings) -> OwnCeilings | None:
+    """Returns the ceilings after this change of `former`: one that is left out stays. None when none is given."""
+    if given.max_exposure is UNSET and given.max_hardcap is UNSET:
+        return None
+    return OwnCeilings(
+        former.max_exposure if given.max_exposure is UNSET else given.max_exposure,
+        former.max_hardcap if given.max_hardcap is UNSET else given.max_hardcap,
+    )
+
+
+def ordinals_address(text: str) -> str:
+    """Reads an address into its stored form. Raises ApiError (400)."""
+    try:
+        return pasted_sign_in_address(text)
+    except AddressError as error:
+        raise invalid([f"ordinalsAddress: {error}"]) from None
+
+
+def words_of_move(address: str) -> str:
+    """Says that bought items go to `address`."""
+    return f"bought items go to {address}"
+
+
+def words_of_ceilings(wanted: OwnCeilings) -> str:
+    """Says both ceilings as they are to be."""
+    total = "what the plan allows" if wanted.max_exposure is None else f"{wanted.max_exposure} sats"
+    each = "any sum" if wanted.max_hardcap is None else f"{wanted.max_hardcap} sats"
+    return f"bids may be up to {total} in all and {each} each"
+
+
+def consent_to(handler: SignedIn, change: str, given: Consent) -> str:
+    """Returns the id of the approval in which the sign-in address agrees to `change`. Raises ApiError (400)."""
+    proof = {"approvalId": given.approval_id, "approvalSignature": given.approval_signature}
+    if missing := [f"{name}: is required for this change" for name, value in proof.items() if value is None]:
+        raise invalid(missing)
+    user = handler.user
+    try:
+        challenge = proven(given.approval_id or "", user.address, given.approval_signature or "", handler.now_ms)
+    except Unproven as error:
+        raise invalid([error.detail("approvalSignature")]) from None
+    if challenge.user_id != user.id or challenge.approves != change:
+        raise invalid([_UNPROVEN])
+    return str(challenge.id)

@@ -7,18 +7,15 @@ from typing import Any
 from models.api_tokens import CONTROL, READ, TRADE
 from server import (
     api_docs,
-    api_tokens,
-    approvals,
     auth,
     bidding_wallet,
     budgets,
     control,
     health,
+    hooks,
     market,
     me,
     metrics,
-    own_ceilings,
-    play_wallet,
     presets,
     sessions,
     task_log,
@@ -32,7 +29,6 @@ from server.bidding import actions, bids, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
 from server.history import export, fills, moment, orders, profit, series
-from server.hooks import handler as hooks
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
@@ -46,7 +42,19 @@ from server.withdrawals import handler as withdrawals
 _ID = "([0-9]+)"
 
 # One class a noun; its methods declare their operations.
-NOUNS: list[type[Handler]] = [budgets.Budgets, market.Market, presets.Presets]
+NOUNS: list[type[Handler]] = [
+    auth.SignIn,
+    auth.SignOut,
+    me.Me,
+    me.Approvals,
+    sessions.Sessions,
+    me.Bounds,
+    budgets.Budgets,
+    control.Controlled,
+    hooks.Hooks,
+    market.Market,
+    presets.Presets,
+]
 DECLARED = routes_of(NOUNS)
 
 ROUTES: list[tuple[str, type[Handler]]] = [
@@ -58,17 +66,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/metrics", metrics.MetricsHandler),
     (r"/docs", api_docs.DocsHandler),
     (r"/api/openapi.json", api_docs.OpenApiHandler),
-    (r"/api/auth/challenge", auth.ChallengeHandler),
-    (r"/api/auth/verify", auth.VerifyHandler),
-    (r"/api/auth/play", play_wallet.PlayWalletHandler),
-    (r"/api/auth/logout", auth.LogoutHandler),
-    (r"/api/auth/me", me.MeHandler),
-    (r"/api/auth/approval", approvals.ApprovalHandler),
-    (r"/api/sessions", sessions.SessionsHandler),
-    (rf"/api/sessions/{_ID}", sessions.OneSessionHandler),
-    (r"/api/tokens", api_tokens.ApiTokensHandler),
-    (rf"/api/tokens/{_ID}", api_tokens.OneApiTokenHandler),
-    (r"/api/ceilings", own_ceilings.OwnCeilingsHandler),
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),
@@ -99,17 +96,9 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/pnl", profit.ProfitHandler),
     (r"/api/trades.csv", export.TradesCsvHandler),
     (r"/api/events", events.EventsHandler),
-    (r"/api/hooks", hooks.HooksHandler),
-    (rf"/api/hooks/{_ID}", hooks.OneHookHandler),
-    (rf"/api/hooks/{_ID}/test", hooks.TryHookHandler),
-    (rf"/api/hooks/{_ID}/code", hooks.HookCodeHandler),
-    (rf"/api/hooks/{_ID}/confirm", hooks.ConfirmHookHandler),
-    (rf"/api/hooks/{_ID}/deliveries", hooks.DeliveriesHandler),
-    (rf"/api/hooks/{_ID}/deliveries/([1-9][0-9]*)/redeliver", hooks.RedeliverHandler),
     (r"/api/venues", venues.VenuesHandler),
     (r"/api/wallet", bidding_wallet.WalletHandler),
     (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
-    (r"/api/control", control.ControlHandler),
     (r"/api/admin/whitelist", admin_whitelist.WhitelistHandler),
     (r"/api/admin/whitelist/([A-Za-z0-9]+)", admin_whitelist.OneAddressHandler),
     (r"/api/admin/plans", admin_users.PlansHandler),
@@ -122,7 +111,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 # What an API token may ask for, and the scopes of which it needs one. What is not named here is for sessions only:
 # withdrawals, changes of the profile, tokens and sessions, hooks, the user's own ceilings, administration.
 SCOPES: dict[str, tuple[str, ...]] = {
-    "GET /api/auth/me": (READ,),
     "GET /api/tasks": (READ,),
     "POST /api/tasks": (TRADE,),
     "POST /api/tasks/preview": (READ,),
@@ -161,8 +149,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/events": (READ,),
     "GET /api/venues": (READ,),
     "GET /api/wallet": (READ,),
-    "GET /api/control": (READ, CONTROL),
-    "PUT /api/control": (CONTROL,),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED
@@ -182,7 +168,7 @@ def routes_with_openings() -> list[tuple[str, type[Handler], dict[str, Any]]]:
 
 def _openings(path: str, handler: type[Handler]) -> Openings:
     scopes = {method: SCOPES[f"{method} {path}"] for method in handler.described() if f"{method} {path}" in SCOPES}
-    # A change of control names its task in the body, where the handler looks for it. A clone is another task.
+    # A clone is another task.
     is_one_task = _ID in path and path.startswith(("/api/tasks/", "/api/autolist/"))
     is_its_own = is_one_task and handler is not bidding_tasks.CloneTaskHandler
-    return Openings(scopes, names_task=is_its_own or handler is control.ControlHandler)
+    return Openings(scopes, names_task=is_its_own)

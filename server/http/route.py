@@ -42,6 +42,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     described_answer: type[Struct] | None
     media: str
     others: tuple[str, ...]
+    also: Mapping[int, tuple[str, type[Struct]]]
     bad_body: str
     text: str
     is_open: bool
@@ -103,6 +104,7 @@ def route(
     answer: Any = None,
     media: str = JSON,
     others: tuple[str, ...] = (),
+    also: Mapping[int, tuple[str, type[Struct]]] | None = None,
     bad_body: str = "Validation failed",
     text: str = "",
     is_open: bool = False,
@@ -121,9 +123,10 @@ def route(
     what it returns is the first argument: it raises the 404, which comes before a fault of the body.
 
     `body` and `answer` describe what the method reads or writes by itself (it takes no `given`, or returns JSON).
-    `media` is the answer's type, `others` are types that may be answered as well. `bad_body` is the error's text for
-    faults of the body, `text` describes in place of the docstring. `names_task`: each request names one task, so that a
-    token for one task may come; by itself so for paths of one task. `has_etag` is for answers that are polled. After
+    `media` is the answer's type, `others` are types that may be answered as well. `also` has answers of other statuses
+    that have a shape of their own, each with the words that describe it. `bad_body` is the error's text for faults of
+    the body, `text` describes in place of the docstring. `names_task`: each request names one task, so that a token for
+    one task may come; by itself so for paths of one task. `has_etag` is for answers that are polled. After
     `answers_s` the request waits for no marketplace.
     """
     verb, _, path = name.partition(" ")
@@ -143,6 +146,7 @@ def route(
             described_answer=answer,
             media=media,
             others=others,
+            also=also or {},
             bad_body=bad_body,
             text=text,
             is_open=is_open,

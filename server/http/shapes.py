@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from msgspec import UNSET, Meta, Struct, inspect, structs
 
@@ -23,6 +23,7 @@ from strategy.pricing import plain
 
 _MOST_DIGITS = 200
 _LONGEST_QUERY_TEXT = 200
+_MISSING = "is required"
 NO_TIME = "must be a time such as 2026-11-20T12:00:00Z, or a day such as 2026-11-20"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -96,6 +97,12 @@ def then(convert: Callable[[Any], Any]) -> Meta:
     return Meta(extra={"then": convert})
 
 
+def one_of(choices: Iterable[str]) -> Meta:
+    """Makes the mark of a text that is one of `choices`."""
+    allowed = tuple(choices)
+    return Meta(extra={"read": _one_of(allowed)}, extra_json_schema={"enum": list(allowed)})
+
+
 def beyond_one_task(why: str, *values: str) -> Meta:
     """Makes the mark of a field that an API token for one task may not change, or not to these values."""
     return Meta(extra={"beyond": Beyond(why, values)})
@@ -134,20 +141,19 @@ def number(value: Any) -> Decimal:
     raise Wrong("must be a number")
 
 
-def text(value: Any) -> str:
-    """Reads text without control characters. Raises Wrong."""
-    if not isinstance(value, str):
-        raise Wrong("must be text")
-    if any(not letter.isprintable() and letter != " " for letter in value):
-        raise Wrong("must not have control characters")
-    return value
-
-
 def any_text(value: Any) -> str:
     """Reads any text at all. Raises Wrong."""
     if not isinstance(value, str):
         raise Wrong("must be text")
     return value
+
+
+def text(value: Any) -> str:
+    """Reads text without control characters. Raises Wrong."""
+    found = any_text(value)
+    if any(not letter.isprintable() and letter != " " for letter in found):
+        raise Wrong("must not have control characters")
+    return found
 
 
 def plain_text(value: Any) -> str:
@@ -167,6 +173,9 @@ def an_object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Wrong("must be an object")
     return value
+
+
+AnyText = Annotated[str, read_by(any_text)]
 
 
 # ---- readers of types
@@ -338,7 +347,7 @@ def _read(shape: type[Struct], given: Mapping[str, Any]) -> tuple[dict[str, Any]
             except Wrong as fault:
                 wrong.append((key, fault))
         elif field.is_required:
-            wrong.append((key, Wrong("is required")))
+            wrong.append((key, Wrong(_MISSING)))
     wrong += [(shown(key), Wrong("unknown field")) for key in given if key not in known]
     return values, wrong
 
@@ -350,6 +359,11 @@ def read_fields(shape: type[Struct], given: Mapping[str, Any]) -> tuple[dict[str
     """
     values, wrong = _read(shape, given)
     return values, [(key, found) for key, fault in wrong for found in fault.texts]
+
+
+def is_missing(fault: Fault) -> bool:
+    """Tells whether a required field is missing; some operations list such faults last."""
+    return fault[1] == _MISSING
 
 
 def beyond(shape: type[Struct], changes: Mapping[str, Any]) -> list[str]:
@@ -408,7 +422,7 @@ def read_query(shape: type[Asked], given: Mapping[str, str]) -> tuple[dict[str, 
             except Wrong as wrong:
                 faults += [f"{key}: {found}" for found in wrong.texts]
         elif is_required:
-            faults.append(f"{key}: is required")
+            faults.append(f"{key}: {_MISSING}")
     return values, faults
 
 

@@ -19,15 +19,11 @@ from server.http.route import Operation as Declared
 from server.openapi import (
     admin,
     bidding,
-    control,
     events,
     examples,
     history,
-    hooks,
     listing,
     service,
-    sessions,
-    sign_in,
 )
 from server.openapi import shapes as described_shapes
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
@@ -35,14 +31,10 @@ from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 Document = dict[str, Any]
 
 OPERATIONS: dict[str, Operation] = {
-    **sign_in.OPERATIONS,
-    **sessions.OPERATIONS,
     **bidding.OPERATIONS,
     **listing.OPERATIONS,
     **history.OPERATIONS,
     **events.OPERATIONS,
-    **hooks.OPERATIONS,
-    **control.OPERATIONS,
     **admin.OPERATIONS,
     **service.OPERATIONS,
 }
@@ -102,7 +94,8 @@ def _of_declared(declared: Declared) -> Operation:
     success = {
         declared.status: AnswerBody(
             declared.says, model, is_list, media=declared.media, others=declared.others, headers=declared.headers
-        )
+        ),
+        **{status: AnswerBody(words, shape) for status, (words, shape) in declared.also.items()},
     }
     return Operation(
         id=declared.id,

@@ -19,6 +19,8 @@ from markets.base import AskBook, Balance, BidBook, Item, OwnBid, OwnBids
 from markets.listings import ListingDraft
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import base, floor_samples
+from models.hooks import queue
+from models.hooks.table import Delivery, Hook
 from models.ledger.order_table import Order
 from models.tasks import cycles
 from models.tasks.samples import Sample, add_sample
@@ -34,10 +36,12 @@ from tests.server.running_tasks import open_order
 from tests.server.trades import bought, proved, sold
 from tests.server.wallet_items import INSCRIPTION, item
 from tests.server.withdrawals.chain import Chain, coin
+from tests.wallet import proofs
 from tests.workers.bidding.world import World as Workers
+from wallet.signer.signing import sign_message
 
 # New each time, or another machine's: what a peer that is not there answers depends on what else runs.
-_HIDDEN = {"approvalId", "challengeId", "token"}
+_HIDDEN = {"approvalId", "challengeId", "signature", "token"}
 _OF_MACHINE = {"/healthz": {"commit", "version"}, "/api/admin/readiness": {"isReady", "reason"}}
 _MASKS = (
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "(uuid)"),
@@ -71,6 +75,8 @@ async def lines(service: Service) -> list[str]:
             if name:
                 ids[name] = answer.json["id"]
             found += shown(f"{method} {path}{body and f' {body}'}", answer)
+    found += await signed_in(service)
+    found += await of_hooks(service)
     for txid in hidden:
         found = [line.replace(txid, "(txid)") for line in found]
     return found
@@ -81,6 +87,57 @@ def _filled(text: str | None, ids: Mapping[str, int]) -> str:
     for name, value in ids.items():
         text = text.replace(f"{{{name}}}", str(value))
     return text.replace("INSCRIPTION", INSCRIPTION).replace("OWNER", OWNER).replace("OTHER", OTHER)
+
+
+async def signed_in(service: Service) -> list[str]:
+    """Signs in with a signature of a challenge, then with the play wallet's, and ends one of both sessions."""
+    found: list[str] = []
+
+    async def asked(method: str, path: str, body: Any, named: str, token: str = "") -> Any:
+        answer = await service.api(method, path, body, token=token)
+        found.extend(shown(f"{method} {path} ({named})", answer))
+        return answer.json
+
+    def signed(message: str) -> str:
+        return sign_message(proofs.STRANGER, "p2tr", message)
+
+    service.gateway.answers |= {"play_address": OTHER, "play_signature": signed}
+    opened = await asked("POST", "/api/auth/challenge", {"address": OTHER}, "of another")
+    proof = {"challengeId": opened["challengeId"], "address": OTHER, "signature": signed(opened["message"])}
+    token = (await asked("POST", "/api/auth/verify", proof, "signed"))["token"]
+    opened = await asked("POST", "/api/auth/challenge", {"address": OTHER}, "of the play wallet")
+    given = {"challengeId": opened["challengeId"]}
+    proof = await asked("POST", "/api/auth/play", given, "its challenge")
+    await asked("POST", "/api/auth/verify", given | proof, "signed by the play wallet")
+    sessions = await asked("GET", "/api/sessions", None, "of both", token)
+    ended = next(each["id"] for each in sessions if not each["isCurrent"])
+    await asked("DELETE", f"/api/sessions/{ended}", None, "the other one", token)
+    return found
+
+
+async def of_hooks(service: Service) -> list[str]:
+    """Makes a hook for mails, confirms it with its code, and delivers a test again."""
+    found: list[str] = []
+    token = token_of(new_user(OWNER))
+
+    async def asked(method: str, path: str, body: Any = None) -> Any:
+        answer = await service.api(method, path, body, token=token)
+        found.extend(shown(f"{method} {path} {'' if body is None else json.dumps(body)}".rstrip(), answer))
+        return answer.json
+
+    mail = {"kind": "mail", "url": "mailto:ann@mail.example", "events": ["fill"]}
+    one = (await asked("POST", "/api/hooks", mail))["id"]
+    await asked("POST", f"/api/hooks/{one}/code")
+    hook = Hook.get_by_id(one)
+    queue.begin(hook, queue.next_due(hook, START_MS), lambda: "K7QM-3XWP", START_MS)
+    await asked("POST", f"/api/hooks/{one}/confirm", {"code": "wrong"})
+    await asked("POST", f"/api/hooks/{one}/code")
+    await asked("POST", f"/api/hooks/{one}/confirm", {"code": "k7qm 3xwp"})
+    tried = (await asked("POST", f"/api/hooks/{one}/test"))["id"]
+    queue.sent([Delivery.get_by_id(tried)], 200, START_MS)
+    await asked("POST", f"/api/hooks/{one}/deliveries/{tried}/redeliver")
+    await asked("GET", f"/api/hooks/{one}/deliveries")
+    return found
 
 
 def the_market(service: Service) -> None:
@@ -157,6 +214,17 @@ def write(service: Service, task: int, recorded: Iterable[Entry]) -> None:
     path.write_text("".join(f"{encoder.line(each)}\n" for each in recorded), encoding="utf-8")
 
 
+def never_answered(document: Mapping[str, Any], found: Iterable[str]) -> set[str]:
+    """Returns the operations of the description of which the lines have no success."""
+    succeeded = [asked for line in found if (asked := re.match(r"(\S+ [^ ?]+).* -> 2\d\d ", line))]
+    every = {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods}
+    return {
+        name
+        for name in every
+        if not any(re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(name)), asked[1]) for asked in succeeded)
+    }
+
+
 class _Digits(str):
     """A number as it was sent."""
 
@@ -164,7 +232,9 @@ class _Digits(str):
 def shown(asked: str, answer: Answer) -> Iterator[str]:
     """Yields an answer's status and headers, then each of its values."""
     headers = [
-        answer.headers[name] for name in ("Content-Type", "Content-Disposition", "Location") if name in answer.headers
+        answer.headers[name]
+        for name in ("Content-Type", "Content-Disposition", "Location", "Allow", "Retry-After", "WWW-Authenticate")
+        if name in answer.headers
     ]
     yield _masked(f"{asked} -> {answer.status} {'; '.join(headers)}")
     if answer.headers.get("Content-Type") != "application/json" or asked.endswith("/export"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlencode
 
 from markets.base import Item
 from models import presets
@@ -280,11 +282,23 @@ class World:
         """Yields parameter, value and query."""
         yield from faults.queries(self._operations[operation]["parameters"], self._fields, QUERIES[operation])
 
+    def unasked(self) -> Iterator[tuple[str, str, str | None, str]]:
+        """Yields operation, value, body and query of all that take no body, or no query, and are sent one."""
+        for operation in sorted(self._operations.keys() - {"GET /readyz"}):  # it depends on what else runs here
+            query = urlencode(QUERIES.get(operation, {}))
+            if operation not in BODIES:
+                for body in ("{}", "[]", "{", "a=b", '{"noSuchName": 1}'):
+                    yield operation, body, body, query
+            if operation not in QUERIES:
+                body = json.dumps(BODIES[operation]) if operation in BODIES else None
+                yield operation, "?noSuchName=1", body, "noSuchName=1"
+
     async def told(self, operation: str, body: str | None, query: str = "") -> str:
         """Asks, and returns what was answered; whatever it did is undone."""
         method, path = operation.split()
         place = next((part for part in ("/confirm", *self._ids) if part in path), "")
-        url = path.replace("{id}", str(self._ids.get(place))).replace("{inscriptionId}", INSCRIPTION)
+        values = {"id": self._ids.get(place, 1), "inscriptionId": INSCRIPTION, "deliveryId": 1, "address": OTHER}
+        url = path.format_map(values)
         token = self._admin if "/admin/" in path or path == "/api/control" else self.service.token
         answer = await self.service.api(method, f"{url}?{query}" if query else url, body, token=token)
         if answer.status != 400 and method != "GET":

@@ -7,9 +7,14 @@ import re
 import pytest
 
 from tests import postgresql
-from tests.goldens import answers, description, faults, hold
+from tests.goldens import HERE, answers, description, faults, hold
 from tests.goldens.world import BODIES, QUERIES, World, with_goldens_settings
 from tests.server.conftest import Service
+
+
+def file_of(operation: str) -> str:
+    """Returns the golden of an operation's bodies."""
+    return f"bodies/{re.sub('[^A-Za-z]+', '-', operation).strip('-')}.txt"
 
 
 @pytest.mark.gen_test
@@ -29,7 +34,7 @@ async def test_wrong_bodies_are_refused_as_their_golden_says(service: Service, o
     assert set(BODIES) == world.with_a_body()
     found = [(field, value, await world.told(operation, body)) for field, value, body in world.bodies(operation)]
 
-    hold(f"bodies/{re.sub('[^A-Za-z]+', '-', operation).strip('-')}.txt", faults.lines(operation, found))
+    hold(file_of(operation), faults.lines(operation, found))
 
 
 @pytest.mark.slow
@@ -49,8 +54,35 @@ async def test_wrong_queries_are_refused_as_their_golden_says(service: Service) 
 
 
 @pytest.mark.slow
+@postgresql.left_out("each question finds the rows of the first, by a copy of the database's file")
+@pytest.mark.gen_test
+@with_goldens_settings
+async def test_a_body_or_a_query_where_none_is_taken_is_refused_as_its_golden_says(service: Service) -> None:
+    world = await World.of(service)
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for operation, value, body, query in world.unasked():
+        found.setdefault(operation, []).append(("", value, await world.told(operation, body, query)))
+
+    hold("unasked.txt", [line for operation, each in found.items() for line in faults.lines(operation, each)])
+
+
+@pytest.mark.slow
 @postgresql.left_out("it numbers rows in another way")
 @pytest.mark.gen_test
 @with_goldens_settings
 async def test_the_answers_of_a_day_are_those_of_their_golden(service: Service) -> None:
-    hold("answers.txt", await answers.lines(service))
+    found = await answers.lines(service)
+
+    described = (await service.api("GET", "/api/openapi.json")).json
+    assert answers.never_answered(described, found) == {
+        "GET /api/openapi.json",  # description.txt
+        "GET /docs",  # the same as a page
+        "GET /metrics",
+        "GET /readyz",  # it depends on what else runs here
+    }
+    hold("answers.txt", found)
+
+
+def test_each_golden_is_held_by_a_test() -> None:
+    kept = {path.relative_to(HERE).as_posix() for path in HERE.rglob("*.txt")}
+    assert kept == {"day.txt", "answers.txt", "description.txt", "queries.txt", "unasked.txt", *map(file_of, BODIES)}

@@ -13,7 +13,7 @@ from models import sessions
 from models.events.table import LASTING
 from models.hooks import bounds, queue
 from models.hooks.table import Delivery, Hook
-from server.hooks.handler import HookHandler
+from server.hooks import Hooks
 from tests.databases import dump
 from tests.server.conftest import Service, with_settings
 
@@ -258,7 +258,7 @@ async def test_a_code_is_not_confirmed_by_a_session_that_ended_meanwhile(
 ) -> None:
     path = (await service.ask("POST", "/api/hooks", MAIL)).headers["Location"]
     mailed(service, "K7QM-3XWP")
-    monkeypatch.setattr(HookHandler, "is_signed_in", lambda self: False)
+    monkeypatch.setattr(Hooks, "is_signed_in", lambda self: False)
     assert (await service.ask("POST", f"{path}/confirm", {"code": "K7QM-3XWP"})).status == 401
     assert Hook.get().agreed_ms is None
 
