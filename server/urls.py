@@ -25,7 +25,7 @@ from server import (
 from server.admin import readiness
 from server.admin import users as admin_users
 from server.admin import whitelist as admin_whitelist
-from server.bidding import actions, bids, preview, running
+from server.bidding import actions, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
 from server.history import export, fills, moment, orders, profit, series
@@ -54,6 +54,8 @@ NOUNS: list[type[Handler]] = [
     hooks.Hooks,
     market.Market,
     presets.Presets,
+    task_log.BiddingTaskRecord,
+    task_log.AutolistTaskRecord,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -73,9 +75,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/clone", bidding_tasks.CloneTaskHandler),
     (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/stop", running.StopBiddingTaskHandler),
-    (rf"/api/tasks/{_ID}/bids", bids.BidsHandler),
-    (rf"/api/tasks/{_ID}/cycles", task_log.TaskCyclesHandler),
-    (rf"/api/tasks/{_ID}/log", task_log.TaskLogHandler),
     (rf"/api/tasks/{_ID}/orders", orders.TaskOrdersHandler),
     (rf"/api/tasks/{_ID}/series", series.TaskSeriesHandler),
     (rf"/api/tasks/{_ID}/at", moment.TaskMomentHandler),
@@ -88,8 +87,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/autolist/{_ID}", autolist_tasks.OneAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/start", autolist_running.StartAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
-    (rf"/api/autolist/{_ID}/cycles", autolist_running.AutolistTaskCyclesHandler),
-    (rf"/api/autolist/{_ID}/log", autolist_running.AutolistTaskLogHandler),
     (rf"/api/autolist/{_ID}/series", series.AutolistTaskSeriesHandler),
     (r"/api/fills", fills.FillsHandler),
     (r"/api/orders", orders.OrdersHandler),
@@ -121,9 +118,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"POST /api/tasks/{_ID}/clone": (TRADE,),
     f"POST /api/tasks/{_ID}/start": (TRADE,),
     f"POST /api/tasks/{_ID}/stop": (TRADE, CONTROL),
-    f"GET /api/tasks/{_ID}/bids": (READ,),
-    f"GET /api/tasks/{_ID}/cycles": (READ,),
-    f"GET /api/tasks/{_ID}/log": (READ,),
     f"GET /api/tasks/{_ID}/orders": (READ,),
     f"GET /api/tasks/{_ID}/series": (READ,),
     f"GET /api/tasks/{_ID}/at": (READ,),
@@ -139,8 +133,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"DELETE /api/autolist/{_ID}": (TRADE,),
     f"POST /api/autolist/{_ID}/start": (TRADE,),
     f"POST /api/autolist/{_ID}/stop": (TRADE, CONTROL),
-    f"GET /api/autolist/{_ID}/cycles": (READ,),
-    f"GET /api/autolist/{_ID}/log": (READ,),
     f"GET /api/autolist/{_ID}/series": (READ,),
     "GET /api/fills": (READ,),
     "GET /api/orders": (READ,),

@@ -132,6 +132,8 @@ def _tidy(schema: Any) -> Any:
     tidy.pop("title", None)
     # msgspec writes a Decimal among marks as text.
     tidy |= {key: Decimal(tidy[key]) for key in _BOUNDS if isinstance(tidy.get(key), str)}
+    if tidy.get("type") == "object" and "properties" not in tidy:
+        tidy.setdefault("additionalProperties", True)
     if tidy.get("format") == "decimal":
         del tidy["format"]
         tidy["type"] = "number"
