@@ -28,7 +28,7 @@ from server import (
     wallet,
     web,
 )
-from server.bidding import actions, bids, preview, running
+from server.bidding import actions, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.http.base import Handler
 from server.http.callers import Openings
@@ -69,6 +69,9 @@ NOUNS: list[type[Handler]] = [
     web.Description,
     events.Events,
     venues.Venues,
+    presets.Presets,
+    task_log.BiddingTaskRecord,
+    task_log.AutolistTaskRecord,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -83,9 +86,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/clone", bidding_tasks.CloneTaskHandler),
     (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/stop", running.StopBiddingTaskHandler),
-    (rf"/api/tasks/{_ID}/bids", bids.BidsHandler),
-    (rf"/api/tasks/{_ID}/cycles", task_log.TaskCyclesHandler),
-    (rf"/api/tasks/{_ID}/log", task_log.TaskLogHandler),
     (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
@@ -95,12 +95,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/autolist/{_ID}", autolist_tasks.OneAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/start", autolist_running.StartAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
-    (rf"/api/autolist/{_ID}/cycles", autolist_running.AutolistTaskCyclesHandler),
-    (rf"/api/autolist/{_ID}/log", autolist_running.AutolistTaskLogHandler),
-    (r"/api/presets", presets.PresetsHandler),
-    (r"/api/presets/export", presets.PresetExportHandler),
-    (r"/api/presets/import", presets.PresetImportHandler),
-    (rf"/api/presets/{_ID}", presets.OnePresetHandler),
     *((route.pattern, route.handler) for route in DECLARED),
 ]
 
@@ -117,9 +111,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"POST /api/tasks/{_ID}/clone": (TRADE,),
     f"POST /api/tasks/{_ID}/start": (TRADE,),
     f"POST /api/tasks/{_ID}/stop": (TRADE, CONTROL),
-    f"GET /api/tasks/{_ID}/bids": (READ,),
-    f"GET /api/tasks/{_ID}/cycles": (READ,),
-    f"GET /api/tasks/{_ID}/log": (READ,),
     f"POST /api/tasks/{_ID}/replay": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
@@ -132,15 +123,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"DELETE /api/autolist/{_ID}": (TRADE,),
     f"POST /api/autolist/{_ID}/start": (TRADE,),
     f"POST /api/autolist/{_ID}/stop": (TRADE, CONTROL),
-    f"GET /api/autolist/{_ID}/cycles": (READ,),
-    f"GET /api/autolist/{_ID}/log": (READ,),
-    "GET /api/presets": (READ,),
-    "POST /api/presets": (TRADE,),
-    "GET /api/presets/export": (READ,),
-    "POST /api/presets/import": (TRADE,),
-    f"GET /api/presets/{_ID}": (READ,),
-    f"PUT /api/presets/{_ID}": (TRADE,),
-    f"DELETE /api/presets/{_ID}": (TRADE,),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED

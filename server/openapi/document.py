@@ -20,7 +20,6 @@ from server.openapi import (
     bidding,
     examples,
     listing,
-    presets,
 )
 from server.openapi import shapes as described_shapes
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
@@ -30,7 +29,6 @@ Document = dict[str, Any]
 OPERATIONS: dict[str, Operation] = {
     **bidding.OPERATIONS,
     **listing.OPERATIONS,
-    **presets.OPERATIONS,
 }
 TAGS = {
     "sign-in": "A challenge, its signature for a token, and the profile behind it.",

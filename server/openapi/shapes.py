@@ -13,6 +13,7 @@ from server.http.shapes import Answer, Asked, Beyond, OpenAnswer
 
 Schema = dict[str, Any]
 REF = "#/components/schemas/{name}"
+_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _TYPES: dict[type, str] = {bool: "boolean", int: "integer", str: "string"}
 
 
@@ -137,6 +138,10 @@ def _tidy(schema: Any) -> Any:
         del tidy["title"]
     if "x-type" in tidy:
         tidy["type"] = tidy.pop("x-type")
+    # msgspec writes a Decimal among marks as text.
+    tidy |= {key: Decimal(tidy[key]) for key in _BOUNDS if isinstance(tidy.get(key), str)}
+    if tidy.get("type") == "object" and "properties" not in tidy:
+        tidy.setdefault("additionalProperties", True)
     if tidy.get("format") == "decimal":
         del tidy["format"]
         tidy["type"] = "number"
