@@ -125,8 +125,8 @@ def shape(
 
 
 AutolistTaskChange = shape("AutolistTaskChange", "Fields of an auto-list task; omitted ones stay as they are.", FIELDS)
-_NEW = _DEFAULTS | {"collection_id": UNSET, "venue": UNSET, "tags": UNSET}
-NewAutolistTask = shape("NewAutolistTask", "An auto-list task to be created.", FIELDS, _NEW)
+NEW = _DEFAULTS | {"collection_id": UNSET, "venue": UNSET, "tags": UNSET}
+NewAutolistTask = shape("NewAutolistTask", "An auto-list task to be created.", FIELDS, NEW)
 AutolistConfig = shape(
     "AutolistConfig",
     "An auto-list task's config: every field, as it was given or with its default.",

@@ -69,6 +69,7 @@ NOUNS: list[type[Handler]] = [
     events.Events,
     venues.Venues,
     autolist.AutolistTasks,
+    autolist_preview.AutolistPreviews,
     inscriptions.Inscriptions,
     presets.Presets,
     task_log.BiddingTaskRecord,
@@ -88,7 +89,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/stop", running.StopBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
-    (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
     *((route.pattern, route.handler) for route in DECLARED),
 ]
 
@@ -106,7 +106,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"POST /api/tasks/{_ID}/start": (TRADE,),
     f"POST /api/tasks/{_ID}/stop": (TRADE, CONTROL),
     f"POST /api/tasks/{_ID}/replay": (READ,),
-    "POST /api/autolist/preview": (READ,),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED

@@ -19,7 +19,6 @@ from server.http.route import Operation as Declared
 from server.openapi import (
     bidding,
     examples,
-    listing,
 )
 from server.openapi import shapes as described_shapes
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
@@ -28,7 +27,6 @@ Document = dict[str, Any]
 
 OPERATIONS: dict[str, Operation] = {
     **bidding.OPERATIONS,
-    **listing.OPERATIONS,
 }
 TAGS = {
     "sign-in": "A challenge, its signature for a token, and the profile behind it.",

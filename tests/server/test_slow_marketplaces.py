@@ -199,7 +199,7 @@ async def test_a_withdrawal_that_cannot_be_checked_before_a_start_is_logged(
 def test_no_route_waits_for_more_than_a_few_seconds() -> None:
     assert {handler.__name__: ends_s for handler, ends_s in _ENDS_S.items() if ends_s > 4.5} == {
         "PreviewHandler": 8.0,
-        "AutolistPreviewHandler": 8.0,
+        "AutolistPreviews": 8.0,
         "Withdrawals": 8.0,
-        "InscriptionPictureHandler": 12.0,
+        "Inscriptions": 12.0,
     }
