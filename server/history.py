@@ -78,7 +78,7 @@ class FillAutolist(Answer, frozen=True, kw_only=True):
 class Fill(Answer, frozen=True, kw_only=True):
     """One bid that was filled, or one listing that was sold. What is not known is null, never 0."""
 
-    id: Annotated[str, words("Such as `buy-17`.", pattern="^(buy|sell)-[0-9]+$")]
+    id: Annotated[str, words("Such as `buy-17`.", pattern="^(buy|sell)-[0-9]+$", examples=["buy-17"])]
     side: Literal["buy", "sell"]
     task_id: Annotated[int, words("The task may be deleted by now.")]
     task_kind: Literal["bidding", "autolist"]
