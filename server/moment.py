@@ -17,7 +17,6 @@ from models.ledger.order_table import Order
 from models.tasks.samples import HOUR, MINUTE, Sample, samples_between
 from models.tasks.table import BIDDING, Task
 from server import task_config
-from server.bidding.book import PREVIEWED_LEVELS, book_as_json
 from server.bidding.preview_answer import rungs_as_json
 from server.codes import ReasonCode
 from server.history import PlacedOrder, order_shown
@@ -25,8 +24,10 @@ from server.http import json_out
 from server.http.answers import INVALID, NOT_YOURS, TOO_MANY_LONG_READS
 from server.http.api_errors import invalid
 from server.http.route import route
-from server.http.shapes import AS_TIME, Answer, Asked, milliseconds, read_by
+from server.http.shapes import AS_TIME, Answer, Asked, described_as, milliseconds, read_by
+from server.market import PREVIEWED_LEVELS, OrderBook, order_book
 from server.replay.journal import JournalMoment, moment_of
+from server.schemas.task_bodies import BiddingConfig
 from server.series import BID_COLUMNS, Step
 from server.task_handler import TaskHandler
 from strategy.book import Snapshot
@@ -53,16 +54,17 @@ class StandingOrder(PlacedOrder, frozen=True, kw_only=True):
     reason: Annotated[ReasonCode | None, words("The cycle's word for it; null when it had none.")]
 
 
-# A seam: the plan's rungs and the book are written by the preview's and the market's own functions.
-def _written(shape: str) -> Any:
-    return Meta(extra_json_schema={"$ref": f"#/components/schemas/{shape}"})
+# A seam: the shapes of its config, rungs and cancels are models of pydantic still, so these are written by themselves.
+_PLANNED_RUNG, _PLANNED_CANCEL = (
+    Meta(extra_json_schema={"$ref": f"#/components/schemas/{name}"}) for name in ("PlannedRung", "PlannedCancel")
+)
 
 
 class PastCycle(Answer, frozen=True, kw_only=True):
     """The cycle before a moment, as the journal has it."""
 
     time: Time
-    config: Annotated[Raw, _written("BiddingConfig")]
+    config: Annotated[Raw, described_as(BiddingConfig)]
     restraint: Annotated[ReasonCode | None, words("Why the worker did less than planned.")]
     hold: Annotated[ReasonCode | None, words("Why nothing was placed for a while.")]
     balance: Annotated[Count | None, words("Sats of the bidding wallet; null when it was not known.")]
@@ -71,9 +73,9 @@ class PastCycle(Answer, frozen=True, kw_only=True):
     reference: Price | None
     raw_reference: Price | None
     marks: list[ReasonCode]
-    rungs: list[Annotated[Raw, _written("PlannedRung")]]
-    cancels: list[Annotated[Raw, _written("PlannedCancel")]]
-    book: Annotated[Raw, _written("OrderBook"), words("The books that it decided on, without own orders.")]
+    rungs: list[Annotated[Raw, _PLANNED_RUNG]]
+    cancels: list[Annotated[Raw, _PLANNED_CANCEL]]
+    book: Annotated[OrderBook, words("The books that it decided on, without own orders.")]
 
 
 class PastSample(Answer, frozen=True, kw_only=True):
@@ -175,7 +177,7 @@ def _cycle(entry: Entry) -> PastCycle:
         marks=[] if plan is None else [str(mark) for mark in plan.marks],
         rungs=[] if plan is None else [_raw(rung) for rung in rungs_as_json(entry, plan)],
         cancels=[] if plan is None else _cancels(plan),
-        book=_raw(_book(snapshot)),
+        book=_book(snapshot),
     )
 
 
@@ -194,11 +196,11 @@ def _exact(value: Decimal | None) -> Decimal | None:
     return None if value is None else json_out.exact(value)
 
 
-def _book(snapshot: Snapshot | None) -> dict[str, Any]:
+def _book(snapshot: Snapshot | None) -> OrderBook:
     if snapshot is None:
-        return book_as_json("it was not read", "it was not read", _NOBODY, PREVIEWED_LEVELS)
+        return order_book("it was not read", "it was not read", _NOBODY, PREVIEWED_LEVELS)
     bids = "they were not read" if snapshot.bids is None else BidBook(snapshot.bids, snapshot.taken_ms)
-    return book_as_json(AskBook(snapshot.asks, snapshot.taken_ms), bids, _NOBODY, PREVIEWED_LEVELS)
+    return order_book(AskBook(snapshot.asks, snapshot.taken_ms), bids, _NOBODY, PREVIEWED_LEVELS)
 
 
 def _sample(task_id: int, time_ms: int) -> PastSample | None:

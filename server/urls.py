@@ -14,6 +14,7 @@ from server import (
     health,
     history,
     hooks,
+    market,
     me,
     metrics,
     moment,
@@ -29,7 +30,7 @@ from server import (
 from server.admin import readiness
 from server.admin import users as admin_users
 from server.admin import whitelist as admin_whitelist
-from server.bidding import actions, bids, book, lookups, preview, running, slugs
+from server.bidding import actions, bids, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
 from server.http.base import Handler
@@ -64,6 +65,7 @@ NOUNS: list[type[Handler]] = [
     series.ListingSeries,
     moment.Moments,
     hooks.Hooks,
+    market.Market,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -79,9 +81,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),
-    (r"/api/tasks/slugs", slugs.SlugsHandler),
-    (r"/api/tasks/floor", lookups.FloorHandler),
-    (r"/api/tasks/rune-market", lookups.RuneMarketHandler),
     (rf"/api/tasks/{_ID}", bidding_tasks.OneBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/clone", bidding_tasks.CloneTaskHandler),
     (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
@@ -90,7 +89,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/cycles", task_log.TaskCyclesHandler),
     (rf"/api/tasks/{_ID}/log", task_log.TaskLogHandler),
     (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
-    (r"/api/market/book", book.BookHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
@@ -123,9 +121,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "POST /api/tasks": (TRADE,),
     "POST /api/tasks/preview": (READ,),
     "POST /api/tasks/actions": (TRADE,),
-    "GET /api/tasks/slugs": (READ,),
-    "GET /api/tasks/floor": (READ,),
-    "GET /api/tasks/rune-market": (READ,),
     f"GET /api/tasks/{_ID}": (READ,),
     f"PUT /api/tasks/{_ID}": (TRADE,),
     f"DELETE /api/tasks/{_ID}": (TRADE,),
@@ -136,7 +131,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/tasks/{_ID}/cycles": (READ,),
     f"GET /api/tasks/{_ID}/log": (READ,),
     f"POST /api/tasks/{_ID}/replay": (READ,),
-    "GET /api/market/book": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),

@@ -23,13 +23,12 @@ from models.tasks.running_tasks import running_tasks
 from models.tasks.table import BIDDING, Task
 from server import task_config as bid_config
 from server import task_venues
-from server.bidding.book import PREVIEWED_LEVELS, book_as_json
-from server.bidding.lookups import MAX_AGE_S, UNKNOWN_SLUG
 from server.bidding.preview_answer import plan_as_json
 from server.bidding.signed_rooms import task_rooms
 from server.bidding.tasks import BiddingTaskHandler, refuse_unknown_budget
 from server.bidding.traits import refuse_unknown_trait
 from server.http.api_errors import invalid, not_found
+from server.market import MAX_AGE_S, PREVIEWED_LEVELS, UNKNOWN_SLUG, OrderBook, order_book
 from strategy.bid_config import BidConfig, load_bid_config, normal_slug
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import History, VenueProfile
@@ -82,7 +81,7 @@ class PreviewHandler(BiddingTaskHandler):
         market = await self._read(config, venue)
         entry, trouble = await self._signing(task, self._entry(task, config, venue, market))
         control = controls.effective(self.user.id, task.id if task else 0)
-        around = {
+        around: dict[str, Any] = {
             "taskId": task.id if task else None,
             "exposure": orders.exposure(self.user.id, dry_run=config.dry_run),
             # The plan is for a task that neither holds back.
@@ -183,12 +182,12 @@ class PreviewHandler(BiddingTaskHandler):
         )
 
 
-def _book(market: _PreviewReads) -> dict[str, Any]:
+def _book(market: _PreviewReads) -> OrderBook:
     """Returns the levels of the very books that the plan was made on."""
     books = market.seen.books
     asks = "it was not read" if books is None else books.asks
     bids = books.bids if books is not None and books.bids is not None else "this config does not look at others' bids"
-    return book_as_json(asks, bids, market.wallet, PREVIEWED_LEVELS)
+    return order_book(asks, bids, market.wallet, PREVIEWED_LEVELS)
 
 
 def _knowing(wallet: BidderWallet, placed: list[Order], own_bids: OwnBids) -> BidderWallet:

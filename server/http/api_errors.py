@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from msgspec import UNSET
 from tornado.web import HTTPError
+
+from server.http.answers import Error
 
 MOST_DETAILS = 50
 
@@ -31,14 +33,9 @@ class ApiError(HTTPError):
         self.details = list(details)[:MOST_DETAILS]
         self.headers = dict(headers or {})
 
-    def body(self) -> dict[str, Any]:
-        """Returns the error's JSON object."""
-        body: dict[str, Any] = {"error": self.error}
-        if self.message:
-            body["message"] = self.message
-        if self.details:
-            body["details"] = self.details
-        return body
+    def body(self) -> Error:
+        """Returns the answer's body."""
+        return Error(error=self.error, message=self.message or UNSET, details=self.details or UNSET)
 
 
 def unauthorized() -> ApiError:

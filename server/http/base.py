@@ -22,6 +22,7 @@ from models.controls import HALT
 from models.ledger.closing import Closing, closing
 from models.users import User
 from server.http import blocking, callers, json_out, shapes
+from server.http.answers import Error
 from server.http.api_errors import ApiError, invalid, not_found, unauthorized
 from server.http.bodies import Body, beyond, details_of
 from server.http.callers import Caller, Openings
@@ -211,7 +212,7 @@ class Handler(RequestHandler):
             return
         if status_code == 405:
             self.set_header("Allow", ", ".join(self.allowed()))
-        self.answer({"error": responses.get(status_code, "Error")}, status_code)
+        self.answer(Error(error=responses.get(status_code, "Error")), status_code)
 
     def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
         # Tornado's own line repeats the query, where a caller may have put a secret.

@@ -54,6 +54,10 @@ class Answer(Struct, frozen=True, kw_only=True, rename=camel):
     """An answer's object. Callers should ignore fields that they do not know. UNSET is left out."""
 
 
+class OpenAnswer(Answer, frozen=True, kw_only=True):
+    """An answer's object that has more fields than are described."""
+
+
 class Beyond(NamedTuple):
     """A mark of a field that reaches beyond one task: an API token for one task may not change it.
 
@@ -102,6 +106,11 @@ def one_of(choices: Iterable[str]) -> Meta:
 def beyond_one_task(why: str, *values: str) -> Meta:
     """Makes the mark of a field that an API token for one task may not change, or not to these values."""
     return Meta(extra={"beyond": Beyond(why, values)})
+
+
+def described_as(*shapes: type[Any]) -> Meta:
+    """Makes the mark of a value that is read or written elsewhere, and is described as one of `shapes`."""
+    return Meta(extra={"described": shapes})
 
 
 # ---- values

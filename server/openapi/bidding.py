@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from core.settings import VENUES
 from models.tasks.cycles import KEPT
-from server.bidding.book import DEFAULT_LEVELS, MOST_LEVELS
 from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
@@ -19,22 +17,14 @@ from server.openapi.operation import Operation, Parameter, many, one
 from server.replay.schemas import Replay, TaskReplay
 from server.schemas import bidding_answers as answers
 from server.schemas.actions import ActionResults, TaskActions
-from server.schemas.preview import MarketBook, Preview, TaskPreview
+from server.schemas.preview import Preview, TaskPreview
 from server.schemas.task_bodies import BiddingTaskChange, NewBiddingTask
 from server.task_log import DEFAULT_CYCLES, DEFAULT_LINES, MOST_LINES
-from strategy.bid_config import CHOICES, MAX_SATS
 
 _TAG = "bidding tasks"
 _TAKEN = "There is a task for this slug already."
 NOT_ALLOWED = "The plan is over, or the address is not whitelisted any more."
 _NO_SESSION = "The marketplace answers to a signed-in wallet only, and no running task has signed in there."
-_NO_SUCH_SLUG = "The marketplace does not know it."
-_TYPE = Parameter(
-    "type", {"type": "string", "enum": list(CHOICES["type"]), "default": "ordinals"}, "What the slug names."
-)
-_VENUE = Parameter(
-    "venue", {"type": "string", "enum": list(VENUES)}, "The marketplace, by its name; the default one when left out."
-)
 
 TAG = Parameter("tag", {"type": "string", "minLength": 1, "maxLength": 200}, "Only those with this tag.")
 
@@ -194,79 +184,5 @@ OPERATIONS = {
             429: "A replay of yours runs, or more of all users wait than may; `Retry-After` says when to try again.",
             503: "It took too long, or its process ended; a shorter time may do.",
         },
-    ),
-    "GET /api/tasks/slugs": Operation(
-        id="searchSlugs",
-        tag="market",
-        summary="Search what I have had to do with",
-        text="Collections and runes of the caller's own tasks, former bids, presets and items. No marketplace is "
-        "asked, so it may be asked at every letter; what it does not know may exist all the same.",
-        query=(
-            Parameter(
-                "q",
-                {"type": "string", "minLength": 1, "maxLength": 200},
-                "A part of the slug or name, tickers with or without bullets; all when left out.",
-            ),
-            Parameter("type", {"type": "string", "enum": list(CHOICES["type"])}, "Only of this type."),
-        ),
-        success=one(answers.KnownSlugs, "At most 20."),
-        errors={400: INVALID},
-    ),
-    "GET /api/tasks/floor": Operation(
-        id="getFloor",
-        tag="market",
-        summary="Floor of a collection or rune",
-        text="The cheapest listing, in sats; of a rune, per token.",
-        query=(
-            Parameter("slug", {"type": "string", "minLength": 1}, "Collection slug or rune ticker.", required=True),
-            _TYPE,
-            _VENUE,
-        ),
-        success=one(answers.Floor, "The floor now, at most 10 seconds old."),
-        errors={400: INVALID, 404: _NO_SUCH_SLUG, 409: _NO_SESSION, 429: TOO_MANY_LOOKUPS, 502: UNREADABLE},
-    ),
-    "GET /api/market/book": Operation(
-        id="getBook",
-        tag="market",
-        summary="Order book of a collection, a trait or a rune",
-        text="Asks and bids in levels with the caller's own marked, at most 10 seconds old: what a task has just read "
-        "is not read again. A side that the marketplace does not tell is null, with the reason.",
-        query=(
-            Parameter("slug", {"type": "string", "minLength": 1}, "Collection slug or rune ticker.", required=True),
-            _TYPE,
-            _VENUE,
-            Parameter("traitType", {"type": "string", "minLength": 1}, "Trait category, with `traitValue`."),
-            Parameter("traitValue", {"type": "string", "minLength": 1}, "Only asks with it, and bids on it, too."),
-            Parameter(
-                "depth",
-                {"type": "integer", "minimum": 1, "maximum": MOST_LEVELS, "default": DEFAULT_LEVELS},
-                "Most levels of each side.",
-            ),
-        ),
-        success=one(MarketBook, "The best levels first."),
-        errors={
-            400: INVALID,
-            404: _NO_SUCH_SLUG,
-            409: _NO_SESSION,
-            429: TOO_MANY_LOOKUPS,
-            502: UNREADABLE,
-            503: SIGNER_AWAY,
-        },
-    ),
-    "GET /api/tasks/rune-market": Operation(
-        id="getRuneMarket",
-        tag="market",
-        summary="Floor and average price of a rune",
-        text="Prices are sats per token, from the listings on UniSat's rune market.",
-        query=(
-            Parameter("ticker", {"type": "string", "minLength": 1}, "Rune ticker.", required=True),
-            Parameter(
-                "depth",
-                {"type": "integer", "minimum": 1, "maximum": MAX_SATS, "default": 1_000_000},
-                "How many sats of the order book the average walks.",
-            ),
-        ),
-        success=one(answers.RuneMarket, "The asks now, at most 10 seconds old."),
-        errors={400: INVALID, 404: _NO_SUCH_SLUG, 429: TOO_MANY_LOOKUPS, 502: UNREADABLE},
     ),
 }

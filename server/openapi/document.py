@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from core.version import VERSION
-from server.http.answers import TOO_SLOW
+from server.http.answers import TOO_SLOW, Error
 from server.http.base import Handler
 from server.http.gate import MAX_BODY
 from server.http.route import PARTS, Route
@@ -27,7 +27,6 @@ from server.openapi import (
 )
 from server.openapi import shapes as described_shapes
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
-from server.schemas.answers import Error
 
 Document = dict[str, Any]
 
@@ -257,14 +256,15 @@ class _Plain(GenerateJsonSchema):
 
 
 def _schemas(known: Mapping[str, Operation]) -> dict[str, Any]:
-    models: dict[str, type[BaseModel]] = {"Error": Error}
-    shapes: list[type[Struct]] = []
+    models: dict[str, type[BaseModel]] = {}
+    shapes: list[type[Struct]] = [Error]
     for operation in known.values():
         for model in [operation.body, *(answer.model for answer in operation.success.values())]:
             if model is not None and issubclass(model, Struct):
                 shapes.append(model)
             elif model is not None:
                 models[model.__name__] = model
+    models |= {each.__name__: each for each in described_shapes.inside(shapes) if issubclass(each, BaseModel)}
     _, schema = models_json_schema(
         [(model, "validation") for model in models.values()], ref_template=_REF, schema_generator=_Plain
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
 from msgspec import NODEFAULT, Struct, inspect, json
 
-from server.http.shapes import Answer, Asked, Beyond
+from server.http.shapes import Answer, Asked, Beyond, OpenAnswer
 
 Schema = dict[str, Any]
 REF = "#/components/schemas/{name}"
@@ -18,10 +18,52 @@ _TYPES: dict[type, str] = {bool: "boolean", int: "integer", str: "string"}
 
 def schemas_of(shapes: Iterable[type[Struct]]) -> dict[str, Schema]:
     """Returns the schemas of shapes, and of those inside them, by name."""
-    every = sorted(set(shapes), key=lambda shape: shape.__name__)
-    _, found = json.schema_components(every, ref_template=REF)
-    by_name = {shape.__name__: shape for each in every for shape in _with_inner(each)}
+    by_name = {shape.__name__: shape for shape in inside(shapes) if issubclass(shape, Struct)}
+    _, found = json.schema_components(sorted(by_name.values(), key=lambda shape: shape.__name__), ref_template=REF)
     return {name: _tidy(_of_shape(by_name.get(name), schema)) for name, schema in sorted(found.items())}
+
+
+def inside(shapes: Iterable[type[Any]]) -> set[type[Any]]:
+    """Returns shapes, those inside them, and those that their marks name."""
+    found = set[type[Any]]()
+
+    def visit(kind: Any) -> None:
+        if isinstance(kind, inspect.StructType):
+            add(kind.cls)
+        for shape in _described(kind):
+            add(shape)
+        for name in ("type", "item_type", "value_type"):
+            if isinstance(inner := getattr(kind, name, None), inspect.Type):
+                visit(inner)
+        for inner in (*getattr(kind, "types", ()), *getattr(kind, "item_types", ())):
+            visit(inner)
+
+    def add(shape: type[Any]) -> None:
+        if shape in found:
+            return
+        found.add(shape)
+        if issubclass(shape, Struct):  # a model of pydantic has not moved yet
+            for field in _fields(shape):
+                visit(field.type)
+
+    for shape in shapes:
+        add(shape)
+    return found
+
+
+def _fields(shape: type[Struct]) -> tuple[inspect.Field, ...]:
+    found = inspect.type_info(shape)
+    assert isinstance(found, inspect.StructType)
+    return found.fields
+
+
+def _described(kind: inspect.Type) -> tuple[type[Any], ...]:
+    found: tuple[type[Any], ...] = _extra(kind).get("described", ())
+    return found
+
+
+def _extra(kind: inspect.Type) -> dict[str, Any]:
+    return (kind.extra or {}) if isinstance(kind, inspect.Metadata) else {}
 
 
 def parameters_of(shape: type[Asked]) -> list[Schema]:
@@ -42,46 +84,37 @@ def parameters_of(shape: type[Asked]) -> list[Schema]:
     return described
 
 
-def _with_inner(shape: type[Struct]) -> Iterator[type[Struct]]:
-    seen = set[type[Struct]]()
-
-    def visit(kind: Any) -> Iterator[type[Struct]]:
-        if isinstance(kind, inspect.StructType):
-            if kind.cls in seen:
-                return
-            seen.add(kind.cls)
-            yield kind.cls
-            for field in kind.fields:
-                yield from visit(field.type)
-        for name in ("type", "item_type", "value_type"):
-            if isinstance(inner := getattr(kind, name, None), inspect.Type):
-                yield from visit(inner)
-        for inner in (*getattr(kind, "types", ()), *getattr(kind, "item_types", ())):
-            yield from visit(inner)
-
-    yield from visit(inspect.type_info(shape))
-
-
 def _of_shape(shape: type[Struct] | None, schema: Schema) -> Schema:
     """Adds what marks say. An answer always has its fields but those that are UNSET, whatever their defaults."""
     properties = schema.get("properties", {})
     if shape is None:
         return schema
-    is_answer = issubclass(shape, Answer)
-    found = inspect.type_info(shape)
-    assert isinstance(found, inspect.StructType)
+    is_answer, fields = issubclass(shape, Answer), _fields(shape)
     if is_answer:
-        schema["required"] = [field.encode_name for field in found.fields if not _may_be_unset(field)]
-    for field in found.fields:
+        schema["required"] = [field.encode_name for field in fields if not _may_be_unset(field)]
+    if issubclass(shape, OpenAnswer):
+        schema["additionalProperties"] = True
+    for field in fields:
         property_ = properties[field.encode_name]
         if is_answer:
             property_.pop("default", None)
         elif isinstance(field.default, Decimal):  # msgspec writes it as text
             property_["default"] = field.default
-        mark = (field.type.extra or {}).get("beyond") if isinstance(field.type, inspect.Metadata) else None
+        if shapes := _described(field.type):
+            property_ = properties[field.encode_name] = _reference(shapes, property_)
+        mark = _extra(field.type).get("beyond")
         if isinstance(mark, Beyond):
             property_["description"] = " ".join(filter(None, (property_.get("description"), mark.words())))
     return schema
+
+
+def _reference(shapes: Iterable[type[Any]], schema: Schema) -> Schema:
+    """Returns the schema of a field whose mark names its shapes."""
+    choices: list[Schema] = [{"$ref": REF.format(name=shape.__name__)} for shape in shapes]
+    if {"type": "null"} in schema.get("anyOf", ()):
+        choices.append({"type": "null"})
+    words = {name: schema[name] for name in ("description",) if name in schema}
+    return (choices[0] if len(choices) == 1 else {"anyOf": choices}) | words
 
 
 def _may_be_unset(field: inspect.Field) -> bool:

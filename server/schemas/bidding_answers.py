@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from server.schemas.answers import Answer, Going, Kind, Price, Seconds, Success, Tags, Venue
+from server.schemas.answers import Answer, Going, Kind, Seconds, Success, Tags, Venue
 from server.schemas.codes import CycleBid, CycleRung, ErrorCode, ErrorParams, Fault, ListingFate, ReasonCode
 from server.schemas.task_bodies import BiddingConfig
 
@@ -144,41 +144,3 @@ class TaskLog(Answer):
     """The end of a task's log."""
 
     lines: Annotated[list[str], Field(description="Oldest first, secrets masked; empty before the first start.")]
-
-
-class Floor(Answer):
-    """The cheapest listing of a collection, or the best price per token of a rune."""
-
-    floor_price: Annotated[float | None, Field(description="Sats; null when nothing is listed.")]
-    listed_count: Annotated[int, Field(ge=0)]
-
-
-class KnownSlug(Answer):
-    """A collection or rune that the caller has had to do with here."""
-
-    slug: str
-    type: Kind
-    name: Annotated[str | None, Field(description="The collection's, where an item of it was seen; else null.")]
-    task_id: Annotated[int | None, Field(description="The caller's bidding task on it; null: none.")]
-    sources: Annotated[
-        list[Literal["task", "order", "preset", "wallet"]],
-        Field(description="Where it is known from: tasks, former bids, presets, items last seen at your addresses."),
-    ]
-    floor: Annotated[Price | None, Field(description="As the task saw it last; null: no task has. Not read now.")]
-    floor_at: Annotated[datetime | None, Field(description="The minute of that.")]
-
-
-class KnownSlugs(Answer):
-    """Slugs that a search found, the best first: those that begin with the text, then those of tasks."""
-
-    slugs: Annotated[list[KnownSlug], Field(max_length=20)]
-    is_whole: Annotated[bool, Field(description="There are no more than these.")]
-
-
-class RuneMarket(Answer):
-    """The asks of a rune."""
-
-    ticker: str
-    floor: Price | None
-    vwap: Price | None
-    depth_sats: Annotated[int, Field(ge=0, description="What was walked of the order book.")]

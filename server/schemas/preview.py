@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from server.http.bodies import SATS
-from server.schemas.answers import Answer, Kind, Price, Venue
+from server.schemas.answers import Answer, Price
 from server.schemas.bid_config import BidConfigFields
-from server.schemas.bidding_answers import Trait
 from server.schemas.codes import ReasonCode
 from server.schemas.control import EffectiveState
 from server.schemas.task_bodies import describe_preview
@@ -93,15 +92,6 @@ class OrderBook(Answer):
     asks_unknown: Annotated[str | None, Field(description="Why `asks` is null; else null.")]
     bids: BookSide | None
     bids_unknown: Annotated[str | None, Field(description="Why `bids` is null; else null.")]
-
-
-class MarketBook(OrderBook):
-    """The order book of a slug, or of one of its traits."""
-
-    slug: str
-    type: Kind
-    venue: Venue
-    trait: Trait | None
 
 
 class SignedRoom(Answer):

@@ -10,7 +10,7 @@ import pytest
 
 from models import base, inscriptions
 from models.tasks.samples import Sample, add_sample
-from server.bidding import slugs
+from server import market
 from server.http.json_out import iso
 from tests.server.api import START_MS, new_user
 from tests.server.conftest import OWNER, Service
@@ -103,7 +103,7 @@ async def test_nobody_learns_what_others_trade(service: Service) -> None:
 
 @pytest.mark.gen_test
 async def test_more_than_fit_are_told_of(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slugs, "MOST_SLUGS", 2)
+    monkeypatch.setattr(market, "MOST_SLUGS", 2)
     for slug in ("aa", "ab", "ac"):
         await service.new_task(slug=slug)
     found = await search(service, "?q=a")
