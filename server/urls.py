@@ -40,7 +40,7 @@ from server.listing import inscriptions, picture
 from server.listing import preview as autolist_preview
 from server.listing import running as autolist_running
 from server.listing import tasks as autolist_tasks
-from server.replay import handler as replay
+from server.replay import task_replay
 from server.withdrawals import withdraw as withdrawals
 
 _ID = "([0-9]+)"
@@ -64,6 +64,7 @@ NOUNS: list[type[Handler]] = [
     series.BiddingSeries,
     series.ListingSeries,
     moment.Moments,
+    task_replay.Replays,
     hooks.Hooks,
     market.Market,
 ]
@@ -88,7 +89,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/bids", bids.BidsHandler),
     (rf"/api/tasks/{_ID}/cycles", task_log.TaskCyclesHandler),
     (rf"/api/tasks/{_ID}/log", task_log.TaskLogHandler),
-    (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
@@ -130,7 +130,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"GET /api/tasks/{_ID}/bids": (READ,),
     f"GET /api/tasks/{_ID}/cycles": (READ,),
     f"GET /api/tasks/{_ID}/log": (READ,),
-    f"POST /api/tasks/{_ID}/replay": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),
