@@ -24,10 +24,9 @@ from server.http import json_out
 from server.http.answers import INVALID, NOT_YOURS, TOO_MANY_LONG_READS
 from server.http.api_errors import invalid
 from server.http.route import route
-from server.http.shapes import AS_TIME, Answer, Asked, described_as, milliseconds, read_by
+from server.http.shapes import AS_TIME, Answer, Asked, milliseconds, read_by
 from server.market import PREVIEWED_LEVELS, OrderBook, order_book
 from server.replay.journal import JournalMoment, moment_of
-from server.schemas.task_bodies import BiddingConfig
 from server.series import BID_COLUMNS, Step
 from server.task_handler import TaskHandler
 from strategy.book import Snapshot
@@ -54,17 +53,16 @@ class StandingOrder(PlacedOrder, frozen=True, kw_only=True):
     reason: Annotated[ReasonCode | None, words("The cycle's word for it; null when it had none.")]
 
 
-# A seam: the shapes of its config, rungs and cancels are models of pydantic still, so these are written by themselves.
-_PLANNED_RUNG, _PLANNED_CANCEL = (
-    Meta(extra_json_schema={"$ref": f"#/components/schemas/{name}"}) for name in ("PlannedRung", "PlannedCancel")
-)
+# A seam: the plan's rungs and the book are written by the preview's and the market's own functions.
+def _written(shape: str) -> Any:
+    return Meta(extra_json_schema={"$ref": f"#/components/schemas/{shape}"})
 
 
 class PastCycle(Answer, frozen=True, kw_only=True):
     """The cycle before a moment, as the journal has it."""
 
     time: Time
-    config: Annotated[Raw, described_as(BiddingConfig)]
+    config: Annotated[Raw, _written("BiddingConfig")]
     restraint: Annotated[ReasonCode | None, words("Why the worker did less than planned.")]
     hold: Annotated[ReasonCode | None, words("Why nothing was placed for a while.")]
     balance: Annotated[Count | None, words("Sats of the bidding wallet; null when it was not known.")]
@@ -73,8 +71,8 @@ class PastCycle(Answer, frozen=True, kw_only=True):
     reference: Price | None
     raw_reference: Price | None
     marks: list[ReasonCode]
-    rungs: list[Annotated[Raw, _PLANNED_RUNG]]
-    cancels: list[Annotated[Raw, _PLANNED_CANCEL]]
+    rungs: list[Annotated[Raw, _written("PlannedRung")]]
+    cancels: list[Annotated[Raw, _written("PlannedCancel")]]
     book: Annotated[OrderBook, words("The books that it decided on, without own orders.")]
 
 

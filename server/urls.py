@@ -6,10 +6,11 @@ from typing import Any
 
 from models.api_tokens import CONTROL, READ, TRADE
 from server import (
-    api_docs,
+    admin,
     auth,
     budgets,
     control,
+    events,
     export,
     health,
     history,
@@ -27,12 +28,8 @@ from server import (
     wallet,
     web,
 )
-from server.admin import readiness
-from server.admin import users as admin_users
-from server.admin import whitelist as admin_whitelist
-from server.bidding import actions, bids, preview, running
+from server.bidding import actions, preview, running
 from server.bidding import tasks as bidding_tasks
-from server.events import handler as events
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
@@ -67,6 +64,15 @@ NOUNS: list[type[Handler]] = [
     task_replay.Replays,
     hooks.Hooks,
     market.Market,
+    admin.Administration,
+    health.Health,
+    metrics.Metrics,
+    web.Description,
+    events.Events,
+    venues.Venues,
+    presets.Presets,
+    task_log.BiddingTaskRecord,
+    task_log.AutolistTaskRecord,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -74,11 +80,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/", web.PageHandler),
     (r"/web/(.+)", web.WebFileHandler),
     (r"/favicon.ico", web.IconHandler),
-    (r"/healthz", health.HealthHandler),
-    (r"/readyz", health.ReadyHandler),
-    (r"/metrics", metrics.MetricsHandler),
-    (r"/docs", api_docs.DocsHandler),
-    (r"/api/openapi.json", api_docs.OpenApiHandler),
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),
@@ -86,9 +87,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/clone", bidding_tasks.CloneTaskHandler),
     (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/stop", running.StopBiddingTaskHandler),
-    (rf"/api/tasks/{_ID}/bids", bids.BidsHandler),
-    (rf"/api/tasks/{_ID}/cycles", task_log.TaskCyclesHandler),
-    (rf"/api/tasks/{_ID}/log", task_log.TaskLogHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
@@ -97,20 +95,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/autolist/{_ID}", autolist_tasks.OneAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/start", autolist_running.StartAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
-    (rf"/api/autolist/{_ID}/cycles", autolist_running.AutolistTaskCyclesHandler),
-    (rf"/api/autolist/{_ID}/log", autolist_running.AutolistTaskLogHandler),
-    (r"/api/presets", presets.PresetsHandler),
-    (r"/api/presets/export", presets.PresetExportHandler),
-    (r"/api/presets/import", presets.PresetImportHandler),
-    (rf"/api/presets/{_ID}", presets.OnePresetHandler),
-    (r"/api/events", events.EventsHandler),
-    (r"/api/venues", venues.VenuesHandler),
-    (r"/api/admin/whitelist", admin_whitelist.WhitelistHandler),
-    (r"/api/admin/whitelist/([A-Za-z0-9]+)", admin_whitelist.OneAddressHandler),
-    (r"/api/admin/plans", admin_users.PlansHandler),
-    (r"/api/admin/users", admin_users.UsersHandler),
-    (rf"/api/admin/users/{_ID}", admin_users.OneUserHandler),
-    (r"/api/admin/readiness", readiness.ReadinessHandler),
     *((route.pattern, route.handler) for route in DECLARED),
 ]
 
@@ -127,9 +111,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"POST /api/tasks/{_ID}/clone": (TRADE,),
     f"POST /api/tasks/{_ID}/start": (TRADE,),
     f"POST /api/tasks/{_ID}/stop": (TRADE, CONTROL),
-    f"GET /api/tasks/{_ID}/bids": (READ,),
-    f"GET /api/tasks/{_ID}/cycles": (READ,),
-    f"GET /api/tasks/{_ID}/log": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),
@@ -141,17 +122,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"DELETE /api/autolist/{_ID}": (TRADE,),
     f"POST /api/autolist/{_ID}/start": (TRADE,),
     f"POST /api/autolist/{_ID}/stop": (TRADE, CONTROL),
-    f"GET /api/autolist/{_ID}/cycles": (READ,),
-    f"GET /api/autolist/{_ID}/log": (READ,),
-    "GET /api/presets": (READ,),
-    "POST /api/presets": (TRADE,),
-    "GET /api/presets/export": (READ,),
-    "POST /api/presets/import": (TRADE,),
-    f"GET /api/presets/{_ID}": (READ,),
-    f"PUT /api/presets/{_ID}": (TRADE,),
-    f"DELETE /api/presets/{_ID}": (TRADE,),
-    "GET /api/events": (READ,),
-    "GET /api/venues": (READ,),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED

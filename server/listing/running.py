@@ -7,8 +7,7 @@ from contextlib import suppress
 from models.ledger import listings
 from models.tasks import tasks
 from models.tasks.errors import START_REFUSED
-from models.tasks.table import LISTING, RUNNING, Task
-from server import task_log
+from models.tasks.table import RUNNING, Task
 from server.http.api_errors import ApiError
 from server.listing.as_json import autolist_task_as_json
 from server.listing.checks import refuse_outside_vault, startable_collection
@@ -65,15 +64,3 @@ class StopAutolistTaskHandler(AutolistTaskHandler):
         is_listed = listings.open_listing(task.id) is not None
         stays = {"message": _STAYS} if is_listed else {}
         self.answer(await autolist_task_as_json(self.services, task, listingCancelled=False, **stays))
-
-
-class AutolistTaskCyclesHandler(task_log.TaskCyclesHandler):
-    """GET /api/autolist/:id/cycles"""
-
-    kind = LISTING
-
-
-class AutolistTaskLogHandler(task_log.TaskLogHandler):
-    """GET /api/autolist/:id/log"""
-
-    kind = LISTING

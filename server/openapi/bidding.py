@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from models.tasks.cycles import KEPT
 from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
     NOT_YOURS,
     SIGNER_AWAY,
-    TOO_MANY_LONG_READS,
     TOO_MANY_LOOKUPS,
     TOO_MANY_RUN,
     UNREADABLE,
@@ -18,7 +16,6 @@ from server.schemas import bidding_answers as answers
 from server.schemas.actions import ActionResults, TaskActions
 from server.schemas.preview import Preview, TaskPreview
 from server.schemas.task_bodies import BiddingTaskChange, NewBiddingTask
-from server.task_log import DEFAULT_CYCLES, DEFAULT_LINES, MOST_LINES
 
 _TAG = "bidding tasks"
 _TAKEN = "There is a task for this slug already."
@@ -111,44 +108,6 @@ OPERATIONS = {
         text="Answers when its worker is gone and, with `cancelOnStop`, its bids are cancelled.",
         success=one(answers.StoppedBiddingTask, "It is stopped."),
         errors={404: NOT_YOURS, 503: "The manager is away; the wish is kept and holds when it is back."},
-    ),
-    "GET /api/tasks/{id}/bids": Operation(
-        id="listBids",
-        tag=_TAG,
-        summary="Live bids of a task",
-        text="Read from the marketplace, at most 2 seconds old.",
-        success=many(answers.Bid, "Best rank first."),
-        errors={404: NOT_YOURS, 409: _NO_SESSION, 429: TOO_MANY_LOOKUPS, 502: UNREADABLE, 503: SIGNER_AWAY},
-    ),
-    "GET /api/tasks/{id}/cycles": Operation(
-        id="listCycles",
-        tag=_TAG,
-        summary="What a task saw, planned and did",
-        text="One entry for each cycle of the worker, with all its reasons.",
-        query=(
-            Parameter(
-                "limit",
-                {"type": "integer", "minimum": 1, "maximum": KEPT, "default": DEFAULT_CYCLES},
-                f"Most cycles to answer; the newest {KEPT} are kept.",
-            ),
-        ),
-        success=many(answers.Cycle, "Newest first."),
-        errors={400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LONG_READS},
-    ),
-    "GET /api/tasks/{id}/log": Operation(
-        id="readLog",
-        tag=_TAG,
-        summary="End of a task's log",
-        text="Lines of the worker's own log, the oldest first.",
-        query=(
-            Parameter(
-                "lines",
-                {"type": "integer", "minimum": 1, "maximum": MOST_LINES, "default": DEFAULT_LINES},
-                "Most lines to answer.",
-            ),
-        ),
-        success=one(answers.TaskLog, "The newest lines, at most 256 KiB."),
-        errors={400: INVALID, 404: NOT_YOURS, 503: "The log cannot be read."},
     ),
     "POST /api/tasks/preview": Operation(
         id="previewTask",

@@ -17,13 +17,9 @@ from server.http.gate import MAX_BODY
 from server.http.route import PARTS, Route
 from server.http.route import Operation as Declared
 from server.openapi import (
-    admin,
     bidding,
-    events,
     examples,
     listing,
-    presets,
-    service,
 )
 from server.openapi import shapes as described_shapes
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
@@ -33,10 +29,6 @@ Document = dict[str, Any]
 OPERATIONS: dict[str, Operation] = {
     **bidding.OPERATIONS,
     **listing.OPERATIONS,
-    **events.OPERATIONS,
-    **presets.OPERATIONS,
-    **admin.OPERATIONS,
-    **service.OPERATIONS,
 }
 TAGS = {
     "sign-in": "A challenge, its signature for a token, and the profile behind it.",

@@ -119,12 +119,6 @@ OPERATIONS = {
         text="Answers when its worker is gone. The listing stays at the marketplace.",
         success=one(answers.StoppedAutolistTask, "It is stopped."),
     ),
-    "GET /api/autolist/{id}/cycles": _like(
-        "GET /api/tasks/{id}/cycles", id="listAutolistCycles", summary="What an auto-list task saw, decided and did"
-    ),
-    "GET /api/autolist/{id}/log": _like(
-        "GET /api/tasks/{id}/log", id="readAutolistLog", summary="End of an auto-list task's log"
-    ),
     "GET /api/autolist/wallet/ordinals": Operation(
         id="listInscriptions",
         tag=_INSCRIPTIONS,

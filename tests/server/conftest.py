@@ -12,9 +12,8 @@ from tornado.ioloop import IOLoop
 from tornado.testing import bind_unused_port
 
 from core.settings import Settings
+from server import admin, health, metrics, wallet
 from server import app as app_module
-from server import health, metrics, wallet
-from server.admin import readiness as admin_readiness
 from server.app import make_app, make_server
 from server.bidding import tickers, traits
 from server.http import manager_client, replay_starter
@@ -61,7 +60,7 @@ class Service:
 
 # Peers are in the test's own loop, and a busy machine may hold that up for longer than the product waits for them.
 _WAITS = (
-    (admin_readiness, "PATIENCE_S"),
+    (admin, "PATIENCE_S"),
     (app_module, "_SIGNER_S"),
     (as_json, "PATIENCE_S"),
     (wallet, "_PATIENCE_S"),
