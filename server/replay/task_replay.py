@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Annotated, Any
 
-from msgspec import Raw, structs
+from msgspec import UNSET, Raw, UnsetType, field, structs
 from msgspec.json import decode
 
 from core.fields import words
@@ -19,21 +19,35 @@ from models.api_tokens import READ
 from models.leases.manager_places import machine_elsewhere
 from models.own_ceilings import own_ceilings
 from models.tasks.table import Task
-from server import task_config as bid_config
-from server import task_venues
+from server import task_config, task_venues
 from server.bidding.tasks import BiddingTaskHandler, refuse_unknown_budget
 from server.http import json_out
 from server.http.answers import INVALID, NOT_YOURS
 from server.http.api_errors import ApiError, invalid, too_many
 from server.http.replay_starter import ReplayFailed, TooManyReplays
 from server.http.route import route
-from server.http.shapes import NO_TIME, Answer, Wrong, camel, milliseconds
+from server.http.shapes import NO_TIME, Answer, Body, Wrong, camel, milliseconds
+from server.listing_config import shape
 from server.replay.comparison import Compared, Recorded
-from server.replay.schemas import TaskReplay
 from server.task_parts import shown_part
 from strategy.bid_config import BidConfig, dump_bid_config, is_on, load_bid_config
 
 _AGAIN_S = 5
+
+
+class _Span(Body, frozen=True, kw_only=True):
+    from_: Annotated[str | UnsetType | None, words("Cycles from then on; a time or a day in ISO 8601, in UTC.")] = (
+        field(name="from", default=UNSET)
+    )
+    to: Annotated[str | UnsetType | None, words("Cycles until then.")] = UNSET
+
+
+TaskReplay = shape(
+    "TaskReplay",
+    "Changes to the task's config as PUT takes them, and the recorded time to try them on.",
+    task_config.FIELDS,
+    base=_Span,
+)
 
 
 class ConfigChange(Answer, frozen=True, kw_only=True):
@@ -99,7 +113,7 @@ class Replays(BiddingTaskHandler):
         from_ms, to_ms = span["from"], span["to"]
         if from_ms is not None and to_ms is not None and from_ms > to_ms:
             faults.append("from: must not be after to")
-        config, details = bid_config.merged(given, own)
+        config, details = task_config.merged(given, own)
         faults += [*details, *task_venues.moved(given, task.venue)]
         if not faults and (config.type != own.type or not is_on(config, own.slug)):
             faults.append("slug: the journal is about the task's own")
