@@ -40,7 +40,7 @@ def _slugs(text: str) -> tuple[str, str]:
     return found, pasted.slug("rune" if is_ticker(found) or not found.isascii() else "ordinals", found)
 
 
-class AskedFills(Asked, frozen=True, kw_only=True):
+    """The filter and the page of fills."""
     """Which fills."""
 
     task_id: Annotated[Id | None, words("Those of one task of either kind.")] = None
@@ -56,7 +56,7 @@ class AskedFills(Asked, frozen=True, kw_only=True):
     before: Annotated[Annotated[str, Meta(min_length=1)] | None, _BEFORE] = None
 
 
-class AskedOrders(Asked, frozen=True, kw_only=True):
+    """The filter and the page of orders."""
     """Which orders."""
 
     since: Annotated[AskedTime, words(f"Those made from then on. {AS_TIME}")] = None
