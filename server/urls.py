@@ -37,7 +37,7 @@ from server.listing import inscriptions, picture
 from server.listing import preview as autolist_preview
 from server.listing import running as autolist_running
 from server.listing import tasks as autolist_tasks
-from server.replay import handler as replay
+from server.replay import task_replay
 from server.withdrawals import withdraw as withdrawals
 
 _ID = "([0-9]+)"
@@ -61,6 +61,7 @@ NOUNS: list[type[Handler]] = [
     series.BiddingSeries,
     series.ListingSeries,
     moment.Moments,
+    task_replay.Replays,
     hooks.Hooks,
     market.Market,
     admin.Administration,
@@ -86,7 +87,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/clone", bidding_tasks.CloneTaskHandler),
     (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/stop", running.StopBiddingTaskHandler),
-    (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
     (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
@@ -111,7 +111,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"POST /api/tasks/{_ID}/clone": (TRADE,),
     f"POST /api/tasks/{_ID}/start": (TRADE,),
     f"POST /api/tasks/{_ID}/stop": (TRADE, CONTROL),
-    f"POST /api/tasks/{_ID}/replay": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),

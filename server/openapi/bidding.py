@@ -12,7 +12,6 @@ from server.http.answers import (
     UNREADABLE,
 )
 from server.openapi.operation import Operation, Parameter, many, one
-from server.replay.schemas import Replay, TaskReplay
 from server.schemas import bidding_answers as answers
 from server.schemas.actions import ActionResults, TaskActions
 from server.schemas.preview import Preview, TaskPreview
@@ -125,23 +124,6 @@ OPERATIONS = {
             429: TOO_MANY_LOOKUPS,
             502: UNREADABLE,
             503: SIGNER_AWAY,
-        },
-    ),
-    "POST /api/tasks/{id}/replay": Operation(
-        id="replayTask",
-        tag=_TAG,
-        summary="What a config would have done on the recorded past",
-        text="Runs the task's journal through the decision of a worker, with the task's own config and with the "
-        "changed one, on a market on paper. What the journal cannot tell is null and named. It takes seconds, in "
-        "a process of its own: one at a time for a user.",
-        body=TaskReplay,
-        success=one(Replay, "Both results."),
-        errors={
-            400: INVALID,
-            404: NOT_YOURS,
-            409: "Nothing is recorded of that time: the task has no journal yet, or it begins later.",
-            429: "A replay of yours runs, or more of all users wait than may; `Retry-After` says when to try again.",
-            503: "It took too long, or its process ended; a shorter time may do.",
         },
     ),
 }
