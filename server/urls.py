@@ -8,6 +8,7 @@ from models.api_tokens import CONTROL, READ, TRADE
 from server import (
     admin,
     auth,
+    autolist,
     budgets,
     control,
     events,
@@ -35,8 +36,6 @@ from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
 from server.listing import preview as autolist_preview
-from server.listing import running as autolist_running
-from server.listing import tasks as autolist_tasks
 from server.replay import handler as replay
 from server.withdrawals import withdraw as withdrawals
 
@@ -69,6 +68,7 @@ NOUNS: list[type[Handler]] = [
     web.Description,
     events.Events,
     venues.Venues,
+    autolist.AutolistTasks,
     inscriptions.Inscriptions,
     presets.Presets,
     task_log.BiddingTaskRecord,
@@ -88,11 +88,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/stop", running.StopBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
-    (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
-    (rf"/api/autolist/{_ID}", autolist_tasks.OneAutolistTaskHandler),
-    (rf"/api/autolist/{_ID}/start", autolist_running.StartAutolistTaskHandler),
-    (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
     *((route.pattern, route.handler) for route in DECLARED),
 ]
 
@@ -110,14 +106,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"POST /api/tasks/{_ID}/start": (TRADE,),
     f"POST /api/tasks/{_ID}/stop": (TRADE, CONTROL),
     f"POST /api/tasks/{_ID}/replay": (READ,),
-    "GET /api/autolist": (READ,),
-    "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),
-    f"GET /api/autolist/{_ID}": (READ,),
-    f"PUT /api/autolist/{_ID}": (TRADE,),
-    f"DELETE /api/autolist/{_ID}": (TRADE,),
-    f"POST /api/autolist/{_ID}/start": (TRADE,),
-    f"POST /api/autolist/{_ID}/stop": (TRADE, CONTROL),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED
