@@ -8,7 +8,7 @@ VENV := @deploy/venv.sh
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test test-fast test-postgresql test-ray fuzz mutants coverage faults soak soak-month lint lint-api format lock \
-	setup tools bench clean help .venv-postgresql/.ok .venv-ray/.ok .venv-bench/.ok
+	setup tools bench scales clean help .venv-postgresql/.ok .venv-ray/.ok .venv-bench/.ok
 
 setup: ## installs what Bidkeeper needs to run, and no more
 	$(VENV) .venv requirements.lock
@@ -100,6 +100,9 @@ format: tools ## formats the code
 
 bench: tools .venv-bench/.ok ## measures, and compares with other programs
 	$(BIN)/python -m bench
+
+scales: tools ## measures the program's size, and how far one fact or request spreads in it, a minute
+	$(BIN)/python -m bench.scales $(ARGS)
 
 .venv-bench/.ok:
 	$(VENV) .venv-bench requirements-bench.lock

@@ -20,7 +20,6 @@ Count = Annotated[int, Meta(ge=0)]
 Ms = Annotated[int, Meta(ge=0, le=MAX_ID)]  # milliseconds since 1970
 Height = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of a block
 Id = Annotated[int, Meta(ge=1, le=MAX_ID)]
-Seconds = Annotated[int, Meta(description="Unix time in seconds.")]
 Time = Annotated[str, Meta(extra_json_schema=_TIME)]  # ISO 8601 in UTC
 Price = Annotated[
     Decimal, Meta(description="Sats per token; exact, with as many digits as it has.", extra_json_schema={"minimum": 0})

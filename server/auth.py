@@ -10,13 +10,13 @@ from typing import Annotated, Literal, TypeVar
 
 from core import pasted
 from core.errors import BidkeeperError
-from core.fields import Seconds, words
+from core.fields import words
 from markets.base import VenueError
 from markets.market_client import MarketClient
 from models import sessions, users
 from models.sessions import MAX_TRIES
 from server.http import json_out
-from server.http.answers import UNREADABLE, Success
+from server.http.answers import UNREADABLE, Seconds, Success
 from server.http.api_errors import ApiError, invalid, not_found, too_many
 from server.http.base import Handler, SignedIn
 from server.http.blocking import answer_to

@@ -6,29 +6,30 @@ from typing import Any
 
 from models.api_tokens import CONTROL, READ, TRADE
 from server import (
-    api_docs,
+    admin,
     auth,
-    bidding_wallet,
     budgets,
     control,
+    export,
     health,
+    history,
     hooks,
     market,
     me,
     metrics,
+    moment,
     presets,
+    profit,
+    series,
     sessions,
     task_log,
     venues,
+    wallet,
     web,
 )
-from server.admin import readiness
-from server.admin import users as admin_users
-from server.admin import whitelist as admin_whitelist
 from server.bidding import actions, preview, running
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
-from server.history import export, fills, moment, orders, profit, series
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
@@ -37,7 +38,7 @@ from server.listing import preview as autolist_preview
 from server.listing import running as autolist_running
 from server.listing import tasks as autolist_tasks
 from server.replay import handler as replay
-from server.withdrawals import handler as withdrawals
+from server.withdrawals import withdraw as withdrawals
 
 _ID = "([0-9]+)"
 
@@ -51,11 +52,24 @@ NOUNS: list[type[Handler]] = [
     me.Bounds,
     budgets.Budgets,
     control.Controlled,
+    wallet.Wallets,
+    withdrawals.Withdrawals,
+    history.History,
+    history.TaskOrders,
+    profit.Profits,
+    export.Exports,
+    series.BiddingSeries,
+    series.ListingSeries,
+    moment.Moments,
     hooks.Hooks,
     market.Market,
     presets.Presets,
     task_log.BiddingTaskRecord,
     task_log.AutolistTaskRecord,
+    admin.Administration,
+    health.Health,
+    metrics.Metrics,
+    web.Description,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -63,11 +77,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/", web.PageHandler),
     (r"/web/(.+)", web.WebFileHandler),
     (r"/favicon.ico", web.IconHandler),
-    (r"/healthz", health.HealthHandler),
-    (r"/readyz", health.ReadyHandler),
-    (r"/metrics", metrics.MetricsHandler),
-    (r"/docs", api_docs.DocsHandler),
-    (r"/api/openapi.json", api_docs.OpenApiHandler),
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
     (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),
@@ -75,9 +84,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/tasks/{_ID}/clone", bidding_tasks.CloneTaskHandler),
     (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/stop", running.StopBiddingTaskHandler),
-    (rf"/api/tasks/{_ID}/orders", orders.TaskOrdersHandler),
-    (rf"/api/tasks/{_ID}/series", series.TaskSeriesHandler),
-    (rf"/api/tasks/{_ID}/at", moment.TaskMomentHandler),
     (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
     (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
@@ -87,21 +93,8 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/autolist/{_ID}", autolist_tasks.OneAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/start", autolist_running.StartAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
-    (rf"/api/autolist/{_ID}/series", series.AutolistTaskSeriesHandler),
-    (r"/api/fills", fills.FillsHandler),
-    (r"/api/orders", orders.OrdersHandler),
-    (r"/api/pnl", profit.ProfitHandler),
-    (r"/api/trades.csv", export.TradesCsvHandler),
     (r"/api/events", events.EventsHandler),
     (r"/api/venues", venues.VenuesHandler),
-    (r"/api/wallet", bidding_wallet.WalletHandler),
-    (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
-    (r"/api/admin/whitelist", admin_whitelist.WhitelistHandler),
-    (r"/api/admin/whitelist/([A-Za-z0-9]+)", admin_whitelist.OneAddressHandler),
-    (r"/api/admin/plans", admin_users.PlansHandler),
-    (r"/api/admin/users", admin_users.UsersHandler),
-    (rf"/api/admin/users/{_ID}", admin_users.OneUserHandler),
-    (r"/api/admin/readiness", readiness.ReadinessHandler),
     *((route.pattern, route.handler) for route in DECLARED),
 ]
 
@@ -118,9 +111,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"POST /api/tasks/{_ID}/clone": (TRADE,),
     f"POST /api/tasks/{_ID}/start": (TRADE,),
     f"POST /api/tasks/{_ID}/stop": (TRADE, CONTROL),
-    f"GET /api/tasks/{_ID}/orders": (READ,),
-    f"GET /api/tasks/{_ID}/series": (READ,),
-    f"GET /api/tasks/{_ID}/at": (READ,),
     f"POST /api/tasks/{_ID}/replay": (READ,),
     "GET /api/autolist": (READ,),
     "POST /api/autolist": (TRADE,),
@@ -133,14 +123,8 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"DELETE /api/autolist/{_ID}": (TRADE,),
     f"POST /api/autolist/{_ID}/start": (TRADE,),
     f"POST /api/autolist/{_ID}/stop": (TRADE, CONTROL),
-    f"GET /api/autolist/{_ID}/series": (READ,),
-    "GET /api/fills": (READ,),
-    "GET /api/orders": (READ,),
-    "GET /api/pnl": (READ,),
-    "GET /api/trades.csv": (READ,),
     "GET /api/events": (READ,),
     "GET /api/venues": (READ,),
-    "GET /api/wallet": (READ,),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED

@@ -17,11 +17,9 @@ from server.http.gate import MAX_BODY
 from server.http.route import PARTS, Route
 from server.http.route import Operation as Declared
 from server.openapi import (
-    admin,
     bidding,
     events,
     examples,
-    history,
     listing,
     service,
 )
@@ -33,9 +31,7 @@ Document = dict[str, Any]
 OPERATIONS: dict[str, Operation] = {
     **bidding.OPERATIONS,
     **listing.OPERATIONS,
-    **history.OPERATIONS,
     **events.OPERATIONS,
-    **admin.OPERATIONS,
     **service.OPERATIONS,
 }
 TAGS = {

@@ -19,7 +19,10 @@ _TYPES: dict[type, str] = {bool: "boolean", int: "integer", str: "string"}
 
 def schemas_of(shapes: Iterable[type[Struct]]) -> dict[str, Schema]:
     """Returns the schemas of shapes, and of those inside them, by name."""
-    by_name = {shape.__name__: shape for shape in inside(shapes) if issubclass(shape, Struct)}
+    by_name: dict[str, type[Struct]] = {}
+    for shape in (shape for shape in inside(shapes) if issubclass(shape, Struct)):
+        if by_name.setdefault(shape.__name__, shape) is not shape:
+            raise TypeError(f"two shapes are named {shape.__name__}")
     _, found = json.schema_components(sorted(by_name.values(), key=lambda shape: shape.__name__), ref_template=REF)
     return {name: _tidy(_of_shape(by_name.get(name), schema)) for name, schema in sorted(found.items())}
 
@@ -134,6 +137,8 @@ def _tidy(schema: Any) -> Any:
     tidy |= {key: Decimal(tidy[key]) for key in _BOUNDS if isinstance(tidy.get(key), str)}
     if tidy.get("type") == "object" and "properties" not in tidy:
         tidy.setdefault("additionalProperties", True)
+    if "x-type" in tidy:
+        tidy["type"] = tidy.pop("x-type")
     if tidy.get("format") == "decimal":
         del tidy["format"]
         tidy["type"] = "number"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from server.history.journal import heads_of, read_lines
+from server.replay.journal import heads_of, read_lines
 from server.replay.recording import ReplayError
 from strategy.entry import Entry
 from strategy.journal_format import Decoder

@@ -1,4 +1,4 @@
-"""The answers about the marketplaces that are set up here, and about the service itself."""
+"""The answers about the marketplaces that are set up here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from server.http.bodies import SATS
-from server.schemas.answers import Answer, Error, Kind
+from server.schemas.answers import Answer, Kind
 
 
 class VenueBids(Answer):
@@ -81,33 +81,3 @@ class VenueInfo(Answer):
     verified: Annotated[
         Literal["documented", "client code", "probed"], Field(description="Where our knowledge of it is from.")
     ]
-
-
-Version = Annotated[str, Field(description="Of the server that answers.")]
-Commit = Annotated[
-    str | None, Field(description="That it was made of; with `+changes` if its checkout differed. null: unknown.")
-]
-
-
-class Alive(Answer):
-    """This process lives."""
-
-    status: Literal["ok"]
-    version: Version
-    commit: Commit
-
-
-class Ready(Answer):
-    """Everything answers."""
-
-    status: Literal["ready"]
-    version: Version
-    commit: Commit
-
-
-class NotReady(Error):
-    """The parts that do not answer, and why."""
-
-    missing: list[str]
-    version: Version
-    commit: Commit

@@ -13,9 +13,9 @@ from core.task_files import journal_path, older
 from models import base
 from models.ledger.order_table import Order
 from models.tasks.samples import Sample, add_sample
-from server.history import journal
-from server.history.journal import moment_of
 from server.http.json_out import iso
+from server.replay import journal
+from server.replay.journal import moment_of
 from strategy.entry import Entry
 from strategy.journal_format import Encoder
 from tests.replay.recorded import LOOP, START, carried_out, entry
