@@ -19,6 +19,7 @@ from server import (
     metrics,
     moment,
     presets,
+    preview,
     profit,
     series,
     sessions,
@@ -27,7 +28,7 @@ from server import (
     wallet,
     web,
 )
-from server.bidding import actions, preview, running
+from server.bidding import actions, running
 from server.bidding import tasks as bidding_tasks
 from server.events import handler as events
 from server.http.base import Handler
@@ -64,6 +65,7 @@ NOUNS: list[type[Handler]] = [
     hooks.Hooks,
     market.Market,
     presets.Presets,
+    preview.Previews,
     task_log.BiddingTaskRecord,
     task_log.AutolistTaskRecord,
     admin.Administration,
@@ -78,7 +80,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/web/(.+)", web.WebFileHandler),
     (r"/favicon.ico", web.IconHandler),
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
-    (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),
     (rf"/api/tasks/{_ID}", bidding_tasks.OneBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/clone", bidding_tasks.CloneTaskHandler),
@@ -103,7 +104,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/tasks": (READ,),
     "POST /api/tasks": (TRADE,),
-    "POST /api/tasks/preview": (READ,),
     "POST /api/tasks/actions": (TRADE,),
     f"GET /api/tasks/{_ID}": (READ,),
     f"PUT /api/tasks/{_ID}": (TRADE,),
