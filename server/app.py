@@ -27,7 +27,7 @@ from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
 from models.events import keeping
 from server.control import REMIND_S, STORE_S, remind_signer, store_again
-from server.events.handler import STREAM
+from server.events import STREAM
 from server.http.base import UnknownRoute, log_request
 from server.http.blocking import LONG_ANSWERS, LONG_ANSWERS_WAITING, LongReads, Pool
 from server.http.call_limit import CallLimit

@@ -1,4 +1,4 @@
-"""Hooks: where the caller is told what happens. Only sessions make and change them, never API tokens.
+"""Hooks: receivers of the caller's events. Only sessions make and change them, never API tokens.
 
 Addresses and secrets are in files that the program `hooks` reads; here they are only written.
 """
@@ -247,7 +247,7 @@ class Hooks(SignedIn):
         self._check(hook.kind, url, None if given.secret is UNSET else secret)
         is_kept = given.secret is UNSET and bool(secret)
         if is_kept and would_tell_secret(hook.kind, known.url, url):
-            raise invalid(["secret: is required with another address"])  # whoever has the session may not have it
+            raise invalid(["secret: is required with another address"])  # a stolen session must not get it
         if hook.kind == WEBHOOK and not secret:
             raise invalid(["secret: must not be empty: all that is sent is signed with it"])
         name = self.receivers.keep(Receiver(url, secret))

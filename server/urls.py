@@ -10,6 +10,7 @@ from server import (
     auth,
     budgets,
     control,
+    events,
     export,
     health,
     history,
@@ -30,7 +31,6 @@ from server import (
 )
 from server.bidding import actions, running
 from server.bidding import tasks as bidding_tasks
-from server.events import handler as events
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
@@ -64,14 +64,16 @@ NOUNS: list[type[Handler]] = [
     moment.Moments,
     hooks.Hooks,
     market.Market,
-    presets.Presets,
-    preview.Previews,
-    task_log.BiddingTaskRecord,
-    task_log.AutolistTaskRecord,
     admin.Administration,
     health.Health,
     metrics.Metrics,
     web.Description,
+    events.Events,
+    venues.Venues,
+    presets.Presets,
+    task_log.BiddingTaskRecord,
+    task_log.AutolistTaskRecord,
+    preview.Previews,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -94,8 +96,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (rf"/api/autolist/{_ID}", autolist_tasks.OneAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/start", autolist_running.StartAutolistTaskHandler),
     (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
-    (r"/api/events", events.EventsHandler),
-    (r"/api/venues", venues.VenuesHandler),
     *((route.pattern, route.handler) for route in DECLARED),
 ]
 
@@ -123,8 +123,6 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"DELETE /api/autolist/{_ID}": (TRADE,),
     f"POST /api/autolist/{_ID}/start": (TRADE,),
     f"POST /api/autolist/{_ID}/stop": (TRADE, CONTROL),
-    "GET /api/events": (READ,),
-    "GET /api/venues": (READ,),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED

@@ -107,6 +107,11 @@ def one_of(choices: Iterable[str]) -> Meta:
     return Meta(extra={"read": _one_of(allowed)}, extra_json_schema={"enum": list(allowed)})
 
 
+def some_of(choices: Iterable[str]) -> Meta:
+    """Makes the mark of a parameter that has some of `choices`, with commas between them."""
+    return Meta(extra={"read": _choices(tuple(choices))})
+
+
 def beyond_one_task(why: str, *values: str) -> Meta:
     """Makes the mark of a field that an API token for one task may not change, or not to these values."""
     return Meta(extra={"beyond": Beyond(why, values)})

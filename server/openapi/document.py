@@ -18,10 +18,8 @@ from server.http.route import PARTS, Route
 from server.http.route import Operation as Declared
 from server.openapi import (
     bidding,
-    events,
     examples,
     listing,
-    service,
 )
 from server.openapi import shapes as described_shapes
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
@@ -31,8 +29,6 @@ Document = dict[str, Any]
 OPERATIONS: dict[str, Operation] = {
     **bidding.OPERATIONS,
     **listing.OPERATIONS,
-    **events.OPERATIONS,
-    **service.OPERATIONS,
 }
 TAGS = {
     "sign-in": "A challenge, its signature for a token, and the profile behind it.",

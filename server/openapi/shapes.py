@@ -82,6 +82,8 @@ def parameters_of(shape: type[Asked]) -> list[Schema]:
             property_ = only | property_
         if property_.get("default", "") is None:
             del property_["default"]
+        if "items" in property_:  # a query has its text
+            property_ = {"type": "string", "minLength": 1, "description": property_["description"]}
         text = property_.pop("description")
         required = name in schema.get("required", ())
         described.append({"name": name, "in": "query", "required": required, "description": text, "schema": property_})
@@ -132,13 +134,14 @@ def _tidy(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     tidy = {key: value if key in ("enum", "default", "example") else _tidy(value) for key, value in schema.items()}
-    tidy.pop("title", None)
+    if isinstance(tidy.get("title"), str):  # else it is a field of this name
+        del tidy["title"]
+    if "x-type" in tidy:
+        tidy["type"] = tidy.pop("x-type")
     # msgspec writes a Decimal among marks as text.
     tidy |= {key: Decimal(tidy[key]) for key in _BOUNDS if isinstance(tidy.get(key), str)}
     if tidy.get("type") == "object" and "properties" not in tidy:
         tidy.setdefault("additionalProperties", True)
-    if "x-type" in tidy:
-        tidy["type"] = tidy.pop("x-type")
     if tidy.get("format") == "decimal":
         del tidy["format"]
         tidy["type"] = "number"

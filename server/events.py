@@ -6,19 +6,24 @@ import contextlib
 import time
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from typing import Annotated
 
 from peewee import PeeweeException
 from tornado.iostream import StreamClosedError
 
+from core.fields import Count, within, words
+from models.api_tokens import READ
 from models.database.errors import DatabaseAway
 from models.events import reading
 from models.events.reading import Told
 from models.events.table import EVENTS
+from server.http.answers import INVALID
 from server.http.api_errors import too_many
 from server.http.base import MAX_ID, SignedIn
 from server.http.feed import Feed, TooManyWaiters, Waiter
-from server.http.query import Query
-from server.http.shown import frame, text_of
+from server.http.route import route
+from server.http.shapes import Answer, Asked, some_of
+from server.http.shown import EventShown, event_shown, frame
 
 STREAM = "text/event-stream"
 DEFAULT_EVENTS, MOST_EVENTS = 100, 500
@@ -28,24 +33,62 @@ LONGEST_WAIT_S = 25
 HEARTBEAT_S = 10.0
 RETRY_MS = 2_000  # a client's pause before it connects again
 
+EventId = Annotated[int, within(0, MAX_ID)]  # 0 is before all
 
-class EventsHandler(SignedIn):
-    """GET /api/events"""
 
-    takes_query = True
+class EventsAsked(Asked, frozen=True, kw_only=True):
+    """The query of events."""
+
+    after: Annotated[EventId | None, words("Those after this id; without it the newest.")] = None
+    limit: Annotated[int, within(1, MOST_EVENTS), words("Most of them to answer.")] = DEFAULT_EVENTS
+    wait: Annotated[int, within(0, LONGEST_WAIT_S), words("Seconds to wait with `after` while there is none.")] = (
+        LONGEST_WAIT_S
+    )
+    events: Annotated[
+        tuple[str, ...], some_of(EVENTS), words(f"Those of these names, with commas: {', '.join(EVENTS)}.")
+    ] = EVENTS
+
+
+class EventPage(Answer, frozen=True, kw_only=True):
+    """A page of events."""
+
+    events: list[EventShown]
+    next: Annotated[Count, words("The `after` of the next page.")]
+    reset: Annotated[
+        bool,
+        words(
+            "Whether events after the given id are missing: they are kept no longer, or the id is not of this "
+            "database. These are the newest; look at everything else anew."
+        ),
+    ]
+
+
+class Events(SignedIn):
+    """The operation on the caller's events."""
+
+    tag = "events"
     _waiter: Waiter | None = None
 
-    async def get(self) -> None:
-        query = Query(self, "after", "limit", "wait", "events")
-        after = query.from_0("after")
-        most = query.whole("limit", MOST_EVENTS) or DEFAULT_EVENTS
-        wait_s = query.from_0("wait", LONGEST_WAIT_S)
-        events = query.choices("events", EVENTS) or EVENTS
-        query.refuse_faults()
+    @route(
+        "GET /api/events",
+        READ,
+        says="Oldest first.",
+        answer=EventPage,
+        others=(STREAM,),
+        errors={
+            400: INVALID,
+            429: "You, or all users evenly, have as many streams and waiting calls as may be; `Retry-After` says when.",
+        },
+        text=f"With `Accept: {STREAM}` a stream, which goes on after `Last-Event-ID` or `after`, begins with an event "
+        "`reset` where it cannot, and ends with the session. Else a page, which with `after` is waited for while "
+        "there is nothing.",
+    )
+    async def list_events(self, asked: EventsAsked) -> None:
+        """What happened, as it happens"""
         if self.wants_stream:
-            await self._stream(self._last_id(after), frozenset(events))
+            await self._stream(self._last_id(asked.after), frozenset(asked.events))
         else:
-            await self._page(after, most, LONGEST_WAIT_S if wait_s is None else wait_s, events)
+            await self._page(asked.after, asked.limit, asked.wait, asked.events)
 
     @property
     def wants_stream(self) -> bool:
@@ -90,12 +133,12 @@ class EventsHandler(SignedIn):
             return bool(found) or is_last
 
     async def _answer(self, found: list[Told], following: int, *, is_reset: bool) -> None:
-        shown = await self.in_turns(found, text_of)
+        shown = await self.in_turns(found, event_shown)
         self.require_signed_in()
-        self.answer({"events": shown, "next": following, "reset": is_reset})
+        self.answer(EventPage(events=shown, next=following, reset=is_reset))
 
     def _last_id(self, after: int | None) -> int | None:
-        """Returns the id that the client has seen last: of its header, else of its query; 0 for one that is no id."""
+        """Returns the id that the client saw last, by its header, else by its query; MAX_ID for any other header."""
         given = self.request.headers.get("Last-Event-ID", "")
         if not given:
             return after
@@ -162,7 +205,7 @@ class EventsHandler(SignedIn):
 
 
 def _beginning(last_id: int | None, newest_id: int, *, can_go_on: bool) -> bytes:
-    """Returns the first frame: a place to go on from, or word that something is missing."""
+    """Returns the first frame: the id after which events follow, or `reset` where some are missing."""
     if last_id is None:
         return f"id: {newest_id}\n\n".encode()
     if can_go_on:
