@@ -22,6 +22,7 @@ from server import (
     metrics,
     moment,
     presets,
+    preview,
     profit,
     series,
     sessions,
@@ -30,7 +31,7 @@ from server import (
     wallet,
     web,
 )
-from server.bidding import actions, preview, running
+from server.bidding import actions, running
 from server.bidding import tasks as bidding_tasks
 from server.http.base import Handler
 from server.http.callers import Openings
@@ -74,6 +75,7 @@ NOUNS: list[type[Handler]] = [
     presets.Presets,
     task_log.BiddingTaskRecord,
     task_log.AutolistTaskRecord,
+    preview.Previews,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -82,7 +84,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/web/(.+)", web.WebFileHandler),
     (r"/favicon.ico", web.IconHandler),
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
-    (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),
     (rf"/api/tasks/{_ID}", bidding_tasks.OneBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/clone", bidding_tasks.CloneTaskHandler),
@@ -97,7 +98,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/tasks": (READ,),
     "POST /api/tasks": (TRADE,),
-    "POST /api/tasks/preview": (READ,),
     "POST /api/tasks/actions": (TRADE,),
     f"GET /api/tasks/{_ID}": (READ,),
     f"PUT /api/tasks/{_ID}": (TRADE,),
