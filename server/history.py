@@ -41,7 +41,7 @@ def _slugs(text: str) -> tuple[str, str]:
 
 
 class AskedFills(Asked, frozen=True, kw_only=True):
-    """Which fills."""
+    """The filter and the page of fills."""
 
     task_id: Annotated[Id | None, words("Those of one task of either kind.")] = None
     slug: Annotated[
@@ -57,7 +57,7 @@ class AskedFills(Asked, frozen=True, kw_only=True):
 
 
 class AskedOrders(Asked, frozen=True, kw_only=True):
-    """Which orders."""
+    """The filter and the page of orders."""
 
     since: Annotated[AskedTime, words(f"Those made from then on. {AS_TIME}")] = None
     before: Annotated[Id | None, _BEFORE] = None

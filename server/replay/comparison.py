@@ -130,9 +130,9 @@ class Compared(Answer, frozen=True, kw_only=True):
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
-    """What the process of a replay answers: the result, or None and why there is none.
+    """The answer of a replay's process: the result, or the reason for none.
 
-    `refused` is a fault of the recording. Without it the journal has no cycle of the time and the slug.
+    `refused` is a fault of the recording. Without one the journal has no cycle of the time and the slug.
     """
 
     compared: Compared | None = None
