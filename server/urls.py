@@ -8,6 +8,7 @@ from models.api_tokens import CONTROL, READ, TRADE
 from server import (
     admin,
     auth,
+    autolist,
     budgets,
     control,
     events,
@@ -15,11 +16,13 @@ from server import (
     health,
     history,
     hooks,
+    inscriptions,
     market,
     me,
     metrics,
     moment,
     presets,
+    preview,
     profit,
     series,
     sessions,
@@ -28,15 +31,12 @@ from server import (
     wallet,
     web,
 )
-from server.bidding import actions, preview, running
+from server.bidding import actions, running
 from server.bidding import tasks as bidding_tasks
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
-from server.listing import inscriptions, picture
 from server.listing import preview as autolist_preview
-from server.listing import running as autolist_running
-from server.listing import tasks as autolist_tasks
 from server.replay import task_replay
 from server.withdrawals import withdraw as withdrawals
 
@@ -70,9 +70,12 @@ NOUNS: list[type[Handler]] = [
     web.Description,
     events.Events,
     venues.Venues,
+    autolist.AutolistTasks,
+    inscriptions.Inscriptions,
     presets.Presets,
     task_log.BiddingTaskRecord,
     task_log.AutolistTaskRecord,
+    preview.Previews,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -81,20 +84,12 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/web/(.+)", web.WebFileHandler),
     (r"/favicon.ico", web.IconHandler),
     (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
-    (r"/api/tasks/preview", preview.PreviewHandler),
     (r"/api/tasks/actions", actions.TaskActionsHandler),
     (rf"/api/tasks/{_ID}", bidding_tasks.OneBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/clone", bidding_tasks.CloneTaskHandler),
     (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
     (rf"/api/tasks/{_ID}/stop", running.StopBiddingTaskHandler),
-    (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
-    (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
-    (r"/api/autolist/item/([^/]+)", inscriptions.InscriptionHandler),
-    (r"/api/autolist/item/([^/]+)/image", picture.InscriptionPictureHandler),
-    (rf"/api/autolist/{_ID}", autolist_tasks.OneAutolistTaskHandler),
-    (rf"/api/autolist/{_ID}/start", autolist_running.StartAutolistTaskHandler),
-    (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
     *((route.pattern, route.handler) for route in DECLARED),
 ]
 
@@ -103,7 +98,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 SCOPES: dict[str, tuple[str, ...]] = {
     "GET /api/tasks": (READ,),
     "POST /api/tasks": (TRADE,),
-    "POST /api/tasks/preview": (READ,),
     "POST /api/tasks/actions": (TRADE,),
     f"GET /api/tasks/{_ID}": (READ,),
     f"PUT /api/tasks/{_ID}": (TRADE,),
@@ -111,17 +105,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     f"POST /api/tasks/{_ID}/clone": (TRADE,),
     f"POST /api/tasks/{_ID}/start": (TRADE,),
     f"POST /api/tasks/{_ID}/stop": (TRADE, CONTROL),
-    "GET /api/autolist": (READ,),
-    "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),
-    "GET /api/autolist/wallet/ordinals": (READ,),
-    "GET /api/autolist/item/([^/]+)": (READ,),
-    "GET /api/autolist/item/([^/]+)/image": (READ,),
-    f"GET /api/autolist/{_ID}": (READ,),
-    f"PUT /api/autolist/{_ID}": (TRADE,),
-    f"DELETE /api/autolist/{_ID}": (TRADE,),
-    f"POST /api/autolist/{_ID}/start": (TRADE,),
-    f"POST /api/autolist/{_ID}/stop": (TRADE, CONTROL),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED

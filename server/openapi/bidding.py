@@ -6,15 +6,11 @@ from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
     NOT_YOURS,
-    SIGNER_AWAY,
-    TOO_MANY_LOOKUPS,
     TOO_MANY_RUN,
-    UNREADABLE,
 )
 from server.openapi.operation import Operation, Parameter, many, one
 from server.schemas import bidding_answers as answers
 from server.schemas.actions import ActionResults, TaskActions
-from server.schemas.preview import Preview, TaskPreview
 from server.schemas.task_bodies import BiddingTaskChange, NewBiddingTask
 
 _TAG = "bidding tasks"
@@ -108,22 +104,5 @@ OPERATIONS = {
         text="Answers when its worker is gone and, with `cancelOnStop`, its bids are cancelled.",
         success=one(answers.StoppedBiddingTask, "It is stopped."),
         errors={404: NOT_YOURS, 503: "The manager is away; the wish is kept and holds when it is back."},
-    ),
-    "POST /api/tasks/preview": Operation(
-        id="previewTask",
-        tag=_TAG,
-        summary="What a config would do on the market of this moment",
-        text="Reads and decides as a running task does, by books at most 10 seconds old, and places nothing. What the "
-        "marketplace does not tell of balance or fees is null, with the reason in `errors`.",
-        body=TaskPreview,
-        success=one(Preview, "The plan, with one reason for every rung."),
-        errors={
-            400: INVALID,
-            404: "The marketplace does not know the slug, or the task is not the caller's.",
-            409: _NO_SESSION,
-            429: TOO_MANY_LOOKUPS,
-            502: UNREADABLE,
-            503: SIGNER_AWAY,
-        },
     ),
 }
