@@ -43,6 +43,13 @@ Venue = Annotated[str, words("The marketplace, by its name in GET /api/venues.")
 Tags = Annotated[tuple[str, ...], words("The owner's own words for the task.")]
 
 
+class LastCycle(Answer, frozen=True, kw_only=True):
+    """The newest cycle."""
+
+    time: Seconds
+    action: str
+
+
 class Trait(Answer, frozen=True, kw_only=True):
     """One trait of a collection."""
 

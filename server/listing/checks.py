@@ -12,7 +12,6 @@ from markets.base import NotFound, VenueError
 from models import inscriptions
 from models.tasks.table import Task
 from server import listing_config, task_venues
-from server.bidding.traits import refuse_unknown_trait
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
 from server.listing.inscriptions import look_up
@@ -43,7 +42,7 @@ async def startable_collection(handler: SignedIn, task: Task, config: ListingCon
     if config.trait is not None and collection_id is not None:
         kind, value = config.trait
         asked = BidConfig(collection_id, bid_type="trait", trait_type=kind, trait_value=value)
-        await refuse_unknown_trait(handler.act, asked, venue)
+        await task_venues.refuse_unknown_trait(handler.act, asked, venue)
     return collection_id
 
 

@@ -140,7 +140,7 @@ class OneAutolistTaskHandler(AutolistTaskHandler):
     async def delete(self, task_id: str) -> None:
         async with self.services.locks.of(self.task(task_id).id):
             task = self.task(task_id)
-            still_listed = await self.delete_task(task)
+            still_listed = await self.end_task(task)
         before, after = self._before, listings.newest(task.id)
         was_closed = before is not None and not before.is_open and after is not None and after.id == before.id
         is_cancelled = after is not None and after.close_reason == CANCELLED and not was_closed

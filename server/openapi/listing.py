@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 from markets.pictures import MEDIA
 from server.http.answers import (
     INVALID,
@@ -17,13 +14,12 @@ from server.http.answers import (
     UNREADABLE,
 )
 from server.listing import placeholder
-from server.openapi import bidding
-from server.openapi.bidding import NOT_ALLOWED, TAG
 from server.openapi.operation import AnswerBody, Operation, Parameter, many, one
 from server.schemas.listing import answers as answers
 from server.schemas.listing import preview as preview
 from server.schemas.listing.preview import AutolistPreview
 from server.schemas.task_bodies import AutolistTaskChange, NewAutolistTask
+from server.tasks import NOT_ALLOWED
 
 _TAG = "auto-list tasks"
 _INSCRIPTIONS = "inscriptions"
@@ -33,10 +29,7 @@ _REFRESH = Parameter(
 )
 
 
-def _like(operation: str, **changes: Any) -> Operation:
-    """Adapts a bidding task's operation to an auto-list task."""
-    return replace(bidding.OPERATIONS[operation], tag=_TAG, **changes)
-
+TAG = Parameter("tag", {"type": "string", "minLength": 1, "maxLength": 200}, "Only those with this tag.")
 
 OPERATIONS = {
     "GET /api/autolist": Operation(
@@ -97,8 +90,8 @@ OPERATIONS = {
         success=one(answers.DeletedAutolistTask, "Deleted."),
         errors={404: NOT_YOURS, 503: MANAGER_AWAY},
     ),
-    "POST /api/autolist/{id}/start": _like(
-        "POST /api/tasks/{id}/start",
+    "POST /api/autolist/{id}/start": Operation(
+        tag=_TAG,
         id="startAutolistTask",
         summary="Start an auto-list task",
         text="Answers when its worker runs. Starting a running task does nothing. A listing that is there is adopted.",
@@ -112,12 +105,13 @@ OPERATIONS = {
             503: f"{SIGNER_AWAY} Or: {MANAGER_AWAY}",
         },
     ),
-    "POST /api/autolist/{id}/stop": _like(
-        "POST /api/tasks/{id}/stop",
+    "POST /api/autolist/{id}/stop": Operation(
+        tag=_TAG,
         id="stopAutolistTask",
         summary="Stop an auto-list task",
         text="Answers when its worker is gone. The listing stays at the marketplace.",
         success=one(answers.StoppedAutolistTask, "It is stopped."),
+        errors={404: NOT_YOURS, 503: "The manager is away; the wish is kept and holds when it is back."},
     ),
     "GET /api/autolist/wallet/ordinals": Operation(
         id="listInscriptions",

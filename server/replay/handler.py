@@ -18,12 +18,12 @@ from models.own_ceilings import own_ceilings
 from models.tasks.table import Task
 from server import task_config as bid_config
 from server import task_venues
-from server.bidding.tasks import BiddingTaskHandler, refuse_unknown_budget
 from server.http.api_errors import ApiError, invalid, too_many
 from server.http.json_out import Raw
 from server.http.query import NO_TIME, milliseconds
 from server.http.replay_starter import ReplayFailed, TooManyReplays
 from server.task_parts import shown_part
+from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy.bid_config import BidConfig, dump_bid_config, is_on, load_bid_config
 
 _AGAIN_S = 5

@@ -13,7 +13,7 @@ from models.controls import Control
 from models.ledger.withdrawals import Withdrawal
 from models.sessions import Session
 from models.tasks.table import RUNNING, Task
-from server.bidding import tasks as bidding_tasks
+from server import task_venues
 from server.http.manager_client import ManagerClient
 from server.listing.tasks import OneAutolistTaskHandler
 from server.withdrawals.planner import WithdrawalPlanner
@@ -100,7 +100,7 @@ async def test_no_task_is_made_or_changed_after_a_wait_for_the_market(
 
     task_id = await service.new_task()
     before = everything()
-    monkeypatch.setattr(bidding_tasks, "refuse_unknown_trait", known)
+    monkeypatch.setattr(task_venues, "refuse_unknown_trait", known)
 
     body = TRAIT | ({"slug": "hats", "hardcapSats": 5} if method == "POST" else {})
     answer = await service.ask(method, path.format(task_id), body)
