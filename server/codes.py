@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
-from core.fields import Count, words
 from models.ledger import listing_table, order_table
-from server.http.shapes import OpenAnswer
 from strategy.fates import LedgerLimit, ListingResult, PlaceResult, WorkerReason
 from strategy.fault_codes import FaultCode, Step
 from strategy.reasons import Reason
@@ -38,11 +36,3 @@ OrderState = Annotated[str, one_of(order_table.MOVES, _STATES)]
 OrderEnd = Annotated[str, one_of(order_table.CLOSE_REASONS, "Why it is closed.")]
 ListingState = Annotated[str, one_of(listing_table.MOVES, _STATES)]
 ListingEnd = Annotated[str, one_of(listing_table.CLOSE_REASONS, "Why it is closed.")]
-
-
-class ErrorParams(OpenAnswer, frozen=True, kw_only=True):
-    """The values in the words of `lastError`, where there are any; each code has its own (docs/reasons.md)."""
-
-    step: FailedStep | UnsetType | None = UNSET
-    price_sats: Annotated[Count | None, words("Of the bid or listing that this is about.")] | UnsetType = UNSET
-    more: Annotated[Annotated[int, Meta(ge=1)] | None, words("So many other things failed, too.")] | UnsetType = UNSET

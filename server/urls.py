@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.api_tokens import CONTROL, READ, TRADE
+from models.api_tokens import READ
 from server import (
     admin,
     auth,
+    autolist,
     budgets,
     control,
     events,
@@ -18,6 +19,7 @@ from server import (
     health,
     history,
     hooks,
+    inscriptions,
     market,
     me,
     metrics,
@@ -38,12 +40,9 @@ from server.http import json_out
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
-from server.listing import inscriptions, picture
 from server.listing import preview as autolist_preview
-from server.listing import running as autolist_running
-from server.listing import tasks as autolist_tasks
 from server.openapi.document import document
-from server.replay import handler as replay
+from server.replay import task_replay
 from server.withdrawals import withdraw as withdrawals
 
 _ID = "([0-9]+)"
@@ -67,6 +66,7 @@ NOUNS: list[type[Handler]] = [
     series.BiddingSeries,
     series.ListingSeries,
     moment.Moments,
+    task_replay.Replays,
     hooks.Hooks,
     market.Market,
     admin.Administration,
@@ -75,6 +75,8 @@ NOUNS: list[type[Handler]] = [
     web.Description,
     events.Events,
     venues.Venues,
+    autolist.AutolistTasks,
+    inscriptions.Inscriptions,
     presets.Presets,
     task_log.BiddingTaskRecord,
     task_log.AutolistTaskRecord,
@@ -88,33 +90,14 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/", web.PageHandler),
     (r"/web/(.+)", web.WebFileHandler),
     (r"/favicon.ico", web.IconHandler),
-    (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
-    (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
-    (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
-    (r"/api/autolist/item/([^/]+)", inscriptions.InscriptionHandler),
-    (r"/api/autolist/item/([^/]+)/image", picture.InscriptionPictureHandler),
-    (rf"/api/autolist/{_ID}", autolist_tasks.OneAutolistTaskHandler),
-    (rf"/api/autolist/{_ID}/start", autolist_running.StartAutolistTaskHandler),
-    (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
     *((route.pattern, route.handler) for route in DECLARED),
 ]
 
 # What an API token may ask for, and the scopes of which it needs one. What is not named here is for sessions only:
 # withdrawals, changes of the profile, tokens and sessions, hooks, the user's own ceilings, administration.
 SCOPES: dict[str, tuple[str, ...]] = {
-    f"POST /api/tasks/{_ID}/replay": (READ,),
-    "GET /api/autolist": (READ,),
-    "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),
-    "GET /api/autolist/wallet/ordinals": (READ,),
-    "GET /api/autolist/item/([^/]+)": (READ,),
-    "GET /api/autolist/item/([^/]+)/image": (READ,),
-    f"GET /api/autolist/{_ID}": (READ,),
-    f"PUT /api/autolist/{_ID}": (TRADE,),
-    f"DELETE /api/autolist/{_ID}": (TRADE,),
-    f"POST /api/autolist/{_ID}/start": (TRADE,),
-    f"POST /api/autolist/{_ID}/stop": (TRADE, CONTROL),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType, field
 
-from core.fields import Count, words
+from core.fields import Address, Count, words
 from core.settings import Settings
 from markets.base import NotFound, VenueError
 from markets.funding import Funding, Place, funding_of
@@ -40,7 +40,7 @@ _PATIENCE_S = 3.0
 class MarketplaceWallet(Answer, frozen=True, kw_only=True):
     """The marketplace's wallet that pays for the caller's bids."""
 
-    address: str
+    address: Address
     balance_sats: Count
 
 
@@ -59,7 +59,7 @@ class Receiver(Answer, frozen=True, kw_only=True):
     """An address that gets what is bought."""
 
     deliver_to: Literal["ordinalsAddress", "vault"]
-    address: str
+    address: Address
     tasks: Annotated[list[int], words("The bidding tasks that deliver there.")]
 
 

@@ -22,10 +22,9 @@ from models.tasks import tasks
 from models.tasks.table import LISTING, Task
 from server import listing_config, task_venues
 from server.http.api_errors import invalid
-from server.listing.checks import known_collection
-from server.listing.cost import with_known_cost
+from server.listing.checks import known_collection, with_known_cost
 from server.listing.preview_answer import answer_of, drafted_as_json
-from server.listing.tasks import AutolistTaskHandler
+from server.task_handler import TaskHandler
 from strategy.bid_config import BidConfig
 from strategy.fault_codes import Step
 from strategy.listing.inputs import Listed, ListingInputs, ListingPlan
@@ -70,9 +69,10 @@ class _Seen:
     collection_id: str | None
 
 
-class AutolistPreviewHandler(AutolistTaskHandler):
+class AutolistPreviewHandler(TaskHandler):
     """POST /api/autolist/preview"""
 
+    kind = LISTING
     answers_s = 8.0  # several calls, one after the other
 
     async def post(self) -> None:
