@@ -409,7 +409,7 @@ class AutolistTasks(TaskHandler):
             inscription_id=task.inscription_id,
             collection_id=task.collection_id,
             is_running=shown_running(task),
-            config=Raw(listing_config.rendered(task.config).encode()),
+            config=listing_config.rendered(task.config),
             listing=None if newest is None else _listing_shown(newest, signed),
             last_cycle=cycle,
             last_error=error.text,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from functools import lru_cache
 from typing import Annotated, Any
 
 from msgspec import Raw, json
@@ -124,7 +123,7 @@ def task_shown(
         slug=task.slug,
         type=task.type,
         is_running=shown_running(task),
-        config=_stored_config(task.config) if config is None else _config_shown(config),
+        config=task_config.rendered(task.config) if config is None else task_config.shown(config),
         last_cycle=cycle,
         last_error=error.text,
         last_error_code=error.code,
@@ -139,15 +138,6 @@ def task_shown(
         ),
         closing=closing_shown(going),
     )
-
-
-@lru_cache(maxsize=4096)
-def _stored_config(stored: str) -> Raw:
-    return _config_shown(load_bid_config(stored))
-
-
-def _config_shown(config: BidConfig) -> Raw:
-    return Raw(task_config.shown(config).encode())
 
 
 def columns(config: BidConfig) -> dict[str, Any]:
@@ -423,4 +413,4 @@ class BiddingTasks(BiddingTaskHandler):
             message = f"The plan {plan.name} allows {error.max_tasks} bidding tasks."
             raise ApiError(403, "Plan task limit reached", message=message) from None
         self.set_header("Location", f"/api/tasks/{task.id}")
-        return task_shown(task, self.user.id, self.now_ms, config, going=None)
+        return task_shown(task, self.user.id, self.now_ms, config, FillTotal(), going=None)
