@@ -136,6 +136,8 @@ def _tidy(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     tidy = {key: value if key in ("enum", "default", "example") else _tidy(value) for key, value in schema.items()}
+    if isinstance(tidy.get("default"), tuple):
+        tidy["default"] = list(tidy["default"])
     if isinstance(tidy.get("title"), str):  # else it is a field of this name
         del tidy["title"]
     if "x-type" in tidy:
