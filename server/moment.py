@@ -154,7 +154,7 @@ def _cycle(entry: Entry) -> PastCycle:
     plan, limits, snapshot = entry.plan, entry.limits, entry.snapshot
     return PastCycle(
         time=json_out.iso(entry.now_ms),
-        config=Raw(task_config.shown(entry.config).encode()),
+        config=task_config.shown(entry.config),
         restraint=entry.restraint,
         hold=limits.hold,
         balance=limits.balance_sats,
