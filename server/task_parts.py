@@ -68,7 +68,7 @@ class Drop(Body, frozen=True, kw_only=True):
     for_minutes: Annotated[int, described("So long after it there are no bids.", **_MINUTES)]
 
 
-_AT = {"pattern": f"^{CLOCK}$"}
+_AT = {"pattern": f"^{CLOCK}$", "examples": ["09:00"]}
 
 
 class Hours(Body, frozen=True, kw_only=True, rename={"begin": "from", "end": "to"}):

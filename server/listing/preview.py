@@ -28,7 +28,6 @@ from models.ledger.listing_table import LIVE, Listing
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
 from server import listing_config, task_venues
-from server.bidding.traits import refuse_unknown_trait
 from server.codes import ReasonCode
 from server.control import EffectiveState
 from server.http.answers import INVALID, NOT_YOURS, SIGNER_AWAY, TOO_MANY_LOOKUPS, TOO_SLOW
@@ -174,7 +173,7 @@ class AutolistPreviews(TaskHandler):
         if meant.config.trait is not None and meant.collection_id is not None:
             kind, value = meant.config.trait
             asked = BidConfig(meant.collection_id, bid_type="trait", trait_type=kind, trait_value=value)
-            await refuse_unknown_trait(self.look, asked, meant.venue)
+            await task_venues.refuse_unknown_trait(self.look, asked, meant.venue)
         first_ms = listings.first_listed_ms(meant.task.id) if meant.task else None
         meant = replace(meant, config=scheduled(meant.config, first_ms, self.now_ms))
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))

@@ -106,6 +106,8 @@ def _of_shape(shape: type[Struct] | None, schema: Schema) -> Schema:
             property_.pop("default", None)
         elif isinstance(field.default, Decimal):  # msgspec writes it as text
             property_["default"] = field.default
+        elif isinstance(field.default, tuple):
+            property_["default"] = list(field.default)
         if shapes := _described(field.type):
             property_ = properties[field.encode_name] = _reference(shapes, property_)
         mark = _extra(field.type).get("beyond")
