@@ -291,7 +291,7 @@ class AutolistTasks(TaskHandler):
         """
         async with self.services.locks.of(self.task(task_id).id):
             task = self.task(task_id)
-            still_listed = await self.delete_task(task)
+            still_listed = await self.end_task(task)
         before, after = self._before, listings.newest(task.id)
         was_closed = before is not None and not before.is_open and after is not None and after.id == before.id
         is_cancelled = after is not None and after.close_reason == CANCELLED and not was_closed
@@ -409,7 +409,7 @@ class AutolistTasks(TaskHandler):
             inscription_id=task.inscription_id,
             collection_id=task.collection_id,
             is_running=shown_running(task),
-            config=Raw(listing_config.rendered(task.config).encode()),
+            config=listing_config.rendered(task.config),
             listing=None if newest is None else _listing_shown(newest, signed),
             last_cycle=cycle,
             last_error=error.text,

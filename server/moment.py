@@ -23,7 +23,7 @@ from server.http import json_out
 from server.http.answers import INVALID, NOT_YOURS, TOO_MANY_LONG_READS
 from server.http.api_errors import invalid
 from server.http.route import route
-from server.http.shapes import AS_TIME, Answer, Asked, described_as, milliseconds, read_by
+from server.http.shapes import AS_TIME, Answer, Asked, TimeText, described_as
 from server.market import PREVIEWED_LEVELS, OrderBook, order_book
 from server.preview import PlannedCancel, PlannedRung, cancels_shown, rungs_shown
 from server.replay.journal import JournalMoment, moment_of
@@ -39,11 +39,7 @@ _NOBODY = BidderWallet("", "", "", frozenset())  # the journal's books are witho
 class AskedMoment(Asked, frozen=True, kw_only=True):
     """The moment."""
 
-    time: Annotated[
-        Any,
-        read_by(milliseconds),
-        words(f"The moment. {AS_TIME}", extra_json_schema={"type": "string", "minLength": 1}),
-    ]
+    time: Annotated[TimeText, words(f"The moment. {AS_TIME}")]
 
 
 class StandingOrder(PlacedOrder, frozen=True, kw_only=True):
@@ -114,7 +110,7 @@ class Moments(TaskHandler):
         The bids that stood, from the ledger, which forgets none; and the cycle before it with its books and all
         reasons, from the task's journal, which is bounded: `cycleUnknown` says where it does not reach back so far.
         """
-        time_ms: int = asked.time
+        time_ms = asked.time
         if time_ms > self.now_ms:
             raise invalid(["time: must not be in the future"])
         async with self.long_answer(self.services.long_reads.answer(self.user.id)):
@@ -158,7 +154,7 @@ def _cycle(entry: Entry) -> PastCycle:
     plan, limits, snapshot = entry.plan, entry.limits, entry.snapshot
     return PastCycle(
         time=json_out.iso(entry.now_ms),
-        config=Raw(task_config.shown(entry.config).encode()),
+        config=task_config.shown(entry.config),
         restraint=entry.restraint,
         hold=limits.hold,
         balance=limits.balance_sats,

@@ -39,8 +39,6 @@ from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import BIDDING, Task
 from server import task_config, task_venues
-from server.bidding.tasks import BiddingTaskHandler, refuse_unknown_budget
-from server.bidding.traits import refuse_unknown_trait
 from server.codes import ReasonCode
 from server.control import EffectiveState
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE
@@ -50,6 +48,7 @@ from server.http.route import route
 from server.http.shapes import Answer
 from server.listing_config import shape
 from server.market import MAX_AGE_S, NO_SESSION, PREVIEWED_LEVELS, UNKNOWN_SLUG, OrderBook, order_book
+from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy import plan_inputs
 from strategy.bid_config import BidConfig, load_bid_config, normal_slug
 from strategy.bidding.exposure import missing_sats
@@ -247,7 +246,7 @@ class Previews(BiddingTaskHandler):
         task, config, venue = self._meant()
         config = own_ceilings(self.user).config(config)
         self.refuse_unsupported(config)
-        await refuse_unknown_trait(self.look, config, venue)
+        await task_venues.refuse_unknown_trait(self.look, config, venue)
         market = await self._read(config, venue)
         entry, trouble = await self._signing(task, self._entry(task, config, venue, market))
         plan, seen = plan_bids(entry), market.seen

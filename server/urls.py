@@ -1,10 +1,13 @@
-"""The route table of this service, and what of it API tokens may ask for."""
+"""The route table of this service, and what of it API tokens may ask for.
+
+`python -m server.urls` prints its description.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from models.api_tokens import CONTROL, READ, TRADE
+from models.api_tokens import READ
 from server import (
     admin,
     auth,
@@ -27,16 +30,18 @@ from server import (
     series,
     sessions,
     task_log,
+    task_runs,
+    tasks,
     venues,
     wallet,
     web,
 )
-from server.bidding import actions, running
-from server.bidding import tasks as bidding_tasks
+from server.http import json_out
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
 from server.listing import preview as autolist_preview
+from server.openapi.document import document
 from server.replay import task_replay
 from server.withdrawals import withdraw as withdrawals
 
@@ -76,6 +81,8 @@ NOUNS: list[type[Handler]] = [
     task_log.BiddingTaskRecord,
     task_log.AutolistTaskRecord,
     preview.Previews,
+    tasks.BiddingTasks,
+    task_runs.TaskRuns,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -83,12 +90,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/", web.PageHandler),
     (r"/web/(.+)", web.WebFileHandler),
     (r"/favicon.ico", web.IconHandler),
-    (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
-    (r"/api/tasks/actions", actions.TaskActionsHandler),
-    (rf"/api/tasks/{_ID}", bidding_tasks.OneBiddingTaskHandler),
-    (rf"/api/tasks/{_ID}/clone", bidding_tasks.CloneTaskHandler),
-    (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
-    (rf"/api/tasks/{_ID}/stop", running.StopBiddingTaskHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
     *((route.pattern, route.handler) for route in DECLARED),
 ]
@@ -96,15 +97,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 # What an API token may ask for, and the scopes of which it needs one. What is not named here is for sessions only:
 # withdrawals, changes of the profile, tokens and sessions, hooks, the user's own ceilings, administration.
 SCOPES: dict[str, tuple[str, ...]] = {
-    "GET /api/tasks": (READ,),
-    "POST /api/tasks": (TRADE,),
-    "POST /api/tasks/actions": (TRADE,),
-    f"GET /api/tasks/{_ID}": (READ,),
-    f"PUT /api/tasks/{_ID}": (TRADE,),
-    f"DELETE /api/tasks/{_ID}": (TRADE,),
-    f"POST /api/tasks/{_ID}/clone": (TRADE,),
-    f"POST /api/tasks/{_ID}/start": (TRADE,),
-    f"POST /api/tasks/{_ID}/stop": (TRADE, CONTROL),
     "POST /api/autolist/preview": (READ,),
 } | {
     f"{verb} {route.pattern}": operation.scopes
@@ -125,7 +117,8 @@ def routes_with_openings() -> list[tuple[str, type[Handler], dict[str, Any]]]:
 
 def _openings(path: str, handler: type[Handler]) -> Openings:
     scopes = {method: SCOPES[f"{method} {path}"] for method in handler.described() if f"{method} {path}" in SCOPES}
-    # A clone is another task.
-    is_one_task = _ID in path and path.startswith(("/api/tasks/", "/api/autolist/"))
-    is_its_own = is_one_task and handler is not bidding_tasks.CloneTaskHandler
-    return Openings(scopes, names_task=is_its_own)
+    return Openings(scopes, names_task=_ID in path and path.startswith(("/api/tasks/", "/api/autolist/")))
+
+
+if __name__ == "__main__":  # prints the description that the server answers, for other programs to check
+    print(json_out.dumps(document(ROUTES, SCOPES, DECLARED)))

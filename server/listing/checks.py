@@ -22,7 +22,6 @@ from models.ledger.listing_table import GONE, SOLD, Listing
 from models.ledger.listings import NewListing, OpenElsewhere
 from models.tasks.table import Task
 from server import listing_config, task_venues
-from server.bidding.traits import refuse_unknown_trait
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
 from server.inscriptions import look_up
@@ -67,7 +66,7 @@ async def startable_collection(handler: SignedIn, task: Task, config: ListingCon
     if config.trait is not None and collection_id is not None:
         kind, value = config.trait
         asked = BidConfig(collection_id, bid_type="trait", trait_type=kind, trait_value=value)
-        await refuse_unknown_trait(handler.act, asked, venue)
+        await task_venues.refuse_unknown_trait(handler.act, asked, venue)
     return collection_id
 
 

@@ -21,7 +21,6 @@ from models.ledger.listing_table import LIVE, Listing
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
 from server import listing_config, task_venues
-from server.bidding.traits import refuse_unknown_trait
 from server.http.api_errors import invalid
 from server.listing.checks import known_collection, with_known_cost
 from server.listing.preview_answer import answer_of, drafted_as_json
@@ -81,7 +80,7 @@ class AutolistPreviewHandler(TaskHandler):
         if meant.config.trait is not None and meant.collection_id is not None:
             kind, value = meant.config.trait
             asked = BidConfig(meant.collection_id, bid_type="trait", trait_type=kind, trait_value=value)
-            await refuse_unknown_trait(self.look, asked, meant.venue)
+            await task_venues.refuse_unknown_trait(self.look, asked, meant.venue)
         first_ms = listings.first_listed_ms(meant.task.id) if meant.task else None
         meant = replace(meant, config=scheduled(meant.config, first_ms, self.now_ms))
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))

@@ -17,7 +17,6 @@ from server.http.gate import MAX_BODY
 from server.http.route import PARTS, Route
 from server.http.route import Operation as Declared
 from server.openapi import (
-    bidding,
     examples,
     listing,
 )
@@ -27,7 +26,6 @@ from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 Document = dict[str, Any]
 
 OPERATIONS: dict[str, Operation] = {
-    **bidding.OPERATIONS,
     **listing.OPERATIONS,
 }
 TAGS = {

@@ -12,10 +12,9 @@ from tornado.ioloop import IOLoop
 from tornado.testing import bind_unused_port
 
 from core.settings import Settings
-from server import admin, autolist, health, metrics, wallet
+from server import admin, autolist, health, metrics, task_venues, wallet
 from server import app as app_module
 from server.app import make_app, make_server
-from server.bidding import tickers, traits
 from server.http import manager_client, replay_starter
 from server.listing import checks
 from server.urls import ROUTES
@@ -68,8 +67,7 @@ _WAITS = (
     (health, "PATIENCE_S"),
     (manager_client, "_PING_S"),
     (metrics, "PATIENCE_S"),
-    (tickers, "PATIENCE_S"),
-    (traits, "PATIENCE_S"),
+    (task_venues, "PATIENCE_S"),
     (ways_out, "PATIENCE_S"),
     (withdrawals, "_LOOKS_S"),
     (withdrawals, "_SENDS_S"),

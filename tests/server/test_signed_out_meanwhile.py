@@ -13,8 +13,8 @@ from models.controls import Control
 from models.ledger.withdrawals import Withdrawal
 from models.sessions import Session
 from models.tasks.table import RUNNING, Task
+from server import task_venues
 from server.autolist import AutolistTasks
-from server.bidding import tasks as bidding_tasks
 from server.http.manager_client import ManagerClient
 from server.withdrawals.planner import WithdrawalPlanner
 from tests.server.conftest import OWNER, Service
@@ -100,7 +100,7 @@ async def test_no_task_is_made_or_changed_after_a_wait_for_the_market(
 
     task_id = await service.new_task()
     before = everything()
-    monkeypatch.setattr(bidding_tasks, "refuse_unknown_trait", known)
+    monkeypatch.setattr(task_venues, "refuse_unknown_trait", known)
 
     body = TRAIT | ({"slug": "hats", "hardcapSats": 5} if method == "POST" else {})
     answer = await service.ask(method, path.format(task_id), body)
