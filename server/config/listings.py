@@ -16,9 +16,9 @@ from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType, defstruct
 from core import pasted
 from core.fields import Sats, words
 from core.settings import VENUES
+from server.config.parts import ADDRESSES, STEPS, TAGS, described, shown_part
 from server.http.json_out import dumps
 from server.http.shapes import Answer, Body, Wrong, as_pasted, camel, read_by, read_fields
-from server.task_parts import ADDRESSES, STEPS, TAGS, described, shown_part
 from strategy.bid_config import MAX_TEXT, Problem
 from strategy.listing.listing_config import (
     CHOICES,
