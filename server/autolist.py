@@ -25,7 +25,6 @@ from models.tasks.silence import shown_error, shown_running
 from models.tasks.table import LISTING, RUNNING, Task
 from models.tasks.tasks import TaskExists, TaskLimitReached
 from server import listing_config, task_venues
-from server.codes import ErrorCode, ListingEnd, ListingState
 from server.http import json_out
 from server.http.answers import (
     INVALID,
@@ -33,6 +32,9 @@ from server.http.answers import (
     NOT_YOURS,
     SIGNER_AWAY,
     TOO_MANY_RUN,
+    ErrorCode,
+    ListingEnd,
+    ListingState,
     Success,
     Tags,
     Venue,

@@ -20,13 +20,13 @@ from models.tasks.table import BIDDING, Task
 from models.tasks.task_list import ListedTask, bidding_task_list
 from models.tasks.tasks import NoSuchBudget, TaskExists, TaskLimitReached
 from server import task_config, task_venues
-from server.codes import ErrorCode
 from server.http import json_out
 from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
     NOT_YOURS,
     TOO_MANY_RUN,
+    ErrorCode,
     Going,
     Kind,
     Success,
