@@ -25,7 +25,6 @@ from models.tasks.silence import shown_error, shown_running
 from models.tasks.table import LISTING, RUNNING, Task
 from models.tasks.tasks import TaskExists, TaskLimitReached
 from server import task_venues
-from server.codes import ErrorCode, ListingEnd, ListingState
 from server.config import listings as listing_config
 from server.config.listings import AutolistConfig, AutolistTaskChange, ListingChange, NewAutolistTask
 from server.config.parts import ErrorParams, LastCycle, has_tag, stored_tags
@@ -36,6 +35,9 @@ from server.http.answers import (
     NOT_YOURS,
     SIGNER_AWAY,
     TOO_MANY_RUN,
+    ErrorCode,
+    ListingEnd,
+    ListingState,
     Success,
     Tags,
     Venue,

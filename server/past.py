@@ -16,11 +16,10 @@ from models.ledger import order_history
 from models.ledger.order_table import Order
 from models.tasks.samples import HOUR, KEPT_MINUTES, MINUTE, Sample, joined_columns, samples_between
 from models.tasks.table import BIDDING, LISTING, Task
-from server.codes import ReasonCode
 from server.config import bids as task_config
 from server.history import PlacedOrder, order_shown
 from server.http import json_out
-from server.http.answers import INVALID, NOT_YOURS, TOO_MANY_LONG_READS
+from server.http.answers import INVALID, NOT_YOURS, TOO_MANY_LONG_READS, ReasonCode
 from server.http.api_errors import invalid
 from server.http.route import route
 from server.http.shapes import AS_TIME, Answer, Asked, AskedTime, TimeText, asked_one_of, described_as

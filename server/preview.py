@@ -39,11 +39,10 @@ from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import BIDDING, Task
 from server import task_venues
-from server.codes import ReasonCode
 from server.config import bids as task_config
 from server.config.listings import shape
 from server.control import EffectiveState
-from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE
+from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ReasonCode
 from server.http.api_errors import invalid, not_found
 from server.http.json_out import exact, iso
 from server.http.route import route

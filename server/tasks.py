@@ -20,7 +20,6 @@ from models.tasks.table import BIDDING, Task
 from models.tasks.task_list import ListedTask, bidding_task_list
 from models.tasks.tasks import NoSuchBudget, TaskExists, TaskLimitReached
 from server import task_venues
-from server.codes import ErrorCode
 from server.config import bids as task_config
 from server.config.bids import BiddingConfig, BiddingTaskChange, NewBiddingTask
 from server.config.parts import ErrorParams, LastCycle, has_tag, stored_tags
@@ -30,6 +29,7 @@ from server.http.answers import (
     MANAGER_AWAY,
     NOT_YOURS,
     TOO_MANY_RUN,
+    ErrorCode,
     Going,
     Kind,
     Success,

@@ -28,10 +28,9 @@ from models.ledger.listing_table import LIVE, Listing
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
 from server import task_venues
-from server.codes import ReasonCode
 from server.config import listings as listing_config
 from server.control import EffectiveState
-from server.http.answers import INVALID, NOT_YOURS, SIGNER_AWAY, TOO_MANY_LOOKUPS, TOO_SLOW
+from server.http.answers import INVALID, NOT_YOURS, SIGNER_AWAY, TOO_MANY_LOOKUPS, TOO_SLOW, ReasonCode
 from server.http.api_errors import invalid
 from server.http.json_out import exact
 from server.http.route import route

@@ -115,7 +115,7 @@ def test_an_additional_lock_contradicts_no_other_and_names_no_host(lock: str) ->
 
 
 def test_postgresqls_driver_is_all_that_its_lock_adds() -> None:
-    assert locked("requirements-postgresql.lock").keys() == {"psycopg", "psycopg-binary", "tzdata"}
+    assert locked("requirements-postgresql.lock").keys() == {"psycopg", "psycopg-binary", "typing-extensions", "tzdata"}
     assert not locked("requirements-ray.lock").keys() & locked("requirements.lock").keys()
 
 
