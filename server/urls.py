@@ -32,11 +32,9 @@ from server import (
     wallet,
     web,
 )
-from server.http import json_out
 from server.http.base import Handler
 from server.http.route import routes_of
 from server.listing import preview as autolist_preview
-from server.openapi.document import document
 from server.replay import task_replay
 from server.withdrawals import withdraw as withdrawals
 
@@ -89,4 +87,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 
 
 if __name__ == "__main__":  # prints the description that the server answers, for other programs to check
+    from server.http import json_out
+    from server.openapi.document import document
+
     print(json_out.dumps(document(DECLARED)))
