@@ -52,7 +52,7 @@ class ReadinessHandler(AdminHandler):
             each = await self.services.manager.status(PATIENCE_S)
         except BidkeeperError:
             return None
-        return {"workers": sum(int(status.get("workers", 0)) for status in each)}
+        return {"workers": sum(status.workers for status in each)}
 
     async def _gateway(self) -> Mapping[str, Any] | None:
         try:
