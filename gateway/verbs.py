@@ -22,8 +22,6 @@ from markets.base import Unavailable
 from markets.codec import named, text
 
 Verb = Callable[[Mapping[str, Any], Mapping[str, Any], Asker], Awaitable[str]]
-# All that `bidkeeper venue learn` asks: nothing in it spends, lists or ends anything.
-OF_DRAFTS = frozenset({"whereabouts", "draft_listing", "draft_delist", "draft_withdrawal", "status"})
 WRITES = frozenset({"place", "cancel", "list_item", "delist", "submit_withdrawal", "broadcast"})
 
 
