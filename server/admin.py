@@ -438,7 +438,7 @@ class Administration(SignedIn):
             each = await self.services.manager.status(PATIENCE_S)
         except BidkeeperError:
             return None
-        return sum(int(status.get("workers", 0)) for status in each)
+        return sum(status.workers for status in each)
 
     async def _venues(self) -> Mapping[str, Any] | None:
         try:

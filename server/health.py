@@ -14,10 +14,12 @@ from urllib.parse import urlsplit
 from msgspec import UNSET
 from peewee import PeeweeException
 
-from core import local, version
+from core import version
+from core.call import call
 from core.errors import BidkeeperError
 from core.fields import words
 from core.files import FLOOR_BYTES, is_full
+from core.program_calls import PingHooks
 from core.settings import Settings
 from markets.base import VenueError
 from markets.gateway_client import MOST_SKEW_S, skew_words
@@ -208,7 +210,7 @@ async def _hooks(services: Services) -> str:
     path = services.settings.hooks_socket
     if leases.kept_elsewhere(leases.HOOKS, path.parent):
         return ""
-    await asyncio.to_thread(local.ask, path, "hooks", {"op": "ping"}, timeout=PATIENCE_S)
+    await asyncio.to_thread(call, path, "hooks", PingHooks(), timeout=PATIENCE_S)
     return ""
 
 

@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from core import local, version
+from core import version
+from core.call import call
 from core.errors import BidkeeperError, PeerUnavailable
+from core.program_calls import CountTasks
 from core.settings import Settings
 from markets.market_client import MarketClient
 from models import totals
@@ -80,8 +82,7 @@ async def collect(settings: Settings, now_ms: int) -> list[Metric]:
 def _managers(settings: Settings, known: Sequence[Place | PeerUnavailable]) -> dict[str, int]:
     """Adds up the managers' own numbers. Raises PeerError when one is away."""
     addresses = [address_at(settings, place) for place in known]
-    each = [local.ask(address, "manager", {"op": "status"}, timeout=PATIENCE_S) for address in addresses]
-    return {"workers": sum(int(status.get("workers", 0)) for status in each)}
+    return {"workers": sum(call(each, "manager", CountTasks(), timeout=PATIENCE_S).workers for each in addresses)}
 
 
 async def _asked(question: Callable[[], Said]) -> Said | None:
