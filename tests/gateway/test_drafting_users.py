@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.verbs import OF_DRAFTS, WRITES
 from markets.base import Refused
+from markets.verbs import OF_DRAFTS, WRITES
 from tests.gateway.conftest import ORDER, Bench, soon
 from tests.gateway.test_facts_program import ANSWERS, INSCRIPTION
 
