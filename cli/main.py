@@ -40,7 +40,7 @@ VERBS = {
     "audit": ("cli.audit", "verify the signer's audit log"),
     "reconcile": ("cli.reconcile.reconcile", "show bids and purchases that no order knows, as after a restored backup"),
     "doctor": ("cli.doctor.doctor", "check everything that Bidkeeper needs, and print a remedy for each fault"),
-    "venue": ("cli.venue", "save a marketplace's answers, check such a file, or learn the form of its drafts"),
+    "venue": ("cli.venue", "save a marketplace's answers, or check such a file"),
 }
 
 # Other programs do not read the secrets, so none can leak from them; under users of their own they could not.

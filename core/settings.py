@@ -104,6 +104,11 @@ class Settings(Layout):
     max_withdrawal_sats_per_day: int = 0
     plans: Mapping[str, SubscriptionPlan] = field(default_factory=lambda: dict(DEFAULT_PLANS))
 
+    @property
+    def users_of_signer(self) -> frozenset[int]:
+        """Returns the signer's own user: it may ask for facts, and is not a client of the signer."""
+        return self.facts_clients - self.signer_clients if self.signer_clients else frozenset()
+
     def monthly_calls(self, dialect: str) -> int:
         """Returns the month's calls of the key at a marketplace, 0 without a quota: as set, else as usually sold."""
         given: int | None = getattr(self, f"{dialect}_monthly_calls", None)

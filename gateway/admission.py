@@ -8,7 +8,7 @@ import os
 import socket
 import ssl
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
@@ -19,32 +19,21 @@ from core.local_server import peer_uid
 
 log = logging.getLogger(__name__)
 
-Rights = Literal["all", "drafts", "nothing"]
 OWN_USER = frozenset({os.getuid()})
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The users (ids) and roles that may ask; those that are `drafting_...`, too, get drafts alone."""
+    """The users (ids) and roles that may ask."""
 
     uids: frozenset[int]
-    drafting_uids: frozenset[int] = frozenset()
-    roles: frozenset[str] = frozenset({tls.TRADER, tls.SIGNER})
-    drafting_roles: frozenset[str] = frozenset()
+    roles: frozenset[str]
 
-    def rights(self, connection: socket.socket) -> Rights:
-        """Returns the rights of the other end of a connection, over TLS once it is established."""
+    def admits(self, connection: socket.socket) -> bool:
+        """Tells whether the other end of a connection may ask, over TLS once it is established."""
         if isinstance(connection, ssl.SSLSocket):
-            role = tls.role_of(connection.getpeercert())
-            return _rights(role in self.roles, role in self.drafting_roles)
-        uid = peer_uid(connection)
-        return _rights(uid in self.uids, uid in self.drafting_uids)
-
-
-def _rights(may_ask: bool, drafts_alone: bool) -> Rights:
-    if not may_ask:
-        return "nothing"
-    return "drafts" if drafts_alone else "all"
+            return tls.role_of(connection.getpeercert()) in self.roles
+        return peer_uid(connection) in self.uids
 
 
 class AdmittingServer(HTTPServer):
@@ -65,10 +54,10 @@ class AdmittingServer(HTTPServer):
         except OSError:  # also when it takes too long
             stream.close()
         else:
-            self._admit(stream, address, f"a certificate of no known role, from {address[0]}")
+            self._admit(stream, address, f"a certificate whose role may not ask, from {address[0]}")
 
     def _admit(self, stream: IOStream, address: Any, whose: str) -> None:
-        if self.admission.rights(stream.socket) != "nothing":
+        if self.admission.admits(stream.socket):
             super().handle_stream(stream, address)
             return
         if whose not in self.refused:  # logged once: a process that checks whether we live asks again and again

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from core.settings import PLAY_MARKET, Settings, dialect_of
-from core.tls import SIGNER
+from core.tls import TRADER
 from gateway.adapters import Adapters
 from gateway.admission import OWN_USER, Admission
 from gateway.facts_program import sources
@@ -49,9 +49,8 @@ class Gateway(Program):
     ) -> None:
         self._quotas = quotas(settings)
         self._lookups = LookupBudget(settings.lookups_per_minute, time.monotonic)
-        # The signer's user, where those who trade are another one.
-        drafting = settings.facts_clients - settings.signer_clients if settings.signer_clients else frozenset()
-        admission = Admission(settings.gateway_clients or OWN_USER, drafting, drafting_roles=frozenset({SIGNER}))
+        clients = settings.gateway_clients - settings.users_of_signer
+        admission = Admission(clients or OWN_USER, frozenset({TRADER}))
         super().__init__(settings, admission, self._quotas.get("unisat"), self._lookups)
         self.fences = Fences(least_token, is_the_one)
         found = make_adapters(settings)

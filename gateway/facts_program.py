@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from core.settings import Settings
+from core.tls import SIGNER, TRADER
 from gateway.adapters import Adapters
 from gateway.admission import OWN_USER, Admission
 from gateway.reads.chain_facts import ChainFacts
@@ -26,7 +27,7 @@ class FactsProgram(Program):
     """The parts of one facts process, wired together."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings, Admission(settings.facts_clients or OWN_USER))
+        super().__init__(settings, Admission(settings.facts_clients or OWN_USER, frozenset({SIGNER, TRADER})))
         facts = ChainFacts(sources(settings), self.venues, Snapshots(time.monotonic, now_ms))
         self.verbs = FactsVerbs(settings.market, facts, (self.venues.mempool, self.venues.ord, self.venues.unisat))
 

@@ -94,7 +94,7 @@ class Program:
     def listen(self, listener: socket.socket, context: SSLContext | None = None) -> HTTPServer:
         """Answers at `listener` on the running loop: a Unix socket, or, with a `context`, TCP over TLS."""
         application = Application(
-            [("/", AskHandler, {"verbs": self.verbs, "admission": self.admission})],
+            [("/", AskHandler, {"verbs": self.verbs})],
             log_function=lambda handler: None,
         )
         server = AdmittingServer(application, max_body_size=MAX_REQUEST, max_header_size=8192, ssl_options=context)
@@ -190,19 +190,18 @@ def _source_budget(url: str | None) -> CallBudget:
 class AskHandler(RequestHandler):
     """One request of a worker or the server."""
 
-    def initialize(self, verbs: VerbTable, admission: Admission) -> None:
+    def initialize(self, verbs: VerbTable) -> None:
         self._verbs = verbs
         stream = getattr(self.request.connection, "stream", None)
-        connection = getattr(stream, "socket", None)
-        self._asker = Asker(connection)
-        self._drafts_only = connection is None or admission.rights(connection) != "all"
+        self._connection = getattr(stream, "socket", None)
+        self._asker = Asker(self._connection)
 
     async def post(self) -> None:
         self.set_header("Content-Type", "application/json")
         try:
             request = verbs.read(self.request.body)
-            if self._drafts_only and request.verb not in verbs.OF_DRAFTS:
-                raise Refused("not_allowed", "this user or host may ask for drafts alone")
+            if self._connection is None:
+                raise Refused("not_allowed", "the client has closed its connection")
             errand.begin(errand.of(request))  # here, so that the remark is the user's, too
             self._asker.work = asyncio.ensure_future(self._answer(request))
             self.finish('{"ok":' + await self._asker.work + self._verbs.remark(request) + "}")

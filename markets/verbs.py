@@ -82,7 +82,6 @@ class Args(Struct, Generic[Answer], frozen=True, forbid_unknown_fields=True, omi
     """
 
     is_write: ClassVar[bool] = False
-    is_drafting: ClassVar[bool] = False
     quota_of: ClassVar[Source | None] = None
 
     def check(self) -> None:
@@ -99,12 +98,6 @@ class RunesRead(Args[Answer], Generic[Answer], frozen=True):
     """A read of the runes' provider, whichever marketplace is meant."""
 
     quota_of = "runes"
-
-
-class Drafting(Args[Answer], Generic[Answer], frozen=True):
-    """A verb for clients with the right to drafts alone: nothing in it spends, lists or ends anything."""
-
-    is_drafting = True
 
 
 class Write(Args[Answer], Generic[Answer], frozen=True):
@@ -250,14 +243,14 @@ class OwnListings(MarketRead[listings.OwnListings], frozen=True):
     wallet: Word
 
 
-class DraftListing(Drafting[listings.ListingDraft], frozen=True):
+class DraftListing(Args[listings.ListingDraft], frozen=True):
     ask: listings.ListingToDraft
 
     def check(self) -> None:
         self.ask.check()
 
 
-class DraftDelist(Drafting[listings.ListingDraft], frozen=True):
+class DraftDelist(Args[listings.ListingDraft], frozen=True):
     wallet: Word
     inscription_id: OrderId
 
@@ -275,7 +268,7 @@ class Delist(Write[bool], frozen=True):
     signature: NoPsbt  # or a signature
 
 
-class Whereabouts(Drafting[outpoint_facts.Whereabouts], frozen=True):
+class Whereabouts(Args[outpoint_facts.Whereabouts], frozen=True):
     inscription_id: OrderId
 
 
@@ -291,7 +284,7 @@ class Transaction(Args[outpoint_facts.TransactionFacts], frozen=True):
     txid: Txid
 
 
-class DraftWithdrawal(Drafting[str], frozen=True):
+class DraftWithdrawal(Args[str], frozen=True):
     payment: Word
     amount: Annotated[int, within(1, MAX_SATS)]
 
@@ -330,7 +323,7 @@ class Hold(Args[None], frozen=True):
     hold_s: Annotated[int, within(0, 60)]
 
 
-class Status(Drafting[dict[str, Any]], frozen=True):
+class Status(Args[dict[str, Any]], frozen=True):
     pass
 
 
@@ -342,7 +335,6 @@ def _leaves(kind: type[Args[Any]]) -> Iterator[type[Args[Any]]]:
 NAMES = {kind: re.sub("(?!^)(?=[A-Z])", "_", kind.__name__).lower() for kind in _leaves(Args)}
 BY_NAME = {name: kind for kind, name in NAMES.items()}
 WRITES = frozenset(name for kind, name in NAMES.items() if kind.is_write)
-OF_DRAFTS = frozenset(name for kind, name in NAMES.items() if kind.is_drafting)
 
 
 def text(value: Any) -> str:

@@ -17,6 +17,7 @@ from server.http.api_errors import not_found
 from server.http.base import Handler
 from server.http.client_ip import is_local
 from server.http.prometheus import CONTENT_TYPE, Histogram, Metric, metric, render
+from server.http.route import route
 from wallet.signer_client import SignerClient
 
 PATIENCE_S = 1.0
@@ -33,10 +34,23 @@ def start_times() -> Histogram:
     )
 
 
-class MetricsHandler(Handler):
+class Metrics(Handler):
     """The metrics, for callers on this machine without a proxy; to all others this is a 404."""
 
-    async def get(self) -> None:
+    tag = "service"
+
+    @route(
+        "GET /metrics",
+        says="Prometheus' text format.",
+        media=CONTENT_TYPE,
+        errors={404: "The caller is not on this machine, or comes through a proxy."},
+        is_open=True,
+    )
+    async def get_metrics(self) -> None:
+        """Metrics for Prometheus
+
+        For programs on this machine that ask the server itself.
+        """
         if not is_local(str(self.request.remote_ip), self.request.headers):
             raise not_found()
         text = render([*await collect(self.services.settings, self.now_ms), self.services.starts])

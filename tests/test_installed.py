@@ -30,13 +30,13 @@ def test_no_other_distribution_owns_a_name_of_ours() -> None:
 
 def test_one_that_does_would_be_seen(tmp_path: Path) -> None:
     texts = {
-        "hcl2/__init__.py": "",
+        "parser/__init__.py": "",
         "cli/__init__.py": "",
         "core.py": "",
-        "python_hcl2-8.dist-info/METADATA": "Name: python-hcl2\n",
-        "python_hcl2-8.dist-info/RECORD": "hcl2/__init__.py,,\ncli/__init__.py,,\ncore.py,,\n",
+        "some_parser-8.dist-info/METADATA": "Name: some-parser\n",
+        "some_parser-8.dist-info/RECORD": "parser/__init__.py,,\ncli/__init__.py,,\ncore.py,,\n",
     }
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert intruders(distributions(path=[str(tmp_path)])) == ["python-hcl2 owns cli", "python-hcl2 owns core"]
+    assert intruders(distributions(path=[str(tmp_path)])) == ["some-parser owns cli", "some-parser owns core"]

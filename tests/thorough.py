@@ -89,7 +89,6 @@ _BY_FILE: dict[str, tuple[str, ...]] = {
     "e2e/test_listing_escrow.py": ("test_an_item_in_its_escrow_is_still_for_sale_and_comes_home_for_another_price",),
     "e2e/test_play_wallet.py": (),  # web/test_sign_in.py has the click, soak the tasks
     "e2e/test_tour.py": (),  # its routes have tests of their own in server/
-    "cli/test_learn.py": ("test_a_form_is_shown_confirmed_kept_and_an_alarm",),  # wallet/test_learnt.py
     # What managers do with listers as with bidders (test_manager.py), and with started Pythons as with forks.
     "workers/manager/test_listers.py": (
         "test_the_title_names_the_task_as_its_owner_knows_it",

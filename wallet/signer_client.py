@@ -225,11 +225,6 @@ class SignerClient:
         fields = _right(task, token, secret) | {"outpoint": outpoint, "psbt": psbt}
         return self._ask(lambda answer: _text(answer["psbt"]), "sign_delist", **fields)
 
-    def judge_delist(self, user_address: str, outpoint: str, psbt: str) -> int:
-        """Returns the sats that would come back to the vault, and signs nothing; refuses as `sign_delist` would."""
-        about = {"user": user_address, "outpoint": outpoint, "psbt": psbt}
-        return self._ask(lambda answer: int(answer["sats"]), "judge_delist", self._timeout_s, **about)
-
     def lowest_listing(self, outpoint: str) -> int | None:
         """Returns the lowest price, in sats, that a listing of this output was ever signed for; None when none was.
 

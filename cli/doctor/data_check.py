@@ -15,8 +15,8 @@ from cli.doctor import database_check
 from cli.doctor.check import Check, fail, ok, unreadable, warn
 from core.settings import Settings
 from models.database.kinds import is_postgresql
-from wallet.learnt.store import LEARNT_FILE
 from wallet.signer.signer_process import KEYSTORE
+from wallet.signer.start_checks import LEARNT_FILE, former_forms
 
 _LEAST_FREE, _FEW_FREE = 100 << 20, 1 << 30
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "ncpfs", "vboxsf"}
@@ -37,6 +37,7 @@ def examine(settings: Settings, seen: database_check.DatabaseState) -> Iterator[
     yield _file_system(settings)
     yield _room(directory)
     yield from _signer_files(settings.signer_files)
+    yield from _former_forms(settings.signer_files)
     yield from database_check.examine(settings, seen)
     yield _audit(settings.signer_files / "audit.jsonl")
 
@@ -121,7 +122,7 @@ def _signer_files(directory: Path) -> Iterator[Check]:
         if not os.path.lexists(directory):
             yield ok(name, f"{directory} does not exist yet; the signer creates it")
             return
-        files = (directory, directory / KEYSTORE, directory / LEARNT_FILE)
+        files = (directory, directory / KEYSTORE)
         if not directory.is_dir():
             raise NotADirectoryError
         paths = [path for path in files if os.path.lexists(path)]
@@ -139,6 +140,24 @@ def _signer_files(directory: Path) -> Iterator[Check]:
         )
     if not wrong:
         yield ok(name, f"only their owner can access {directory}")
+
+
+def _former_forms(directory: Path) -> Iterator[Check]:
+    """Yields a line where an operator confirmed forms of drafts in a former version, which refuse nothing any more."""
+    name, path = "learnt forms", directory / LEARNT_FILE
+    remedy = f"see bidkeeper judge and docs/custody.md; delete {path} when you have read this"
+    try:
+        forms = former_forms(directory)
+    except PermissionError:
+        yield ok(name, f"only the signer's user can see whether {path} is there; the signer's log says so at its start")
+    except NotADirectoryError:
+        return  # another line says so
+    except OSError as error:
+        yield unreadable(name, path, error, remedy)
+    else:
+        if forms:
+            text = f"{forms}: a draft of another form is no longer refused, and is signed when every rule holds"
+            yield warn(name, text, remedy)
 
 
 def _audit(path: Path) -> Check:

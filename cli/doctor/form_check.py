@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cli.doctor.check import Check, fail, ok, warn
-from cli.learn import date_of
-from core.errors import BidkeeperError
+from cli.doctor.check import Check, ok, warn
 from core.settings import Settings
 from markets.capabilities import Capabilities
 from markets.funding import funding_of
@@ -14,24 +12,14 @@ from markets.venues import capabilities
 from server.task_venues import not_signed_bids, not_signed_listings
 from wallet.ceilings import ceilings_of
 from wallet.escrow_terms import escrow_terms_of
-from wallet.learnt.client import Learnt, LearntClient
 
-_PATIENCE_S = 15.0
-_PAGE = "docs/learning-a-venue.md"
+_PAGE = "docs/custody.md"
 _IN_ESCROW = "meaning: transfer, sale and recovery, by an escrow that your own key opens"
 _LOCKED = "meaning: transfer and sale, by an escrow that your own key opens {} blocks after an item came there"
 
 
 def examine(settings: Settings) -> Iterator[Check]:
-    """Yields a line for each venue and kind of draft: `meaning`, `learnt DATE`, or `not signed` and why."""
-    try:
-        learnt = LearntClient(settings.signer_socket, _PATIENCE_S).learnt()
-    except BidkeeperError as error:
-        yield warn("live forms", f"the learnt forms are unknown: {error}", "see live keys")
-        return
-    if learnt.problem:
-        yield fail("live forms", f"no listing is signed: {learnt.problem}", f"see {_PAGE}")
-        return
+    """Yields a line for each venue and kind of draft: `meaning`, or `not signed` and why."""
     secure = ceilings_of(settings).secure_listings
     for venue in settings.venues:
         can = capabilities(venue)
@@ -48,9 +36,9 @@ def examine(settings: Settings) -> Iterator[Check]:
         if (terms := escrow_terms_of(settings).get(venue)) is not None:
             yield ok(_name(can, "listings"), _IN_ESCROW if not terms.lock_blocks else _LOCKED.format(terms.lock_blocks))
             continue
-        yield _meant(can, "plain listings", "plain", learnt)
+        yield ok(_name(can, "plain listings"), "meaning")
         if venue in secure:
-            yield _meant(can, "secure listings", "secure", learnt)
+            yield ok(_name(can, "secure listings"), "meaning")
         elif can.delist_proof == "challenge":  # where secure forms are drafted
             yield ok(_name(can, "secure listings"), "not signed: the setting is off, so only plain ones are")
 
@@ -62,8 +50,3 @@ def _name(can: Capabilities, kind: str) -> str:
 def _not_signed(can: Capabilities, kind: str, why: list[str]) -> Check:
     told = "; ".join(each.removeprefix("venue: ") for each in why)
     return warn(_name(can, kind), f"not signed: {told}", f"see {_PAGE}")
-
-
-def _meant(can: Capabilities, kind: str, form: str, learnt: Learnt) -> Check:
-    dates = [date_of(each.learnt_ms) for each in learnt.forms if (each.venue, each.kind) == (can.name, form)]
-    return ok(_name(can, kind), f"meaning, and learnt {dates[0]}" if dates else "meaning")

@@ -54,7 +54,10 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         "gateway": (settings.gateway_socket, _gateway),
         "facts": (settings.facts_socket, _facts),
     }.items():
-        if settings.tls_dir and path.parent != settings.relay_files and _is_missing(path):
+        if name == "gateway" and settings.signer_listen and settings.gateway_hosts:
+            text = "BIDKEEPER_GATEWAY_HOSTS is set, but the gateway does not answer the signer's host"
+            yield warn(name, text, "remove BIDKEEPER_GATEWAY_HOSTS on this host")
+        elif settings.tls_dir and path.parent != settings.relay_files and _is_missing(path):
             yield warn(name, "does not run on this host", "start it, unless another host runs it")
         else:
             yield from _asked(name, settings, lambda look=look: look(settings), path)  # type: ignore[misc]

@@ -52,6 +52,9 @@ def examine(settings: Settings, environment: Mapping[str, str]) -> Iterator[Chec
     yield from _strangers(environment)
     yield from _secret_files(settings, environment)
     yield from _sockets(settings)
+    if settings.gateway_clients & settings.users_of_signer:
+        text = "BIDKEEPER_GATEWAY_CLIENTS names the signer's own user, whom the gateway does not answer"
+        yield warn(NAME, text, "remove that user from BIDKEEPER_GATEWAY_CLIENTS")
     is_real = settings.market != "simulator"
     if environment.get("BIDKEEPER_CRASHPOINT"):
         found = fail if is_real else warn

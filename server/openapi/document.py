@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
 from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from core.version import VERSION
 from server.http.answers import TOO_SLOW, Error
@@ -17,29 +15,14 @@ from server.http.gate import MAX_BODY
 from server.http.route import PARTS, Route
 from server.http.route import Operation as Declared
 from server.openapi import (
-    admin,
-    bidding,
-    events,
     examples,
-    history,
-    listing,
-    presets,
-    service,
 )
 from server.openapi import shapes as described_shapes
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 
 Document = dict[str, Any]
 
-OPERATIONS: dict[str, Operation] = {
-    **bidding.OPERATIONS,
-    **listing.OPERATIONS,
-    **history.OPERATIONS,
-    **events.OPERATIONS,
-    **presets.OPERATIONS,
-    **admin.OPERATIONS,
-    **service.OPERATIONS,
-}
+OPERATIONS: dict[str, Operation] = {}
 TAGS = {
     "sign-in": "A challenge, its signature for a token, and the profile behind it.",
     "sessions": "Clients that are signed in, API tokens, and the ceilings that bound both.",
@@ -224,7 +207,7 @@ def _responses(operation: Operation, method: str, schemas: Document) -> Iterator
 
 
 def _answer(answer: AnswerBody, schemas: Document) -> Document:
-    schema: dict[str, Any] = {"type": "object" if answer.media == JSON else "string"}
+    schema: dict[str, Any] = {"type": "object"} if answer.media == JSON else _text(answer.media)
     if answer.model is not None:
         schema = _reference(answer.model)
     if answer.is_list:
@@ -232,8 +215,13 @@ def _answer(answer: AnswerBody, schemas: Document) -> Document:
     content = {"schema": schema} | ({"example": examples.of_answer(schema, schemas)} if answer.model else {})
     response = _response(answer.text, answer.media.partition(";")[0], content, answer.headers)
     for media in filter(None, (answer.stream, *answer.others)):
-        response["content"][media] = {"schema": {"type": "string"}}
+        response["content"][media] = {"schema": _text(media)}
     return response
+
+
+def _text(media: str) -> dict[str, Any]:
+    """Describes an answer that is no JSON: generated clients leave the bytes of a picture alone."""
+    return {"type": "string", "format": "binary"} if media.startswith("image/") else {"type": "string"}
 
 
 def _error(status: int, text: str, headers: Iterable[str]) -> Document:
@@ -250,30 +238,7 @@ def _reference(model: type[BaseModel] | type[Struct]) -> dict[str, Any]:
     return {"$ref": _REF.format(model=model.__name__)}
 
 
-class _Plain(GenerateJsonSchema):
-    """Schemas without titles that only repeat a field's name in other letters."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-
 def _schemas(known: Mapping[str, Operation]) -> dict[str, Any]:
-    models: dict[str, type[BaseModel]] = {}
-    shapes: list[type[Struct]] = [Error]
-    for operation in known.values():
-        for model in [operation.body, *(answer.model for answer in operation.success.values())]:
-            if model is not None and issubclass(model, Struct):
-                shapes.append(model)
-            elif model is not None:
-                models[model.__name__] = model
-    models |= {each.__name__: each for each in described_shapes.inside(shapes) if issubclass(each, BaseModel)}
-    _, schema = models_json_schema(
-        [(model, "validation") for model in models.values()], ref_template=_REF, schema_generator=_Plain
-    )
-    old = {name: _tidy(found) for name, found in schema["$defs"].items()}
-    return dict(sorted((old | described_shapes.schemas_of(shapes)).items()))
-
-
-def _tidy(schema: dict[str, Any]) -> dict[str, Any]:
-    """Joins a docstring's lines, whose breaks are its file's, not its reader's."""
-    return schema | {"description": re.sub(r"(?<!\n)\n(?!\n)", " ", schema.get("description", ""))}
+    models = [model for each in known.values() for model in (each.body, *(one.model for one in each.success.values()))]
+    shapes = [model for model in models if model is not None and issubclass(model, Struct)]
+    return described_shapes.schemas_of([Error, *shapes])

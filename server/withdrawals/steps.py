@@ -18,7 +18,7 @@ from markets.base import AuthFailed, NotFound, NotSupported, Refused, SignInNeed
 from models.ledger import withdrawals
 from models.ledger.withdrawals import CONFIRMED, REFUSED, RESERVED, SUBMITTED, UNKNOWN, NewWithdrawal, Withdrawal
 from server.http.services import Services
-from server.withdrawals.plan import WithdrawalPlan
+from server.withdrawals.planner import WithdrawalPlan
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from wallet.withdrawal.request import WITHDRAWAL_INTENT_DIGITS, SignedWithdrawal, as_request, from_request
 

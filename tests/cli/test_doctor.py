@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.doctor import machine_check, program_check
+from cli.doctor import data_check, form_check, machine_check, program_check
 from cli.doctor.data_check import file_system, verify_tail
 from cli.main import main
 from core import version
-from core.settings import Settings
+from core.settings import Settings, load
 from models import base, schema
 from tests.cli.commands import in_this_process
 from tests.cli.conftest import Examine
@@ -110,6 +110,64 @@ def test_a_keystore_that_others_may_read(examine: Examine, environment: dict[str
     (signer / "keystore.json").touch(0o644)
     check = examine("data")["signer's files"]
     assert (check.status, check.remedy) == ("FAIL", f"chmod go-rwx {signer}/keystore.json")
+
+
+@pytest.mark.parametrize(
+    ("forms", "told"),
+    [
+        ([], None),
+        (
+            [{"venue": "satflow", "kind": "plain"}, {"venue": "unisat", "kind": "plain"}],
+            "satflow plain, unisat plain",
+        ),
+    ],
+)
+def test_forms_that_a_former_version_had_confirmed(
+    examine: Examine, environment: dict[str, str], forms: list[dict[str, str]], told: str | None
+) -> None:
+    signer = Path(environment["BIDKEEPER_DATA_DIR"]) / "signer"
+    signer.mkdir(mode=0o700)
+    assert "learnt forms" not in examine("data")
+    (signer / "learnt.json").write_text(json.dumps({"forms": forms, "hmac": ""}))
+    check = examine("data").get("learnt forms")
+    if told is None:
+        assert check is None
+    else:
+        assert check and check.status == "warn"
+        more = "a draft of another form is no longer refused, and is signed when every rule holds"
+        assert check.text == f"{told}: {more}"
+        assert f"delete {signer}/learnt.json" in check.remedy
+
+
+def test_forms_that_only_the_signers_user_can_see(
+    examine: Examine, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(directory: Path) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(data_check, "former_forms", closed)
+    check = examine("data")["learnt forms"]
+    assert check.status == "ok" and "the signer's log says so at its start" in check.text
+
+
+def test_what_drafts_are_signed_by_at_the_practice_market(environment: dict[str, str]) -> None:
+    told = {check.name.removeprefix("live simulator"): check.text for check in form_check.examine(load(environment))}
+    for meant in (" plain listings", "-unisat plain listings", " withdrawals", "-ordnet bids"):
+        assert told[meant] == "meaning"
+    assert told[" secure listings"].startswith("not signed: ")
+    assert told["-ordnet listings"].startswith("meaning: transfer, sale and recovery")
+
+
+def test_the_signers_user_at_the_gateway(examine: Examine, environment: dict[str, str]) -> None:
+    environment |= {"BIDKEEPER_SIGNER_CLIENTS": "1", "BIDKEEPER_FACTS_CLIENTS": "1,2"}
+    environment["BIDKEEPER_GATEWAY_CLIENTS"] = "1"
+    assert examine("settings")["settings"].status == "ok"
+    environment["BIDKEEPER_GATEWAY_CLIENTS"] = "1,2"
+    check = examine("settings")["settings"]
+    assert check.line() == (
+        "warn settings: BIDKEEPER_GATEWAY_CLIENTS names the signer's own user, whom the gateway does not answer"
+        " -> remove that user from BIDKEEPER_GATEWAY_CLIENTS"
+    )
 
 
 def test_a_database_that_is_behind_on_migrations(examine: Examine, migrated: Path) -> None:

@@ -45,14 +45,9 @@ WORDS: dict[str, list[str]] = {
     "audit": ["verify"],
     "venue probe": ["satflow", "--save", "{scratch}/probe.json"],
     "venue check": ["{scratch}/no-file"],
-    "venue learn": ["satflow", "--listing", ITEM],
-    "venue learnt list": [],
-    "venue learnt show": ["satflow"],
-    "venue learnt refused": [],
-    "venue learnt forget": ["--all"],
 }
 LASTING = ("cli.programs", "cli.relay", "cli.up", "cli.demo.demo", "cli.on_ray.on_ray", "cli.doctor.doctor")
-WITHOUT_DATABASE = {"keys init", "audit", "venue learnt refused"}  # these succeed without one
+WITHOUT_DATABASE = {"keys init", "audit"}  # these succeed without one
 ON_ANY = {"migrate", "whitelist add", "whitelist list", "plan list", "reconcile", *WITHOUT_DATABASE}
 SUCCEED = {
     **dict.fromkeys(("nothing", "empty", "empty-database", "unmigrated", "older"), ON_ANY),

@@ -52,7 +52,9 @@ def test_it_tells_each_step_that_is_open(examine: Examine, real: dict[str, str])
         "live withdrawals": ("warn", "set BIDKEEPER_MAX_WITHDRAWAL_SATS_PER_DAY"),
         "live sources": ("FAIL", "set BIDKEEPER_MEMPOOL_URL"),
         "live keys": ("FAIL", "bidkeeper up, then run the doctor again"),
-        "live forms": ("warn", "see live keys"),
+        "live satflow withdrawals": ("ok", ""),
+        "live satflow plain listings": ("ok", ""),
+        "live satflow secure listings": ("ok", ""),
         "live users": ("FAIL", "bidkeeper whitelist add ADDRESS"),
         "live funds": ("warn", "bidkeeper sign-in ADDRESS"),
     }
@@ -74,7 +76,7 @@ def test_what_is_set_is_told(examine: Examine, real: dict[str, str]) -> None:
     found = examine("live")
 
     assert no_index.status == "FAIL" and no_index.text.endswith("no withdrawal is signed, so no task is started")
-    assert [name for name, check in found.items() if check.status != "ok"] == ["live keys", "live forms", "live funds"]
+    assert [name for name, check in found.items() if check.status != "ok"] == ["live keys", "live funds"]
     assert found["live bids"].text == (
         "open bids: at most 200,000 sats; signed bids, which count until they expire: at most 800,000 sats, "
         "and 3,200,000 an hour"

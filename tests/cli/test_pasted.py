@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cli import arguments, keys, learn, plan, wallet, whitelist
+from cli import arguments, judge, keys, plan, wallet, whitelist
 from core.errors import SettingsError
 from core.settings import load
 from wallet.signer.allowed import with_normal_addresses
@@ -32,10 +32,8 @@ def test_every_command_reads_every_spelling_of_an_address(text: str) -> None:
 
 
 def test_commands_read_ids_slugs_and_tickers() -> None:
-    parser = argparse.ArgumentParser()
-    learn.add_arguments(parser)
-    given = parser.parse_args(["satflow", "--delist", f"https://ordinals.com/inscription/{INSCRIPTION}"])
-    assert given.delist == INSCRIPTION
+    given = parsed(judge.add_arguments, ADDRESS, f"https://ordinals.com/inscription/{INSCRIPTION}", "100000")
+    assert given.inscription == INSCRIPTION
     assert arguments.collection("https://x.io/collection/Cats") == "cats"
     assert arguments.ticker("example.rune") == "EXAMPLE\u2022RUNE"
 

@@ -22,6 +22,14 @@ HELD = "7" * 64 + "i3"
 CLEAR = SATFLOW | {"/v1/activity/bids": {"data": {"items": []}}}
 
 
+@pytest.mark.parametrize("action", ["learn", "learnt"])
+def test_learning_forms_is_no_command_any_more(action: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["venue", action, "satflow"])
+    assert ended.value.code == 2
+    assert f"invalid choice: '{action}' (choose from 'probe', 'check')" in capsys.readouterr().err
+
+
 @pytest.fixture
 def probe(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Probe:
     """Runs the command for a venue, Satflow being at the given URL, and returns its exit code."""

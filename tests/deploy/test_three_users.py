@@ -81,7 +81,7 @@ FACTS_SOCKET = "/var/lib/bidkeeper-gateway/run/facts.sock"
     ("friend", "others", "question", "socket"),
     [
         (REST, (GATEWAY, STRANGER), ASK_SIGNER, SIGNER_SOCKET),
-        (REST, (STRANGER,), ASK_GATEWAY, GATEWAY_SOCKET),
+        (REST, (SIGNER, STRANGER), ASK_GATEWAY, GATEWAY_SOCKET),
         (SIGNER, (STRANGER,), ASK_GATEWAY, FACTS_SOCKET),
         (REST, (STRANGER,), ASK_GATEWAY, FACTS_SOCKET),
     ],
@@ -89,10 +89,7 @@ FACTS_SOCKET = "/var/lib/bidkeeper-gateway/run/facts.sock"
 def test_each_answers_one_user_only(
     running: House, friend: int, others: tuple[int, ...], question: str, socket: str
 ) -> None:
-    """Except the gateway, which answers the user of the signer, too: an operator asks as that user for drafts to learn.
-
-    And facts, which answer the manager's user: what a bid bought is proved by them.
-    """
+    """Except facts, which answer the manager's user, too: they prove what a bid bought."""
     assert ask(friend, question, running, socket) == "ready"
     for user in others:
         assert_closed(ask(user, question, running, socket))

@@ -101,8 +101,8 @@ class Hosts(Installation):
         self.vault = Host(
             Path(tempfile.mkdtemp(prefix="bk-")),
             self.environment
-            | asked
             | {
+                "BIDKEEPER_FACTS_HOSTS": facts,
                 "BIDKEEPER_DATABASE_URL": "sqlite:////nonexistent",
                 "BIDKEEPER_SIGNER_LISTEN": signer,
                 "BIDKEEPER_TLS_DIR": tls["signer"],

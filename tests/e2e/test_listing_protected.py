@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 import requests
 
-from cli import judge, learn
+from cli import judge
 from cli.doctor import form_check
-from core.errors import BidkeeperError
 from core.settings import load
 from simulator.protected.escrow import LOCK_BLOCKS
 from tests.e2e.installation import Installation, until
@@ -112,7 +111,7 @@ def test_what_a_hostile_market_drafts_is_not_signed(town: Town) -> None:
     town.service.sim("PUT", "/sim/poison", {"mode": None})
 
 
-def test_the_doctor_the_judge_and_a_learner_know_the_kind(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_doctor_and_the_judge_know_the_kind(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
     settings, seller = load(environment=town.service.environment), seller_of(town.service, "judged")
     [line] = [each for each in form_check.examine(settings) if each.name == f"live {VENUE} listings"]
     assert (
@@ -125,8 +124,6 @@ def test_the_doctor_the_judge_and_a_learner_know_the_kind(town: Town, capsys: py
     assert judge.run(settings, asked) == 0
     told = capsys.readouterr().out
     assert "sale" in told and "transfer" in told
-    with pytest.raises(BidkeeperError, match="there is no form to learn"):
-        learn.run(settings, argparse.Namespace(venue=VENUE, listing=[seller.inscription]))
 
 
 def test_a_stranded_item_stays_until_its_block_and_its_owner_is_told(town: Town) -> None:

@@ -69,6 +69,10 @@ def test_the_doctor_finds_each_host_well(service: Hosts) -> None:
         said = until(lambda host=host: _well(host), "a host that is well")  # type: ignore[misc]
         assert "more days" in said
         assert ("warn signer: does not run on this host" in said) == (host is service.away)
+        assert ("warn gateway: does not run on this host" in said) == (host is service.vault)
+    older = service.vault.environment | {"BIDKEEPER_GATEWAY_HOSTS": service.listens["gateway"]}
+    code, said, _ = in_this_process(older, *DOCTOR)
+    assert code == 0 and "warn gateway: BIDKEEPER_GATEWAY_HOSTS is set, but the gateway does not answer" in said
     service.here.end("relay")
     code, said, _ = in_this_process(service.here.environment, *DOCTOR)
     assert code == 1 and "FAIL signer: does not answer" in said
@@ -174,7 +178,7 @@ def test_every_certificate_but_the_right_one_is_refused_everywhere(service: Host
         good = tls.client_context(service.authority.directory / "trader")
         assert b'"ok"' in _heard(program, address, good, roles[program])
     signers = tls.client_context(service.authority.directory / "signer")
-    for program in ("signer", "manager"):
+    for program in ("gateway", "signer", "manager"):
         assert _heard(program, service.listens[program], signers, roles[program]) == b"", program
 
 

@@ -63,7 +63,6 @@ class Site(Installation):
             "BIDKEEPER_DATABASE_URL": self.networks.url(self.database_url),
             "BIDKEEPER_MIN_AGE_SECONDS": "0",
             "BIDKEEPER_TLS_DIR": str(self.authority.certificate(role, name)),
-            "BIDKEEPER_GATEWAY_HOSTS": ",".join(f"{each}:{self._ports['gateway']}" for each in gateways),
             "BIDKEEPER_FACTS_HOSTS": ",".join(f"{each}:{self._ports['facts']}" for each in gateways),
             "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
         }
@@ -74,6 +73,7 @@ class Site(Installation):
             environment["BIDKEEPER_SIGNER_LISTEN"] = f"{at}:{self._ports['signer']}"
             environment["BIDKEEPER_DATABASE_URL"] = "sqlite:////nonexistent"
         else:
+            environment["BIDKEEPER_GATEWAY_HOSTS"] = ",".join(f"{each}:{self._ports['gateway']}" for each in gateways)
             environment["BIDKEEPER_SIGNER_HOST"] = f"{self.addresses['vault']}:{self._ports['signer']}"
         if name in ("g1", "g2"):
             for program in ("gateway", "facts"):

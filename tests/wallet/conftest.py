@@ -19,7 +19,6 @@ from core.errors import PeerRefused
 from tests.wallet.proofs import OWNER, STRANGER, p2tr_address, p2wpkh_address
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore
-from wallet.learnt.store import LearntForms, last_digest
 from wallet.protocol import BidMessage, Grant
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog
@@ -114,7 +113,6 @@ class Bench:
             is_short=lambda: self.is_short(),
             free_reserve=partial(files.free_reserve, self.directory),
             has_halt_file=lambda: self.has_halt_file,
-            learnt=LearntForms(self.learnt_path, self.keys.learnt_key(), last_digest(self.audit_path)),
         )
 
     @classmethod
@@ -152,10 +150,6 @@ class Bench:
     @property
     def ledger_path(self) -> Path:
         return self.directory / "signer.db"
-
-    @property
-    def learnt_path(self) -> Path:
-        return self.directory / "learnt.json"
 
     @property
     def keystore_path(self) -> Path:

@@ -20,9 +20,6 @@ class FixedKeys:
     def secrets_of(self, user: str) -> UserSecrets:
         return _secrets(user, user == self._user)
 
-    def learnt_key(self) -> bytes:
-        return bytes(32)
-
 
 @functools.cache
 def _secrets(user: str, is_known: bool) -> UserSecrets:

@@ -24,7 +24,7 @@ from wallet.psbt.check_listing import RULES
 from wallet.psbt.judge_listing import judge_listing
 from wallet.psbt.transaction import TxOutput
 
-OF_THE_SIGNER = ["market", "op-allowed"], ["list-lower", "outputs-unique", "learnt-form"]
+OF_THE_SIGNER = ["market", "op-allowed"], ["list-lower", "outputs-unique"]
 OF_A_DRAFT = ["psbt-size", "psbt-strict", "inputs-reserved", *RULES]
 ALL = [*OF_THE_SIGNER[0], *OF_A_DRAFT, *OF_THE_SIGNER[1]]
 AT_400K = TxOutput(410_000, PAYOUT_SCRIPT)  # price and postage

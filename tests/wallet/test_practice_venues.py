@@ -17,7 +17,7 @@ from core.errors import PeerRefused
 from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.taproot import is_owner_signed, is_signed
 from simulator.listing.psbt import Draft, read, signature_of, signed_sale
-from tests.wallet.conftest import OTHER_USER, USER
+from tests.wallet.conftest import OTHER_USER
 from tests.wallet.listing_desk import FACTS, TASK, Desk, desk, listing, listing_intent
 from tests.wallet.listings import INSCRIPTION, PAYOUT_SCRIPT, STRANGER, STRANGER_SCRIPT, VAULT, script_by
 from wallet.ceilings import Ceilings
@@ -252,22 +252,3 @@ def test_taking_back_is_no_listing(taker: Desk) -> None:
     take_back(taker)
     assert taker.ask("lowest_listing", outpoint=OUTPOINT) == {"price": None}
     assert taker.ask("was_signed", intent=listing_intent(1)) == {"signed": False}
-
-
-def judge_delist(opened: Desk, draft: Draft = BACK, **changes: Any) -> dict[str, Any]:
-    return opened.ask("judge_delist", **{"user": USER, "outpoint": OUTPOINT, "psbt": draft.encode()} | changes)
-
-
-def test_taking_back_is_judged_without_a_grant_or_a_signature(opened: Desk) -> None:
-    def tag(draft: Draft = BACK, **changes: Any) -> str:
-        return tag_of(lambda: judge_delist(opened, draft, **changes))
-
-    assert judge_delist(opened) == {"sats": POSTAGE}
-    for draft, wanted in TAKING.values():
-        assert tag(draft) == wanted
-    assert tag(user=OTHER_USER) == "dest-allow"
-    assert opened.keys.users == (USER,) and opened.audit_path.read_bytes() == b""
-    for wrong in ({"psbt": ""}, {"outpoint": "x"}, {"user": "x"}, {"user": ""}, {"more": 1}):
-        assert tag(**wrong) == "bad-request"
-    opened.signer._authority.keystore = None
-    assert tag() == "locked"

@@ -17,7 +17,6 @@ from core.settings import Settings
 from simulator.ordnet.scripts import MARKET, xonly
 from tests.wallet.conftest import USER
 from tests.wallet.escrows import FORMS, OURS, THEIRS, Case, honest, of_facts
-from tests.wallet.learnt_files import a_form, change_stored, stored
 from tests.wallet.listing_desk import Desk, desk, listing, listing_intent
 from tests.wallet.listings import PAYOUT_SCRIPT, PRICE, VENUE, Draft, Pay
 from tests.wallet.psbt_oracle import parse
@@ -238,23 +237,6 @@ def test_the_payout_is_the_escrows_own_whatever_becomes_of_the_output_before_it(
     assert refused.value.code == "outputs-unique"
     escrow = replace(gone, outpoint=case.check().outpoint)
     assert open_desk.signer.handle(wanted, known | {str(escrow.outpoint): escrow})
-
-
-def test_with_a_changed_file_of_forms_it_is_not_signed(tmp_path: Path) -> None:
-    """Nothing of an escrow is learnt, but whoever changed the file may have wanted more than that."""
-    with desk(tmp_path, CEILINGS) as opened:
-        opened.facts = honest("ordnet").facts
-        digest = stored(opened.learnt_path, a_form(), key=opened.keys.learnt_key())
-        opened.audit.append(1, {"operation": "learn", "learnt_sha256": digest})
-        change_stored(opened.learnt_path)
-        opened.restart()
-        assert refusal(opened, asked(honest("ordnet"))) == "learnt-form"
-        judged = opened.ask("judge", user=USER, venue=ORDNET, min_price_sats=1, listing=asked(honest("ordnet")))
-        for each in judged["judgements"]:
-            assert not each["is_signed"]
-            assert [found["rule"] for found in each["findings"] if not found["holds"]] == ["learnt-form"]
-        opened.ask("forget", venue="")
-        assert sign(opened, asked(honest("ordnet")), token=7)
 
 
 def test_its_user_keeps_a_place_while_it_can_be_bought(open_desk: Desk) -> None:

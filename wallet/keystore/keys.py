@@ -7,8 +7,6 @@ user (wallet/keystore/keys_import.py) stand in for the derived ones.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -140,10 +138,6 @@ class Keystore:
                 self._note(n, user, secrets.public)
             self._secrets[user] = secrets
         return self._secrets[user]
-
-    def learnt_key(self) -> bytes:
-        """Returns the key that seals what operators have confirmed (wallet/learnt). It signs nothing else."""
-        return hmac.new(self._contents.seed, b"bidkeeper learnt forms", hashlib.sha256).digest()
 
     def put_imported(self, user: str, imported: Imported) -> UserSecrets:
         """Gives a user these keys in place of their former ones, and returns all their keys.

@@ -63,36 +63,26 @@ def read(path: Path) -> dict[str, Any]:
 
 def write(path: Path, stored: Mapping[str, Any]) -> None:
     """Replaces the file: a crash leaves the old one or the new one. Raises OSError; then the old one stands."""
-    write_beside(path, stored)
-    take_beside(path)
-
-
-def beside(path: Path) -> Path:
-    """Returns the path of the file's next contents, while they are being written."""
-    return path.with_name(path.name + ".new")
-
-
-def write_beside(path: Path, stored: Mapping[str, Any]) -> None:
-    """Writes the next contents beside the file, in place of earlier ones that were left there. Raises OSError."""
-    beside(path).unlink(missing_ok=True)
-    put(beside(path), stored)
-
-
-def take_beside(path: Path) -> None:
-    """Puts the contents from beside the file in its place, at once. Raises OSError."""
-    beside(path).replace(path)
+    _beside(path, stored).replace(path)
     sync_directory(path.parent)
 
 
 def create(path: Path, stored: Mapping[str, Any]) -> None:
     """Makes the file, whole or not at all. Raises FileExistsError when the path is taken, or OSError."""
-    fresh = beside(path)
-    write_beside(path, stored)
+    fresh = _beside(path, stored)
     try:
         os.link(fresh, path, follow_symlinks=False)
     finally:
         fresh.unlink()
     sync_directory(path.parent)
+
+
+def _beside(path: Path, stored: Mapping[str, Any]) -> Path:
+    """Writes the next contents beside the file, in place of earlier ones that were left there; returns their path."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.unlink(missing_ok=True)
+    put(fresh, stored)
+    return fresh
 
 
 def put(path: Path, stored: Mapping[str, Any]) -> None:

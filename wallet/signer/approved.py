@@ -14,7 +14,7 @@ from wallet.policy import PolicyRefused
 from wallet.protocol import ListingToSign
 from wallet.psbt.check_escrow import EscrowDrafts, check_escrow
 from wallet.psbt.check_listing import check_listing
-from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts
+from wallet.psbt.listing import ListingIntent, OutpointFacts
 from wallet.psbt.sighash import LISTING
 from wallet.psbt.sign import sign_listing
 from wallet.psbt.sign_escrow import sign_escrow
@@ -33,16 +33,12 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """A listing that may be signed. `escrow` is the output (`txid:vout`) that its item would pass through, or "".
-
-    `forms` are the PSBTs of one that goes through none, which may be compared with a learnt form.
-    """
+    """A listing that may be signed. `escrow` is the output (`txid:vout`) that its item would pass through, or ""."""
 
     promises: tuple[Promise, ...]
     transactions: tuple[Transaction, ...]
     escrow: str
     sign: Callable[[PrivateKey], tuple[str, ...]]
-    forms: tuple[ApprovedListing, ...] = ()
 
 
 def approved(
@@ -66,7 +62,6 @@ def approved(
         tuple(each.psbt.transaction for each in forms),
         "",
         lambda key: _texts(sign_listing(each, key) for each in forms),
-        tuple(forms),
     )
 
 

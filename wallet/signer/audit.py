@@ -1,9 +1,10 @@
 """The signer's audit log: one JSON line a signature, chained by hashes, on disk before the signature leaves.
 
 A line names the user and the signed terms, with the SHA-256 of the message; no keys, no signatures, no secrets. Other
-lines are about control states, learnt forms, the addresses of users' keys (wallet/signer/key_lines.py), and signatures
-that were undone: nobody got them, since they could not be stored. Each line has the SHA-256 of the line before it, so
-that changing or taking out one breaks every later one.
+lines are about control states, the addresses of users' keys (wallet/signer/key_lines.py), and signatures that were
+undone: nobody got them, since they could not be stored. An older log may have lines of operators about forms of drafts
+(`learnt_sha256`), which decide nothing any more. Each line has the SHA-256 of the line before it, so that changing or
+taking out one breaks every later one.
 
 Room for the next lines is taken on the disk beforehand, past the log's end, so that cancels and brakes have their lines
 when the disk is full.

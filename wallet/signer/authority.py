@@ -15,8 +15,6 @@ from strategy.plan_inputs import SignedRoom
 from wallet import policy, protocol
 from wallet.ceilings import Ceilings, Rate
 from wallet.keystore.keys import Keystore, UserSecrets
-from wallet.learnt.refused import RefusedDrafts
-from wallet.learnt.store import LearntForms
 from wallet.policy import HeldGrant, PolicyRefused, RecentSignatures
 from wallet.protocol import Grant, Operation, Scope
 from wallet.signer.audit import AuditLog
@@ -39,9 +37,8 @@ _KINDS: dict[str, CancelKind] = {
 
 class Authority:
     """The gate before every signature. `keystore` None means locked, for the reason given; `clock` gives Unix
-    milliseconds. `learnt` are the confirmed forms of drafts; None: there is no place to keep any.
-    `refused` keeps refused drafts. `is_short`: the disk has no room for more bids. `steady_ms` is a clock in
-    milliseconds that no change of the time moves.
+    milliseconds. `is_short`: the disk has no room for more bids. `steady_ms` is a clock in milliseconds that no change
+    of the time moves.
     """
 
     def __init__(
@@ -54,8 +51,6 @@ class Authority:
         clock: Callable[[], int],
         locked_reason: str,
         has_halt_file: Callable[[], bool],
-        learnt: LearntForms | None = None,
-        refused: RefusedDrafts | None = None,
         steady_ms: Callable[[], int],
         is_short: Callable[[], bool],
     ) -> None:
@@ -66,8 +61,6 @@ class Authority:
         self.clock = clock
         self.locked_reason = locked_reason
         self.has_halt_file = has_halt_file
-        self.learnt = learnt
-        self.refused = refused
         self.is_short = is_short
         # A signer without keys signs nothing, so it need not read the whole log.
         logged = audit.entries(frozenset(_KINDS), clock() - HOUR_MS) if keystore is not None else ()

@@ -8,7 +8,6 @@ import hashlib
 from embit.ec import PrivateKey
 
 from wallet import policy, protocol
-from wallet.address import sign_in_address
 from wallet.policy import PolicyRefused
 from wallet.psbt.decode import from_base64
 from wallet.psbt.delist import check_delist
@@ -24,16 +23,6 @@ class DelistSigner:
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
-
-    def judge_delist(self, request: Answer) -> Answer:
-        """Judges the PSBT as `sign_delist` would, for a user, and signs nothing; returns the sats that come back."""
-        user, outpoint, psbt = protocol.take(request, "user", "outpoint", "psbt")
-        user = sign_in_address(protocol.text("user", user))
-        outpoint, psbt = protocol.read_outpoint(outpoint), protocol.psbt_text("psbt", psbt)
-        keystore = self._authority.unlocked()
-        if user not in keystore.users:
-            raise PolicyRefused("dest-allow", "no user of this signer signs in with this address")
-        return {"sats": _checked(psbt, outpoint, keystore.secrets_of(user).vault).payout.value}
 
     def sign_delist(self, request: Answer) -> Answer:
         names = "task", "token", "secret", "outpoint", "psbt"

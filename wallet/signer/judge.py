@@ -14,7 +14,6 @@ from wallet.address import sign_in_address
 from wallet.ceilings import Ceilings
 from wallet.judgement import Finding, Form, Judgement
 from wallet.keystore.keys import UserSecrets
-from wallet.learnt.form import TAG, SeenDraft
 from wallet.policy import PolicyRefused
 from wallet.protocol import ListingToSign
 from wallet.psbt.check_escrow import EscrowDrafts
@@ -23,7 +22,6 @@ from wallet.psbt.judge_listing import SIGHASHES, judge_listing
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.transaction import TxOutput
 from wallet.signer.authority import Answer, Authority
-from wallet.signer.learnt import alike, believed, kind_at, seen_of
 from wallet.signer.listing_terms import intent_of, owner_of, raw_psbt, rivals_of
 from wallet.signer.listings import MOST_RIVALS
 from wallet.signer.payouts import outputs_unique
@@ -57,7 +55,7 @@ class ListingJudge:
         listing = asked[3]
         if listing.is_in_escrow:
             return self._in_escrow(asked, facts)
-        return [self._judged(at, form, psbt, asked, facts) for at, (form, psbt) in enumerate(_forms(listing))]
+        return [self._judged(form, psbt, asked, facts) for form, psbt in _forms(listing)]
 
     def _in_escrow(self, asked: _Asked, facts: Facts) -> list[Judgement]:
         secrets, venue, least, listing = asked
@@ -69,8 +67,7 @@ class ListingJudge:
         drafts = EscrowDrafts(_bytes(listing.transfer), _bytes(listing.psbt), _bytes(listing.recovery) or None)
         judgements, found = judge_escrow(drafts, intent, facts.get(listing.outpoint), owner_of(secrets), terms)
         outpoint, payout = (str(found.outpoint), found.payout) if found else ("", None)
-        learnt = _finding(TAG, lambda: believed(self._authority.learnt))
-        judged = [self._with_ours(each, asked, facts, outpoint, payout, learnt) for each in judgements]
+        judged = [self._with_ours(each, asked, facts, outpoint, payout) for each in judgements]
         is_signed = all(each.is_signed for each in judged)
         return [replace(each, is_signed=is_signed) for each in judged]
 
@@ -84,23 +81,15 @@ class ListingJudge:
             raise PolicyRefused("dest-allow", "no user of this signer signs in with this address")
         return keystore.secrets_of(user), venue, least, listing
 
-    def _judged(self, at: int, form: Form, psbt: str, asked: _Asked, facts: Facts) -> Judgement:
+    def _judged(self, form: Form, psbt: str, asked: _Asked, facts: Facts) -> Judgement:
         secrets, venue, least, listing = asked
-        ceilings = self._authority.ceilings
-        intent, owner = intent_of(listing, venue, least, secrets, ceilings), owner_of(secrets)
-        known = facts.get(listing.outpoint)
+        intent = intent_of(listing, venue, least, secrets, self._authority.ceilings)
+        known, owner = facts.get(listing.outpoint), owner_of(secrets)
         judgement, payout = judge_listing(_bytes(psbt), form, intent, known, owner)
-        learnt = self._learnt_form(venue, kind_at(at), lambda: seen_of(_bytes(psbt), intent, known, owner))
-        return self._with_ours(judgement, asked, facts, listing.outpoint, payout, learnt)
+        return self._with_ours(judgement, asked, facts, listing.outpoint, payout)
 
     def _with_ours(
-        self,
-        judgement: Judgement,
-        asked: _Asked,
-        facts: Facts,
-        outpoint: str,
-        payout: TxOutput | None,
-        *more: Finding,
+        self, judgement: Judgement, asked: _Asked, facts: Facts, outpoint: str, payout: TxOutput | None
     ) -> Judgement:
         """Adds the findings of the rules that do not hang on the draft alone; `outpoint` is what would be sold."""
         _, venue, _, listing = asked
@@ -113,7 +102,6 @@ class ListingJudge:
         ]
         if judgement.form in SIGHASHES:
             findings.append(self._outputs_unique(listing, judgement.form, outpoint, payout, facts))
-        findings += more
         return replace(judgement, findings=tuple(findings), is_signed=all(each.holds for each in findings))
 
     def _outputs_unique(
@@ -124,13 +112,6 @@ class ListingJudge:
         found = self._authority.ledger.payouts.rivals(outpoint, payout, SIGHASHES[form])
         rivals = [each for each in found if each != listing.outpoint]
         return _finding("outputs-unique", lambda: outputs_unique(payout, rivals, facts))
-
-    def _learnt_form(self, venue: str, kind: str, seen: Callable[[], SeenDraft]) -> Finding:
-        try:
-            draft = seen()
-        except PolicyRefused as refused:
-            return Finding(TAG, None, f"it waits for {refused.tag}")
-        return _finding(TAG, lambda: alike(self._authority.learnt, venue, kind, draft))
 
     def _list_lower(self, listing: ListingToSign) -> None:
         highest = self._authority.ledger.signed.highest_listing(listing.outpoint, self._authority.clock())

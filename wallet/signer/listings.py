@@ -6,17 +6,14 @@ The facts are our own. If one of the PSBTs that are to be signed is wrong, none 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from wallet import policy, protocol
-from wallet.learnt.refused import RefusedDraft
-from wallet.policy import HeldGrant, PolicyRefused
+from wallet.policy import HeldGrant
 from wallet.protocol import ListingToSign
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.approved import Approved, approved
 from wallet.signer.authority import Answer, Authority
-from wallet.signer.learnt import as_learnt
 from wallet.signer.listing_terms import drafts_to_sign, intent_of, rivals_of
 from wallet.signer.payouts import is_gone, outputs_unique
 from wallet.signer.signed import ListingSignature
@@ -44,8 +41,7 @@ class ListingSigner:
             return ()
         authority, venue = self._authority, held.grant.venue
         secrets = authority.unlocked().secrets_of(held.grant.user)
-        with self._kept_if_refused(held, listing):
-            drafts = drafts_to_sign(listing, venue, authority.ceilings)
+        drafts = drafts_to_sign(listing, venue, authority.ceilings)
         return (listing.outpoint, *rivals_of(drafts, listing.outpoint, secrets, authority.ledger.payouts)[:MOST_RIVALS])
 
     def sign_listing(self, request: Answer, facts: Mapping[str, OutpointFacts]) -> Answer:
@@ -84,27 +80,11 @@ class ListingSigner:
             )
         return known
 
-    @contextmanager
-    def _kept_if_refused(self, held: HeldGrant, listing: ListingToSign) -> Iterator[None]:
-        """Keeps a draft that a rule in this block refuses, for the operator. Only those with the right to list come
-        here.
-        """
-        try:
-            yield
-        except PolicyRefused as refused:
-            grant, authority = held.grant, self._authority
-            if authority.refused is not None:
-                about = (authority.clock(), grant.venue, grant.task, grant.user, grant.min_price_sats)
-                authority.refused.keep(RefusedDraft(*about, refused.tag, refused.message, listing))
-            raise
-
     def _signed(self, held: HeldGrant, listing: ListingToSign, facts: Mapping[str, OutpointFacts]) -> ListingSignature:
         grant, authority, store = held.grant, self._authority, self._authority.ledger.signed
         secrets = authority.unlocked().secrets_of(grant.user)
         intent = intent_of(listing, grant.venue, grant.min_price_sats, secrets, authority.ceilings)
-        with self._kept_if_refused(held, listing):
-            found = approved(listing, grant.venue, intent, facts.get(listing.outpoint), secrets, authority.ceilings)
-            as_learnt(authority.learnt, grant.venue, intent, found.forms)
+        found = approved(listing, grant.venue, intent, facts.get(listing.outpoint), secrets, authority.ceilings)
         payouts = authority.ledger.payouts
         for promise in found.promises:
             rivals = payouts.rivals(promise.outpoint, promise.payout, promise.sighash)

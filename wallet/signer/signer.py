@@ -29,8 +29,6 @@ from wallet.address import AddressError, sign_in_address
 from wallet.ceilings import Ceilings
 from wallet.facts_client import AskFacts, FactsError
 from wallet.keystore.keys import Keystore
-from wallet.learnt.refused import RefusedDrafts
-from wallet.learnt.store import LearntForms
 from wallet.policy import PolicyRefused
 from wallet.protocol import DISK_FULL, RequestError, SignerStatus
 from wallet.psbt.listing import OutpointFacts
@@ -41,7 +39,6 @@ from wallet.signer.challenges import ChallengeSigner
 from wallet.signer.delists import DelistSigner
 from wallet.signer.grants import Grants
 from wallet.signer.judge import ListingJudge
-from wallet.signer.learner import Learner
 from wallet.signer.ledger import Ledger
 from wallet.signer.listing_terms import escrow_addresses
 from wallet.signer.listings import ListingSigner
@@ -53,8 +50,6 @@ from wallet.withdrawal.request import WITHDRAWAL_INTENT_DIGITS
 log = logging.getLogger(__name__)
 
 _LOOKING_UP_AT_ONCE = 4
-# Only over the operator's own socket, which is in the signer's own directory (wallet/signer/signer_process.py).
-OF_OPERATORS = frozenset({"study", "learn", "forget", "holder"})
 
 T = TypeVar("T")
 Facts = Mapping[str, OutpointFacts]
@@ -84,8 +79,6 @@ class Signer:
         rng_bytes: Callable[[int], bytes] = os.urandom,
         locked_reason: str = "",
         has_halt_file: Callable[[], bool] = lambda: False,
-        learnt: LearntForms | None = None,
-        refused: RefusedDrafts | None = None,
         is_short: Callable[[], bool] = lambda: False,
         free_reserve: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -99,20 +92,15 @@ class Signer:
             clock=clock,
             locked_reason=locked_reason,
             has_halt_file=has_halt_file,
-            learnt=learnt,
-            refused=refused,
             steady_ms=steady_ms,
             is_short=is_short,
         )
         grants, challenges, rooms = Grants(authority, rng_bytes), ChallengeSigner(authority), Rooms(authority)
         listings, offers, withdrawals = ListingSigner(authority), OfferSigner(authority), WithdrawalSigner(authority)
         judge = ListingJudge(authority)
-        learner, delists = Learner(authority, judge), DelistSigner(authority)
         # Requests that need facts of outputs: which outputs, and the answer itself.
         self._on_facts: dict[str, _OnFacts] = {
             "judge": (judge.outpoints_to_look_up, judge.judge),
-            "study": (learner.outpoints_to_look_up, learner.study),
-            "learn": (learner.outpoints_to_look_up, learner.learn),
             "sign_listing": (listings.outpoints_to_look_up, listings.sign_listing),
             "sign_offer": (offers.outpoints_to_look_up, offers.sign_offer),
             "judge_withdrawal": (withdrawals.coins_to_judge, withdrawals.judge_withdrawal),
@@ -133,13 +121,9 @@ class Signer:
             "sign_challenge": challenges.sign_challenge,
             "sign_brake": challenges.sign_brake,
             "sign_sign_in": challenges.sign_sign_in,
-            "sign_delist": delists.sign_delist,
-            "judge_delist": delists.judge_delist,
+            "sign_delist": DelistSigner(authority).sign_delist,
             "lowest_listing": listings.lowest_listing,
             "was_signed": self._was_signed,
-            "holder": learner.holder,
-            "learnt": learner.learnt,
-            "forget": learner.forget,
         }
 
     def handle(self, request: Answer, facts: Facts | None = None) -> Answer:

@@ -31,14 +31,12 @@ from wallet.keystore import hardening, keystore, passphrase_source
 from wallet.keystore.keys import Keystore
 from wallet.keystore.keystore_file import KeystoreError
 from wallet.keystore.seal import WrongPassphrase
-from wallet.learnt.refused import REFUSED_DIRECTORY, RefusedDrafts
-from wallet.learnt.store import LEARNT_FILE, LearntForms, last_digest
 from wallet.protocol import ControlState
 from wallet.signer import key_lines, start_checks
 from wallet.signer.audit import AuditLog
 from wallet.signer.authority import LOCKED, PEER, Answer
 from wallet.signer.ledger import Ledger
-from wallet.signer.signer import OF_OPERATORS, Signer
+from wallet.signer.signer import Signer
 from wallet.signer.signing import require_libsecp256k1
 
 log = logging.getLogger(__name__)
@@ -87,12 +85,6 @@ def run(
     ):
 
         def signer_with(keys: Keystore | None, locked_reason: str) -> Signer:
-            learnt = None
-            if keys is not None:
-                digest = last_digest(directory / AUDIT_LOG)
-                learnt = LearntForms(directory / LEARNT_FILE, keys.learnt_key(), digest)
-                if learnt.problem:
-                    log.error("no listing is signed: %s", learnt.problem)
             return Signer(
                 ledger,
                 audit,
@@ -101,8 +93,6 @@ def run(
                 clock=clock,
                 locked_reason=locked_reason,
                 has_halt_file=lambda: _is_there(directory / HALT_FILE),
-                learnt=learnt,
-                refused=RefusedDrafts(directory / REFUSED_DIRECTORY),
                 is_short=partial(files.is_short, directory),
                 free_reserve=free_reserve,
             )
@@ -123,6 +113,7 @@ def run(
                 ledger.store_unstored()
 
         _try(keep_room)
+        report_former_forms(directory)
         states = SignerStates(directory, market, answering_with, set_control, note, clock)
         states.unlock_unattended(passphrase_file)
         allowed = (allowed_uids or frozenset()) | {os.getuid()}
@@ -179,14 +170,11 @@ class SignerStates:
             self._lock(str(error))
 
     async def handle(self, request: Answer) -> Answer:
-        """Answers one request that is not an operator's alone."""
-        name = request.get("op")
-        if isinstance(name, str) and name in OF_OPERATORS:
-            raise PeerRefused(PEER, "default-deny", "only the signer's own user and root may ask this, by their socket")
+        """Answers one request. Wrong passphrases are counted with those of all clients."""
         return await self._answered(request, self._tries_of_clients)
 
     async def handle_operator(self, request: Answer) -> Answer:
-        """Answers any request. Wrong passphrases are counted apart from those of clients."""
+        """Answers one request of an operator. Wrong passphrases are counted apart from those of clients."""
         return await self._answered(request, self._tries_of_operators)
 
     async def _answered(self, request: Answer, tries: passphrase_source.Tries) -> Answer:
@@ -286,6 +274,17 @@ def _is_there(path: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def report_former_forms(directory: Path) -> None:
+    """Logs a warning if an operator confirmed forms of drafts in a former version."""
+    try:
+        forms = start_checks.former_forms(directory)
+    except OSError as error:
+        forms = f"unknown drafts ({error})"
+    if forms:
+        text = "the confirmed forms of %s refuse no listing any more: only the rules decide; see docs/custody.md"
+        log.warning(text, forms)
 
 
 def _ledger(path: Path, free_reserve: Callable[[], bool]) -> Ledger:

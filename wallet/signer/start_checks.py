@@ -27,6 +27,8 @@ from wallet.signer.audit import UNDONE, AuditError, verify_chain
 from wallet.signer.signed import HOUR_MS
 from wallet.signer.signing import sign_message
 
+# A file of former versions, beside the keystore. An operator confirmed the forms in it.
+LEARNT_FILE = "learnt.json"
 # The most lines at the log's end that may lack their row and are not undone. Each needs a crash of its own at the same
 # point; more mean that the ledger is older than the log, and would let through as much again.
 _MOST_LOST = 3
@@ -143,6 +145,20 @@ def _matters_until(entry: dict[str, Any]) -> int:
     if (counted_ms := _COUNTED_MS.get(entry["operation"])) is not None:
         return int(entry["time_ms"]) + counted_ms
     return int(entry["expires_ms"])
+
+
+def former_forms(directory: Path) -> str:
+    """Returns the drafts whose form an operator confirmed in a former version, as `satflow plain, satflow secure`.
+
+    That version refused drafts of another form; now the rules decide alone. "" where there are none. Raises OSError.
+    """
+    try:
+        stored = json.loads((directory / LEARNT_FILE).read_bytes())
+        return ", ".join(f"{form['venue']} {form['kind']}" for form in stored["forms"])
+    except FileNotFoundError:
+        return ""
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return f"unknown drafts ({LEARNT_FILE} is damaged)"
 
 
 def self_test() -> None:
