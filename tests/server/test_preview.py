@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from markets.base import AskBook, Balance, BidBook, NotFound, NotSupported, OwnBid, OwnBids, Unavailable
 from models import controls, floor_samples, profile
@@ -347,7 +348,7 @@ async def test_an_own_bid_whose_id_was_lost_counts_once(service: Service) -> Non
     order = open_order(service, await service.new_task(slug="other", venue="simulator-ordnet"), 3, "unknown")
     Order.update(wallet=keys_of(OWNER)["payment"], venue="simulator-ordnet").execute()
     lost = OwnBid("v1", order.slug, "ordinals", 30_000, Decimal(1), None, None)
-    service.gateway.answers["own_bids"] = OwnBids((lost, replace(lost, venue_id="v2")), START_MS)
+    service.gateway.answers["own_bids"] = OwnBids((lost, structs.replace(lost, venue_id="v2")), START_MS)
 
     answer = await preview(service, **EXAMPLE, venue="simulator-ordnet")
 

@@ -16,7 +16,7 @@ from tests.strategy.market import book, carry_out, ladder_config, plan, rivals
 MODULES = sorted((Path(__file__).parents[2] / "strategy").rglob("*.py"))
 ALLOWED = {
     "__future__", "bisect", "collections", "dataclasses", "decimal", "enum", "fractions", "functools", "itertools",
-    "json", "math", "operator", "re", "strategy", "typing",
+    "json", "math", "msgspec", "operator", "re", "strategy", "typing",
 }  # fmt: skip
 
 
