@@ -2,56 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, NamedTuple
 
 from peewee import OperationalError, sort_models  # type: ignore[attr-defined]
 
+import models
 from core import version
 from core.errors import BidkeeperError
-from models import (
-    almanac,
-    api_tokens,
-    base,
-    budgets,
-    controls,
-    floor_samples,
-    inscriptions,
-    month_counts,
-    presets,
-    schema,
-    sessions,
-    users,
-)
+from models import base, schema
 from models.database.errors import DatabaseAway
 from models.database.kinds import opened, place
 from models.database.postgresql import Postgresql
 from models.database.sqlite import Sqlite
-from models.hooks import queue
 from models.leases.leases import Lease
-from models.ledger import fills, purchases, withdrawals
-from models.tasks import cycles, samples
 
-# Every module with a table is imported by these.
-_WITH_TABLES = (
-    almanac,
-    api_tokens,
-    budgets,
-    controls,
-    cycles,
-    fills,
-    floor_samples,
-    inscriptions,
-    month_counts,
-    presets,
-    purchases,
-    queue,
-    samples,
-    sessions,
-    users,
-    withdrawals,
-)
 _AT_ONCE = 500
 _LIBRARYS = "schema_migration"
 _OF_PROGRAMS = Lease._meta.table_name  # by the clock of its own server
@@ -97,8 +65,16 @@ def copy(source_url: str, target_url: str) -> list[Copied]:
 
 def _tables() -> list[str]:
     """Returns the names of all tables to be copied, each after those that it refers to."""
-    found = [str(model._meta.table_name) for model in sort_models(base.Row.__subclasses__())]
+    found = [str(model._meta.table_name) for model in sort_models(every_model())]
     return [name for name in found if name != _OF_PROGRAMS]
+
+
+def every_model() -> list[type[base.Row]]:
+    """Returns the classes of all tables."""
+    for module in pkgutil.walk_packages(models.__path__, "models."):
+        if not module.name.startswith("models.migrations."):
+            importlib.import_module(module.name)
+    return base.Row.__subclasses__()
 
 
 def _refuse_others(source: Sqlite | Postgresql, target: Sqlite | Postgresql, target_url: str) -> None:
