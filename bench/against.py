@@ -203,7 +203,7 @@ def checkout(of: str) -> Iterator[Tree]:
         tree = Tree(Path(name), sys.executable)
         if _lacks_packages(tree):
             print(f"{of} needs packages of its own, which are installed ...", file=sys.stderr, flush=True)
-            subprocess.run([f"{name}/deploy/venv.sh", ".venv", "requirements.lock"], check=True, stdout=sys.stderr)
+            subprocess.run(["make", "setup", f"PYTHON={sys.executable}"], cwd=name, check=True, stdout=sys.stderr)
             tree = Tree(Path(name), interpreter(Path(name)))
         yield tree
 

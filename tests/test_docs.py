@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from cli.main import VERBS
+from server.http.shapes import parameters_of
+from server.urls import DECLARED
 from strategy.fates import LedgerLimit, ListingResult, PlaceResult, WorkerReason
 from strategy.fault_codes import FaultCode, Step
 from strategy.reasons import Reason
 
+METHOD = r"\b(GET|POST|PUT|PATCH|DELETE)\b"
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -48,6 +51,49 @@ def test_every_verb_is_mentioned() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         assert target.startswith("http") or (page.parent / target).exists(), target
+
+
+# Examples, and files of the past.
+NOT_THERE = ("markets/tulip/", "tests/markets/test_tulip.py", "simulator/dialects/tulip/", "markets/codec.py")
+NOT_THERE += ("models/notes.py", "models/migrations/0006_notes.py", "server/notes.py")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    named = re.findall(r"`((?:\w+/)+[\w.-]+\.(?:py|js|sh))`", page.read_text())
+    ours = [name for name in named if (ROOT / name.partition("/")[0]).is_dir() and not name.startswith(NOT_THERE)]
+    assert [name for name in ours if not (ROOT / name).exists()] == []
+
+
+def routes_of_the_page() -> dict[tuple[str, str], set[str]]:
+    """Returns the parameters of each method and path in the tables of the interface's page.
+
+    Methods hold for the paths up to the next ones; `…` is the path before, up to its `:id`.
+    """
+    found: dict[tuple[str, str], set[str]] = {}
+    for row in re.findall(rf"^\| ({METHOD}.*?) \|", (ROOT / "docs" / "interface.md").read_text(), re.M):
+        methods, before, text_came = list[str](), "", False
+        for method, text in re.findall(rf"{METHOD}|`([/…][^`]*)`", row[0]):
+            if method:
+                methods = [method] if text_came else [*methods, method]
+            else:
+                path, _, query = text.replace("…", before).partition("?")
+                before = re.sub(r"(:id).*", r"\1", path)
+                found |= {(each, path): set(re.findall(r"(\w+)=", query)) for each in methods}
+            text_came = bool(text)
+    return found
+
+
+def test_the_tables_of_routes_have_every_operation_and_its_parameters_only() -> None:
+    declared = {
+        (method, re.sub(r"\{(\w+)\}", r":\1", operation.path)): operation.query
+        for route in DECLARED
+        for method, operation in route.operations.items()
+    }
+    told = routes_of_the_page()
+    assert sorted(told) == sorted(declared)
+    unknown = {name: told[name] - set(parameters_of(query) if query else ()) for name, query in declared.items()}
+    assert {name: names for name, names in unknown.items() if names} == {}
 
 
 README = (ROOT / "README.md").read_text()
