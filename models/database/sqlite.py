@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import quote
@@ -170,7 +171,7 @@ class Sqlite(SqliteDatabase):
         """
         return damage.fault(self.file)
 
-    @property
+    @cached_property
     def _directory(self) -> Path:
         return Path(self.database).parent
 

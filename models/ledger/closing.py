@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -199,12 +199,15 @@ _GOING = Prepared(lambda: _going(given("user_id")))  # for nearly every answer a
 
 
 def closing(
-    user_id: int, *, is_refused: bool = False, unstored: Mapping[tuple[str, int], int] | None = None
+    user_id: int,
+    *,
+    is_refused: Callable[[], bool] = lambda: False,
+    unstored: Mapping[tuple[str, int], int] | None = None,
 ) -> dict[int, Closing]:
     """Returns the user's tasks, deleted ones among them, whose bids must go and are not all gone.
 
-    `is_refused`: the user may run no tasks, so that no stopped task's bids stay. `unstored` are the times of halts
-    without a row, by scope and subject.
+    `is_refused` tells whether the user may run no tasks, so that no stopped task's bids stay. `unstored` are the times
+    of halts without a row, by scope and subject.
     """
     told = {of: since_ms for of, since_ms in (unstored or {}).items() if of[0] != USER or of[1] == user_id}
     counted_bids = _going(user_id, told).tuples() if told else _GOING.rows(user_id=user_id)
@@ -213,14 +216,14 @@ def closing(
         found.setdefault(task_id, []).append((state, count, first_ms))
     if not found:
         return {}
-    halted = _halts(user_id)
+    halted, refused = _halts(user_id), is_refused()
     for (scope, subject), told_ms in told.items():
         halted.setdefault(subject if scope == TASK else None, told_ms)
     closings = {}
     for task in Task.select().where(Task.id.in_(list(found))):
         counted = found[task.id]
         since_ms = halted.get(None) or halted.get(task.id) or task.deleted_ms
-        if since_ms is None and stays(task) and not is_refused:
+        if since_ms is None and stays(task) and not refused:
             continue
         if since_ms is None:  # of a stop no time is kept: it is when its first cancel that is under way was sent
             since_ms = min(first_ms for _, _, first_ms in counted)
