@@ -91,7 +91,7 @@ lint: tools ## runs ruff and mypy
 
 # Node and the network are needed, so CI does without: whether other people's tools take the described interface.
 lint-api: tools ## has another tool judge the described interface (needs Node)
-	$(BIN)/python -m server.describe > .openapi.json
+	$(BIN)/python -m server.urls > .openapi.json
 	npx -y @redocly/cli@2.77.0 lint --config redocly.yaml .openapi.json; found=$$?; rm -f .openapi.json; exit $$found
 
 format: tools ## formats the code

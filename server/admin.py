@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, cast
 from msgspec import Meta, structs
 
 from core.errors import BidkeeperError, PeerError
-from core.fields import MAX_ID, Count, Sats, Time, text_of, within, words
+from core.fields import MAX_ID, Address, Count, Sats, Time, text_of, within, words
 from models import profile, totals, whitelist
 from models.controls import EVERYBODY, GLOBAL, RUN, Control
 from models.tasks.table import BIDDING, LISTING
@@ -60,7 +60,7 @@ class WhitelistAsked(Asked, frozen=True, kw_only=True):
 class WhitelistedAddress(Answer, frozen=True, kw_only=True):
     """An address on the list."""
 
-    address: str
+    address: Address
     is_admin: bool
     added_at: Time
 
@@ -68,7 +68,7 @@ class WhitelistedAddress(Answer, frozen=True, kw_only=True):
 class SettingsAddress(Answer, frozen=True, kw_only=True):
     """An address that the settings let in; only the operator can take it out."""
 
-    address: str
+    address: Address
     is_admin: bool
 
 
@@ -84,7 +84,7 @@ class WhitelistPage(Answer, frozen=True, kw_only=True):
 class TakenOff(Answer, frozen=True, kw_only=True):
     """An address that is off the list."""
 
-    address: str
+    address: Address
     may_sign_in: Annotated[bool, words("The settings let it in all the same: nothing of it has ended.")]
     tasks_stopped: Annotated[
         Count | None, words("Null: nothing had to, or the manager is away and does it when it is back.")
@@ -121,7 +121,7 @@ class UserInfo(Answer, frozen=True, kw_only=True):
     """A user in numbers."""
 
     id: int
-    address: str
+    address: Address
     display_name: str | None
     is_admin: bool
     may_sign_in: bool

@@ -38,7 +38,7 @@ from server.http.picture_way import PictureWay
 from server.http.services import InFlight, Services, TaskLocks
 from server.http.turns import Turns
 from server.http.user_market import ACTS_AT_ONCE, LOOKS_AT_ONCE, Seats
-from server.listing.inscriptions import KEPT_MS
+from server.inscriptions import KEPT_MS
 from server.metrics import start_times
 from server.urls import DECLARED, ROUTES, SCOPES, routes_with_openings
 from server.withdrawals.steps import RESUME_S, look_after_all

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, field
 
 from core import pasted
-from core.fields import Count, Id, Price, Quantity, Time, within, words
+from core.fields import Count, Id, Price, Quantity, Slug, Time, within, words
 from models.api_tokens import READ
 from models.ledger import fills, order_history
 from models.ledger.fills import BUY, SIDES
@@ -78,7 +78,7 @@ class FillAutolist(Answer, frozen=True, kw_only=True):
 class Fill(Answer, frozen=True, kw_only=True):
     """One bid that was filled, or one listing that was sold. What is not known is null, never 0."""
 
-    id: Annotated[str, words("Such as `buy-17`.", pattern="^(buy|sell)-[0-9]+$")]
+    id: Annotated[str, words("Such as `buy-17`.", pattern="^(buy|sell)-[0-9]+$", examples=["buy-17"])]
     side: Literal["buy", "sell"]
     task_id: Annotated[int, words("The task may be deleted by now.")]
     task_kind: Literal["bidding", "autolist"]
@@ -109,7 +109,7 @@ class Fill(Answer, frozen=True, kw_only=True):
     autolist: Annotated[FillAutolist | None, words("Null for a sale, and for what its task did not want listed.")]
 
 
-class Fills(Answer, frozen=True, kw_only=True):
+class FillPage(Answer, frozen=True, kw_only=True):
     """A page of fills."""
 
     fills: list[Fill]
@@ -122,7 +122,7 @@ class PlacedOrder(Answer, frozen=True, kw_only=True):
     id: int
     task_id: int
     venue: Venue
-    slug: str
+    slug: Slug
     type: Kind
     trait: Trait | None
     price: Annotated[Count, words("Sats of the whole order, for runes too.")]
@@ -150,7 +150,7 @@ class History(SignedIn):
     tag = "history"
 
     @route("GET /api/fills", READ, says="Newest first.", errors={400: INVALID, 429: TOO_MANY_LONG_READS})
-    async def list_fills(self, asked: AskedFills) -> Fills:
+    async def list_fills(self, asked: AskedFills) -> FillPage:
         """What was bought and sold
 
         Bids that were filled and listings that were sold, of deleted tasks too. Pages stay as they are while more come
@@ -165,7 +165,7 @@ class History(SignedIn):
             page = found[: asked.limit]
             shown = await self.in_turns(page, _fill_shown)
             self.require_signed_in()
-            return Fills(fills=shown, next=page[-1].id if len(found) > asked.limit else None)
+            return FillPage(fills=shown, next=page[-1].id if len(found) > asked.limit else None)
 
     @route("GET /api/orders", READ, says="Newest first.", errors={400: INVALID, 429: TOO_MANY_LONG_READS})
     async def list_orders(self, asked: AskedOrders) -> PlacedOrders:

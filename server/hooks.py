@@ -131,7 +131,7 @@ class DeliveryShown(Answer, frozen=True, kw_only=True):
     error: Annotated[str | None, words("What was wrong at the last try.")]
 
 
-class Deliveries(Answer, frozen=True, kw_only=True):
+class DeliveryPage(Answer, frozen=True, kw_only=True):
     """Deliveries of one hook."""
 
     deliveries: list[DeliveryShown]
@@ -320,12 +320,12 @@ class Hooks(SignedIn):
         return _shown(self.own(str(hook.id)))
 
     @route("GET /api/hooks/{id}/deliveries", of=own, says="Newest first.", errors={400: INVALID, 404: _NOT_YOURS})
-    def list_deliveries(self, hook: Hook, asked: DeliveriesAsked) -> Deliveries:
+    def list_deliveries(self, hook: Hook, asked: DeliveriesAsked) -> DeliveryPage:
         """What a hook was told
 
         Of all that wait and the newest 200 others.
         """
-        return Deliveries(deliveries=[_delivery(row) for row in queue.newest(hook.id, asked.limit)])
+        return DeliveryPage(deliveries=[_delivery(row) for row in queue.newest(hook.id, asked.limit)])
 
     @route(
         "POST /api/hooks/{id}/deliveries/{deliveryId}/redeliver",

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec import Meta, structs
 
 from core import pasted
-from core.fields import Count, Price, Time, text_of, within, words
+from core.fields import Count, Price, Slug, Time, text_of, within, words
 from core.settings import VENUES
 from markets import base
 from markets.base import AskBook, BidBook, NotFound, VenueError
@@ -156,7 +156,7 @@ class OrderBook(Answer, frozen=True, kw_only=True):
 class MarketBook(OrderBook, frozen=True, kw_only=True):
     """The order book of a slug, or of one of its traits."""
 
-    slug: str
+    slug: Slug
     type: Kind
     venue: Venue
     trait: Trait | None
@@ -181,7 +181,7 @@ class RuneMarket(Answer, frozen=True, kw_only=True):
 class KnownSlug(Answer, frozen=True, kw_only=True):
     """A collection or rune that the caller has had to do with here."""
 
-    slug: str
+    slug: Slug
     type: Kind
     name: Annotated[str | None, words("The collection's, where an item of it was seen; else null.")]
     task_id: Annotated[int | None, words("The caller's bidding task on it; null: none.")]

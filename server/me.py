@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from core.fields import MAX_SATS, Count, Sats, Time, words
+from core.fields import MAX_SATS, Address, Count, Sats, Time, words
 from markets.base import NotFound, VenueError
 from models import profile, users
 from models.api_tokens import READ
@@ -124,8 +124,8 @@ class Profile(Answer, frozen=True, kw_only=True):
     """The caller's account."""
 
     id: int
-    address: str
-    ordinals_address: Annotated[str, words("Where bought inscriptions and runes go.")]
+    address: Address
+    ordinals_address: Annotated[Address, words("Where bought inscriptions and runes go.")]
     display_name: str | None
     plan: str
     plan_details: PlanDetails

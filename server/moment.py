@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Any
 
-from msgspec import Meta, Raw, structs
+from msgspec import Raw, structs
 
 from core.fields import Count, Price, Time, words
 from markets.base import AskBook, BidBook
@@ -17,21 +17,20 @@ from models.ledger.order_table import Order
 from models.tasks.samples import HOUR, MINUTE, Sample, samples_between
 from models.tasks.table import BIDDING, Task
 from server import task_config
-from server.bidding.preview_answer import rungs_as_json
 from server.codes import ReasonCode
 from server.history import PlacedOrder, order_shown
 from server.http import json_out
 from server.http.answers import INVALID, NOT_YOURS, TOO_MANY_LONG_READS
 from server.http.api_errors import invalid
 from server.http.route import route
-from server.http.shapes import AS_TIME, Answer, Asked, milliseconds, read_by
+from server.http.shapes import AS_TIME, Answer, Asked, TimeText, described_as
 from server.market import PREVIEWED_LEVELS, OrderBook, order_book
+from server.preview import PlannedCancel, PlannedRung, cancels_shown, rungs_shown
 from server.replay.journal import JournalMoment, moment_of
 from server.series import BID_COLUMNS, Step
 from server.task_handler import TaskHandler
 from strategy.book import Snapshot
 from strategy.entry import Entry
-from strategy.plan import BidPlan
 
 _MINUTE_MS = 60_000
 _NOBODY = BidderWallet("", "", "", frozenset())  # the journal's books are without the user's own orders
@@ -40,11 +39,7 @@ _NOBODY = BidderWallet("", "", "", frozenset())  # the journal's books are witho
 class AskedMoment(Asked, frozen=True, kw_only=True):
     """The moment."""
 
-    time: Annotated[
-        Any,
-        read_by(milliseconds),
-        words(f"The moment. {AS_TIME}", extra_json_schema={"type": "string", "minLength": 1}),
-    ]
+    time: Annotated[TimeText, words(f"The moment. {AS_TIME}")]
 
 
 class StandingOrder(PlacedOrder, frozen=True, kw_only=True):
@@ -53,16 +48,11 @@ class StandingOrder(PlacedOrder, frozen=True, kw_only=True):
     reason: Annotated[ReasonCode | None, words("The cycle's word for it; null when it had none.")]
 
 
-# A seam: the plan's rungs and the book are written by the preview's and the market's own functions.
-def _written(shape: str) -> Any:
-    return Meta(extra_json_schema={"$ref": f"#/components/schemas/{shape}"})
-
-
 class PastCycle(Answer, frozen=True, kw_only=True):
     """The cycle before a moment, as the journal has it."""
 
     time: Time
-    config: Annotated[Raw, _written("BiddingConfig")]
+    config: Annotated[Raw, described_as(task_config.BiddingConfig)]
     restraint: Annotated[ReasonCode | None, words("Why the worker did less than planned.")]
     hold: Annotated[ReasonCode | None, words("Why nothing was placed for a while.")]
     balance: Annotated[Count | None, words("Sats of the bidding wallet; null when it was not known.")]
@@ -71,8 +61,8 @@ class PastCycle(Answer, frozen=True, kw_only=True):
     reference: Price | None
     raw_reference: Price | None
     marks: list[ReasonCode]
-    rungs: list[Annotated[Raw, _written("PlannedRung")]]
-    cancels: list[Annotated[Raw, _written("PlannedCancel")]]
+    rungs: list[PlannedRung]
+    cancels: list[PlannedCancel]
     book: Annotated[OrderBook, words("The books that it decided on, without own orders.")]
 
 
@@ -120,7 +110,7 @@ class Moments(TaskHandler):
         The bids that stood, from the ledger, which forgets none; and the cycle before it with its books and all
         reasons, from the task's journal, which is bounded: `cycleUnknown` says where it does not reach back so far.
         """
-        time_ms: int = asked.time
+        time_ms = asked.time
         if time_ms > self.now_ms:
             raise invalid(["time: must not be in the future"])
         async with self.long_answer(self.services.long_reads.answer(self.user.id)):
@@ -164,7 +154,7 @@ def _cycle(entry: Entry) -> PastCycle:
     plan, limits, snapshot = entry.plan, entry.limits, entry.snapshot
     return PastCycle(
         time=json_out.iso(entry.now_ms),
-        config=_raw(task_config.shown(entry.config)),
+        config=task_config.shown(entry.config),
         restraint=entry.restraint,
         hold=limits.hold,
         balance=limits.balance_sats,
@@ -173,21 +163,10 @@ def _cycle(entry: Entry) -> PastCycle:
         reference=_exact(None if plan is None else plan.reference),
         raw_reference=_exact(None if plan is None else plan.raw_reference),
         marks=[] if plan is None else [str(mark) for mark in plan.marks],
-        rungs=[] if plan is None else [_raw(rung) for rung in rungs_as_json(entry, plan)],
-        cancels=[] if plan is None else _cancels(plan),
+        rungs=[] if plan is None else rungs_shown(entry, plan),
+        cancels=[] if plan is None else cancels_shown(plan),
         book=_book(snapshot),
     )
-
-
-def _cancels(plan: BidPlan) -> list[Raw]:
-    return [
-        _raw({"order": each.order_id, "price": each.price_sats, "reason": str(each.reason), "hard": each.hard})
-        for each in plan.to_cancel
-    ]
-
-
-def _raw(value: Any) -> Raw:
-    return Raw(json_out.dumps(value).encode())
 
 
 def _exact(value: Decimal | None) -> Decimal | None:

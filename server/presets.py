@@ -11,7 +11,6 @@ from models import presets
 from models.api_tokens import READ, TRADE
 from models.presets import MOST_PRESETS, PresetExists, TooManyPresets
 from server import task_config, task_venues
-from server.bidding.tasks import refuse_unknown_budget
 from server.http import json_out
 from server.http.answers import INVALID, NOT_YOURS, Success
 from server.http.api_errors import ApiError, invalid, not_found
@@ -19,6 +18,7 @@ from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, Body, Wrong, described_as, read_by
 from server.task_config import BiddingTaskChange
+from server.tasks import refuse_unknown_budget
 
 VERSION = 1
 _ANY_SLUG = "ANY"  # right as a collection's and as a ticker

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from core.errors import PeerError
-from core.fields import Count, Time, within, words
+from core.fields import Count, Slug, Time, within, words
 from markets import base
 from markets.base import BidBook, OwnBid, OwnBids, VenueError
 from markets.look import kind_of_slug
@@ -270,7 +270,7 @@ class Bid(Answer, frozen=True, kw_only=True):
     quantity_left: Annotated[
         Decimal, words("What of it has not been sold to us yet.", extra_json_schema={"minimum": 0})
     ]
-    slug: str
+    slug: Slug
     type: Kind
     budget_id: Annotated[int | None, words("The budget that it counts in; null without one.")]
     trait: Trait | None

@@ -10,15 +10,15 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType, field
 
-from core.fields import Count, words
+from core.fields import Address, Count, words
 from core.settings import Settings
 from markets.base import NotFound, VenueError
 from markets.funding import Funding, Place, funding_of
 from markets.venues import facts
 from models.api_tokens import READ
 from models.ledger import orders, withdrawals
+from models.ledger.limits import most_signed_user
 from models.tasks.task_list import bidding_task_list
-from server.bidding.signed_rooms import user_room
 from server.http import json_out
 from server.http.answers import SIGNER_AWAY
 from server.http.base import SignedIn
@@ -28,7 +28,9 @@ from server.http.user_market import UserMarket
 from server.withdrawals.steps import look_after
 from server.withdrawals.withdraw import Withdrawal, withdrawal_shown
 from strategy.bid_config import load_bid_config
+from strategy.plan_inputs import SignedRoom
 from wallet.protocol import UserKeys
+from wallet.signer_client import SignerError
 
 _MAX_AGE_S = 10.0
 _NEWEST_WITHDRAWALS = 10
@@ -38,7 +40,7 @@ _PATIENCE_S = 3.0
 class MarketplaceWallet(Answer, frozen=True, kw_only=True):
     """The marketplace's wallet that pays for the caller's bids."""
 
-    address: str
+    address: Address
     balance_sats: Count
 
 
@@ -57,7 +59,7 @@ class Receiver(Answer, frozen=True, kw_only=True):
     """An address that gets what is bought."""
 
     deliver_to: Literal["ordinalsAddress", "vault"]
-    address: str
+    address: Address
     tasks: Annotated[list[int], words("The bidding tasks that deliver there.")]
 
 
@@ -135,7 +137,7 @@ class Wallets(SignedIn):
             self._withdrawals(),
         )
         open_sats = orders.exposure_by_venue(self.user.id)
-        room = await user_room(self.services, self.user, self.services.entitlements.plan(self.user))
+        room = await self._signed_room()
         stake = at_stake(behind, open_sats)
         return Wallet(
             payment=keys.payment,
@@ -167,6 +169,16 @@ class Wallets(SignedIn):
         except VenueError as error:
             return None, error.message
         return MarketplaceWallet(address=balance.address, balance_sats=balance.sats), None
+
+    async def _signed_room(self) -> SignedRoom | None:
+        """Returns the use of the user's ceiling by all tasks; None when the signer cannot be asked."""
+        plan, address = self.services.entitlements.plan(self.user), self.user.address
+        most = most_signed_user(plan) if plan else 0
+        try:
+            rooms = await self.services.signer(lambda signer: signer.rooms_under(address, 0, 0, most))
+        except SignerError:
+            return None
+        return next(room for room in rooms if room.whose == "user")
 
     def _receives(self, keys: UserKeys) -> list[Receiver]:
         """Returns the two addresses that may get what is bought, each with the bidding tasks that deliver there."""

@@ -411,9 +411,8 @@ def asked_one_of(choices: Iterable[str]) -> Meta:
     return Meta(extra={"read": _choice(allowed)}, extra_json_schema={"type": "string", "enum": list(allowed)})
 
 
-AskedTime = Annotated[
-    int | None, Meta(extra={"read": milliseconds}, extra_json_schema={"type": "string", "minLength": 1})
-]
+TimeText = Annotated[int, read_by(milliseconds), AS_TEXT, Meta(extra_json_schema={"minLength": 1})]
+AskedTime = TimeText | None
 AS_TIME = "A time such as 2026-11-20T12:00:00Z, or a day such as 2026-11-20, in UTC."
 
 

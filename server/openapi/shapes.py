@@ -106,6 +106,8 @@ def _of_shape(shape: type[Struct] | None, schema: Schema) -> Schema:
             property_.pop("default", None)
         elif isinstance(field.default, Decimal):  # msgspec writes it as text
             property_["default"] = field.default
+        elif isinstance(field.default, tuple):
+            property_["default"] = list(field.default)
         if shapes := _described(field.type):
             property_ = properties[field.encode_name] = _reference(shapes, property_)
         mark = _extra(field.type).get("beyond")
@@ -134,6 +136,8 @@ def _tidy(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     tidy = {key: value if key in ("enum", "default", "example") else _tidy(value) for key, value in schema.items()}
+    if isinstance(tidy.get("default"), tuple):
+        tidy["default"] = list(tidy["default"])
     if isinstance(tidy.get("title"), str):  # else it is a field of this name
         del tidy["title"]
     if "x-type" in tidy:

@@ -28,7 +28,7 @@ PlaceFate = Annotated[
 ]
 ListingFate = Annotated[ListingResult, Field(description="What became of the listing that was to be put up.")]
 ErrorCode = Annotated[FaultCode, Field(description="The kind of `lastError`: docs/reasons.md.")]
-FailedStep = Annotated[Step, Field(description="What was tried: docs/reasons.md.")]
+FailedStep = Annotated[str, _one_of(Step, "What was tried: docs/reasons.md.")]
 OrderState = Annotated[
     str, _one_of(order_table.MOVES, "From `reserved` over `live` to `closed`; `unknown` where nobody said.")
 ]

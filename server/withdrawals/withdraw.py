@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, cast
 from msgspec import UNSET, UnsetType, field, structs
 
 from core import pasted
-from core.fields import MAX_SATS, Sats, Time, within, words
+from core.fields import MAX_SATS, Address, Sats, Time, within, words
 from markets.base import VenueError
 from models.ledger import withdrawals
 from models.ledger.withdrawals import CONFIRMED, STATES, SUBMITTED, CoinsTaken
@@ -137,7 +137,7 @@ class Quote(Answer, frozen=True, kw_only=True):
 
     dry_run: Literal[True] = True
     from_: Source = field(name="from")
-    destination: str
+    destination: Address
     sent_sats: Sats
     fee_sats: Sats
     coins: list[str]

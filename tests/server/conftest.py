@@ -12,12 +12,11 @@ from tornado.ioloop import IOLoop
 from tornado.testing import bind_unused_port
 
 from core.settings import Settings
-from server import admin, health, metrics, wallet
+from server import admin, autolist, health, metrics, task_venues, wallet
 from server import app as app_module
 from server.app import make_app, make_server
-from server.bidding import tickers, traits
 from server.http import manager_client, replay_starter
-from server.listing import as_json, checks, leftovers
+from server.listing import checks
 from server.urls import ROUTES
 from server.withdrawals import ways_out
 from server.withdrawals import withdraw as withdrawals
@@ -62,15 +61,13 @@ class Service:
 _WAITS = (
     (admin, "PATIENCE_S"),
     (app_module, "_SIGNER_S"),
-    (as_json, "PATIENCE_S"),
-    (wallet, "_PATIENCE_S"),
+    (autolist, "SHOWN_S"),
     (checks, "PATIENCE_S"),
+    (wallet, "_PATIENCE_S"),
     (health, "PATIENCE_S"),
-    (leftovers, "PATIENCE_S"),
     (manager_client, "_PING_S"),
     (metrics, "PATIENCE_S"),
-    (tickers, "PATIENCE_S"),
-    (traits, "PATIENCE_S"),
+    (task_venues, "PATIENCE_S"),
     (ways_out, "PATIENCE_S"),
     (withdrawals, "_LOOKS_S"),
     (withdrawals, "_SENDS_S"),
