@@ -85,6 +85,7 @@ NOUNS: list[type[Handler]] = [
     task_runs.TaskRuns,
 ]
 DECLARED = routes_of(NOUNS)
+_BUSIEST = (tasks.BiddingTasks, autolist.AutolistTasks, events.Events)  # which pages and programs poll
 
 ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/", web.PageHandler),
@@ -107,11 +108,15 @@ SCOPES: dict[str, tuple[str, ...]] = {
 
 
 def routes_with_openings() -> list[tuple[str, type[Handler], dict[str, Any]]]:
-    """Returns the route table for the application: each handler is told what API tokens may do there."""
+    """Returns the route table for the application: each handler is told what API tokens may do there.
+
+    The busiest are first, because the patterns are tried in turn. Each path matches only one of them.
+    """
     made = {route.handler for route in DECLARED}
+    routes = sorted(ROUTES, key=lambda route: [not issubclass(route[1], noun) for noun in _BUSIEST])
     return [
         (path, handler, {"openings": handler.openings if handler in made else _openings(path, handler)})
-        for path, handler in ROUTES
+        for path, handler in routes
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -176,7 +176,13 @@ class Sqlite(SqliteDatabase):
         return Path(self.database).parent
 
     def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Returns all rows of a statement."""
+        """Returns all rows of a statement. A SELECT is asked of the driver, because peewee takes as long as most of them.
+
+        One that fails is asked once more peewee's way, which has its errors and remedies.
+        """
+        if sql.startswith("SELECT") and not self.is_closed():
+            with suppress(sqlite3.Error):
+                return sqlite3.Cursor(self.connection()).execute(sql, values).fetchall()
         return list(self.execute_sql(sql, values).fetchall())
 
     @contextmanager

@@ -168,7 +168,8 @@ class Handler(RequestHandler):
 
     def asked(self, shape: type[Parameters]) -> Parameters:
         """Returns the query as `shape`. Raises ApiError (400) with all its faults."""
-        values, faults = shapes.read_query(shape, self.query(*shapes.parameters_of(shape)))
+        given = self.query(*shapes.parameters_of(shape)) if self.request.query else {}
+        values, faults = shapes.read_query(shape, given)
         if faults:
             raise invalid(faults)
         return shape(**values)
