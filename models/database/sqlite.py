@@ -176,7 +176,7 @@ class Sqlite(SqliteDatabase):
         return Path(self.database).parent
 
     def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Returns all rows of a statement. A SELECT is asked of the driver, because peewee takes as long as most of them.
+        """Returns all rows of a statement. A SELECT goes past peewee, which takes as long for most as SQLite does.
 
         One that fails is asked once more peewee's way, which has its errors and remedies.
         """
