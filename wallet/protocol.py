@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from core.errors import BidkeeperError
+
 Operation = Literal["bid", "list", "cancel"]
 SigningKey = Literal["payment", "vault"]
 
@@ -41,6 +43,19 @@ _OUTPOINT = re.compile(r"[0-9a-f]{64}:(?:0|[1-9][0-9]{0,9})")
 
 class RequestError(ValueError):
     """A request to the signer with a missing, unknown or misshapen field; the message names it."""
+
+
+class PolicyRefused(BidkeeperError):
+    """The refusal of a rule; `tag` names the rule.
+
+    `highest` is the highest token seen for the task, where a new grant's is not above that.
+    """
+
+    def __init__(self, tag: str, message: str, highest: int | None = None) -> None:
+        super().__init__(f"{tag}: {message}")
+        self.tag = tag
+        self.message = message
+        self.highest = highest
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from server.http.user_market import UserMarket
 from server.withdrawals.coins import Choosing, Chosen, LeftOut
 from wallet.address import parse
 from wallet.escrow_terms import all_terms, escrow_terms_of
-from wallet.policy import PolicyRefused
-from wallet.protocol import MAX_COINS, UserKeys
+from wallet.protocol import MAX_COINS, PolicyRefused, UserKeys
 from wallet.psbt.decode import decode_base64
 from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow, escrow_at
 from wallet.psbt.script import script_of

@@ -57,10 +57,10 @@ def _plant(verb: str) -> None:
         venues._DIALECTS = {**venues._DIALECTS, "satflow": quick}
         Fences.permit = note_refusals(verb, Fences.permit, is_stale)  # type: ignore[method-assign]
     elif verb == "signer":
-        from wallet import policy
+        from wallet import policy, protocol
 
         def is_former(error: Exception) -> bool:
-            return isinstance(error, policy.PolicyRefused)
+            return isinstance(error, protocol.PolicyRefused)
 
         policy.grant_live = note_refusals(verb, policy.grant_live, is_former)
     elif verb == "ray":

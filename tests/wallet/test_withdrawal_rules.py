@@ -31,7 +31,7 @@ from tests.wallet.withdrawal_cases import (
     of_inscription,
 )
 from wallet.ceilings import DAY_MS, Ceilings
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.withdrawal import rules
 from wallet.withdrawal.compose import vsize
 from wallet.withdrawal.request import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, as_request

@@ -16,8 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wallet.address import AddressError, parse
-from wallet.policy import PolicyRefused
-from wallet.protocol import MAX_SATS
+from wallet.protocol import MAX_SATS, PolicyRefused
 from wallet.psbt import fields
 from wallet.psbt.common import (
     MOST_BLOCKS_BEHIND,

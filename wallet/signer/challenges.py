@@ -8,8 +8,7 @@ from wallet import policy, protocol
 from wallet.address import sign_in_address
 from wallet.bip322 import verify_ownership
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import PolicyRefused
-from wallet.protocol import Grant, SigningKey
+from wallet.protocol import Grant, PolicyRefused, SigningKey
 from wallet.signer.authority import Answer, Authority
 from wallet.signer.signing import sign_message
 

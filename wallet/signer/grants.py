@@ -69,7 +69,7 @@ class Grants:
             for task, token in pairs:
                 try:
                     self._see_token(task, token)
-                except policy.PolicyRefused as refusal:
+                except protocol.PolicyRefused as refusal:
                     log.error("task %d: its token is not remembered: %s", task, refusal)
                 self._ledger.end_rights(task, token)
         log.info("%d tasks: grants withdrawn", len(pairs))

@@ -14,8 +14,7 @@ from wallet.address import sign_in_address
 from wallet.ceilings import Ceilings
 from wallet.judgement import Finding, Form, Judgement
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import PolicyRefused
-from wallet.protocol import ListingToSign
+from wallet.protocol import ListingToSign, PolicyRefused
 from wallet.psbt.check_escrow import EscrowDrafts
 from wallet.psbt.judge_escrow import judge_escrow
 from wallet.psbt.judge_listing import SIGHASHES, judge_listing

@@ -29,8 +29,7 @@ from wallet.address import AddressError, sign_in_address
 from wallet.ceilings import Ceilings
 from wallet.facts_client import AskFacts, FactsError
 from wallet.keystore.keys import Keystore
-from wallet.policy import PolicyRefused
-from wallet.protocol import DISK_FULL, RequestError, SignerStatus
+from wallet.protocol import DISK_FULL, PolicyRefused, RequestError, SignerStatus
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog
 from wallet.signer.authority import PEER, Answer, Authority

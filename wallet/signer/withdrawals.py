@@ -15,7 +15,8 @@ from wallet import protocol
 from wallet.address import sign_in_address
 from wallet.escrow_terms import all_terms
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import PolicyRefused, intent_conflict, market
+from wallet.policy import intent_conflict, market
+from wallet.protocol import PolicyRefused
 from wallet.psbt.decode import from_base64
 from wallet.psbt.escrow import RECOVERY_BLOCKS, escrow_at
 from wallet.psbt.script import own_script

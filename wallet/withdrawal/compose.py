@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow
 from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput
 from wallet.withdrawal.request import VIRTUAL_KB

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from wallet.address import AddressError, parse
 from wallet.ceilings import Ceilings
-from wallet.policy import PolicyRefused
-from wallet.protocol import MAX_SATS
+from wallet.protocol import MAX_SATS, PolicyRefused
 from wallet.psbt.common import MOST_BLOCKS_BEHIND
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.script import script_of
