@@ -42,18 +42,28 @@ def socket_path_problem(path: Path) -> str | None:
 def ask(address: Address, peer: str, request: dict[str, Any], *, timeout: float) -> dict[str, Any]:
     """Sends one request to the `peer` at `address` and returns the answer's `ok` object.
 
+    Raises as `exchange` does, and PeerUnavailable for an answer that is unreadable, PeerRefused when it says no.
+    """
+    return _answer(peer, exchange(address, peer, json.dumps(request).encode() + b"\n", timeout=timeout))
+
+
+def exchange(address: Address, peer: str, line: bytes, *, timeout: float) -> bytes:
+    """Sends one line to the `peer` at `address` and returns the line that it answers.
+
     `timeout` (seconds) bounds each step of the exchange. Raises PeerUnavailable when the peer cannot be reached
-    or its answer is lost or unreadable, PeerRefused when it says no.
+    or its answer is lost.
     """
     try:
         with _connected(address, timeout) as connection:
-            connection.sendall(json.dumps(request).encode() + b"\n")
+            connection.sendall(line)
             with connection.makefile("rb") as answers:
-                line = answers.readline(MAX_LINE)
+                answer = answers.readline(MAX_LINE)
     except OSError as error:
         where = f"over {address.name}" if isinstance(address, Path) else f"at {address}"
         raise PeerUnavailable(peer, f"cannot be asked {where}: {error.strerror or error}") from error
-    return _answer(peer, line)
+    if not answer.endswith(b"\n"):
+        raise PeerUnavailable(peer, "closed the connection without an answer")
+    return answer
 
 
 def _connected(address: Address, timeout: float) -> socket.socket:
@@ -70,8 +80,6 @@ def _connected(address: Address, timeout: float) -> socket.socket:
 
 
 def _answer(peer: str, line: bytes) -> dict[str, Any]:
-    if not line.endswith(b"\n"):
-        raise PeerUnavailable(peer, "closed the connection without an answer")
     try:
         answer = json.loads(line)
     except ValueError as error:

@@ -18,6 +18,7 @@ from ssl import SSLContext
 from typing import Any
 
 from core import tls
+from core.call import Verbs
 from core.errors import BidkeeperError, PeerRefused
 from core.local import MAX_LINE, socket_path_problem
 from core.process import hold_lock
@@ -207,12 +208,11 @@ def _make_again(directory: Path, former: os.stat_result) -> None:
         directory.chmod(stat.S_IMODE(former.st_mode))
 
 
-async def serve(path: Path, handle: Handle, *, allowed_uids: frozenset[int] | None = None) -> Door:
-    """Answers each line at `path` by `handle`, its result wrapped as {"ok": ...}.
+async def serve(path: Path, handle: Verbs | Handle, *, allowed_uids: frozenset[int] | None = None) -> Door:
+    """Answers each line at `path` by the `handle`.
 
-    `handle` may be a coroutine function; requests of one connection are answered in order. PeerRefused becomes
-    {"error": code, "message": ...}; any other exception is logged and becomes the code `internal`. Connections of other
-    users than `allowed_uids` (default: our own) are closed unread.
+    Requests of one connection are answered in order. A `handle` of dicts is answered as Verbs answer. Connections of
+    other users than `allowed_uids` (default: our own) are closed unread.
     """
     allowed = allowed_uids or frozenset({os.getuid()})
 
@@ -230,7 +230,7 @@ async def serve(path: Path, handle: Handle, *, allowed_uids: frozenset[int] | No
 
 
 async def serve_far(
-    at: HostPort, handle: Handle, *, context: SSLContext, roles: frozenset[str] = frozenset({tls.TRADER})
+    at: HostPort, handle: Verbs | Handle, *, context: SSLContext, roles: frozenset[str] = frozenset({tls.TRADER})
 ) -> asyncio.Server:
     """Answers as `serve` does, but other hosts, over TLS (`core.tls.server_context`) at `at`.
 
@@ -254,7 +254,7 @@ async def serve_far(
 
 
 async def _converse(
-    handle: Handle,
+    handle: Verbs | Handle,
     where: str,
     may_ask: Callable[[asyncio.StreamWriter], bool],
     reader: asyncio.StreamReader,
@@ -265,7 +265,10 @@ async def _converse(
             log.warning("refused a connection of another user or role at %s", where)
             return
         while line := await _line(reader):
-            writer.write(json.dumps(await _answer(handle, line)).encode() + b"\n")
+            if isinstance(handle, Verbs):
+                writer.write(await handle.answer(line))
+            else:
+                writer.write(json.dumps(await _answer(handle, line)).encode() + b"\n")
             await writer.drain()
     except (OSError, asyncio.CancelledError):
         # Cancelled means that this process is ending; re-raising would only fill the log (Python 3.11).

@@ -120,7 +120,7 @@ def _changes(recorded: BidConfig, config: BidConfig) -> dict[str, Any]:
 
 
 def _from_file(path: Path | None) -> dict[str, Any]:
-    from server.http.json_in import BadBody, read_object
+    from core.strict_json import BadJson, read_object
 
     if path is None:
         return {}
@@ -130,13 +130,13 @@ def _from_file(path: Path | None) -> dict[str, Any]:
         raise ReplayError(f"{path}: {error.strerror}") from None
     except NotText as error:
         raise ReplayError(f"{path} {error}") from None
-    except BadBody as error:
+    except BadJson as error:
         raise ReplayError(f"{path}: {error}") from None
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
     """Reads the fields of --set: each value is JSON, or else text."""
-    from server.http.json_in import BadBody, read_object
+    from core.strict_json import BadJson, read_object
 
     given: dict[str, Any] = {}
     for each in options.set:
@@ -145,7 +145,7 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
             raise ReplayError(f"--set {each}: must be NAME=VALUE, and each name given once")
         try:
             (given[name],) = read_object(b'{"value": ' + value.encode() + b"}").values()
-        except (BadBody, ValueError):
+        except (BadJson, ValueError):
             given[name] = value
     return given
 

@@ -16,6 +16,7 @@ from tornado.http1connection import HTTP1Connection
 from tornado.iostream import StreamClosedError
 from tornado.web import Finish, HTTPError, RequestHandler
 
+from core.strict_json import BadJson, read_object, shown
 from markets.base import VenueError
 from markets.market_client import MarketClient
 from models.controls import HALT
@@ -27,7 +28,6 @@ from server.http.api_errors import ApiError, invalid, not_found, unauthorized
 from server.http.bodies import Body, beyond, details_of
 from server.http.callers import Caller, Openings
 from server.http.client_ip import client_ip
-from server.http.json_in import BadBody, read_object, shown
 from server.http.json_out import Raw
 from server.http.services import Services
 from server.http.tagged import Tagged, tag_of
@@ -149,7 +149,7 @@ class Handler(RequestHandler):
         """Returns the body as a JSON object. Raises ApiError (400)."""
         try:
             return read_object(self.request.body)
-        except BadBody as error:
+        except BadJson as error:
             raise invalid([str(error)]) from None
 
     def body(self, shape: type[Shape], error: str = "Validation failed") -> Shape:

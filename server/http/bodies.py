@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from core import pasted
 from core.errors import BidkeeperError
-from server.http.json_in import shown
+from core.strict_json import shown
 from strategy.pricing import plain
 
 MAX_SATS = 2_100_000_000_000_000

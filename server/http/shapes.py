@@ -1,7 +1,7 @@
 """The shapes of the interface: bodies and queries, read with all their faults, and answers.
 
 A shape's fields are types of `core.fields`. From them come the reading here, the description (server/openapi) and the
-JSON. What is read has passed json_in.py: whole numbers are int, all others Decimal, and no key is there twice.
+JSON. What is read has passed core/strict_json.py: whole numbers are int, all others Decimal, and no key is there twice.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import UNSET, Meta, Struct, inspect, structs
 from core import pasted
 from core.errors import BidkeeperError
 from core.fields import MAX_ID
-from server.http.json_in import shown
+from core.strict_json import shown
 from strategy.pricing import plain
 
 _MOST_DIGITS = 200

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from core.strict_json import BadJson, read_object
 from models.tasks.table import Task
-from server.http.json_in import BadBody, read_object
 from tests.server.conftest import Service
 
 # JSON texts, since Python's own writer could not say some of them.
@@ -309,7 +309,7 @@ async def test_a_body_of_too_many_values_is_one_fault_and_quickly_said(service: 
 
     def refusal_s() -> float:
         began = time.thread_time()
-        with pytest.raises(BadBody, match="more than"):
+        with pytest.raises(BadJson, match="more than"):
             read_object(raw)
         return time.thread_time() - began
 

@@ -1,0 +1,161 @@
+"""Typed calls between the programs of an installation: a request is a class that names the class of its answer.
+
+    class Settle(Request[Settled], frozen=True, tag="settle"):
+        task: Id
+
+The asker writes `call(address, "manager", Settle(17), timeout=5)` and gets a Settled; the answering program has
+`Verbs("manager", {Settle: settle})`, one function for each request. Both ends import the class from one module, so the
+fields, their bounds and the answer are declared once. On the socket each is a line of JSON:
+
+    {"op": "settle", "task": 17}       {"ok": {...}}, or {"error": CODE, "message": TEXT}
+
+A program of another version may know other requests or fields. Then the texts of the errors say so.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import NoneType
+from typing import Any, Generic, TypeAlias, TypeVar, cast, get_args
+
+from msgspec import UNSET, MsgspecError, Struct, UnsetType, ValidationError, convert, json
+
+from core.errors import PeerRefused, PeerUnavailable
+from core.local import Address, exchange
+from core.strict_json import MOST_VALUES, BadJson, read_object, shown
+
+log = logging.getLogger(__name__)
+
+A = TypeVar("A")
+OTHER_VERSION = "the two programs may be of different versions: restart both"
+_LONGEST_FAULT, _SHOWN = 300, 60
+
+
+class Shape(Struct, frozen=True, forbid_unknown_fields=True):
+    """A request, an answer or a part of one. Unknown fields are refused, which a dataclass would not do."""
+
+
+class Request(Shape, Generic[A], frozen=True, tag_field="op"):
+    """A request whose answer is an A. Each kind has a `tag`, the name of its operation on the socket."""
+
+
+class _Reply(Struct, Generic[A], frozen=True):
+    ok: A | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+    message: str = ""
+    highest: int | None = None
+
+
+class _Nothing(Struct, frozen=True):
+    """The answer of a request that has none, on the socket."""
+
+
+Answering: TypeAlias = Callable[[Any], Any]  # takes the request; returns its answer, or an awaitable of it
+_encoder = json.Encoder()
+_FAILED = b'{"error":"internal","message":"failed; the log has the reason"}\n'
+
+
+def call(address: Address, peer: str, request: Request[A], *, timeout: float) -> A:
+    """Sends the request to the `peer` at `address` and returns the answer.
+
+    `timeout` (seconds) bounds each step of the exchange. Raises PeerUnavailable when the peer cannot be reached
+    or its answer is lost or not understood, PeerRefused when it refuses.
+    """
+    line = exchange(address, peer, _encoder.encode(request) + b"\n", timeout=timeout)
+    try:
+        reply = _replies(type(request)).decode(line)
+        if not isinstance(reply.error, UnsetType):
+            raise PeerRefused(peer, reply.error, reply.message, reply.highest)
+        if isinstance(reply.ok, UnsetType):
+            raise ValidationError("no answer")
+    except (MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise PeerUnavailable(peer, f"gave an answer that is not understood: {OTHER_VERSION}") from error
+    return cast("A", None if isinstance(reply.ok, _Nothing) else reply.ok)
+
+
+def answer_of(kind: type[Request[Any]]) -> Any:
+    """Returns the type of the answers to this kind of request."""
+    (answer,) = get_args(kind.__orig_bases__[0])  # type: ignore[attr-defined]
+    return answer
+
+
+@cache
+def _replies(kind: type[Request[Any]]) -> json.Decoder[_Reply[Any]]:
+    answer = answer_of(kind)
+    return json.Decoder(_Reply[_Nothing if answer is NoneType else answer])  # type: ignore[misc]
+
+
+class Verbs:
+    """The functions by which a program answers each kind of request.
+
+    A function may be a coroutine function. PeerRefused is sent with its code; any other exception is logged and becomes
+    the code `internal`. A request of another kind is refused with the code `unknown`, a misshapen one with `misshapen`.
+    """
+
+    def __init__(
+        self,
+        peer: str,
+        functions: Mapping[type[Request[Any]], Answering],
+        *,
+        unknown: str = "unknown_op",
+        misshapen: str = "unreadable",
+        most_values: int = MOST_VALUES,
+    ) -> None:
+        self._peer = peer
+        self._functions = functions
+        self._kinds = {str(kind.__struct_config__.tag): kind for kind in functions}
+        self._unknown = unknown
+        self._misshapen = misshapen
+        self._most_values = most_values
+
+    def read(self, line: bytes) -> Request[Any]:
+        """Reads a request. Raises PeerRefused with a text that names the fault."""
+        try:
+            given = read_object(line, "request", self._most_values)
+        except BadJson as error:
+            raise self._refused("unreadable", str(error)) from None
+        op = given.get("op")
+        if not isinstance(op, str) or op not in self._kinds:
+            raise self._refused(self._unknown, f"unknown operation {repr(op)[:_SHOWN]}: {OTHER_VERSION}")
+        try:
+            return convert(given, self._kinds[op])
+        except ValidationError as error:
+            raise self._refused(self._misshapen, f"{op}: {fault_of(error)}") from None
+
+    def _refused(self, code: str, text: str) -> PeerRefused:
+        log.warning("refused a request: %s", text)
+        return PeerRefused(self._peer, code, text)
+
+    async def answer(self, line: bytes) -> bytes:
+        """Answers one line by another one."""
+        name = "a request"
+        try:
+            try:
+                request = self.read(line)
+                name = type(request).__name__
+                result = self._functions[type(request)](request)
+                if inspect.isawaitable(result):
+                    result = await result
+                told = {"ok": result if result is not None or answer_of(type(request)) is not NoneType else {}}
+            except PeerRefused as refused:
+                told = {"error": refused.code, "message": refused.message}
+                told |= {} if refused.highest is None else {"highest": refused.highest}
+            return _encoder.encode(told) + b"\n"
+        except Exception:
+            log.exception("failed to answer %s", name)
+            return _FAILED
+
+
+def fault_of(error: ValidationError) -> str:
+    """Writes a fault of a field in one line: `bid.price: expected int >= 1`."""
+    text, path = str(error), ""
+    if found := re.fullmatch(r"(.*) - at `\$\.?([^`]*)`", text, re.DOTALL):
+        text, path = found[1], found[2]
+    text = text.replace("`", "")
+    if text.startswith(("Object contains unknown field ", "Object missing required field ")):
+        text = f"{text.removeprefix('Object ')}: {OTHER_VERSION}"
+    return shown(": ".join(filter(None, (path, text[:1].lower() + text[1:]))), _LONGEST_FAULT)
