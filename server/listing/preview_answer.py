@@ -9,7 +9,8 @@ from markets.items.item_market import ListingMarket
 from markets.items.whereabouts import LocatedInscription
 from strategy.listing.inputs import ListingPlan
 from strategy.listing.reference import SALES
-from wallet.judgement import Judgement, in_words, verdict
+from wallet.judgement import in_words, verdict
+from wallet.protocol import Judgement
 
 
 def answer_of(plan: ListingPlan, market: ListingMarket, located: LocatedInscription) -> dict[str, Any]:

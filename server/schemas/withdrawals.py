@@ -12,7 +12,7 @@ from models.ledger.withdrawals import STATES
 from server.http.bodies import MAX_SATS, SATS, Body, Flag, number, one_of, read, text, whole_within, wrong
 from server.schemas.answers import Answer
 from server.schemas.listing.config import INSCRIPTION_ID
-from wallet.withdrawal.request import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, SOURCES, VIRTUAL_KB
+from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, SOURCES, VIRTUAL_KB
 
 State = Literal["reserved", "signed", "submitted", "unknown", "confirmed", "refused"]
 From = Literal["bidding", "payment", "vault", "escrow"]

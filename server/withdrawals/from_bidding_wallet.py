@@ -9,9 +9,9 @@ from models.users import User
 from server.http.user_market import UserMarket
 from server.schemas.withdrawals import WithdrawalBody
 from server.withdrawals.plan import NOTHING, UNCOVERED, CannotWithdraw, InvalidWithdrawal, WithdrawalPlan, script_at
+from wallet.protocol import WithdrawalToSign
 from wallet.psbt.decode import decode_base64
 from wallet.psbt.transaction import WireError
-from wallet.withdrawal.request import WithdrawalToSign
 
 
 async def plan_from_bidding(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from core.errors import BidkeeperError
 from server.withdrawals.coins import LeftOut
 from wallet.address import parse
+from wallet.protocol import WithdrawalToSign
 from wallet.psbt.script import script_of
-from wallet.withdrawal.request import WithdrawalToSign
 
 NOTHING = "Nothing can be withdrawn"
 UNCOVERED = "Open bids would not be covered"

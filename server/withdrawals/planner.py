@@ -16,17 +16,18 @@ from server.withdrawals.from_bidding_wallet import plan_from_bidding
 from server.withdrawals.plan import NOTHING, CannotWithdraw, InvalidWithdrawal, WithdrawalPlan, script_at
 from wallet.escrow_terms import all_terms, escrow_terms_of
 from wallet.policy import PolicyRefused
-from wallet.protocol import MAX_COINS, UserKeys
-from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow, escrow_at
-from wallet.withdrawal.compose import Coin, CoinKind, Composed, send_inscription, send_sats
-from wallet.withdrawal.request import (
+from wallet.protocol import (
     LEAST_FEE_PER_KVB,
+    MAX_COINS,
     MOST_FEE_PER_KVB,
     VIRTUAL_KB,
     Source,
+    UserKeys,
     WithdrawalToSign,
     per_kvb,
 )
+from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow, escrow_at
+from wallet.withdrawal.compose import Coin, CoinKind, Composed, send_inscription, send_sats
 
 DEFAULT_TIER = "halfHourFee"
 _FEES_AGE_S = 30.0

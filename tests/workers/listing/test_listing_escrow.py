@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +18,7 @@ from models.ledger import withdrawals
 from models.ledger.withdrawals import Withdrawal
 from models.tasks import tasks
 from strategy.listing.listing_config import ListingConfig
+from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.escrow_world import COIN, ESCROW, HOME, EscrowMarket, EscrowSigner
