@@ -8,7 +8,7 @@ VENV := @deploy/venv.sh
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test test-fast test-postgresql test-ray fuzz mutants coverage faults soak soak-month lint lint-api format lock \
-	setup tools bench clean help .venv-postgresql/.ok .venv-ray/.ok .venv-bench/.ok
+	setup tools bench scales clean help .venv-postgresql/.ok .venv-ray/.ok .venv-bench/.ok
 
 setup: ## installs what Bidkeeper needs to run, and no more
 	$(VENV) .venv requirements.lock
@@ -91,7 +91,7 @@ lint: tools ## runs ruff and mypy
 
 # Node and the network are needed, so CI does without: whether other people's tools take the described interface.
 lint-api: tools ## has another tool judge the described interface (needs Node)
-	$(BIN)/python -m server.describe > .openapi.json
+	$(BIN)/python -m server.urls > .openapi.json
 	npx -y @redocly/cli@2.77.0 lint --config redocly.yaml .openapi.json; found=$$?; rm -f .openapi.json; exit $$found
 
 format: tools ## formats the code
@@ -100,6 +100,9 @@ format: tools ## formats the code
 
 bench: tools .venv-bench/.ok ## measures, and compares with other programs
 	$(BIN)/python -m bench
+
+scales: tools ## measures the program's size, and how far one fact or request spreads in it, a minute
+	$(BIN)/python -m bench.scales $(ARGS)
 
 .venv-bench/.ok:
 	$(VENV) .venv-bench requirements-bench.lock

@@ -18,7 +18,7 @@ import requests
 
 from bench.installed import Home, Tasks, installed
 from bench.timing import Row
-from server.replay.recording import read_journal
+from server.replay.journal import read_journal
 from strategy.book import Snapshot
 from tests.simulator.desk import Trader as Rival
 from wallet.signer.signing import sign_message

@@ -18,9 +18,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from bench.timing import Row
-from core import local
+from core.call import call
 from core.errors import PeerError
 from core.hook_receivers import Receiver, Receivers
+from core.program_calls import PingHooks
 from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS
 from models import base, schema, users
@@ -95,7 +96,7 @@ def _until_ready(settings: Settings) -> None:
     ends = time.monotonic() + PATIENCE_S
     while True:
         try:
-            local.ask(settings.hooks_socket, "hooks", {"op": "ping"}, timeout=5)
+            call(settings.hooks_socket, "hooks", PingHooks(), timeout=5)
             return
         except PeerError:
             if time.monotonic() > ends:

@@ -125,7 +125,7 @@ class Home:
 
 
 @contextmanager
-def installed(max_tasks: int, **settings: str) -> Iterator[Home]:
+def installed(max_tasks: int, **settings: Any) -> Iterator[Home]:
     """Starts an installation whose first plan allows `max_tasks` bidding tasks; destroys it at the end."""
     with TemporaryDirectory(prefix="bk-bench-") as name:
         config = Path(name) / "bidkeeper.toml"

@@ -36,13 +36,13 @@ def pss_mib(pid: int | None) -> float:
 
 @contextmanager
 def serving(
-    command: Sequence[str], port: int, out: Path, environment: Mapping[str, str] | None = None
+    command: Sequence[str], port: int, out: Path, environment: Mapping[str, str] | None = None, tree: Path = ROOT
 ) -> Iterator[int]:
-    """Runs `command`, which listens on `port`, its output going to the file `out`; gives its pid."""
+    """Runs `command` in the checkout `tree`, its output going to the file `out`; gives its pid once it is on `port`."""
     with out.open("wb") as file:
         process = subprocess.Popen(
             command,
-            cwd=ROOT,
+            cwd=tree,
             env=dict(os.environ) | dict(environment or {}),
             stdin=subprocess.DEVNULL,
             stdout=file,

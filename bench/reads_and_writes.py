@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from bench import traders_database
 from bench.load import ask, get, press, write
-from bench.processes import cpu_seconds, peer_python, serving
+from bench.processes import ROOT, cpu_seconds, peer_python, serving
 from bench.timing import Row
 from models.database.sqlite import PRAGMAS
 from tests.ports import free_ports
@@ -164,8 +164,8 @@ def our_server(home: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def server_on(url: str, home: Path) -> Iterator[tuple[int, int]]:
-    """Starts our server over the database at `url`, with its other files in `home`; gives its port and its pid."""
+def server_on(url: str, home: Path, tree: Path = ROOT, python: str = sys.executable) -> Iterator[tuple[int, int]]:
+    """Starts the server of `tree` over the database at `url`, its other files in `home`; gives its port and its pid."""
     (home / "bidkeeper.toml").write_text(_PLAN)
     (port,) = free_ports(1)
     environment = {
@@ -174,9 +174,10 @@ def server_on(url: str, home: Path) -> Iterator[tuple[int, int]]:
         "BIDKEEPER_CONFIG": str(home / "bidkeeper.toml"),
         "BIDKEEPER_PORT": str(port),
         "BIDKEEPER_WHITELIST": "*",
+        "PYTHONPATH": str(tree),
     }
-    command = [sys.executable, "-m", "cli.main", "server"]
-    with serving(command, port, home / "ours.log", environment) as pid:
+    command = [python, "-m", "cli.main", "server"]
+    with serving(command, port, home / "ours.log", environment, tree) as pid:
         yield port, pid
 
 

@@ -63,6 +63,6 @@ def copy_with_shown_configs(source: Path, target: Path) -> None:
     with sqlite3.connect(target) as database:
         rows = database.execute("SELECT id, config FROM tasks").fetchall()
         database.executemany(
-            "UPDATE tasks SET config = ? WHERE id = ?", [(str(rendered(text)), row) for row, text in rows]
+            "UPDATE tasks SET config = ? WHERE id = ?", [(bytes(rendered(text)).decode(), row) for row, text in rows]
         )
     database.close()

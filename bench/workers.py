@@ -26,6 +26,7 @@ from bench.bench_worker import CYCLES
 from bench.processes import pss_mib
 from bench.timing import Row
 from core.local_server import serve
+from core.program_calls import Settle
 from core.settings import Settings, load
 from markets import codec
 from models import base, schema, users
@@ -66,7 +67,7 @@ async def _starts_in_turn(manager: Manager, new_task: Callable[[], int]) -> floa
     for _ in range(IN_TURN):
         task = new_task()
         began = time.perf_counter()
-        await manager.answer({"op": "settle", "task": task})
+        await manager.settle(Settle(task))
         found.append(time.perf_counter() - began)
     return statistics.median(found)
 
@@ -74,14 +75,14 @@ async def _starts_in_turn(manager: Manager, new_task: Callable[[], int]) -> floa
 async def _starts_at_once(manager: Manager, new_task: Callable[[], int]) -> float:
     ids = [new_task() for _ in range(AT_ONCE)]
     began = time.perf_counter()
-    await asyncio.gather(*(manager.answer({"op": "settle", "task": task}) for task in ids))
+    await asyncio.gather(*(manager.settle(Settle(task)) for task in ids))
     return time.perf_counter() - began
 
 
 async def _memory(manager: Manager, new_task: Callable[[], int]) -> tuple[float, float]:
     """Returns the MiB of a worker (median), and of the process that forked it."""
     ids = [new_task() for _ in range(GROUP)]
-    await asyncio.gather(*(manager.answer({"op": "settle", "task": task}) for task in ids))
+    await asyncio.gather(*(manager.settle(Settle(task)) for task in ids))
     deadline = time.monotonic() + 120
     while min(row.cycles for row in _rows(ids)) < CYCLES:
         if time.monotonic() > deadline:
@@ -114,7 +115,7 @@ async def _with_manager(back_end: str, measure: Callable[[Manager, Callable[[], 
                     async with asyncio.timeout(120):
                         while not spawner.is_ready:  # noqa: ASYNC110 - nobody tells
                             await asyncio.sleep(0.01)
-                    await manager.answer({"op": "settle", "task": _new_task(settings, next(numbers))})
+                    await manager.settle(Settle(_new_task(settings, next(numbers))))
                     return await measure(manager, lambda: _new_task(settings, next(numbers)))
                 finally:
                     await manager.stop()

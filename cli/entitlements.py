@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from core import local
+from core.call import call
 from core.errors import PeerError
+from core.program_calls import Enforce
 from core.settings import Settings
 from models.leases.manager_places import address_at, places
 
@@ -17,10 +18,9 @@ def enforce(settings: Settings) -> None:
     """
     try:
         answers = [
-            local.ask(address_at(settings, place), "manager", {"op": "entitlements"}, timeout=_PATIENCE_S)
-            for place in places(settings)
+            call(address_at(settings, place), "manager", Enforce(), timeout=_PATIENCE_S) for place in places(settings)
         ]
     except PeerError as error:
         print(f"the manager was not notified ({error.message}); if it runs, it stops the affected tasks within 10 s")
     else:
-        print(f"{sum(int(answer.get('stopped', 0)) for answer in answers)} tasks were stopped")
+        print(f"{sum(answer.stopped for answer in answers)} tasks were stopped")

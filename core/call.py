@@ -14,10 +14,9 @@ A program of another version may know other requests or fields. Then the texts o
 
 from __future__ import annotations
 
-import inspect
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from types import NoneType
 from typing import Any, Generic, TypeAlias, TypeVar, cast, get_args
@@ -148,7 +147,7 @@ class Verbs:
                 request = self.read(line)
                 name = type(request).__name__
                 result = self._functions[type(request)](request)
-                if inspect.isawaitable(result):
+                if isinstance(result, Awaitable):
                     result = await result
                 told = {"ok": result if result is not None or answer_of(type(request)) is not NoneType else {}}
             except PeerRefused as refused:

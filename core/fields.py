@@ -1,4 +1,4 @@
-"""The types of fields: what a value is, its bounds, and how it is described. Each fact about a value is declared here.
+"""The types of fields: what a value is, its bounds, how it is described, and an example. Each fact is declared here.
 
 Each is a type for `msgspec`, so it reads, checks, writes and describes alike at the API, on the sockets and in files.
 msgspec has no bounds for Decimal: its description has those of a price or a fraction, and its reader checks them.
@@ -13,22 +13,24 @@ from msgspec import Meta
 
 MAX_SATS = 2_100_000_000_000_000
 MAX_ID = 2**63 - 1
-_TIME = {"format": "date-time"}
+A_TIME = "2026-09-21T14:13:20.000Z"
+_TXID = "6fb976ab49dcec017f1e201e84395983204ae1a7c2abf7ced0a85d692e442799"
 
 Sats = Annotated[int, Meta(ge=0, le=MAX_SATS)]
 Count = Annotated[int, Meta(ge=0)]
 Ms = Annotated[int, Meta(ge=0, le=MAX_ID)]  # milliseconds since 1970
 Height = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of a block
 Id = Annotated[int, Meta(ge=1, le=MAX_ID)]
-Seconds = Annotated[int, Meta(description="Unix time in seconds.")]
-Time = Annotated[str, Meta(extra_json_schema=_TIME)]  # ISO 8601 in UTC
+Time = Annotated[str, Meta(examples=[A_TIME], extra_json_schema={"format": "date-time"})]  # ISO 8601 in UTC
 Price = Annotated[
     Decimal, Meta(description="Sats per token; exact, with as many digits as it has.", extra_json_schema={"minimum": 0})
 ]
 Quantity = Annotated[Decimal, Meta(extra_json_schema={"exclusiveMinimum": 0})]  # of items or tokens
-Txid = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-Outpoint = Annotated[str, Meta(pattern="^[0-9a-f]{64}:(0|[1-9][0-9]{0,9})$")]
-InscriptionId = Annotated[str, Meta(pattern="^[0-9a-f]{64}i(0|[1-9][0-9]{0,9})$")]
+Txid = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", examples=[_TXID])]
+Outpoint = Annotated[str, Meta(pattern="^[0-9a-f]{64}:(0|[1-9][0-9]{0,9})$", examples=[f"{_TXID}:1"])]
+InscriptionId = Annotated[str, Meta(pattern="^[0-9a-f]{64}i(0|[1-9][0-9]{0,9})$", examples=[f"{_TXID}i0"])]
+Address = Annotated[str, Meta(examples=["bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75"])]
+Slug = Annotated[str, Meta(examples=["bitcoin-puppets"])]
 
 
 def words(text: str, **more: Any) -> Meta:

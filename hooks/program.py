@@ -1,7 +1,4 @@
-"""The hooks process: it sends what users want to be told to where they want it, and holds their receivers' secrets.
-
-{"op": "ping"}    {"state": "ready", "deliveries": {"waiting": 0, "sent": 7, "dead": 0}}
-"""
+"""The hooks process: it sends what users want to be told to where they want it, and holds their receivers' secrets."""
 
 from __future__ import annotations
 
@@ -11,13 +8,14 @@ import logging
 import os
 import signal
 import time
-from typing import Any
 
-from core.errors import BidkeeperError, PeerRefused, SettingsError
+from core.call import Verbs
+from core.errors import BidkeeperError, SettingsError
 from core.hook_receivers import Receivers
 from core.local_server import serve
 from core.outside_text import NotText, read_text
 from core.process import hold_lock
+from core.program_calls import DeliveryCounts, HooksReadiness, PingHooks
 from core.settings import Settings
 from hooks.courier import Courier
 from hooks.sender import Mailer, Sender
@@ -90,7 +88,7 @@ async def _serve(settings: Settings, courier: Courier, lease: HeldLease) -> None
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    server = await serve(settings.hooks_socket, answer)
+    server = await serve(settings.hooks_socket, Verbs("hooks", {PingHooks: ping}))
     work = asyncio.create_task(courier.run())
     log.info("ready")
     try:
@@ -103,8 +101,6 @@ async def _serve(settings: Settings, courier: Courier, lease: HeldLease) -> None
         work.cancel()
 
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Answers one request of the socket. Raises PeerRefused."""
-    if request.get("op") == "ping":
-        return {"state": "ready", "deliveries": queue.counts_of_all()}
-    raise PeerRefused("hooks", "unknown_op", f"there is no operation {request.get('op')!r}")
+def ping(asked: PingHooks) -> HooksReadiness:
+    """Answers that the program works, with its deliveries by state."""
+    return HooksReadiness("ready", DeliveryCounts(**queue.counts_of_all()))

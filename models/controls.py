@@ -6,7 +6,7 @@ time.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from peewee import EXCLUDED, SQL, BigIntegerField, CharField, CompositeKey
 
@@ -16,14 +16,14 @@ from models.events.table import CONTROL, HALTED
 from models.prepared import Prepared, given
 from models.tasks.table import Task
 
-RUN = "run"
-REDUCE = "reduce"
-HALT = "halt"
+RUN: Final = "run"
+REDUCE: Final = "reduce"
+HALT: Final = "halt"
 STATES = (RUN, REDUCE, HALT)  # each stricter than the one before
 
-GLOBAL = "global"
-USER = "user"
-TASK = "task"
+GLOBAL: Final = "global"
+USER: Final = "user"
+TASK: Final = "task"
 SCOPES = (GLOBAL, USER, TASK)  # each wider than the one after
 
 EVERYBODY = 0  # the subject of the global scope

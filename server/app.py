@@ -27,7 +27,7 @@ from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
 from models.events import keeping
 from server.control import REMIND_S, STORE_S, remind_signer, store_again
-from server.events.handler import STREAM
+from server.events import STREAM
 from server.http.base import UnknownRoute, log_request
 from server.http.blocking import LONG_ANSWERS, LONG_ANSWERS_WAITING, LongReads, Pool
 from server.http.call_limit import CallLimit
@@ -38,7 +38,7 @@ from server.http.picture_way import PictureWay
 from server.http.services import InFlight, Services, TaskLocks
 from server.http.turns import Turns
 from server.http.user_market import ACTS_AT_ONCE, LOOKS_AT_ONCE, Seats
-from server.listing.inscriptions import KEPT_MS
+from server.inscriptions import KEPT_MS
 from server.metrics import start_times
 from server.urls import DECLARED, ROUTES, SCOPES, routes_with_openings
 from server.withdrawals.steps import RESUME_S, look_after_all

@@ -10,13 +10,13 @@ from typing import Annotated, Literal, TypeVar
 
 from core import pasted
 from core.errors import BidkeeperError
-from core.fields import Seconds, words
+from core.fields import Address, words
 from markets.base import VenueError
 from markets.market_client import MarketClient
 from models import sessions, users
 from models.sessions import MAX_TRIES
 from server.http import json_out
-from server.http.answers import UNREADABLE, Success
+from server.http.answers import UNREADABLE, Seconds, Success
 from server.http.api_errors import ApiError, invalid, not_found, too_many
 from server.http.base import Handler, SignedIn
 from server.http.blocking import answer_to
@@ -75,13 +75,13 @@ class Challenge(Answer, frozen=True, kw_only=True):
 class PlayWallet(Answer, frozen=True, kw_only=True):
     """The practice market's own user, whom everybody may sign in as."""
 
-    address: Annotated[str | None, words("Null where there is none, as on every real market.")]
+    address: Annotated[Address | None, words("Null where there is none, as on every real market.")]
 
 
 class PlayProof(Answer, frozen=True, kw_only=True):
     """The play wallet's signature of a challenge of its own."""
 
-    address: str
+    address: Address
     signature: Annotated[str, words("BIP-322 (simple), as signIn takes it.")]
 
 
@@ -89,8 +89,8 @@ class SessionUser(Answer, frozen=True, kw_only=True):
     """The user who has signed in."""
 
     id: int
-    address: str
-    ordinals_address: str
+    address: Address
+    ordinals_address: Address
     plan: str
     is_admin: bool
 

@@ -8,22 +8,30 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
+from msgspec import UNSET
 from peewee import PeeweeException
 
-from core import local, version
+from core import version
+from core.call import call
 from core.errors import BidkeeperError
+from core.fields import words
 from core.files import FLOOR_BYTES, is_full
+from core.program_calls import PingHooks
 from core.settings import Settings
 from markets.base import VenueError
 from markets.gateway_client import MOST_SKEW_S, skew_words
 from markets.market_client import MarketClient
 from models import base, schema
 from models.leases import leases
+from server.http.answers import Error
 from server.http.base import Handler
 from server.http.client_ip import is_local
+from server.http.route import route
 from server.http.services import Services
+from server.http.shapes import Answer
 from wallet.signer_client import SignerClient
 
 PATIENCE_S = 2.0
@@ -33,37 +41,78 @@ DAMAGED = "damaged"
 _WRITTEN = "readyz"  # the file in the data directory
 
 
-class HealthHandler(Handler):
-    """GET /healthz"""
-
-    def get(self) -> None:
-        self.answer({"status": "ok", **_version()})
+Version = Annotated[str, words("Of the server that answers.")]
+Commit = Annotated[str | None, words("That it was made of; with `+changes` if its checkout differed. null: unknown.")]
 
 
-class ReadyHandler(Handler):
-    """GET /readyz"""
+class Alive(Answer, frozen=True, kw_only=True):
+    """This process lives."""
 
-    async def get(self) -> None:
-        own = _version()
+    status: Literal["ok"] = "ok"
+    version: Version
+    commit: Commit
+
+
+class Ready(Answer, frozen=True, kw_only=True):
+    """Everything answers."""
+
+    status: Literal["ready"] = "ready"
+    version: Version
+    commit: Commit
+
+
+class NotReady(Error, frozen=True, kw_only=True):
+    """The parts that do not answer, and why."""
+
+    missing: list[str]
+    version: Version
+    commit: Commit
+
+
+class Health(Handler):
+    """The operations that monitors ask."""
+
+    tag = "service"
+
+    @route("GET /healthz", says="It lives.", is_open=True)
+    def is_alive(self) -> Alive:
+        """Does the server live
+
+        Asks nobody else, so it says nothing of the other programs. Names the version of this server.
+        """
+        running = version.running()  # the server has asked at its start
+        return Alive(version=running.number, commit=running.commit or None)
+
+    @route(
+        "GET /readyz", says="Everything answers.", answer=Ready, also={503: ("It does not.", NotReady)}, is_open=True
+    )
+    async def is_ready(self) -> Ready | None:
+        """Does everything answer that is needed
+
+        Asks the database, the manager, the gateway, the facts, the hooks and the signer, each over a new connection and
+        for two seconds at most. Reads the free space, and writes at most every ten seconds. The error is `Disk full`
+        when less than 64 MiB are free. Names the version of this server.
+        """
         missing = {name: reason for name, reason in (await missing_peers(self)).items() if reason}
-        if missing:
-            answer: dict[str, object] = {"error": _headline(missing), "missing": sorted(missing), **own}
-            if is_local(str(self.request.remote_ip), self.request.headers):  # reasons name hosts and users
-                answer["details"] = [f"{name}: {reason}" for name, reason in missing.items()]
-            self.answer(answer, 503)
-        else:
-            self.answer({"status": "ready", **own})
+        running = version.running()
+        if not missing:
+            return Ready(version=running.number, commit=running.commit or None)
+        may_see = is_local(str(self.request.remote_ip), self.request.headers)  # reasons name hosts and users
+        answer = NotReady(
+            error=_headline(missing),
+            missing=sorted(missing),
+            version=running.number,
+            commit=running.commit or None,
+            details=[f"{name}: {reason}" for name, reason in missing.items()] if may_see else UNSET,
+        )
+        self.answer(answer, 503)
+        return None
 
 
 def _headline(missing: dict[str, str]) -> str:
     if any(reason.startswith(DISK_FULL) for reason in missing.values()):
         return DISK_FULL.capitalize()
     return "Database damaged" if missing.get("database", "").startswith(DAMAGED) else "Not ready"
-
-
-def _version() -> dict[str, object]:
-    running = version.running()  # the server has asked at its start
-    return {"version": running.number, "commit": running.commit or None}
 
 
 async def missing_peers(handler: Handler) -> dict[str, str]:
@@ -161,7 +210,7 @@ async def _hooks(services: Services) -> str:
     path = services.settings.hooks_socket
     if leases.kept_elsewhere(leases.HOOKS, path.parent):
         return ""
-    await asyncio.to_thread(local.ask, path, "hooks", {"op": "ping"}, timeout=PATIENCE_S)
+    await asyncio.to_thread(call, path, "hooks", PingHooks(), timeout=PATIENCE_S)
     return ""
 
 

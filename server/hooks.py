@@ -1,4 +1,4 @@
-"""Hooks: where the caller is told what happens. Only sessions make and change them, never API tokens.
+"""Hooks: receivers of the caller's events. Only sessions make and change them, never API tokens.
 
 Addresses and secrets are in files that the program `hooks` reads; here they are only written.
 """
@@ -131,7 +131,7 @@ class DeliveryShown(Answer, frozen=True, kw_only=True):
     error: Annotated[str | None, words("What was wrong at the last try.")]
 
 
-class Deliveries(Answer, frozen=True, kw_only=True):
+class DeliveryPage(Answer, frozen=True, kw_only=True):
     """Deliveries of one hook."""
 
     deliveries: list[DeliveryShown]
@@ -247,7 +247,7 @@ class Hooks(SignedIn):
         self._check(hook.kind, url, None if given.secret is UNSET else secret)
         is_kept = given.secret is UNSET and bool(secret)
         if is_kept and would_tell_secret(hook.kind, known.url, url):
-            raise invalid(["secret: is required with another address"])  # whoever has the session may not have it
+            raise invalid(["secret: is required with another address"])  # a stolen session must not get it
         if hook.kind == WEBHOOK and not secret:
             raise invalid(["secret: must not be empty: all that is sent is signed with it"])
         name = self.receivers.keep(Receiver(url, secret))
@@ -320,12 +320,12 @@ class Hooks(SignedIn):
         return _shown(self.own(str(hook.id)))
 
     @route("GET /api/hooks/{id}/deliveries", of=own, says="Newest first.", errors={400: INVALID, 404: _NOT_YOURS})
-    def list_deliveries(self, hook: Hook, asked: DeliveriesAsked) -> Deliveries:
+    def list_deliveries(self, hook: Hook, asked: DeliveriesAsked) -> DeliveryPage:
         """What a hook was told
 
         Of all that wait and the newest 200 others.
         """
-        return Deliveries(deliveries=[_delivery(row) for row in queue.newest(hook.id, asked.limit)])
+        return DeliveryPage(deliveries=[_delivery(row) for row in queue.newest(hook.id, asked.limit)])
 
     @route(
         "POST /api/hooks/{id}/deliveries/{deliveryId}/redeliver",

@@ -11,12 +11,12 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType, defstruct
 
 from core import pasted
 from core.fields import Sats, words
 from core.settings import VENUES
-from server.http.json_out import Raw, dumps
+from server.http.json_out import dumps
 from server.http.shapes import Answer, Body, Wrong, as_pasted, camel, read_by, read_fields
 from server.task_parts import ADDRESSES, STEPS, TAGS, described, shown_part
 from strategy.bid_config import MAX_TEXT, Problem
@@ -177,4 +177,4 @@ def details_of(found: Iterable[Problem]) -> list[str]:
 def rendered(stored: str) -> Raw:
     """Returns the stored config as callers see it."""
     config = load_listing_config(stored)
-    return Raw(dumps({key: shown_part(getattr(config, name)) for name, key in _CAMEL.items()}))
+    return Raw(dumps({key: shown_part(getattr(config, name)) for name, key in _CAMEL.items()}).encode())

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec import Meta, structs
 
 from core import pasted
-from core.fields import Count, Price, Time, text_of, within, words
+from core.fields import Count, Price, Slug, Time, text_of, within, words
 from core.settings import VENUES
 from markets import base
 from markets.base import AskBook, BidBook, NotFound, VenueError
@@ -156,7 +156,7 @@ class OrderBook(Answer, frozen=True, kw_only=True):
 class MarketBook(OrderBook, frozen=True, kw_only=True):
     """The order book of a slug, or of one of its traits."""
 
-    slug: str
+    slug: Slug
     type: Kind
     venue: Venue
     trait: Trait | None
@@ -181,7 +181,7 @@ class RuneMarket(Answer, frozen=True, kw_only=True):
 class KnownSlug(Answer, frozen=True, kw_only=True):
     """A collection or rune that the caller has had to do with here."""
 
-    slug: str
+    slug: Slug
     type: Kind
     name: Annotated[str | None, words("The collection's, where an item of it was seen; else null.")]
     task_id: Annotated[int | None, words("The caller's bidding task on it; null: none.")]
@@ -231,7 +231,7 @@ class Market(SignedIn):
         if isinstance(asks, VenueError) and isinstance(bids, VenueError):
             raise blocking.answer_to(asks)
         if _is_empty(asks) and _is_empty(bids):
-            # An empty book and a missing one look alike; the floor tells them apart.
+            # An empty book and a missing one look alike; only a known slug has a floor.
             await self._floor_of(slug, kind, venue)
         book = order_book(asks, bids, wallet, asked.depth)
         return MarketBook(slug=slug, type=config.type, venue=venue, trait=trait_shown(trait), **structs.asdict(book))
@@ -262,7 +262,7 @@ class Market(SignedIn):
         """
         book = await self.ask_market(lambda market: market.rune_asks(asked.ticker, MAX_AGE_S))
         if not book.asks:
-            # The data provider has no asks for an unknown rune, either; the marketplace tells them apart.
+            # The data provider has no asks for an unknown rune, either; only a known one has a floor.
             await self._floor_of(asked.ticker, "runes")
         floor = min((ask.unit_price for ask in book.asks), default=None)
         average, walked = vwap(book.asks, asked.depth)
@@ -330,7 +330,7 @@ class Market(SignedIn):
 
 
 def own_marks(user: Any, keys: Any, venue: str) -> BidderWallet:
-    """Returns everything that tells the user's own orders at the venue from others'."""
+    """Returns every mark of the user's own orders at the venue."""
     placed = [order for order in orders.wallet_orders(keys.payment) if order.venue == venue]
     return BidderWallet(
         keys.payment,
@@ -404,7 +404,7 @@ def _useful(price: Decimal) -> Decimal:
 
 
 def _rank(known: known_slugs.KnownSlug, text: str) -> tuple[int, int] | None:
-    """Returns where a slug stands among those found, least first; None when the text is neither in it nor its name."""
+    """Returns the rank of a slug among those found, least first; None when neither it nor its name has the text."""
     texts = [normal_slug(known.type, known.slug).casefold(), (known.name or "").casefold()]
     name = pasted.without_spacers(text) if known.type == "rune" else text
     wanted = [name.casefold(), text.casefold()]

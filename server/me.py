@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from core.fields import MAX_SATS, Count, Sats, Time, words
+from core.fields import MAX_SATS, Address, Count, Sats, Time, words
 from markets.base import NotFound, VenueError
 from models import profile, users
 from models.api_tokens import READ
@@ -50,16 +50,14 @@ def _ceiling(value: Any) -> int:
     return found
 
 
-_NULL = Meta(extra_json_schema={"default": None})
 _Name = Annotated[str, Meta(min_length=1), read_by(_display_name)]
 _Ceiling = Annotated[int, Meta(ge=1, le=MAX_SATS), read_by(_ceiling)]
 _MaxExposure = Annotated[
-    _Ceiling | UnsetType | None, words("Sats of all open orders together; null: what the plan allows."), _NULL
+    _Ceiling | UnsetType | None, words("Sats of all open orders together; null: what the plan allows.")
 ]
 _MaxHardcap = Annotated[
     _Ceiling | UnsetType | None,
     words("Sats of one order, whatever its task's `hardcapSats`; null: no such ceiling."),
-    _NULL,
 ]
 
 
@@ -73,7 +71,7 @@ class Consent(Body, frozen=True, kw_only=True):
 class ProfileBody(Consent, frozen=True, kw_only=True):
     """PATCH /api/auth/me"""
 
-    display_name: Annotated[_Name | UnsetType | None, _NULL] = UNSET
+    display_name: _Name | UnsetType | None = UNSET
     ordinals_address: AnyText | None = None
     challenge_id: AnyText | None = None
     signature: AnyText | None = None
@@ -126,8 +124,8 @@ class Profile(Answer, frozen=True, kw_only=True):
     """The caller's account."""
 
     id: int
-    address: str
-    ordinals_address: Annotated[str, words("Where bought inscriptions and runes go.")]
+    address: Address
+    ordinals_address: Annotated[Address, words("Where bought inscriptions and runes go.")]
     display_name: str | None
     plan: str
     plan_details: PlanDetails

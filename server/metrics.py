@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from core import local, version
+from core import version
+from core.call import call
 from core.errors import BidkeeperError, PeerUnavailable
+from core.program_calls import CountTasks
 from core.settings import Settings
 from markets.market_client import MarketClient
 from models import totals
@@ -17,6 +19,7 @@ from server.http.api_errors import not_found
 from server.http.base import Handler
 from server.http.client_ip import is_local
 from server.http.prometheus import CONTENT_TYPE, Histogram, Metric, metric, render
+from server.http.route import route
 from wallet.signer_client import SignerClient
 
 PATIENCE_S = 1.0
@@ -33,10 +36,23 @@ def start_times() -> Histogram:
     )
 
 
-class MetricsHandler(Handler):
+class Metrics(Handler):
     """The metrics, for callers on this machine without a proxy; to all others this is a 404."""
 
-    async def get(self) -> None:
+    tag = "service"
+
+    @route(
+        "GET /metrics",
+        says="Prometheus' text format.",
+        media=CONTENT_TYPE,
+        errors={404: "The caller is not on this machine, or comes through a proxy."},
+        is_open=True,
+    )
+    async def get_metrics(self) -> None:
+        """Metrics for Prometheus
+
+        For programs on this machine that ask the server itself.
+        """
         if not is_local(str(self.request.remote_ip), self.request.headers):
             raise not_found()
         text = render([*await collect(self.services.settings, self.now_ms), self.services.starts])
@@ -66,8 +82,7 @@ async def collect(settings: Settings, now_ms: int) -> list[Metric]:
 def _managers(settings: Settings, known: Sequence[Place | PeerUnavailable]) -> dict[str, int]:
     """Adds up the managers' own numbers. Raises PeerError when one is away."""
     addresses = [address_at(settings, place) for place in known]
-    each = [local.ask(address, "manager", {"op": "status"}, timeout=PATIENCE_S) for address in addresses]
-    return {"workers": sum(int(status.get("workers", 0)) for status in each)}
+    return {"workers": sum(call(each, "manager", CountTasks(), timeout=PATIENCE_S).workers for each in addresses)}
 
 
 async def _asked(question: Callable[[], Said]) -> Said | None:

@@ -2,41 +2,212 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from msgspec import UNSET, Meta, Raw, UnsetType
+
+from core.fields import Time, text_of, words
 from models import presets
-from models.presets import MOST_PRESETS, Preset, PresetExists, TooManyPresets
-from server.bidding.tasks import refuse_unknown_budget
+from models.api_tokens import READ, TRADE
+from models.presets import MOST_PRESETS, PresetExists, TooManyPresets
+from server import task_config, task_venues
 from server.http import json_out
+from server.http.answers import INVALID, NOT_YOURS, Success
 from server.http.api_errors import ApiError, invalid, not_found
 from server.http.base import SignedIn
-from server.http.json_out import Raw
-from server.schemas.presets import VERSION, NewPreset, PresetChange, PresetFile, judged
+from server.http.route import route
+from server.http.shapes import Answer, Body, Wrong, described_as, read_by
+from server.task_config import BiddingTaskChange
+from server.tasks import refuse_unknown_budget
+
+VERSION = 1
+_ANY_SLUG = "ANY"  # right as a collection's and as a ticker
+_TAKEN = "There is a preset of this name already."
+_FULL = "There are as many presets as a user may have."
 
 
-class PresetHandler(SignedIn):
-    """The common part of operations on presets."""
+def _version(value: Any) -> int:
+    if value != VERSION or isinstance(value, bool):
+        raise Wrong(f"must be {VERSION}")
+    return VERSION
 
-    def preset(self, text: str) -> Preset:
-        """Returns the caller's own preset with this id in the path. Raises ApiError (404)."""
-        found = presets.own(self.user.id, self.path_id(text))
+
+Name = Annotated[str, text_of(1, 100)]
+Config = Annotated[dict[str, Any], described_as(BiddingTaskChange)]  # `_checked` judges it
+StoredConfig = Annotated[Raw, described_as(BiddingTaskChange)]
+
+
+class NewPreset(Body, frozen=True, kw_only=True):
+    """A named config of bidding tasks."""
+
+    name: Name
+    config: Annotated[Config, words("Fields of a new bidding task; a slug is not needed.")]
+
+
+class PresetChange(Body, frozen=True, kw_only=True):
+    """A change of a preset; a config is replaced as a whole."""
+
+    name: Name | UnsetType = UNSET
+    config: Config | UnsetType = UNSET
+
+
+class PresetFile(Body, frozen=True, kw_only=True):
+    """Presets as `exportPresets` writes them."""
+
+    version: Annotated[Literal[1], read_by(_version)]
+    presets: Annotated[tuple[NewPreset, ...], Meta(max_length=MOST_PRESETS)]
+    replace: Annotated[bool, words("Presets of the same names give way; else they are 409.")] = False
+
+
+class PresetShown(Answer, frozen=True, kw_only=True):
+    """A named config of bidding tasks."""
+
+    id: int
+    name: str
+    config: Annotated[StoredConfig, words("The fields that were given.")]
+    created_at: Time
+    updated_at: Time
+
+
+class PresetInFile(Answer, frozen=True, kw_only=True):
+    """One preset of a file."""
+
+    name: str
+    config: StoredConfig
+
+
+class PresetExport(Answer, frozen=True, kw_only=True):
+    """All presets, as `importPresets` takes them."""
+
+    version: Literal[1] = 1
+    presets: list[PresetInFile]
+
+
+class ImportedPresets(Answer, frozen=True, kw_only=True):
+    """The presets that were stored."""
+
+    presets: list[PresetShown]
+
+
+class Presets(SignedIn):
+    """The operations on the caller's presets."""
+
+    tag = "presets"
+
+    def own(self, preset_id: str) -> presets.Preset:
+        """Returns the caller's preset of this id. Raises ApiError (404)."""
+        found = presets.own(self.user.id, self.path_id(preset_id))
         if found is None:
             raise not_found()
         return found
 
-    def checked(self, config: dict[str, Any], where: str = "") -> dict[str, Any]:
-        """Returns a config with its slug in plain form. Raises ApiError (400) for one that no task could have."""
-        found, faults = judged(config, self.services.settings)
-        if faults:
-            raise invalid([f"{where}{fault}" for fault in faults])
-        refuse_unknown_budget(self.user.id, found)
-        return config | {"slug": found.slug} if "slug" in config else config
+    @route("GET /api/presets", READ, says="By their names.")
+    def list_presets(self) -> list[PresetShown]:
+        """My presets
 
-    def stored(self, wanted: list[NewPreset], *, replaces: bool = False) -> list[Preset]:
-        """Stores presets, all or none. Raises ApiError: 409, 403."""
-        named = [(preset.name, json_out.dumps(preset.config)) for preset in wanted]
+        Named configs, to make bidding tasks of.
+        """
+        return [_shown(preset) for preset in presets.of_user(self.user.id)]
+
+    @route(
+        "POST /api/presets",
+        TRADE,
+        says="Stored.",
+        status=201,
+        headers=("Location",),
+        errors={400: INVALID, 403: _FULL, 409: _TAKEN},
+    )
+    def create_preset(self, given: NewPreset) -> PresetShown:
+        """Store a preset
+
+        Its config is judged as that of a new bidding task for some slug; what is left out stays left out.
+        """
+        (preset,) = self._stored([(given.name, self._checked(given.config))])
+        self.set_header("Location", f"/api/presets/{preset.id}")
+        return _shown(preset)
+
+    @route("GET /api/presets/export", READ, says="All of them.")
+    def export_presets(self) -> PresetExport:
+        """All my presets as a file
+
+        As `importPresets` takes them, here or at another installation.
+        """
+        found = presets.of_user(self.user.id)
+        return PresetExport(presets=[PresetInFile(name=each.name, config=_raw(each.config)) for each in found])
+
+    @route(
+        "POST /api/presets/import",
+        TRADE,
+        says="Stored, in the file's order.",
+        errors={400: INVALID, 403: _FULL, 409: "There are presets of these names, and `replace` is not set."},
+    )
+    def import_presets(self, given: PresetFile) -> ImportedPresets:
+        """Store the presets of a file
+
+        All or none; each is judged as by `createPreset`.
+        """
+        names = [preset.name for preset in given.presets]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise invalid([f"presets: {name} is there twice" for name in twice])
+        checked = [
+            (preset.name, self._checked(preset.config, f"presets: {place}.config "))
+            for place, preset in enumerate(given.presets)
+        ]
+        return ImportedPresets(presets=[_shown(each) for each in self._stored(checked, replaces=given.replace)])
+
+    @route("GET /api/presets/{id}", READ, of=own, says="The preset.", errors={404: NOT_YOURS})
+    def get_preset(self, preset: presets.Preset) -> PresetShown:
+        """One preset
+
+        By its id.
+        """
+        return _shown(preset)
+
+    @route(
+        "PUT /api/presets/{id}",
+        TRADE,
+        of=own,
+        says="The preset as it is now.",
+        errors={400: INVALID, 404: NOT_YOURS, 409: _TAKEN},
+    )
+    def change_preset(self, preset: presets.Preset, given: PresetChange) -> PresetShown:
+        """Change a preset
+
+        Name, config or both. Tasks that were made of it stay as they are.
+        """
+        config = None if given.config is UNSET else self._checked(given.config)
         try:
-            return presets.add(self.user.id, named, self.now_ms, replaces=replaces)
+            presets.change(preset, self.now_ms, name=given.name or None, config=config)
+        except PresetExists as error:
+            raise _taken(error) from None
+        return _shown(preset)
+
+    @route("DELETE /api/presets/{id}", TRADE, of=own, says="Deleted.", errors={404: NOT_YOURS})
+    def delete_preset(self, preset: presets.Preset) -> Success:
+        """Delete a preset
+
+        Tasks that were made of it stay.
+        """
+        if not presets.remove(self.user.id, preset.id):
+            raise not_found()
+        return Success()
+
+    def _checked(self, given: dict[str, Any], where: str = "") -> str:
+        """Returns a config as it is stored, with its slug in plain form.
+
+        Raises ApiError (400) for one that no new task could have, whatever its slug.
+        """
+        config, details = task_config.merged({"slug": _ANY_SLUG, **given}, None)
+        venue, unknown = task_venues.named(given, self.services.settings)
+        if faults := [*details, *unknown] or task_venues.unfit_for_bids(venue, config):
+            raise invalid([f"{where}{fault}" for fault in faults])
+        refuse_unknown_budget(self.user.id, config)
+        return json_out.dumps(given | {"slug": config.slug} if "slug" in given else given)
+
+    def _stored(self, wanted: list[tuple[str, str]], *, replaces: bool = False) -> list[presets.Preset]:
+        """Stores presets (name, config), all or none. Raises ApiError: 409, 403."""
+        try:
+            return presets.add(self.user.id, wanted, self.now_ms, replaces=replaces)
         except PresetExists as error:
             raise _taken(error) from None
         except TooManyPresets:
@@ -44,73 +215,19 @@ class PresetHandler(SignedIn):
             raise ApiError(403, "Preset limit reached", message=message) from None
 
 
-class PresetsHandler(PresetHandler):
-    """GET and POST /api/presets"""
-
-    def get(self) -> None:
-        self.answer([_as_json(preset) for preset in presets.of_user(self.user.id)])
-
-    def post(self) -> None:
-        body = self.body(NewPreset)
-        (preset,) = self.stored([body.model_copy(update={"config": self.checked(body.config)})])
-        self.set_header("Location", f"/api/presets/{preset.id}")
-        self.answer(_as_json(preset), 201)
-
-
-class OnePresetHandler(PresetHandler):
-    """GET, PUT and DELETE /api/presets/:id"""
-
-    def get(self, preset_id: str) -> None:
-        self.answer(_as_json(self.preset(preset_id)))
-
-    def put(self, preset_id: str) -> None:
-        preset, body = self.preset(preset_id), self.body(PresetChange)
-        config = None if body.config is None else json_out.dumps(self.checked(body.config))
-        try:
-            presets.change(preset, self.now_ms, name=body.name, config=config)
-        except PresetExists as error:
-            raise _taken(error) from None
-        self.answer(_as_json(preset))
-
-    def delete(self, preset_id: str) -> None:
-        if not presets.remove(self.user.id, self.path_id(preset_id)):
-            raise not_found()
-        self.answer({"success": True})
-
-
-class PresetExportHandler(SignedIn):
-    """GET /api/presets/export"""
-
-    def get(self) -> None:
-        found = presets.of_user(self.user.id)
-        shown = [{"name": preset.name, "config": Raw(preset.config)} for preset in found]
-        self.answer({"version": VERSION, "presets": shown})
-
-
-class PresetImportHandler(PresetHandler):
-    """POST /api/presets/import"""
-
-    def post(self) -> None:
-        body = self.body(PresetFile)
-        names = [preset.name for preset in body.presets]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise invalid([f"presets: {name} is there twice" for name in twice])
-        checked = [
-            preset.model_copy(update={"config": self.checked(preset.config, f"presets: {place}.config ")})
-            for place, preset in enumerate(body.presets)
-        ]
-        self.answer({"presets": [_as_json(preset) for preset in self.stored(checked, replaces=body.replace)]})
-
-
 def _taken(error: PresetExists) -> ApiError:
     return ApiError(409, "There are presets of these names", message=str(error))
 
 
-def _as_json(preset: Preset) -> dict[str, object]:
-    return {
-        "id": preset.id,
-        "name": preset.name,
-        "config": Raw(preset.config),
-        "createdAt": json_out.iso(preset.created_ms),
-        "updatedAt": json_out.iso(preset.updated_ms),
-    }
+def _raw(config: str) -> Raw:
+    return Raw(config.encode())
+
+
+def _shown(preset: presets.Preset) -> PresetShown:
+    return PresetShown(
+        id=preset.id,
+        name=preset.name,
+        config=_raw(preset.config),
+        created_at=json_out.iso(preset.created_ms),
+        updated_at=json_out.iso(preset.updated_ms),
+    )

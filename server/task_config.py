@@ -13,12 +13,12 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta
+from msgspec import UNSET, Meta, Raw
 
 from core import pasted
 from core.fields import words
 from models.ledger.limits import unknown_zone
-from server.http.json_out import Raw, dumps
+from server.http.json_out import dumps
 from server.http.shapes import Answer, Body, Wrong, any_text, beyond_one_task, camel, number, read_by, read_fields, then
 from server.http.shapes import text as plain
 from server.listing_config import VENUE, FillListing, shape
@@ -299,7 +299,7 @@ _SHOWN = "{" + ", ".join(f'"{key}": %s' for key in _CAMEL.values()) + "}"
 
 def shown(config: BidConfig) -> Raw:
     """Returns the config as callers see it: every field, as it was given or with its default."""
-    return Raw(_SHOWN % tuple(map(_as_json, _VALUES(config))))
+    return Raw((_SHOWN % tuple(map(_as_json, _VALUES(config)))).encode())
 
 
 @lru_cache(maxsize=4096, typed=True)  # most fields of most tasks are as they were made; True is not 1 here

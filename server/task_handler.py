@@ -128,7 +128,7 @@ class TaskHandler(SignedIn):
             except PeerError as error:
                 raise manager_client.answer_to(error) from error
 
-    async def delete_task(self, task: Task) -> int:
+    async def end_task(self, task: Task) -> int:
         """Hides the task and has its orders ended; returns how many are still open. Call it in the task's turn.
 
         Once the row is hidden nothing is taken back: the manager closes open orders, however long that takes, and

@@ -1,4 +1,4 @@
-"""The fields of both kinds of task's configs that are more than one value, and a task's tags: read, and shown."""
+"""Parts of both kinds of tasks: config fields of more than one value, tags, and parts of answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,21 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType
 
 from core import pasted
-from server.http.shapes import Body, Wrong, as_pasted, beyond_one_task, camel, plain_text, read_by, then
+from core.fields import Count, words
+from server.codes import FailedStep
+from server.http.answers import Seconds
+from server.http.shapes import (
+    Answer,
+    Body,
+    OpenAnswer,
+    Wrong,
+    as_pasted,
+    beyond_one_task,
+    camel,
+    plain_text,
+    read_by,
+    then,
+)
 from strategy.bid_parts import (
     CLOCK,
     MOST_AT_A_LEVEL,
@@ -54,7 +68,7 @@ class Drop(Body, frozen=True, kw_only=True):
     for_minutes: Annotated[int, described("So long after it there are no bids.", **_MINUTES)]
 
 
-_AT = {"pattern": f"^{CLOCK}$"}
+_AT = {"pattern": f"^{CLOCK}$", "examples": ["09:00"]}
 
 
 class Hours(Body, frozen=True, kw_only=True, rename={"begin": "from", "end": "to"}):
@@ -128,6 +142,24 @@ def shown_part(value: Any) -> Any:
         shown = {camel(name): shown_part(getattr(listing, name)) for name in _OF_LISTING if name != "cost_sats"}
         return {"autolist": shown, "start": value.start, "maxOpen": value.max_open}
     return value
+
+
+# ---- parts of the answers about tasks
+
+
+class LastCycle(Answer, frozen=True, kw_only=True):
+    """The newest cycle."""
+
+    time: Seconds
+    action: str
+
+
+class ErrorParams(OpenAnswer, frozen=True, kw_only=True):
+    """The values in the words of `lastError`, where there are any; each code has its own (docs/reasons.md)."""
+
+    step: FailedStep | UnsetType | None = UNSET
+    price_sats: Annotated[Count | None, words("Of the bid or listing that this is about.")] | UnsetType = UNSET
+    more: Annotated[Annotated[int, Meta(ge=1)] | None, words("So many other things failed, too.")] | UnsetType = UNSET
 
 
 # ---- tags: the owner's own words for a task, to find and handle many tasks by

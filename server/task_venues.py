@@ -1,22 +1,35 @@
 """A task's venue: named when it is created and never after; orders that it cannot serve are refused with a reason.
 
-No venue is asked: its capabilities are known.
+Its capabilities are known. Only for a trait and for a rune's spelling is a marketplace asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from core.settings import Settings
 from markets import venues
+from markets.base import VenueError
 from markets.capabilities import Capabilities
 from markets.look import kind_of
-from strategy.bid_config import BidConfig
+from server.http.api_errors import invalid
+from server.http.user_market import UserMarket
+from strategy.bid_config import BidConfig, canonical_slug, normal_slug
 from strategy.listing.listing_config import ListingConfig, load_listing_config
 from wallet.co_signers import SETTING, co_signers_of
 from wallet.escrow_terms import escrow_terms_of
+
+PATIENCE_S = 2.0  # for the two checks that ask a marketplace
+_TRAITS_AGE_S = 3600.0  # a collection's traits hardly ever change
+_SPELLING_AGE_S = 86_400.0  # a rune's name never changes
+_MOST_NEAR = 3
+_BULLET = "\u2022"
+
+Catalogue = Mapping[str, Mapping[str, int]]
 
 
 def named(given: Mapping[str, Any], settings: Settings) -> tuple[str, list[str]]:
@@ -114,3 +127,64 @@ def with_bidding_wallets(settings: Settings) -> list[str]:
 def _capabilities(venue: str) -> Capabilities | None:
     """Returns the venue's capabilities; None for an unknown name, which is a fault of its own."""
     return venues.capabilities(venue) if venues.is_known(venue) else None
+
+
+# ---- what the marketplace itself knows
+
+
+async def refuse_unknown_trait(
+    market: UserMarket, config: BidConfig, venue: str, former: BidConfig | None = None
+) -> None:
+    """Raises ApiError (400) when the marketplace `venue` says that the collection has no such trait.
+
+    A marketplace that cannot be asked, takes long, or tells no traits of this collection does not object: a bid for a
+    trait that no item has is never filled, and the marketplace judges it again when it is placed. A trait that `former`
+    had, too, is not looked up again.
+    """
+    if config.trait is None or (former and (former.slug, former.trait) == (config.slug, config.trait)):
+        return
+    question = market(lambda client: client.at(venue).traits(config.slug, _TRAITS_AGE_S))
+    try:
+        catalogue = await asyncio.wait_for(question, PATIENCE_S)
+    except (VenueError, TimeoutError):
+        return
+    if catalogue and (detail := missing(config.trait, catalogue)):
+        raise invalid([detail])
+
+
+def missing(trait: tuple[str, str], catalogue: Catalogue) -> str | None:
+    """Returns the fault of the trait (type, value) as a detail with similar names; None without a fault."""
+    kind, value = trait
+    if kind not in catalogue:
+        return f"traitType: the collection has no trait {kind}{_near(kind, catalogue)}"
+    if value not in catalogue[kind]:
+        return f"traitValue: the collection has no {kind} {value}{_near(value, catalogue[kind])}"
+    return None
+
+
+def _near(text: str, names: Iterable[str]) -> str:
+    """Returns names that differ only in capitals and spaces, which venues tell apart: all of them."""
+    by_folded: dict[str, list[str]] = {}
+    for name in names:
+        by_folded.setdefault(" ".join(name.casefold().split()), []).append(name)
+    folded = get_close_matches(" ".join(text.casefold().split()), by_folded, _MOST_NEAR)
+    near = [name for each in folded for name in by_folded[each]][:_MOST_NEAR]
+    return f"; it has {', '.join(near)}" if near else ""
+
+
+def is_unspelled(config: BidConfig) -> bool:
+    """Tells whether the ticker may lack its bullets. Some names have none."""
+    return config.is_rune and _BULLET not in config.slug
+
+
+async def spelled(market: UserMarket, config: BidConfig) -> BidConfig:
+    """Returns the config with the ticker in the marketplace's spelling; unchanged where that is unknown."""
+    if not is_unspelled(config):
+        return config
+    question = market(lambda client: client.rune(config.slug, _SPELLING_AGE_S))
+    try:
+        slug = canonical_slug("rune", (await asyncio.wait_for(question, PATIENCE_S)).ticker)
+    except (VenueError, TimeoutError):
+        return config  # the next start asks again
+    is_same = normal_slug("rune", slug) == normal_slug("rune", config.slug)
+    return replace(config, slug=slug) if is_same else config

@@ -1,43 +1,49 @@
-"""The route table of this service, and what of it API tokens may ask for."""
+"""The route table of this service, and what of it API tokens may ask for.
+
+`python -m server.urls` prints its description.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from models.api_tokens import CONTROL, READ, TRADE
+from models.api_tokens import READ
 from server import (
-    api_docs,
+    admin,
     auth,
-    bidding_wallet,
+    autolist,
     budgets,
     control,
+    events,
+    export,
     health,
+    history,
     hooks,
+    inscriptions,
     market,
     me,
     metrics,
+    moment,
     presets,
+    preview,
+    profit,
+    series,
     sessions,
     task_log,
+    task_runs,
+    tasks,
     venues,
+    wallet,
     web,
 )
-from server.admin import readiness
-from server.admin import users as admin_users
-from server.admin import whitelist as admin_whitelist
-from server.bidding import actions, bids, preview, running
-from server.bidding import tasks as bidding_tasks
-from server.events import handler as events
-from server.history import export, fills, moment, orders, profit, series
+from server.http import json_out
 from server.http.base import Handler
 from server.http.callers import Openings
 from server.http.route import routes_of
-from server.listing import inscriptions, picture
 from server.listing import preview as autolist_preview
-from server.listing import running as autolist_running
-from server.listing import tasks as autolist_tasks
-from server.replay import handler as replay
-from server.withdrawals import handler as withdrawals
+from server.openapi.document import document
+from server.replay import task_replay
+from server.withdrawals import withdraw as withdrawals
 
 _ID = "([0-9]+)"
 
@@ -51,8 +57,32 @@ NOUNS: list[type[Handler]] = [
     me.Bounds,
     budgets.Budgets,
     control.Controlled,
+    wallet.Wallets,
+    withdrawals.Withdrawals,
+    history.History,
+    history.TaskOrders,
+    profit.Profits,
+    export.Exports,
+    series.BiddingSeries,
+    series.ListingSeries,
+    moment.Moments,
+    task_replay.Replays,
     hooks.Hooks,
     market.Market,
+    admin.Administration,
+    health.Health,
+    metrics.Metrics,
+    web.Description,
+    events.Events,
+    venues.Venues,
+    autolist.AutolistTasks,
+    inscriptions.Inscriptions,
+    presets.Presets,
+    task_log.BiddingTaskRecord,
+    task_log.AutolistTaskRecord,
+    preview.Previews,
+    tasks.BiddingTasks,
+    task_runs.TaskRuns,
 ]
 DECLARED = routes_of(NOUNS)
 
@@ -60,105 +90,14 @@ ROUTES: list[tuple[str, type[Handler]]] = [
     (r"/", web.PageHandler),
     (r"/web/(.+)", web.WebFileHandler),
     (r"/favicon.ico", web.IconHandler),
-    (r"/healthz", health.HealthHandler),
-    (r"/readyz", health.ReadyHandler),
-    (r"/metrics", metrics.MetricsHandler),
-    (r"/docs", api_docs.DocsHandler),
-    (r"/api/openapi.json", api_docs.OpenApiHandler),
-    (r"/api/tasks", bidding_tasks.BiddingTasksHandler),
-    (r"/api/tasks/preview", preview.PreviewHandler),
-    (r"/api/tasks/actions", actions.TaskActionsHandler),
-    (rf"/api/tasks/{_ID}", bidding_tasks.OneBiddingTaskHandler),
-    (rf"/api/tasks/{_ID}/clone", bidding_tasks.CloneTaskHandler),
-    (rf"/api/tasks/{_ID}/start", running.StartBiddingTaskHandler),
-    (rf"/api/tasks/{_ID}/stop", running.StopBiddingTaskHandler),
-    (rf"/api/tasks/{_ID}/bids", bids.BidsHandler),
-    (rf"/api/tasks/{_ID}/cycles", task_log.TaskCyclesHandler),
-    (rf"/api/tasks/{_ID}/log", task_log.TaskLogHandler),
-    (rf"/api/tasks/{_ID}/orders", orders.TaskOrdersHandler),
-    (rf"/api/tasks/{_ID}/series", series.TaskSeriesHandler),
-    (rf"/api/tasks/{_ID}/at", moment.TaskMomentHandler),
-    (rf"/api/tasks/{_ID}/replay", replay.TaskReplayHandler),
-    (r"/api/autolist", autolist_tasks.AutolistTasksHandler),
     (r"/api/autolist/preview", autolist_preview.AutolistPreviewHandler),
-    (r"/api/autolist/wallet/ordinals", inscriptions.WalletOrdinalsHandler),
-    (r"/api/autolist/item/([^/]+)", inscriptions.InscriptionHandler),
-    (r"/api/autolist/item/([^/]+)/image", picture.InscriptionPictureHandler),
-    (rf"/api/autolist/{_ID}", autolist_tasks.OneAutolistTaskHandler),
-    (rf"/api/autolist/{_ID}/start", autolist_running.StartAutolistTaskHandler),
-    (rf"/api/autolist/{_ID}/stop", autolist_running.StopAutolistTaskHandler),
-    (rf"/api/autolist/{_ID}/cycles", autolist_running.AutolistTaskCyclesHandler),
-    (rf"/api/autolist/{_ID}/log", autolist_running.AutolistTaskLogHandler),
-    (rf"/api/autolist/{_ID}/series", series.AutolistTaskSeriesHandler),
-    (r"/api/presets", presets.PresetsHandler),
-    (r"/api/presets/export", presets.PresetExportHandler),
-    (r"/api/presets/import", presets.PresetImportHandler),
-    (rf"/api/presets/{_ID}", presets.OnePresetHandler),
-    (r"/api/fills", fills.FillsHandler),
-    (r"/api/orders", orders.OrdersHandler),
-    (r"/api/pnl", profit.ProfitHandler),
-    (r"/api/trades.csv", export.TradesCsvHandler),
-    (r"/api/events", events.EventsHandler),
-    (r"/api/venues", venues.VenuesHandler),
-    (r"/api/wallet", bidding_wallet.WalletHandler),
-    (r"/api/wallet/withdraw", withdrawals.WithdrawHandler),
-    (r"/api/admin/whitelist", admin_whitelist.WhitelistHandler),
-    (r"/api/admin/whitelist/([A-Za-z0-9]+)", admin_whitelist.OneAddressHandler),
-    (r"/api/admin/plans", admin_users.PlansHandler),
-    (r"/api/admin/users", admin_users.UsersHandler),
-    (rf"/api/admin/users/{_ID}", admin_users.OneUserHandler),
-    (r"/api/admin/readiness", readiness.ReadinessHandler),
     *((route.pattern, route.handler) for route in DECLARED),
 ]
 
 # What an API token may ask for, and the scopes of which it needs one. What is not named here is for sessions only:
 # withdrawals, changes of the profile, tokens and sessions, hooks, the user's own ceilings, administration.
 SCOPES: dict[str, tuple[str, ...]] = {
-    "GET /api/tasks": (READ,),
-    "POST /api/tasks": (TRADE,),
-    "POST /api/tasks/preview": (READ,),
-    "POST /api/tasks/actions": (TRADE,),
-    f"GET /api/tasks/{_ID}": (READ,),
-    f"PUT /api/tasks/{_ID}": (TRADE,),
-    f"DELETE /api/tasks/{_ID}": (TRADE,),
-    f"POST /api/tasks/{_ID}/clone": (TRADE,),
-    f"POST /api/tasks/{_ID}/start": (TRADE,),
-    f"POST /api/tasks/{_ID}/stop": (TRADE, CONTROL),
-    f"GET /api/tasks/{_ID}/bids": (READ,),
-    f"GET /api/tasks/{_ID}/cycles": (READ,),
-    f"GET /api/tasks/{_ID}/log": (READ,),
-    f"GET /api/tasks/{_ID}/orders": (READ,),
-    f"GET /api/tasks/{_ID}/series": (READ,),
-    f"GET /api/tasks/{_ID}/at": (READ,),
-    f"POST /api/tasks/{_ID}/replay": (READ,),
-    "GET /api/autolist": (READ,),
-    "POST /api/autolist": (TRADE,),
     "POST /api/autolist/preview": (READ,),
-    "GET /api/autolist/wallet/ordinals": (READ,),
-    "GET /api/autolist/item/([^/]+)": (READ,),
-    "GET /api/autolist/item/([^/]+)/image": (READ,),
-    f"GET /api/autolist/{_ID}": (READ,),
-    f"PUT /api/autolist/{_ID}": (TRADE,),
-    f"DELETE /api/autolist/{_ID}": (TRADE,),
-    f"POST /api/autolist/{_ID}/start": (TRADE,),
-    f"POST /api/autolist/{_ID}/stop": (TRADE, CONTROL),
-    f"GET /api/autolist/{_ID}/cycles": (READ,),
-    f"GET /api/autolist/{_ID}/log": (READ,),
-    f"GET /api/autolist/{_ID}/series": (READ,),
-    "GET /api/presets": (READ,),
-    "POST /api/presets": (TRADE,),
-    "GET /api/presets/export": (READ,),
-    "POST /api/presets/import": (TRADE,),
-    f"GET /api/presets/{_ID}": (READ,),
-    f"PUT /api/presets/{_ID}": (TRADE,),
-    f"DELETE /api/presets/{_ID}": (TRADE,),
-    "GET /api/fills": (READ,),
-    "GET /api/orders": (READ,),
-    "GET /api/pnl": (READ,),
-    "GET /api/trades.csv": (READ,),
-    "GET /api/events": (READ,),
-    "GET /api/venues": (READ,),
-    "GET /api/wallet": (READ,),
 } | {
     f"{verb} {route.pattern}": operation.scopes
     for route in DECLARED
@@ -178,7 +117,8 @@ def routes_with_openings() -> list[tuple[str, type[Handler], dict[str, Any]]]:
 
 def _openings(path: str, handler: type[Handler]) -> Openings:
     scopes = {method: SCOPES[f"{method} {path}"] for method in handler.described() if f"{method} {path}" in SCOPES}
-    # A clone is another task.
-    is_one_task = _ID in path and path.startswith(("/api/tasks/", "/api/autolist/"))
-    is_its_own = is_one_task and handler is not bidding_tasks.CloneTaskHandler
-    return Openings(scopes, names_task=is_its_own)
+    return Openings(scopes, names_task=_ID in path and path.startswith(("/api/tasks/", "/api/autolist/")))
+
+
+if __name__ == "__main__":  # prints the description that the server answers, for other programs to check
+    print(json_out.dumps(document(ROUTES, SCOPES, DECLARED)))

@@ -1,16 +1,23 @@
-"""The page: its files as they stand in web/, and a policy under which nothing else can run in it."""
+"""The page: its files as they stand in web/, and a policy under which nothing else can run in it.
+
+Also the described interface, for programs, and as a page to read.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
 import hashlib
 import re
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from server.http import json_out
 from server.http.api_errors import not_found
 from server.http.base import Handler
+from server.http.json_out import Raw
+from server.http.route import route
 from web import FOLDER
 
 _TYPES = {
@@ -120,3 +127,58 @@ class IconHandler(WebFileHandler):
 
     def get(self) -> None:  # type: ignore[override]
         self._send_file(web_files()["icon.svg"])
+
+
+class Description(Handler):
+    """The description of the interface. Both texts are made once, at the first request for either."""
+
+    tag = "service"
+
+    def set_default_headers(self) -> None:
+        super().set_default_headers()
+        self.set_header("Cache-Control", "no-cache")  # kept, and asked for by its tag
+
+    async def _texts(self) -> tuple[Raw, bytes, str]:
+        """Describes the application's own route table, as JSON and as a page with its policy."""
+        shared = self.application.settings
+        if "description" not in shared:
+            # In a thread, since it takes a fifth of a second; its task is kept, so that nobody begins it again.
+            shared["description"] = asyncio.create_task(
+                asyncio.to_thread(_describe, shared["routes"], shared["scopes"], shared["declared"])
+            )
+        try:
+            made: tuple[Raw, bytes, str] = await shared["description"]
+        except Exception:
+            shared.pop("description", None)  # the next one tries again
+            raise
+        return made
+
+    @route("GET /api/openapi.json", says="OpenAPI 3.1.", is_open=True, has_etag=True)
+    async def get_description(self) -> Raw:
+        """This description
+
+        OpenAPI 3.1. It changes with the version only, so ask with `If-None-Match`.
+        """
+        return (await self._texts())[0]
+
+    @route("GET /docs", says="A page.", media=_TYPES[".html"], is_open=True, has_etag=True)
+    async def read_reference(self) -> None:
+        """This description to read
+
+        Made of the same description, without scripts.
+        """
+        _, page, policy = await self._texts()
+        self.set_header("Content-Type", _TYPES[".html"])
+        self.set_header("Content-Security-Policy", policy)
+        self.set_header("Referrer-Policy", "no-referrer")
+        self.set_header("X-Frame-Options", "DENY")
+        self.finish(page)
+
+
+def _describe(routes: Any, scopes: Any, declared: Any) -> tuple[Raw, bytes, str]:
+    # Not with this module: the schemas of all answers are a fifth of a server's start, and few are ever asked for them.
+    from server.openapi import page
+    from server.openapi.document import document
+
+    made = document(routes, scopes, declared)
+    return Raw(json_out.dumps(made)), page.render(made).encode(), page.POLICY

@@ -18,9 +18,10 @@ from cli.doctor.answer_check import CLOCK_REMEDY
 from cli.doctor.check import Check, fail, ok, warn, way_to_keys
 from cli.doctor.month_check import quota_variable
 from cli.doctor.settings_check import is_held
+from core.call import call
 from core.errors import BidkeeperError
-from core.local import ask
 from core.local_server import peer_pid
+from core.program_calls import Ping, PingHooks
 from core.setting_values import HostPort
 from core.settings import SECRETS, Settings
 from gateway.app import quotas
@@ -290,14 +291,14 @@ def _facts(settings: Settings) -> Iterator[Check]:
 
 
 def _hooks(settings: Settings) -> Iterator[Check]:
-    counts = ask(settings.hooks_socket, "hooks", {"op": "ping"}, timeout=PATIENCE_S)["deliveries"]
-    yield ok("hooks", f"{counts['waiting']:,} deliveries are waiting, {counts['dead']:,} failed for good")
+    counts = call(settings.hooks_socket, "hooks", PingHooks(), timeout=PATIENCE_S).deliveries
+    yield ok("hooks", f"{counts.waiting:,} deliveries are waiting, {counts.dead:,} failed for good")
 
 
 def _managers(settings: Settings) -> Iterator[Check]:
     of_slots = sorted(settings.run_dir.glob("manager-*.sock"))
     for path in of_slots or [settings.manager_socket]:
-        state = ask(path, "manager", {"op": "ping"}, timeout=PATIENCE_S).get("state")
+        state = call(path, "manager", Ping(), timeout=PATIENCE_S).state
         if state == "ready":
             yield ok(path.stem, "ready, with its zygote")
         else:

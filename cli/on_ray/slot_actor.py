@@ -19,9 +19,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from core import local
+from core.call import call
 from core.errors import PeerError
 from core.process import PARENT, PYTHON
+from core.program_calls import Ping
 from core.settings import load
 
 _STOP_S = 13.0  # as long as supervisord gives a manager
@@ -36,7 +37,7 @@ _LOOK_S = 1.0
 def manager_acts(slot: int | None) -> bool:
     """Tells whether this machine's manager of the slot (None: of everybody) answers, as one does that has its lease."""
     try:
-        local.ask(load().manager_file("sock", slot), "manager", {"op": "ping"}, timeout=_ANSWER_S)
+        call(load().manager_file("sock", slot), "manager", Ping(), timeout=_ANSWER_S)
     except PeerError:
         return False
     return True

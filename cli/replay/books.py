@@ -15,7 +15,7 @@ from typing import Any
 
 from markets import wire
 from markets.wire import Unreadable
-from server.replay.recording import Recording, ReplayError, lines_of
+from server.replay.journal import Recording, ReplayError, lines_of
 from strategy.bid_config import MAX_SATS, BidConfig, normal_slug
 from strategy.book import Ask, Bid, Snapshot, VenueProfile
 from strategy.entry import Entry, SaleIntoBid

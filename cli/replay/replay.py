@@ -16,7 +16,7 @@ from core.outside_text import NotText, read_text
 from core.settings import Settings
 from core.task_files import journal_path, older
 from server.http.json_out import dumps
-from server.replay.recording import Recording, ReplayError, read_journal
+from server.replay.journal import Recording, ReplayError, read_journal
 from server.replay.simulation import simulate
 from strategy.bid_config import MAX_SATS, BidConfig, normal_slug
 

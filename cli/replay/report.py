@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from decimal import Decimal
 from typing import Any
+
+from msgspec import to_builtins
 
 from cli.replay.verify import Verified, action
 from server.http.json_out import iso
-from server.replay.paper_market import FILL_RULE
-from server.replay.recording import Recording
-from server.replay.simulation import ReplayStep, Simulation
-from server.replay.summary import fill_as_json, fill_prices
+from server.replay.comparison import fill_prices, fill_shown
+from server.replay.journal import Recording
+from server.replay.simulation import FILL_RULE, ReplayStep, Simulation
 from strategy.bid_config import BidConfig
 
 
@@ -40,7 +42,7 @@ def values(
         found["fillRule"] = FILL_RULE
         found["changes"] = changes
         found["decisions"] = [_decision(step) for step in _telling(outcome.steps)]
-        found["fills"] = [fill_as_json(fill, outcome) for fill in outcome.fills]
+        found["fills"] = to_builtins([fill_shown(fill, outcome) for fill in outcome.fills], builtin_types=(Decimal,))
         found["summary"] = _summary(outcome)
     return found
 

@@ -39,8 +39,8 @@ class Error(Answer, frozen=True, kw_only=True):
 
 Kind = Annotated[str, Meta(extra_json_schema={"enum": list(CHOICES["type"])})]
 Seconds = Annotated[int, words("Unix time in seconds.")]
-Venue = Annotated[str, words("The marketplace, by its name in GET /api/venues.")]
-Tags = Annotated[tuple[str, ...], words("The owner's own words for the task.")]
+Venue = Annotated[str, words("The marketplace, by its name in GET /api/venues.", examples=["satflow"])]
+Tags = Annotated[tuple[str, ...], words("The owner's own words for the task.", examples=[["long term"]])]
 
 
 class Trait(Answer, frozen=True, kw_only=True):

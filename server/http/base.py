@@ -28,7 +28,6 @@ from server.http.api_errors import ApiError, invalid, not_found, unauthorized
 from server.http.bodies import Body, beyond, details_of
 from server.http.callers import Caller, Openings
 from server.http.client_ip import client_ip
-from server.http.json_out import Raw
 from server.http.services import Services
 from server.http.tagged import Tagged, tag_of
 from server.http.user_market import UserMarket
@@ -317,12 +316,12 @@ class SignedIn(Handler):
             finally:
                 await asyncio.sleep(time.perf_counter() - began)
 
-    async def in_turns(self, rows: Sequence[Row], as_json: Callable[[Row], object], piece: int = PIECE) -> list[Raw]:
-        """Writes rows as JSON, so many in each turn."""
-        shown = list[Raw]()
+    async def in_turns(self, rows: Sequence[Row], build: Callable[[Row], Value], piece: int = PIECE) -> list[Value]:
+        """Builds the parts of a long answer from rows, so many in each turn."""
+        shown = list[Value]()
         for begin in range(0, len(rows), piece):
             some = rows[begin : begin + piece]
-            shown += await self.in_turn(lambda: [Raw(json_out.dumps(as_json(row))) for row in some])  # noqa: B023
+            shown += await self.in_turn(lambda: [build(row) for row in some])  # noqa: B023
         return shown
 
     async def ask_market(self, question: Callable[[MarketClient], Value]) -> Value:

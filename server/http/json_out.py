@@ -6,7 +6,7 @@ from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any
 
-from msgspec import Struct, json
+from msgspec import Struct, json, structs
 
 from core import event_words
 from strategy.pricing import plain
@@ -42,7 +42,7 @@ def dumps(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{encode_basestring(key)}: {dumps(item)}" for key, item in value.items()) + "}"
     if isinstance(value, Struct):
-        return _ENCODER.encode(value).decode()
+        return encoded(value).decode()
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(dumps, value)) + "]"
     raise TypeError(f"no JSON for {type(value).__name__}")
@@ -51,8 +51,22 @@ def dumps(value: Any) -> str:
 def encoded(value: Any) -> bytes:
     """Encodes `value` for the wire, as `dumps` writes it."""
     if isinstance(value, Struct) or (isinstance(value, list) and value and isinstance(value[0], Struct)):
-        return _ENCODER.encode(value)
+        try:
+            return _ENCODER.encode(value)
+        except UnicodeEncodeError:
+            return _ENCODER.encode(_writable(value))
     return dumps(value).encode("utf-8", "replace")
+
+
+def _writable(value: Any) -> Any:
+    """Replaces lone surrogates, which a marketplace may send and UTF-8 cannot write."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, Struct):
+        return structs.replace(value, **{name: _writable(each) for name, each in structs.asdict(value).items()})
+    if isinstance(value, dict):
+        return {_writable(key): _writable(each) for key, each in value.items()}
+    return [_writable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def exact(value: Decimal) -> Decimal:

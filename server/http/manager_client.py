@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from core import local
+from core.call import Request, call
 from core.errors import PeerError, PeerRefused, PeerUnavailable
+from core.program_calls import CountTasks, Enforce, Heed, Ping, ReadLog, Scope, Settle, Settled, State, TaskCounts
 from core.settings import Settings
 from core.task_files import end_of_log, log_path
 from models.controls import GLOBAL
@@ -29,12 +29,7 @@ _BRAKE_THREADS = 4
 _PLACE_S = 60  # until somebody's task may have stopped
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """The manager's final observation; `open_orders` are still to be closed or live on purpose."""
-
-    observed: str
-    open_orders: int
+A = TypeVar("A")
 
 
 class ManagerClient:
@@ -55,12 +50,12 @@ class ManagerClient:
 
     async def state(self, timeout_s: float = _PING_S) -> str:
         """Returns `ready` when all managers can act, else the state of one that cannot. Raises PeerError."""
-        states = [str(answer.get("state")) for answer in await self._ask_all({"op": "ping"}, timeout_s)]
+        states = [answer.state for answer in await self._ask_all(Ping(), timeout_s)]
         return next((state for state in states if state != "ready"), "ready")
 
-    async def status(self, timeout_s: float) -> list[dict[str, Any]]:
+    async def status(self, timeout_s: float) -> list[TaskCounts]:
         """Returns each manager's own numbers. Raises PeerError."""
-        return await self._ask_all({"op": "status"}, timeout_s)
+        return await self._ask_all(CountTasks(), timeout_s)
 
     async def ready(self, user_id: int, kept: str = "nothing was changed") -> None:
         """Returns once the user's manager can act. Raises ApiError (503) when it cannot within `wait_s`.
@@ -70,10 +65,10 @@ class ManagerClient:
         deadline = asyncio.get_running_loop().time() + self._wait_s
         while True:
             try:
-                answer = await self._ask(user_id, {"op": "ping"}, _PING_S)
-                reason = f"it is {answer.get('state')}"
-                if reason == "it is ready":
+                state = (await self._ask(user_id, Ping(), _PING_S)).state
+                if state == "ready":
                     return
+                reason = f"it is {state}"
             except PeerError as error:
                 reason = error.message
             if self._is_closed or asyncio.get_running_loop().time() >= deadline:
@@ -85,19 +80,14 @@ class ManagerClient:
 
         `drain_s` is the longest wait for the end of a stopped task's bids, if not the usual one.
         """
-        request = {"op": "settle", "task": task_id, "drain_s": self._drain_s if drain_s is None else drain_s}
-        answer = await self._ask(user_id, request, _SETTLE_S)
-        try:
-            return Settled(str(answer["observed"]), int(answer["open_orders"]))
-        except (KeyError, TypeError, ValueError):
-            raise PeerUnavailable("manager", "gave an answer that is not understood") from None
+        return await self._ask(user_id, Settle(task_id, self._drain_s if drain_s is None else drain_s), _SETTLE_S)
 
-    async def heed(self, scope: str, subject: int, user_id: int, state: str | None, at_ms: int) -> None:
+    async def heed(self, scope: Scope, subject: int, user_id: int, state: State | None, at_ms: int) -> None:
         """Has the manager follow a control state immediately; None as `state`: another limit became stricter.
 
         A global state is sent to all managers, any other to the user's. Raises PeerError.
         """
-        request = {"op": "heed", "scope": scope, "subject": subject, "state": state, "at_ms": at_ms}
+        request = Heed(scope, subject, state, at_ms)
         found = places(self._settings) if scope == GLOBAL else [place_for(self._settings, user_id)]
         try:
             async with self._brake_turns.of(GLOBAL if scope == GLOBAL else user_id):
@@ -111,21 +101,13 @@ class ManagerClient:
         """Returns the end of the log of the user's task: at most so many lines. Raises OSError and PeerError."""
         if isinstance(place_for(self._settings, user_id), Path):
             return end_of_log(log_path(self._settings.data_dir, task_id), most)
-        answer = await self._ask(user_id, {"op": "log", "task": task_id, "lines": most}, _PING_S)
-        lines = answer.get("lines")
-        if not isinstance(lines, list):
-            raise PeerUnavailable("manager", "gave an answer that is not understood")
-        return [str(line) for line in lines]
+        return list((await self._ask(user_id, ReadLog(task_id, most), _PING_S)).lines)
 
     async def enforce(self) -> int:
         """Has all stop the tasks that are not allowed any more; returns how many, once they have. Raises PeerError."""
-        answers = await self._ask_all({"op": "entitlements"}, _SETTLE_S)
-        try:
-            return sum(int(answer["stopped"]) for answer in answers)
-        except (KeyError, TypeError, ValueError):
-            raise PeerUnavailable("manager", "gave an answer that is not understood") from None
+        return sum(answer.stopped for answer in await self._ask_all(Enforce(), _SETTLE_S))
 
-    async def _ask(self, user_id: int, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+    async def _ask(self, user_id: int, request: Request[A], timeout_s: float) -> A:
         try:
             async with self._turns.of(user_id):
                 return await self._ask_at(place_for(self._settings, user_id), request, timeout_s)
@@ -134,19 +116,19 @@ class ManagerClient:
                 raise _stopping() from None
             raise
 
-    async def _ask_all(self, request: dict[str, Any], timeout_s: float) -> list[dict[str, Any]]:
+    async def _ask_all(self, request: Request[A], timeout_s: float) -> list[A]:
         found = places(self._settings)
         return await asyncio.gather(*(self._ask_at(each, request, timeout_s) for each in found))
 
     async def _ask_at(
         self,
         place: Place | PeerUnavailable,
-        request: dict[str, Any],
+        request: Request[A],
         timeout_s: float,
         threads: ThreadPoolExecutor | None = None,
-    ) -> dict[str, Any]:
-        def ask() -> dict[str, Any]:
-            return local.ask(address_at(self._settings, place), "manager", request, timeout=timeout_s)
+    ) -> A:
+        def ask() -> A:
+            return call(address_at(self._settings, place), "manager", request, timeout=timeout_s)
 
         if self._is_closed:
             raise _stopping()

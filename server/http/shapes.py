@@ -92,6 +92,10 @@ def read_by(read: Callable[[Any], Any]) -> Meta:
     return Meta(extra={"read": read})
 
 
+# The mark of a field whose value callers write as text: it is described as one, whatever `read_by` makes of it.
+AS_TEXT = Meta(extra_json_schema={"x-type": "string"})
+
+
 def then(convert: Callable[[Any], Any]) -> Meta:
     """Makes the mark of a field whose value, once it was read, `convert` turns into another; it may raise Wrong."""
     return Meta(extra={"then": convert})
@@ -101,6 +105,11 @@ def one_of(choices: Iterable[str]) -> Meta:
     """Makes the mark of a text that is one of `choices`."""
     allowed = tuple(choices)
     return Meta(extra={"read": _one_of(allowed)}, extra_json_schema={"enum": list(allowed)})
+
+
+def some_of(choices: Iterable[str]) -> Meta:
+    """Makes the mark of a parameter that has some of `choices`, with commas between them."""
+    return Meta(extra={"read": _choices(tuple(choices))})
 
 
 def beyond_one_task(why: str, *values: str) -> Meta:
@@ -394,6 +403,17 @@ def milliseconds(text: str) -> int:
 def own_words(given: str) -> str:
     """Reads a text of the caller's own without the blanks around it. Raises Wrong."""
     return _query_text(pasted.trimmed(given))
+
+
+def asked_one_of(choices: Iterable[str]) -> Meta:
+    """Makes the mark of a parameter that is one of `choices`."""
+    allowed = tuple(choices)
+    return Meta(extra={"read": _choice(allowed)}, extra_json_schema={"type": "string", "enum": list(allowed)})
+
+
+TimeText = Annotated[int, read_by(milliseconds), AS_TEXT, Meta(extra_json_schema={"minLength": 1})]
+AskedTime = TimeText | None
+AS_TIME = "A time such as 2026-11-20T12:00:00Z, or a day such as 2026-11-20, in UTC."
 
 
 @cache

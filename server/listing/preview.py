@@ -21,12 +21,10 @@ from models.ledger.listing_table import LIVE, Listing
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
 from server import listing_config, task_venues
-from server.bidding.traits import refuse_unknown_trait
 from server.http.api_errors import invalid
-from server.listing.checks import known_collection
-from server.listing.cost import with_known_cost
+from server.listing.checks import known_collection, with_known_cost
 from server.listing.preview_answer import answer_of, drafted_as_json
-from server.listing.tasks import AutolistTaskHandler
+from server.task_handler import TaskHandler
 from strategy.bid_config import BidConfig
 from strategy.fault_codes import Step
 from strategy.listing.inputs import Listed, ListingInputs, ListingPlan
@@ -71,9 +69,10 @@ class _Seen:
     collection_id: str | None
 
 
-class AutolistPreviewHandler(AutolistTaskHandler):
+class AutolistPreviewHandler(TaskHandler):
     """POST /api/autolist/preview"""
 
+    kind = LISTING
     answers_s = 8.0  # several calls, one after the other
 
     async def post(self) -> None:
@@ -81,7 +80,7 @@ class AutolistPreviewHandler(AutolistTaskHandler):
         if meant.config.trait is not None and meant.collection_id is not None:
             kind, value = meant.config.trait
             asked = BidConfig(meant.collection_id, bid_type="trait", trait_type=kind, trait_value=value)
-            await refuse_unknown_trait(self.look, asked, meant.venue)
+            await task_venues.refuse_unknown_trait(self.look, asked, meant.venue)
         first_ms = listings.first_listed_ms(meant.task.id) if meant.task else None
         meant = replace(meant, config=scheduled(meant.config, first_ms, self.now_ms))
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))

@@ -17,14 +17,8 @@ from server.http.gate import MAX_BODY
 from server.http.route import PARTS, Route
 from server.http.route import Operation as Declared
 from server.openapi import (
-    admin,
-    bidding,
-    events,
     examples,
-    history,
     listing,
-    presets,
-    service,
 )
 from server.openapi import shapes as described_shapes
 from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
@@ -32,13 +26,7 @@ from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
 Document = dict[str, Any]
 
 OPERATIONS: dict[str, Operation] = {
-    **bidding.OPERATIONS,
     **listing.OPERATIONS,
-    **history.OPERATIONS,
-    **events.OPERATIONS,
-    **presets.OPERATIONS,
-    **admin.OPERATIONS,
-    **service.OPERATIONS,
 }
 TAGS = {
     "sign-in": "A challenge, its signature for a token, and the profile behind it.",
@@ -224,7 +212,7 @@ def _responses(operation: Operation, method: str, schemas: Document) -> Iterator
 
 
 def _answer(answer: AnswerBody, schemas: Document) -> Document:
-    schema: dict[str, Any] = {"type": "object" if answer.media == JSON else "string"}
+    schema: dict[str, Any] = {"type": "object"} if answer.media == JSON else _text(answer.media)
     if answer.model is not None:
         schema = _reference(answer.model)
     if answer.is_list:
@@ -232,8 +220,13 @@ def _answer(answer: AnswerBody, schemas: Document) -> Document:
     content = {"schema": schema} | ({"example": examples.of_answer(schema, schemas)} if answer.model else {})
     response = _response(answer.text, answer.media.partition(";")[0], content, answer.headers)
     for media in filter(None, (answer.stream, *answer.others)):
-        response["content"][media] = {"schema": {"type": "string"}}
+        response["content"][media] = {"schema": _text(media)}
     return response
+
+
+def _text(media: str) -> dict[str, Any]:
+    """Describes an answer that is no JSON: generated clients leave the bytes of a picture alone."""
+    return {"type": "string", "format": "binary"} if media.startswith("image/") else {"type": "string"}
 
 
 def _error(status: int, text: str, headers: Iterable[str]) -> Document:

@@ -13,12 +13,16 @@ from server.http.shapes import Answer, Asked, Beyond, OpenAnswer
 
 Schema = dict[str, Any]
 REF = "#/components/schemas/{name}"
+_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _TYPES: dict[type, str] = {bool: "boolean", int: "integer", str: "string"}
 
 
 def schemas_of(shapes: Iterable[type[Struct]]) -> dict[str, Schema]:
     """Returns the schemas of shapes, and of those inside them, by name."""
-    by_name = {shape.__name__: shape for shape in inside(shapes) if issubclass(shape, Struct)}
+    by_name: dict[str, type[Struct]] = {}
+    for shape in (shape for shape in inside(shapes) if issubclass(shape, Struct)):
+        if by_name.setdefault(shape.__name__, shape) is not shape:
+            raise TypeError(f"two shapes are named {shape.__name__}")
     _, found = json.schema_components(sorted(by_name.values(), key=lambda shape: shape.__name__), ref_template=REF)
     return {name: _tidy(_of_shape(by_name.get(name), schema)) for name, schema in sorted(found.items())}
 
@@ -78,6 +82,8 @@ def parameters_of(shape: type[Asked]) -> list[Schema]:
             property_ = only | property_
         if property_.get("default", "") is None:
             del property_["default"]
+        if "items" in property_:  # a query has its text
+            property_ = {"type": "string", "minLength": 1, "description": property_["description"]}
         text = property_.pop("description")
         required = name in schema.get("required", ())
         described.append({"name": name, "in": "query", "required": required, "description": text, "schema": property_})
@@ -100,6 +106,8 @@ def _of_shape(shape: type[Struct] | None, schema: Schema) -> Schema:
             property_.pop("default", None)
         elif isinstance(field.default, Decimal):  # msgspec writes it as text
             property_["default"] = field.default
+        elif isinstance(field.default, tuple):
+            property_["default"] = list(field.default)
         if shapes := _described(field.type):
             property_ = properties[field.encode_name] = _reference(shapes, property_)
         mark = _extra(field.type).get("beyond")
@@ -128,7 +136,16 @@ def _tidy(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     tidy = {key: value if key in ("enum", "default", "example") else _tidy(value) for key, value in schema.items()}
-    tidy.pop("title", None)
+    if isinstance(tidy.get("default"), tuple):
+        tidy["default"] = list(tidy["default"])
+    if isinstance(tidy.get("title"), str):  # else it is a field of this name
+        del tidy["title"]
+    if "x-type" in tidy:
+        tidy["type"] = tidy.pop("x-type")
+    # msgspec writes a Decimal among marks as text.
+    tidy |= {key: Decimal(tidy[key]) for key in _BOUNDS if isinstance(tidy.get(key), str)}
+    if tidy.get("type") == "object" and "properties" not in tidy:
+        tidy.setdefault("additionalProperties", True)
     if tidy.get("format") == "decimal":
         del tidy["format"]
         tidy["type"] = "number"

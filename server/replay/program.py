@@ -16,9 +16,8 @@ from typing import Any
 from core.no_network import give_up_network
 from core.process import end_with_parent
 from server.http.json_out import dumps
-from server.replay.comparison import compared
-from server.replay.part import JournalPart
-from server.replay.recording import ReplayError
+from server.replay.comparison import Recorded, compared
+from server.replay.journal import JournalPart, ReplayError
 from strategy.bid_config import load_bid_config
 
 NICE = 10
@@ -34,12 +33,12 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _answer(asked: dict[str, Any]) -> dict[str, Any]:
+def _answer(asked: dict[str, Any]) -> Recorded:
     try:
         part = JournalPart([Path(each) for each in asked["paths"]], asked["from_ms"], asked["to_ms"])
         return compared(part, load_bid_config(asked["own"]), load_bid_config(asked["changed"]))
     except ReplayError as error:
-        return {"refused": str(error)}
+        return Recorded(refused=str(error))
 
 
 def _be_modest() -> None:

@@ -65,8 +65,16 @@ class Drop(Body):
 def _of_hours(schema: Schema) -> None:
     of = schema["properties"]
     of["tz"] |= {"maxLength": 64, "description": "A time zone of the tz database, such as Europe/Berlin."}
-    of["from"] |= {"pattern": _CLOCK, "description": "The first minute with bids, as clocks there show it."}
-    of["to"] |= {"pattern": _CLOCK, "description": "The first minute without; before from: on the next day."}
+    of["from"] |= {
+        "pattern": _CLOCK,
+        "examples": ["09:00"],
+        "description": "The first minute with bids, as clocks there show it.",
+    }
+    of["to"] |= {
+        "pattern": _CLOCK,
+        "examples": ["09:00"],
+        "description": "The first minute without; before from: on the next day.",
+    }
 
 
 class Hours(Body):

@@ -1,19 +1,25 @@
-"""The step from a caller's request to the signer's: coins, amounts, fee. Nothing is written or signed here."""
+"""The step from a caller's wish to the signer's request: coins, amounts, fee. Nothing is written or signed here.
+
+The signer writes the transaction itself, except from a bidding wallet: the marketplace drafts that one, and the signer
+judges the draft.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import NamedTuple
 
-from markets.base import NotFound
+from core.errors import BidkeeperError
+from core.settings import Settings, dialect_of
+from markets.base import AuthFailed, NotFound, NotSupported, Refused, Unavailable
 from models.ledger import withdrawals
 from models.users import User
 from server.http.services import Services
-from server.schemas.withdrawals import WithdrawalBody
-from server.withdrawals.coins import Choosing, Chosen
-from server.withdrawals.from_bidding_wallet import plan_from_bidding
-from server.withdrawals.plan import NOTHING, CannotWithdraw, InvalidWithdrawal, WithdrawalPlan, script_at
+from server.http.user_market import UserMarket
+from server.withdrawals.coins import Choosing, Chosen, LeftOut
+from wallet.address import parse
 from wallet.escrow_terms import all_terms, escrow_terms_of
 from wallet.policy import PolicyRefused
 from wallet.protocol import (
@@ -26,42 +32,101 @@ from wallet.protocol import (
     WithdrawalToSign,
     per_kvb,
 )
+from wallet.psbt.decode import decode_base64
 from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow, escrow_at
+from wallet.psbt.script import script_of
+from wallet.psbt.transaction import WireError
 from wallet.withdrawal.compose import Coin, CoinKind, Composed, send_inscription, send_sats
 
+NOTHING = "Nothing can be withdrawn"
+UNCOVERED = "Open bids would not be covered"
 DEFAULT_TIER = "halfHourFee"
 _FEES_AGE_S = 30.0
 Enough = Callable[[Sequence[Coin]], bool]
 
 
+class CannotWithdraw(BidkeeperError):
+    """A refusal: it is impossible at present. `reason` says why in a few words, `what_to_do` is the remedy."""
+
+    def __init__(self, reason: str, what_to_do: str) -> None:
+        super().__init__(f"{reason}: {what_to_do}")
+        self.reason = reason
+        self.what_to_do = what_to_do
+
+
+class InvalidWithdrawal(BidkeeperError):
+    """A refusal: the request can never be met. `fault` reads `field: what is wrong`, `reason` is a heading."""
+
+    def __init__(self, fault: str, reason: str = "Validation failed") -> None:
+        super().__init__(fault)
+        self.fault = fault
+        self.reason = reason
+
+
+class Wanted(NamedTuple):
+    """A withdrawal as its caller wants it.
+
+    Without `amount_sats` everything goes, less the fee. `fee_rate` is a tier, or sat/vB.
+    """
+
+    source: Source
+    amount_sats: int | None = None
+    inscription_id: str = ""
+    fee_rate: str | Decimal = ""
+    dry_run: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawalPlan:
+    """All that is to be signed but its intent, and the amounts; sats arrive at `destination`."""
+
+    asked: WithdrawalToSign
+    destination: str
+    sent_sats: int
+    fee_sats: int
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def coins(self) -> tuple[str, ...]:
+        return (*self.asked.coins, *self.asked.fee_coins)
+
+
+def script_at(address: str) -> bytes:
+    """Returns the script of a user's own address, or of one that the signer derived for a user."""
+    script = script_of(parse(address))
+    assert script is not None
+    return script
+
+
 class WithdrawalPlanner:
     """Plans one withdrawal of `user`. Raises CannotWithdraw, InvalidWithdrawal, VenueError or SignerError."""
 
-    def __init__(self, services: Services, user: User, body: WithdrawalBody, until: float) -> None:
+    def __init__(self, services: Services, user: User, wanted: Wanted, until: float) -> None:
         self._services = services
-        self._ask = services.market_for(user.id, "look" if body.dry_run else "withdraw", until)
-        self._body = body
+        self._ask = services.market_for(user.id, "look" if wanted.dry_run else "withdraw", until)
+        self._wanted = wanted
         self._user = user
         self._address = user.address
 
     async def plan(self) -> WithdrawalPlan:
         keys = await self._services.signer(lambda signer: signer.addresses(self._address))
-        if self._body.from_ == "bidding":
-            settings, body = self._services.settings, self._body
-            return await plan_from_bidding(settings, self._ask, self._user, body, keys.payment, keys.payment_pubkey)
-        if self._body.from_ == "escrow":
+        if self._wanted.source == "bidding":
+            settings, wanted = self._services.settings, self._wanted
+            return await plan_from_bidding(settings, self._ask, self._user, wanted, keys.payment, keys.payment_pubkey)
+        if self._wanted.source == "escrow":
             return await self._inscription(keys)
         if self._address in (keys.payment, keys.vault):
             text = "You sign in with one of these addresses, so their keys are in your own wallet: send from there."
             raise CannotWithdraw(NOTHING, text)
-        if self._body.inscription_id:
+        if self._wanted.inscription_id:
             return await self._inscription(keys)
-        if self._body.from_ == "payment":
+        if self._wanted.source == "payment":
             return await self._sats("payment", keys.payment, "p2wpkh")
         return await self._sats("vault", keys.vault, "p2tr")
 
     async def _sats(self, source: Source, address: str, kind: CoinKind) -> WithdrawalPlan:
-        rate, amount = await self._fee_per_kvb(), self._body.amount_sats
+        rate, amount = await self._fee_per_kvb(), self._wanted.amount_sats
         destination = script_at(self._address)
 
         def composed(coins: Sequence[Coin]) -> Composed:
@@ -80,14 +145,14 @@ class WithdrawalPlanner:
         return WithdrawalPlan(asked, self._address, made.sent_sats, made.fee_sats, chosen.left_out)
 
     async def _inscription(self, keys: UserKeys) -> WithdrawalPlan:
-        wanted = self._body.inscription_id
-        self._refuse_listed(wanted)
+        inscription_id = self._wanted.inscription_id
+        self._refuse_listed(inscription_id)
         try:
-            where = await self._ask(lambda market: market.whereabouts(wanted, 0.0))
+            where = await self._ask(lambda market: market.whereabouts(inscription_id, 0.0))
         except NotFound:
             raise InvalidWithdrawal("inscriptionId: there is no such inscription in any block yet") from None
         escrow = self._escrow_at(where.address, keys)
-        source: Source = "escrow" if self._body.from_ == "escrow" else "vault"
+        source: Source = "escrow" if self._wanted.source == "escrow" else "vault"
         if where.outpoint is None or (escrow is None and (source == "escrow" or where.address != keys.vault)):
             named = "an escrow of yours" if source == "escrow" else "the vault"
             raise CannotWithdraw(f"The inscription is not in {named}", f"It is at {where.address or 'no address'}.")
@@ -98,7 +163,9 @@ class WithdrawalPlanner:
         try:
             held_by = script_at(keys.vault) if escrow is None else escrow.script
             lock_blocks = RECOVERY_BLOCKS if escrow is not None and escrow.recovery is not None else 0
-            item = await Choosing(self._ask, "p2tr", held_by, {}, rate).coin(where.outpoint, wanted, lock_blocks)
+            item = await Choosing(self._ask, "p2tr", held_by, {}, rate).coin(
+                where.outpoint, inscription_id, lock_blocks
+            )
             if escrow is not None:
                 item = replace(item, kind="recovery" if escrow.recovery else "p2tr", escrow=escrow)
         except PolicyRefused as refused:
@@ -116,7 +183,7 @@ class WithdrawalPlanner:
             source=source,
             coins=(where.outpoint,),
             fee_coins=tuple(str(coin.outpoint) for coin in chosen.coins),
-            inscription_id=wanted,
+            inscription_id=inscription_id,
             fee_per_kvb=rate,
         )
         return WithdrawalPlan(asked, sent_to, made.sent_sats, made.fee_sats, chosen.left_out)
@@ -135,7 +202,7 @@ class WithdrawalPlanner:
         if kept.running_task is not None:
             text = f"Stop auto-list task {kept.running_task} first: it would list what is no longer there."
             raise CannotWithdraw("An auto-list task of this inscription is running", text)
-        if kept.is_listed and not self._body.force:
+        if kept.is_listed and not self._wanted.force:
             text = (
                 "Delete its auto-list task first, which cancels the listing; or send force: true. Moving it makes "
                 "every signature for a listing of it worthless, at once and for good."
@@ -145,7 +212,7 @@ class WithdrawalPlanner:
     def _kept(self) -> dict[str, str]:
         """Returns the coins that stay, and why. A bid that is a transaction ends with the first of its coins."""
         user_id = self._user.id
-        behind = {} if self._body.force else withdrawals.coins_behind_bids(user_id)
+        behind = {} if self._wanted.force else withdrawals.coins_behind_bids(user_id)
         bids = {
             coin: f"a bid at {venue} stands on it: stop the task, or send force: true" for coin, venue in behind.items()
         }
@@ -164,7 +231,7 @@ class WithdrawalPlanner:
         return chosen
 
     async def _fee_per_kvb(self) -> int:
-        given = self._body.fee_rate or DEFAULT_TIER
+        given = self._wanted.fee_rate or DEFAULT_TIER
         if isinstance(given, Decimal):
             return per_kvb(given)
         fees = await self._ask(lambda market: market.fees(_FEES_AGE_S))
@@ -203,3 +270,55 @@ def _composed(compose: Callable[[], Composed], chosen: Chosen, what_to_do: str =
         if chosen.left_out:
             text += f" {len(chosen.left_out)} coins were left out; the first: {chosen.left_out[0].reason}."
         raise CannotWithdraw(NOTHING, text) from None
+
+
+async def plan_from_bidding(
+    settings: Settings, ask: UserMarket, user: User, wanted: Wanted, payment: str, pubkey: str
+) -> WithdrawalPlan:
+    """Plans the withdrawal from the bidding wallet to the user's `payment` address, whose key is `pubkey`.
+
+    Raises CannotWithdraw, InvalidWithdrawal or VenueError.
+    """
+    venue, receive = bidding_venue(settings), user.ordinals_address
+    try:
+        wallet = await ask(lambda market: market.at(venue).balance(payment, receive, pubkey, 0.0))
+        coins = await ask(lambda market: market.coins(wallet.address, 0.0))
+        amount = wanted.amount_sats or sum(coin.value for coin in coins if coin.is_confirmed)
+        if not amount:
+            raise CannotWithdraw(NOTHING, "The bidding wallet holds no confirmed sats.")
+        _refuse_uncovered(user.id, wanted, venue, wallet.sats - amount)
+        psbt = await ask(lambda market: market.at(venue).draft_withdrawal(payment, amount))
+        transaction = decode_base64(psbt).transaction
+    except NotFound:
+        raise CannotWithdraw(NOTHING, "The marketplace has no bidding wallet for you yet.") from None
+    except NotSupported as error:
+        raise InvalidWithdrawal(f"from: {error.message}", "This cannot be done yet") from None
+    except AuthFailed:
+        raise
+    except Refused as error:
+        raise CannotWithdraw("The marketplace refused the withdrawal", error.message) from None
+    except WireError as error:
+        raise Unavailable(f"its draft is no PSBT: {error}") from None
+    values = {coin.outpoint: coin.value for coin in coins}
+    spent = tuple(str(each.outpoint) for each in transaction.inputs)
+    sent = sum(output.value for output in transaction.outputs if output.script == script_at(payment))
+    fee = sum(values.get(each, 0) for each in spent) - sum(output.value for output in transaction.outputs)
+    asked = WithdrawalToSign(
+        intent="", user=user.address, source="bidding", coins=spent, amount_sats=amount, venue=venue, psbt=psbt
+    )
+    return WithdrawalPlan(asked, payment, sent, max(fee, 0))
+
+
+def _refuse_uncovered(user_id: int, wanted: Wanted, venue: str, left: int) -> None:
+    largest = withdrawals.largest_open_bid(user_id, venue)
+    if largest and left < largest and not wanted.force:
+        text = (
+            f"{max(left, 0)} sats would be left, and a bid of {largest} is open: the marketplace cancels bids that "
+            "are not covered. Stop the tasks first, withdraw less, or send force: true."
+        )
+        raise CannotWithdraw(UNCOVERED, text)
+
+
+def bidding_venue(settings: Settings) -> str:
+    """Returns the marketplace whose bids are paid from a bidding wallet: the first such one, else the default."""
+    return next((venue for venue in settings.venues if dialect_of(venue) == "satflow"), settings.market)

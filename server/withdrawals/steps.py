@@ -20,7 +20,7 @@ from markets.base import AuthFailed, NotFound, NotSupported, Refused, SignInNeed
 from models.ledger import withdrawals
 from models.ledger.withdrawals import CONFIRMED, REFUSED, RESERVED, SUBMITTED, UNKNOWN, NewWithdrawal, Withdrawal
 from server.http.services import Services
-from server.withdrawals.plan import WithdrawalPlan
+from server.withdrawals.planner import WithdrawalPlan
 from wallet.protocol import WITHDRAWAL_INTENT_DIGITS, SignedWithdrawal, WithdrawalToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 

@@ -17,9 +17,7 @@ from markets.base import VenueError
 from server import task_venues
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
-from server.schemas.withdrawals import WithdrawalBody
-from server.withdrawals.from_bidding_wallet import bidding_venue, plan_from_bidding
-from server.withdrawals.plan import CannotWithdraw, InvalidWithdrawal
+from server.withdrawals.planner import CannotWithdraw, InvalidWithdrawal, Wanted, bidding_venue, plan_from_bidding
 from wallet.signer_client import SignerError, SignerRefused
 
 log = logging.getLogger(__name__)
@@ -96,6 +94,6 @@ async def _refuse_locked_wallet(handler: SignedIn, venue: str) -> None:
 async def _judge(handler: SignedIn) -> None:
     services, user = handler.services, handler.user
     keys = await services.signer(lambda signer: signer.addresses(user.address))
-    body = WithdrawalBody.model_validate({"from": "bidding", "force": True})
-    plan = await plan_from_bidding(services.settings, handler.act, user, body, keys.payment, keys.payment_pubkey)
+    wanted = Wanted("bidding", force=True)
+    plan = await plan_from_bidding(services.settings, handler.act, user, wanted, keys.payment, keys.payment_pubkey)
     await services.signer(lambda signer: signer.judge_withdrawal(plan.asked))

@@ -6,13 +6,14 @@ import argparse
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
 from cli import plan, whitelist
 from cli.main import main
+from core.call import Verbs
 from core.local_server import serve
+from core.program_calls import Enforce, Stopped
 from core.settings import Settings, load
 from models import base, sessions, users
 from models.base import connect
@@ -41,16 +42,16 @@ def owner(settings: Settings) -> Iterator[users.User]:
     opened.close()
 
 
-def asked_of_manager(settings: Settings, command: Callable[[], int]) -> tuple[int, list[dict[str, Any]]]:
+def asked_of_manager(settings: Settings, command: Callable[[], int]) -> tuple[int, list[Enforce]]:
     """Runs the command; returns its result, and its requests to a manager that answers."""
-    asked: list[dict[str, Any]] = []
+    asked: list[Enforce] = []
 
-    def answer(request: dict[str, Any]) -> dict[str, Any]:
+    def answer(request: Enforce) -> Stopped:
         asked.append(request)
-        return {"stopped": 3}
+        return Stopped(3)
 
     async def story() -> int:
-        server = await serve(settings.manager_socket, answer)
+        server = await serve(settings.manager_socket, Verbs("manager", {Enforce: answer}))
         try:
             return await asyncio.to_thread(command)
         finally:
@@ -80,7 +81,7 @@ def test_whom_the_list_loses_is_stopped_before_the_command_ends(
 ) -> None:
     code, asked = asked_of_manager(settings, lambda: remove(settings))
     connect(settings.database_url)
-    assert (code, asked) == (0, [{"op": "entitlements"}])
+    assert (code, asked) == (0, [Enforce()])
     assert "can no longer sign in\n3 tasks were stopped\n" in capsys.readouterr().out
     assert not Entitlements(settings).may_sign_in(OWNER)
     assert sessions.user_and_mark("hash", time.time_ns() // 1_000_000) is None
@@ -108,7 +109,7 @@ def test_a_plan_that_is_ended_is_enforced_at_once(settings: Settings, owner: use
     options = argparse.Namespace(action="set", address=OWNER, plan="beta", days=0)
     code, asked = asked_of_manager(settings, lambda: plan.run(settings, options))
     connect(settings.database_url)
-    assert (code, asked) == (0, [{"op": "entitlements"}])
+    assert (code, asked) == (0, [Enforce()])
     now_ms = time.time_ns() // 1_000_000
     user = users.User.get_by_id(owner.id)
     assert Entitlements(settings).refusal(user, now_ms) == "plan expired"

@@ -70,7 +70,9 @@ def _read(path: str) -> bytes:
 class Installation:
     alive: ClassVar[list[Installation]] = []
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, *, python: str = sys.executable, tree: Path | None = None, **settings: str) -> None:
+        """Has ports and a directory of its own. With `tree` it is one of that checkout, whose packages `python` has."""
+        self._command, self._tree = [python, "-m", "cli.main"], tree
         # A Unix socket's path ends at 107 bytes, so not in pytest's long directories.
         self.data_dir = Path(tempfile.mkdtemp(prefix="bk-"))
         self.port, self.simulator_port = free_ports(2)
@@ -81,6 +83,7 @@ class Installation:
             "BIDKEEPER_SIMULATOR_PORT": str(self.simulator_port),
             "BIDKEEPER_WHITELIST": "*",
             "PYTHONUNBUFFERED": "1",
+            **({} if tree is None else {"PYTHONPATH": str(tree)}),
             **settings,
         }
         self._own_database = ""
@@ -97,7 +100,8 @@ class Installation:
     def up(self, verb: str = "up") -> None:
         with (self.data_dir / "up.out").open("w") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "cli.main", verb],
+                [*self._command, verb],
+                cwd=self._tree,
                 env=self.environment,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -303,7 +307,7 @@ def in_path(text: str) -> str:
 
 
 @contextlib.contextmanager
-def installation(verb: str = "up", **settings: str) -> Iterator[Installation]:
+def installation(verb: str = "up", **settings: Any) -> Iterator[Installation]:
     made = Installation(**settings)
     try:
         made.up(verb)

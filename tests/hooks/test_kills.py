@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from core import local
+from core.call import call
 from core.errors import PeerError
 from core.hook_receivers import Receiver, Receivers
+from core.program_calls import HooksReadiness, PingHooks
 from core.settings import Settings
 from models.events.table import Event
 from models.hooks import hooks
@@ -58,11 +59,11 @@ def process(settings: Settings, *arguments: str) -> Iterator[subprocess.Popen[by
         started.communicate()
 
 
-def until_ready(settings: Settings) -> dict[str, object]:
+def until_ready(settings: Settings) -> HooksReadiness:
     ends = time.monotonic() + PATIENCE_S
     while True:
         try:
-            return local.ask(settings.hooks_socket, "hooks", {"op": "ping"}, timeout=5)
+            return call(settings.hooks_socket, "hooks", PingHooks(), timeout=5)
         except PeerError:
             assert time.monotonic() < ends, (settings.data_dir / "out.log").read_text()[-2000:]
             time.sleep(0.05)

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from server.replay.paper_market import PaperMarket, taken_by
+from server.replay.simulation import PaperMarket, taken_by
 from strategy.bid_config import BidConfig
 from strategy.book import Bid
 from strategy.entry import SaleIntoBid

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.task_files import journal_path
-from server.replay.recording import read_journal
+from server.replay.journal import read_journal
 from tests.replay.recorded import replay
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World

@@ -12,16 +12,14 @@ from tornado.ioloop import IOLoop
 from tornado.testing import bind_unused_port
 
 from core.settings import Settings
+from server import admin, autolist, health, metrics, task_venues, wallet
 from server import app as app_module
-from server import bidding_wallet, health, metrics
-from server.admin import readiness as admin_readiness
 from server.app import make_app, make_server
-from server.bidding import tickers, traits
 from server.http import manager_client, replay_starter
-from server.listing import as_json, checks, leftovers
+from server.listing import checks
 from server.urls import ROUTES
-from server.withdrawals import handler as withdrawals_handler
 from server.withdrawals import ways_out
+from server.withdrawals import withdraw as withdrawals
 from tests.clock import Clock
 from tests.server.api import START_MS, Api, new_user, token_of
 from tests.server.peers import FakeGateway, FakeManager, FakeSigner
@@ -61,20 +59,18 @@ class Service:
 
 # Peers are in the test's own loop, and a busy machine may hold that up for longer than the product waits for them.
 _WAITS = (
-    (admin_readiness, "PATIENCE_S"),
+    (admin, "PATIENCE_S"),
     (app_module, "_SIGNER_S"),
-    (as_json, "PATIENCE_S"),
-    (bidding_wallet, "_PATIENCE_S"),
+    (autolist, "SHOWN_S"),
     (checks, "PATIENCE_S"),
+    (wallet, "_PATIENCE_S"),
     (health, "PATIENCE_S"),
-    (leftovers, "PATIENCE_S"),
     (manager_client, "_PING_S"),
     (metrics, "PATIENCE_S"),
-    (tickers, "PATIENCE_S"),
-    (traits, "PATIENCE_S"),
+    (task_venues, "PATIENCE_S"),
     (ways_out, "PATIENCE_S"),
-    (withdrawals_handler, "_LOOKS_S"),
-    (withdrawals_handler, "_SENDS_S"),
+    (withdrawals, "_LOOKS_S"),
+    (withdrawals, "_SENDS_S"),
 )
 _LONG_S = 60.0
 # A replay is nice: beside busy neighbours it takes many times as long as alone.

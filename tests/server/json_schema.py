@@ -16,7 +16,7 @@ Schema = Mapping[str, Any]
 KEYWORDS = {
     *("$ref", "type", "anyOf", "enum", "const", "properties", "required", "additionalProperties", "items", "minItems"),
     *("maxItems", "minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "pattern", "format"),
-    *("title", "description", "default"),
+    *("title", "description", "default", "examples"),
 }
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "null": lambda value: value is None,

@@ -8,15 +8,17 @@ import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import convert
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_unix_socket
 from tornado.web import Application, RequestHandler
 
+from core.call import Verbs
 from core.errors import PeerRefused
 from core.local_server import serve
+from core.program_calls import CountTasks, Enforce, Heed, Ping, Readiness, Settle, Settled, Stopped, TaskCounts
 from markets.base import (
     AskBook,
     Balance,
@@ -43,14 +45,16 @@ from wallet.protocol import SetControl
 
 
 class _Peer:
-    """Answers at a Unix socket as `_handle` says."""
+    """Answers at a Unix socket as `verbs`, or else `_handle`, says."""
+
+    verbs: Verbs | None = None
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        self._server = await serve(self.path, self._handle)
+        self._server = await serve(self.path, self.verbs or self._handle)
 
     async def stop(self) -> None:
         if self._server is not None:
@@ -77,33 +81,42 @@ class FakeManager(_Peer):
         self.heeded: list[tuple[str, int, str | None]] = []
         self.before_heeding: Callable[[], Any] = lambda: None
 
-    async def _handle(self, request: dict[str, Any]) -> dict[str, Any]:
-        if request["op"] == "ping":
-            return {"state": self.state}
-        if request["op"] == "status":
-            return {"observed": tasks.count_by_observed(EVERYBODY), "workers": 0}
-        if request["op"] == "entitlements":
-            self.enforced += 1
-            return {"stopped": 2}
-        if request["op"] == "heed":
-            if (waits := self.before_heeding()) is not None:
-                await waits
-            self.heeded.append((request["scope"], request["subject"], request["state"]))
-            return {}
-        assert request["op"] == "settle", request
+        self.verbs = Verbs(
+            "manager",
+            {
+                Ping: lambda asked: Readiness(self.state),
+                CountTasks: lambda asked: TaskCounts(tasks.count_by_observed(EVERYBODY), 0),
+                Enforce: self._enforce,
+                Heed: self._heed,
+                Settle: lambda asked: self.settle(asked),
+            },
+        )
+
+    def _enforce(self, asked: Enforce) -> Stopped:
+        self.enforced += 1
+        return Stopped(2)
+
+    async def _heed(self, asked: Heed) -> None:
+        if (waits := self.before_heeding()) is not None:
+            await waits
+        self.heeded.append((asked.scope, asked.subject, asked.state))
+
+    async def settle(self, asked: Settle) -> Settled:
         await asyncio.sleep(0)
         self.before_settling()
-        self.settled.append(request["task"])
+        self.settled.append(asked.task)
         if self.refuse is not None:
             raise PeerRefused("manager", *self.refuse)
-        task = tasks.with_owner(request["task"])
+        task = tasks.with_owner(asked.task)
         assert task is not None
-        observed = "running" if task.desired == "running" and task.deleted_ms is None else "stopped"
+        observed: Literal["running", "stopped"] = (
+            "running" if task.desired == "running" and task.deleted_ms is None else "stopped"
+        )
         type(task).update(observed=observed).where(type(task).id == task.id).execute()
         left = still_open.count_open(task.id)
         if task.deleted_ms is not None and not left:
             tasks.remove_tombstone(task.id)
-        return {"observed": observed, "open_orders": left}
+        return Settled(observed, left)
 
 
 class FakeSigner(_Peer):

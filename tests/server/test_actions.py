@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from server.bidding import actions, running
+from server import task_runs
 from tests.server.conftest import Service
 from tests.server.driver import check
 from tests.server.running_tasks import row, started
@@ -49,7 +49,7 @@ async def test_each_task_gets_the_answer_of_its_own_operation(service: Service) 
 async def test_a_task_whose_turn_comes_too_late_is_503_and_says_what_was_done(
     service: Service, monkeypatch: pytest.MonkeyPatch, action: str, said: str
 ) -> None:
-    monkeypatch.setattr(actions, "BEGINS_S", 0.0)
+    monkeypatch.setattr(task_runs, "BEGINS_S", 0.0)
     task = await started(service) if action == "stop" else await service.new_task()
     (found,) = await act(service, action=action, ids=[task])
     assert (found["status"], found["body"]["error"]) == (503, "Its turn did not come")
@@ -76,7 +76,7 @@ async def test_a_tag_stands_for_all_tasks_with_it(service: Service) -> None:
 
 @pytest.mark.gen_test
 async def test_a_tag_of_too_many_tasks_is_refused_as_a_whole(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actions, "MOST_IDS", 1)
+    monkeypatch.setattr(task_runs, "MOST_IDS", 1)
     both = [await tagged(service, slug, "x") for slug in "ab"]
     answer = await service.ask("POST", "/api/tasks/actions", {"action": "delete", "tag": "x"})
     assert (answer.status, answer.names()) == (400, {"tag"})
@@ -88,12 +88,12 @@ async def test_a_fault_of_ours_with_one_task_is_no_matter_of_the_others(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad, good = await service.new_task(slug="a"), await service.new_task(slug="b")
-    real = running.TaskRunner.stop
+    real = task_runs.TaskRuns.stop
 
     async def stop(self: Any, task_id: str) -> Any:
         return 1 / 0 if int(task_id) == bad else await real(self, task_id)
 
-    monkeypatch.setattr(running.TaskRunner, "stop", stop)
+    monkeypatch.setattr(task_runs.TaskRuns, "stop", stop)
     results = await act(service, action="stop", ids=[bad, good])
     assert [each["status"] for each in results] == [500, 200]
     assert results[0]["body"] == {"error": "Internal Server Error"}

@@ -52,7 +52,7 @@ async def test_an_address_is_let_in_and_taken_off_again(service: Service, caplog
     assert service.manager.enforced == 1 and sessions.sessions_of(service.user_id, START_MS) == []
     assert (await service.ask("GET", "/api/tasks")).status == 401
     assert (await ask(service, "removeFromWhitelist", "DELETE", f"whitelist/{OWNER}")).status == 404
-    told = [record.getMessage() for record in caplog.records if record.name == "server.admin.access"]
+    told = [record.getMessage() for record in caplog.records if record.name == "server.admin"]
     admin = users.find_or_create(ADMIN, {}, START_MS).id
     assert told == [
         f"administrator {admin} ({ADMIN}) put {OWNER} on the whitelist",

@@ -15,10 +15,10 @@ from models.base import transaction
 from models.events import keeping, outbox, reading
 from models.events.reading import Told
 from models.events.table import Event
-from server.events import handler
+from server import events as noun
 from server.http import feed as feed_file
 from server.http.feed import Feed, TooManyWaiters
-from server.http.shown import text_of
+from server.http.shown import event_shown
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 
@@ -26,7 +26,7 @@ from tests.server.conftest import Service
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed_file, "LOOK_S", 0.01)
-    monkeypatch.setattr(handler, "HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(noun, "HEARTBEAT_S", 0.1)
 
 
 def happen(user_id: int, *names: str) -> None:
@@ -125,7 +125,7 @@ async def test_a_stream_tells_the_callers_events_in_order_and_nobody_elses(servi
 async def test_a_stream_goes_on_where_the_client_was_and_says_reset_where_it_cannot(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handler, "CAUGHT_UP_AT_ONCE", 3)  # so that the way back takes several pages
+    monkeypatch.setattr(noun, "CAUGHT_UP_AT_ONCE", 3)  # so that the way back takes several pages
     happen(service.user_id, *["listed"] * 8)
     async with stream(service, **{"Last-Event-ID": "3"}) as late:
         assert [(await late.next())[1]["id"] for _ in range(5)] == [4, 5, 6, 7, 8]
@@ -237,7 +237,7 @@ async def test_a_catch_up_is_sent_in_pieces_and_other_users_streams_come_in_betw
         for each in late:
             assert len(await each.names(699)) == 699
         assert max(size for _, size in pieces) == 100
-        assert text_of.cache_info().hits >= 8 * 699  # each was written once for nine streams
+        assert event_shown.cache_info().hits >= 8 * 699  # each was made once for nine streams
 
     page = (await service.ask("GET", "/api/events?after=1&limit=500")).json
     assert [each["id"] for each in page["events"]] == list(range(2, 502))
@@ -312,6 +312,19 @@ async def test_a_wait_without_news_ends_after_what_was_seen_and_one_without_a_se
     await until(lambda: feed_of(service)._waiters)
     sessions.end_sessions(service.user_id)
     assert (await waiting).status == 401
+
+
+@pytest.mark.gen_test
+async def test_half_a_letter_of_a_marketplace_is_shown_as_a_question_mark(service: Service) -> None:
+    broken = {"error": None, "action": "placed \ud83d", "slug": "cats", "errors": ["\ud83d"]}
+    with transaction():
+        outbox.tell("cycle", service.user_id, 7, START_MS, broken)
+
+    page = await service.ask("GET", "/api/events")
+    async with stream(service, query="?after=0") as late:
+        assert (await late.next())[1] == page.json["events"][0]
+    assert page.json["events"][0]["text"] == "placed ?"
+    assert page.json["events"][0]["data"] == {"error": None, "action": "placed ?", "slug": "cats", "errors": ["?"]}
 
 
 @pytest.mark.gen_test

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from markets.base import Balance
 from markets.funding import Funding, Place
-from server.funding import Backing, at_stake
+from server.wallet import Backing, at_stake
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.test_preview import EXAMPLE, preview, prices, with_floor

@@ -18,8 +18,10 @@ from tornado.ioloop import IOLoop
 from tornado.web import Application, RequestHandler
 
 from core import version
+from core.call import Verbs
 from core.files import FLOOR_BYTES
 from core.local_server import serve
+from core.program_calls import DeliveryCounts, HooksReadiness, PingHooks
 from models import base, schema
 from models.leases import leases
 from server import health
@@ -47,10 +49,14 @@ def facts(service: Service) -> Iterator[socket.socket]:
         yield listener
 
 
+def ready(asked: PingHooks) -> HooksReadiness:
+    return HooksReadiness("ready", DeliveryCounts(0, 0, 0))
+
+
 @pytest.fixture(autouse=True)
 def hooks(service: Service, io_loop: IOLoop) -> Iterator[asyncio.Server]:
     """Answers in the place of `hooks`."""
-    server = io_loop.run_sync(lambda: serve(service.settings.hooks_socket, lambda request: {"state": "ready"}))
+    server = io_loop.run_sync(lambda: serve(service.settings.hooks_socket, Verbs("hooks", {PingHooks: ready})))
     yield server
     server.close()
 

@@ -256,7 +256,7 @@ async def test_a_fault_of_ours_is_a_plain_500(
     def broken(*_: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("server.bidding.tasks.bidding_task_list", broken)
+    monkeypatch.setattr("server.tasks.bidding_task_list", broken)
 
     answer = await service.api("GET", "/api/tasks?tag=topsecret", token=service.token)
 

@@ -8,7 +8,7 @@ import pytest
 
 from markets.base import BidBook, OwnBid, OwnBids, Unavailable
 from models.ledger.order_table import Order
-from server.bidding.bids import rank_of
+from server.task_log import rank_of
 from strategy.book import Bid
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of

@@ -9,7 +9,7 @@ import pytest
 from markets.base import AskBook, Item, NotFound, RateLimited
 from models.inscriptions import Inscription
 from server import app
-from server.listing.inscriptions import KEPT_MS
+from server.inscriptions import KEPT_MS
 from strategy.book import Ask
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from core import local
+from core.call import Request
 from core.errors import PeerUnavailable
+from core.program_calls import Readiness, Settle, Settled
 from core.settings import Settings
+from server.http import manager_client
 from server.http.api_errors import ApiError
 from server.http.manager_client import ManagerClient
 
@@ -36,7 +38,7 @@ async def test_a_brake_that_waits_for_its_turn_at_a_stop_is_answered(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, done = ManagerClient(replace(Settings(), data_dir=tmp_path, database_url=database)), threading.Event()
-    monkeypatch.setattr(local, "ask", lambda *args, **named: done.wait(60))
+    monkeypatch.setattr(manager_client, "call", lambda *args, **named: done.wait(60))
     asked, *waiting = (asyncio.create_task(client.heed("user", 1, 1, "halt", 1)) for _ in range(6))
     await asyncio.sleep(0.1)
 
@@ -57,12 +59,13 @@ async def test_stops_of_one_user_that_hang_leave_threads_to_another(
 ) -> None:
     client, done = ManagerClient(replace(Settings(), data_dir=tmp_path, database_url=database)), threading.Event()
 
-    def asked(address: object, name: str, request: dict[str, object], *, timeout: float) -> dict[str, object]:
-        if request["op"] == "settle":
+    def asked(address: object, name: str, request: Request[object], *, timeout: float) -> object:
+        if isinstance(request, Settle):
             done.wait(60)
-        return {"state": "ready", "observed": "stopped", "open_orders": 0}
+            return Settled("stopped", 0)
+        return Readiness("ready")
 
-    monkeypatch.setattr(local, "ask", asked)
+    monkeypatch.setattr(manager_client, "call", asked)
     stops = [asyncio.create_task(client.settle(1, task)) for task in range(60)]
     try:
         await asyncio.sleep(0)

@@ -13,9 +13,9 @@ from core.task_files import journal_path, older
 from models import base
 from models.ledger.order_table import Order
 from models.tasks.samples import Sample, add_sample
-from server.history import journal
-from server.history.journal import moment_of
 from server.http.json_out import iso
+from server.replay import journal
+from server.replay.journal import moment_of
 from strategy.entry import Entry
 from strategy.journal_format import Encoder
 from tests.replay.recorded import LOOP, START, carried_out, entry
@@ -72,7 +72,7 @@ def test_a_spoilt_line_costs_what_hangs_on_it_and_a_torn_one_itself(kept: Path) 
 
 
 def test_no_more_than_so_much_of_a_file_is_read(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "MOST_BYTES", journal_path(kept, 1).stat().st_size - 1)
+    monkeypatch.setattr(journal, "READ_BYTES", journal_path(kept, 1).stat().st_size - 1)
     found = moment_of(kept, 1, START + 5 * LOOP)
     assert (found.entry, "needs one that is gone" in found.why) == (None, True)
 

@@ -185,6 +185,22 @@ def test_every_field_of_a_config_is_explained() -> None:
             assert shape["description"], (name, field)
 
 
+def test_defaults_and_examples_are_values_of_their_schemas() -> None:
+    shapes, seen = Shapes(COMPONENTS["schemas"]), 0
+    for at, schema in schemas():
+        for value in [*([schema["default"]] if "default" in schema else []), *schema.get("examples", ())]:
+            assert shapes.faults(value, schema) == [], at
+            seen += 1
+    assert seen > 100
+
+
+def test_no_schema_has_the_name_of_its_own_list() -> None:
+    """Generated clients name the variable of an object after its class, beside those of its fields."""
+    for name, schema in COMPONENTS["schemas"].items():
+        lists = [field for field, shape in schema.get("properties", {}).items() if shape.get("type") == "array"]
+        assert name.lower() not in map(str.lower, lists), name
+
+
 def test_defaults_of_a_new_task_are_the_real_ones() -> None:
     properties = COMPONENTS["schemas"]["NewBiddingTask"]["properties"]
     defaults = {name: shape["default"] for name, shape in properties.items() if "default" in shape}

@@ -13,7 +13,7 @@ from markets.base import Item, NotFound, TooManyLookups, Unavailable
 from markets.pictures import INSTEAD, MEDIA, Instead
 from models.sessions import Session
 from server.http.picture_way import A_MINUTE
-from server.listing.placeholder import drawn
+from server.inscriptions import drawn
 from tests.server.api import Answer
 from tests.server.conftest import Service
 from tests.server.wallet_items import INSCRIPTION, item

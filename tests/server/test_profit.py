@@ -12,9 +12,9 @@ import pytest
 
 from models import floor_samples
 from models.ledger.fills import Fill, Place
-from server.history import export, profit
-from server.history.trades import fills_until
+from server import export, profit
 from server.http.base import SignedIn
+from server.profit import fills_until
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.trades import MINUTE_MS, bought, sold

@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from core.process import hold_lock
 from core.task_files import journal_path, older
 from server.http import replay_starter as starter
 from server.http.json_out import iso
 from server.http.turns import Turns
-from server.replay import part
+from server.replay import journal
 from server.replay.comparison import compared
-from server.replay.part import JournalPart
+from server.replay.journal import JournalPart
 from server.replay.simulation import simulate
 from strategy.bid_config import BidConfig
 from strategy.entry import Entry
@@ -67,7 +68,12 @@ def gaps(result: dict[str, Any]) -> dict[str, bool]:
 
 def in_process(tmp_path: Path, entries: Iterable[Entry], changed: BidConfig, own: BidConfig = GOOSINALS) -> Any:
     path = write(tmp_path / "task-1.jsonl", of_goosinals(entries))
-    return compared(JournalPart([path], None, None), own, changed)
+    return result(path, own, changed)
+
+
+def result(path: Path, own: BidConfig, changed: BidConfig) -> Any:
+    found = compared(JournalPart([path], None, None), own, changed).compared
+    return to_builtins(found, builtin_types=(Decimal,))
 
 
 @pytest.mark.slow
@@ -284,7 +290,7 @@ def test_cycles_of_another_slug_are_passed_over_and_counted(tmp_path: Path) -> N
     cycles = of_goosinals(a_day())
     before = [replace(each, config=replace(each.config, slug="dogs")) for each in cycles[:30]]
     path = write(tmp_path / "task-1.jsonl", [*before, *cycles[30:]])
-    found = compared(JournalPart([path], None, None), GOOSINALS, GOOSINALS)
+    found = result(path, GOOSINALS, GOOSINALS)
     assert (found["otherCycles"], found["cycles"], found["from"]) == (30, 70, iso(START + 30 * LOOP))
 
 
@@ -292,10 +298,10 @@ def test_only_the_newest_part_of_a_large_journal_is_taken(tmp_path: Path, monkey
     cycles, path = of_goosinals(a_day()), tmp_path / "task-1.jsonl"
     paths = [write(older(path), cycles[:60]), write(path, cycles[60:])]
     assert len(list(JournalPart(paths, None, None).entries())) == 100
-    monkeypatch.setattr(part, "MOST_CYCLES", 50)
+    monkeypatch.setattr(journal, "MOST_CYCLES", 50)
     taken = JournalPart(paths, None, None)
     assert (list(taken.entries()), taken.is_cut, taken.first_ms) == (cycles[50:], True, START)
-    monkeypatch.setattr(part, "MOST_BYTES", path.stat().st_size)
+    monkeypatch.setattr(journal, "MOST_BYTES", path.stat().st_size)
     taken = JournalPart(paths, None, None)
     assert (list(taken.entries()), taken.is_cut) == (cycles[60:], True)
 
@@ -304,5 +310,5 @@ def test_spoilt_lines_are_counted(tmp_path: Path) -> None:
     path = write(tmp_path / "task-1.jsonl", of_goosinals(a_day()))
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:90], lines[90][:40] + "\n", *lines[91:]]))
-    found = compared(JournalPart([path], None, None), GOOSINALS, GOOSINALS)
+    found = result(path, GOOSINALS, GOOSINALS)
     assert (found["cycles"], found["unreadCycles"]) == (90, 10)

@@ -13,9 +13,9 @@ from models.controls import Control
 from models.ledger.withdrawals import Withdrawal
 from models.sessions import Session
 from models.tasks.table import RUNNING, Task
-from server.bidding import tasks as bidding_tasks
+from server import task_venues
+from server.autolist import AutolistTasks
 from server.http.manager_client import ManagerClient
-from server.listing.tasks import OneAutolistTaskHandler
 from server.withdrawals.planner import WithdrawalPlanner
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of
@@ -64,7 +64,7 @@ async def test_no_worker_is_started_changed_or_deleted_after_a_wait_for_the_mana
     before = everything()
     then_ends(monkeypatch, service, ManagerClient, "ready")
     if is_listing:
-        monkeypatch.setattr("server.listing.tasks.startable_collection", same_collection)
+        monkeypatch.setattr("server.autolist.startable_collection", same_collection)
 
     answer = await service.ask(method, path.format(task_id), body)
 
@@ -78,7 +78,7 @@ async def test_a_listing_that_rests_is_not_deleted_after_its_look_at_the_market(
 ) -> None:
     task_id = (await service.ask("POST", "/api/autolist", LISTING)).json["id"]
     before = everything()
-    then_ends(monkeypatch, service, OneAutolistTaskHandler, "before_hiding")
+    then_ends(monkeypatch, service, AutolistTasks, "before_hiding")
 
     answer = await service.ask("DELETE", f"/api/autolist/{task_id}")
 
@@ -100,7 +100,7 @@ async def test_no_task_is_made_or_changed_after_a_wait_for_the_market(
 
     task_id = await service.new_task()
     before = everything()
-    monkeypatch.setattr(bidding_tasks, "refuse_unknown_trait", known)
+    monkeypatch.setattr(task_venues, "refuse_unknown_trait", known)
 
     body = TRAIT | ({"slug": "hats", "hardcapSats": 5} if method == "POST" else {})
     answer = await service.ask(method, path.format(task_id), body)

@@ -15,7 +15,7 @@ from markets.base import Rune, Unavailable
 from markets.listings import OwnListings
 from server.http.base import SignedIn
 from server.urls import ROUTES
-from server.withdrawals import handler as withdrawals_handler
+from server.withdrawals import withdraw as withdrawals
 from tests.server import autolist_tasks
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service, with_settings
@@ -129,7 +129,7 @@ async def test_a_withdrawal_is_signed_and_accepted_although_the_network_never_an
 ) -> None:
     Chain(service).put(keys_of(OWNER)["payment"], coin(1), coin(3))
     service.gateway.silence, service.gateway.silent = asyncio.Event(), ("broadcast",)
-    monkeypatch.setattr(withdrawals_handler, "_SENDS_S", _SOON_S)
+    monkeypatch.setattr(withdrawals, "_SENDS_S", _SOON_S)
     answer = await service.ask("POST", "/api/wallet/withdraw", {"from": "payment"})
     assert (answer.status, answer.json["state"]) == (202, "signed")
     service.gateway.silence.set()
@@ -200,6 +200,6 @@ def test_no_route_waits_for_more_than_a_few_seconds() -> None:
     assert {handler.__name__: ends_s for handler, ends_s in _ENDS_S.items() if ends_s > 4.5} == {
         "PreviewHandler": 8.0,
         "AutolistPreviewHandler": 8.0,
-        "WithdrawHandler": 8.0,
+        "Withdrawals": 8.0,
         "InscriptionPictureHandler": 12.0,
     }

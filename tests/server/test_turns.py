@@ -14,7 +14,7 @@ from core.task_files import journal_path
 from models.events import reading
 from models.ledger import fills as ledger_fills
 from models.ledger import order_history
-from server.history import export, fills, moment, orders, profit
+from server import export, history, moment, profit
 from server.http.base import PIECE
 from server.http.blocking import LONG_ANSWERS
 from server.http.turns import TooManyWaiting, Turns
@@ -214,7 +214,7 @@ async def test_long_reads_of_one_user_leave_another_theirs_and_more_than_four_wa
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize(
-    ("path", "module", "name"), [("fills", fills, "_as_json"), ("orders", orders, "order_as_json")]
+    ("path", "module", "name"), [("fills", history, "_fill_shown"), ("orders", history, "order_shown")]
 )
 async def test_long_answers_are_written_in_pieces_and_others_are_answered_in_between(
     service: Service, monkeypatch: pytest.MonkeyPatch, path: str, module: object, name: str

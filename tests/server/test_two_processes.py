@@ -10,6 +10,7 @@ import pytest
 from tornado.testing import bind_unused_port
 
 from core.errors import PeerRefused
+from core.program_calls import Settle, Settled
 from models.tasks.table import STOPPED
 from server.app import make_app, make_server
 from strategy.bid_config import load_bid_config
@@ -76,12 +77,10 @@ async def test_a_change_of_a_listing_takes_the_others_along(service: Service, se
 @with_settings(manager_wait_s=30.0)
 async def test_a_delete_that_fails_does_not_undo_a_stop(service: Service, second: Api) -> None:
     task_id = await started(service)
-    settle, turn, asked = service.manager._handle, asyncio.Lock(), asyncio.Event()
+    settle, turn, asked = service.manager.settle, asyncio.Lock(), asyncio.Event()
 
-    async def handle(request: dict[str, Any]) -> dict[str, Any]:
+    async def handle(request: Settle) -> Settled:
         """Answers one question about a task at a time, as the manager does, the first of them with a failure."""
-        if request["op"] != "settle":
-            return await settle(request)
         async with turn:
             if not asked.is_set():
                 asked.set()
@@ -90,9 +89,7 @@ async def test_a_delete_that_fails_does_not_undo_a_stop(service: Service, second
         await asyncio.wait([delete])  # by then the failure has been answered
         return await settle(request)
 
-    await service.manager.stop()
-    service.manager._handle = handle
-    await service.manager.start()
+    service.manager.settle = handle
     delete = asyncio.ensure_future(service.ask("DELETE", f"/api/tasks/{task_id}"))
     await asyncio.wait_for(asked.wait(), 30)
     stop = await second("POST", f"/api/tasks/{task_id}/stop", token=service.token)

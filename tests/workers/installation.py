@@ -12,15 +12,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_unix_socket
 from tornado.web import Application, RequestHandler
 
-from core import local
+from core.call import Request, call
 from core.errors import PeerRefused
 from core.local_server import serve
+from core.program_calls import Settle, Settled
 from core.settings import Settings, load
 from models import users
 from models.ledger import listings, orders
@@ -41,6 +42,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STUB = (sys.executable, str(Path(__file__).with_name("stub_worker.py")))
 STUB_ZYGOTE = (sys.executable, str(Path(__file__).with_name("stub_zygote.py")))
 # Where something has to be done in a time, a busy machine is given plenty.
+A = TypeVar("A")
 QUICK = Timing(
     signer_s=60,
     fence_s=60,
@@ -185,14 +187,14 @@ class Installation:
     def want(self, task_id: int, desired: str = RUNNING) -> None:
         tasks.set_desired(self.row(task_id), desired)
 
-    async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    async def ask(self, request: Request[A]) -> A:
         """As the server asks: over the socket, from a thread."""
-        return await asyncio.to_thread(local.ask, self.settings.manager_socket, "manager", request, timeout=PATIENCE_S)
+        return await asyncio.to_thread(call, self.settings.manager_socket, "manager", request, timeout=PATIENCE_S)
 
-    async def settle(self, task_id: int, drain_s: float = DRAIN_S) -> dict[str, Any]:
-        return await self.ask({"op": "settle", "task": task_id, "drain_s": drain_s})
+    async def settle(self, task_id: int, drain_s: float = DRAIN_S) -> Settled:
+        return await self.ask(Settle(task_id, drain_s))
 
-    async def start(self, task_id: int) -> dict[str, Any]:
+    async def start(self, task_id: int) -> Settled:
         self.want(task_id)
         return await self.settle(task_id)
 
@@ -207,7 +209,7 @@ class Installation:
         await self.start(task)
         return task
 
-    async def stop(self, task_id: int, drain_s: float = DRAIN_S) -> dict[str, Any]:
+    async def stop(self, task_id: int, drain_s: float = DRAIN_S) -> Settled:
         self.want(task_id, STOPPED)
         return await self.settle(task_id, drain_s)
 

@@ -32,7 +32,7 @@ from core.settings import Settings
 from markets.base import GatewayAway, SignInNeeded, VenueError
 from markets.market_client import MarketClient
 from models import base
-from models.controls import HALT, RUN, SCOPES, STATES, Control
+from models.controls import HALT, RUN, Control
 from models.leases.slot import Slot
 from models.ledger.closing import Owed, adopt, begin_cancels, concerned, finish_cancels, owed
 from models.ledger.orders import IllegalOrderMove
@@ -136,20 +136,12 @@ class Brakes:
         self._lower(task_ids)
         self._due.set()
 
-    def heed(self, scope: object, subject: object, state: object, at_ms: object) -> None:
-        """Follows a control state that was set for `subject`; None as `state`: another limit became stricter.
-
-        Raises PeerRefused for what cannot be understood.
-        """
-        if scope not in SCOPES or type(subject) is not int or type(at_ms) is not int:
-            raise PeerRefused(_ME, "unreadable", "heed takes a scope, a subject and a time")
-        if state is not None and state not in STATES:
-            raise PeerRefused(_ME, "unreadable", f"unknown state {state!r}")
-        where, whose, said = str(scope), int(subject), None if state is None else str(state)
-        if said is not None:
-            self._heard[where, whose, said] = at_ms
-            self._remember(where, whose, said, at_ms)
-        self._follow(where, whose, said)
+    def heed(self, scope: str, subject: int, state: str | None, at_ms: int) -> None:
+        """Follows a control state that was set for `subject`; None as `state`: another limit became stricter."""
+        if state is not None:
+            self._heard[scope, subject, state] = at_ms
+            self._remember(scope, subject, state, at_ms)
+        self._follow(scope, subject, state)
 
     def _follow(self, scope: str, subject: int, state: str | None) -> None:
         """Follows a state now, or in a second if it is the one that was followed last: requests cost nothing."""

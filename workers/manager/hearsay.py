@@ -8,14 +8,13 @@ database goes back, and of that the same is true as of what programs of one mach
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any
 
-from core import local
+from core.call import call
 from core.death_timer import now_s
 from core.errors import PeerError
+from core.program_calls import AskStanding
 from core.settings import Settings
 from models.leases.lease_watch import Seen
 from models.leases.manager_places import ME, address_at
@@ -40,15 +39,9 @@ def heard(settings: Settings, name: str, addresses: Sequence[str]) -> list[Seen]
 def _ask(settings: Settings, name: str, address: str) -> Seen | None:
     try:
         at = address_at(settings, address)
-        answer = local.ask(at, ME, {"op": "stood", "lease": name}, timeout=_PATIENCE_S)
+        standing = call(at, ME, AskStanding(name), timeout=_PATIENCE_S)
     except (PeerError, ValueError, RuntimeError) as error:  # an address that is none, too
         log.info("%s: the manager at %s is not asked what it has seen: %s", name, address, error)
         return None
-    return _seen(answer, now_s())  # after the answer, so that nobody is thought to have stood for longer than it has
-
-
-def _seen(answer: dict[str, Any], at_s: float) -> Seen | None:
-    version, stood_s = answer.get("version"), answer.get("stood_s")
-    if not isinstance(version, str) or not isinstance(stood_s, float) or not 0 <= stood_s < math.inf:
-        return None
-    return Seen(version, at_s - stood_s)
+    at_s = now_s()  # after the answer, so that nobody is thought to have stood for longer than it has
+    return None if standing is None else Seen(standing.version, at_s - standing.stood_s)

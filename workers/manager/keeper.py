@@ -12,12 +12,12 @@ import asyncio
 import logging
 import time
 from pathlib import Path
-from typing import Any
 
 from peewee import OperationalError
 
 from core import task_files
 from core.errors import PeerRefused
+from core.program_calls import Settled
 from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.errors import CANNOT_CANCEL, DATABASE_DAMAGED, NOT_ENTITLED, START_FAILED, error_columns
@@ -76,7 +76,7 @@ class Keeper:
         """Whether a process of the task lives, its drain among them."""
         return self.child is not None and not self.child.has_ended
 
-    async def settle(self, drain_s: float) -> dict[str, Any]:
+    async def settle(self, drain_s: float) -> Settled:
         """Makes the kernel agree with the row for a waiting client: the manager's operation `settle`.
 
         Raises PeerRefused. The request forgets every crash, back-off and earlier failure.
@@ -97,8 +97,7 @@ class Keeper:
             row = tasks.with_owner(self.task_id)
             if row is not None and not leaves_orders(row):
                 await self._drained(drain_s)
-        observed, left = RUNNING if self._runs_worker() else STOPPED, still_open.count_open(self.task_id)
-        return {"observed": observed, "open_orders": left}
+        return Settled("running" if self._runs_worker() else "stopped", still_open.count_open(self.task_id))
 
     def look(self) -> None:
         """Makes the kernel agree with the row, soon and in the background."""

@@ -1,28 +1,5 @@
-"""The manager: parent of all workers. It makes the kernel agree with the database, and answers one JSON line each way.
-
-    {"op": "ping"}                               {"state": "ready"}, or why it starts no workers
-    {"op": "settle", "task": 17, "drain_s": 10}  {"observed": "running" | "stopped", "open_orders": 0}
-    {"op": "log", "task": 17, "lines": 200}      {"lines": ["...", ...]}
-    {"op": "status"}                             {"observed": {"running": 3, ...}, "workers": 3}
-    {"op": "entitlements"}                       {"stopped": 2}
-    {"op": "heed", "scope": "user", "subject": 7, "state": "halt", "at_ms": 1790000000000}    {}
-    {"op": "stood", "lease": "slot 1"}           {"version": "...", "stood_s": 2.5}; {} of one that it does not know
-
-`log` gives the end of a task's log, for a server of another machine; `stood` tells a manager of another machine for how
-long a lease has been as it is, if it still is.
-
-`heed` follows a control state; null as state: another limit of the scope's tasks became stricter. It answers
-immediately, and the bids that have to be cancelled are cancelled (workers/manager/brakes.py).
-
-`entitlements` follows a change of a plan or the whitelist: it answers when the tasks that are no longer allowed have
-lost their right to place, and their workers. The manager finds out by itself, too, within some seconds.
-
-`open_orders` counts a listing, too.
-
-`settle` answers when the task's worker holds its lock, or has exited and its open orders are closed (`drain_s` seconds
-after its end at the latest; a listing is waited for only when its task is deleted). It refuses with the codes
-signer_unavailable, signer_locked, gateway_unavailable, start_failed, stop_failed, not_entitled, too_many_workers,
-database_damaged, unknown_task.
+"""The manager: parent of all workers. It makes the kernel agree with the database, and answers the requests of
+core/program_calls.py.
 
 One thread runs a loop: the database is asked in it, signer and gateway in threads of their own. It must be the main
 thread, since workers, or the zygote that forks them, die with the thread that started them.
@@ -41,14 +18,29 @@ import resource
 import signal
 import time
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any
 
 from peewee import OperationalError
 
 from core import tls
+from core.call import Verbs
 from core.errors import BidkeeperError, PeerRefused
 from core.local_server import Door, serve, serve_far
 from core.process import hold_lock
+from core.program_calls import (
+    AskStanding,
+    CountTasks,
+    Enforce,
+    Heed,
+    LogLines,
+    Ping,
+    Readiness,
+    ReadLog,
+    Settle,
+    Settled,
+    Standing,
+    Stopped,
+    TaskCounts,
+)
 from core.settings import Settings
 from core.task_files import end_of_log, log_path
 from models import base, controls, schema, sessions
@@ -82,8 +74,6 @@ log = logging.getLogger(__name__)
 _PREDECESSOR_S = 3.0
 _END_TERM_S = 5.0
 _END_KILL_S = 2.0  # with the above and the rest, well within 10 s
-_LONGEST_DRAIN_S = 60.0
-_MOST_LINES = 1000
 
 
 def now_ms() -> int:
@@ -140,6 +130,18 @@ class Manager:
         )
         self._fills = FillLister(settings, timing.fill_look_s, now_ms, slot)
         self._database = DatabaseWatch()
+        self.verbs = Verbs(
+            ME,
+            {
+                Ping: self._ping,
+                Settle: self.settle,
+                ReadLog: self._log,
+                CountTasks: self._count_tasks,
+                Enforce: self._enforce,
+                Heed: self.heed,
+                AskStanding: self._standing,
+            },
+        )
         self._surroundings = Surroundings(
             settings=settings,
             spawner=spawner,
@@ -188,9 +190,9 @@ class Manager:
         await self._swept(self._database.look_for_files)  # first: it finds this process's descriptors
         await self._swept(self._full_sweep)
         await self._swept(self._sweep)
-        self._servers: list[Door | asyncio.Server] = [await serve(self._socket, self.answer)]
+        self._servers: list[Door | asyncio.Server] = [await serve(self._socket, self.verbs)]
         if (at := self._settings.manager_at(self._slot.number)) and self._context:
-            self._servers.append(await serve_far(at, self.answer, context=self._context))
+            self._servers.append(await serve_far(at, self.verbs, context=self._context))
         self._background.run(self._every(self._timing.sweep_s, self._sweep))
         self._background.run(self._every(self._timing.full_sweep_s, self._full_sweep))
         self._background.run(self._every(self._timing.fill_look_s, self._fills.look))
@@ -218,42 +220,37 @@ class Manager:
             if not has_ended:
                 log.error("process %d does not end", child.pid)
 
-    async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Answers one request of the socket. Raises PeerRefused."""
-        op = request.get("op")
-        if op == "ping":
-            return {"state": "ready" if self._surroundings.spawner.is_ready else "without a zygote"}
-        if op == "status":
-            workers = sum(1 for keeper in self._keepers.values() if keeper.child is not None)
-            return {"observed": tasks.count_by_observed(self._slot), "workers": workers}
-        if op == "log":
-            return {"lines": self._log(request.get("task"), request.get("lines"))}
-        if op == "stood":
-            stood = self._lease.stood(str(request.get("lease")))
-            return {} if stood is None else {"version": stood[0], "stood_s": stood[1]}
-        if op == "settle":
-            task_id, drain_s = request.get("task"), request.get("drain_s", 0)
-            if type(task_id) is not int or type(drain_s) not in (int, float) or not 0 <= drain_s <= _LONGEST_DRAIN_S:
-                raise PeerRefused(ME, "unreadable", f"settle takes a task and drain_s from 0 to {_LONGEST_DRAIN_S:.0f}")
-            self._refuse_others(task_id)
-            return await self._keeper(task_id).settle(drain_s)
-        if op == "heed":
-            self._brakes.heed(*(request.get(name) for name in ("scope", "subject", "state", "at_ms")))
-            return {}
-        if op == "entitlements":
-            stopped = await self._full_sweep()
-            await asyncio.gather(*(self._keeper(task_id).settle(0) for task_id in stopped))
-            return {"stopped": len(stopped)}
-        raise PeerRefused(ME, "unknown_op", f"there is no operation {op!r}")
+    def _ping(self, asked: Ping) -> Readiness:
+        return Readiness("ready" if self._surroundings.spawner.is_ready else "without a zygote")
 
-    def _log(self, task_id: Any, most: Any) -> list[str]:
-        if type(task_id) is not int or type(most) is not int or not 1 <= most <= _MOST_LINES:
-            raise PeerRefused(ME, "unreadable", f"log takes a task and lines from 1 to {_MOST_LINES}")
-        self._refuse_others(task_id)
+    async def settle(self, asked: Settle) -> Settled:
+        """Answers a request to settle a task. Raises PeerRefused."""
+        self._refuse_others(asked.task)
+        return await self._keeper(asked.task).settle(asked.drain_s)
+
+    def _log(self, asked: ReadLog) -> LogLines:
+        self._refuse_others(asked.task)
         try:
-            return end_of_log(log_path(self._settings.data_dir, task_id), most)
+            return LogLines(tuple(end_of_log(log_path(self._settings.data_dir, asked.task), asked.lines)))
         except OSError as error:
             raise PeerRefused(ME, "unreadable", f"the log cannot be read: {error.strerror}") from error
+
+    def _count_tasks(self, asked: CountTasks) -> TaskCounts:
+        workers = sum(1 for keeper in self._keepers.values() if keeper.child is not None)
+        return TaskCounts(tasks.count_by_observed(self._slot), workers)
+
+    async def _enforce(self, asked: Enforce) -> Stopped:
+        stopped = await self._full_sweep()
+        await asyncio.gather(*(self._keeper(task_id).settle(0) for task_id in stopped))
+        return Stopped(len(stopped))
+
+    def heed(self, asked: Heed) -> None:
+        """Follows a control state."""
+        self._brakes.heed(asked.scope, asked.subject, asked.state, asked.at_ms)
+
+    def _standing(self, asked: AskStanding) -> Standing | None:
+        stood = self._lease.stood(asked.lease)
+        return None if stood is None else Standing(*stood)
 
     def _refuse_others(self, task_id: int) -> None:
         found = tasks.outline(task_id) if self._slot.of > 1 else None

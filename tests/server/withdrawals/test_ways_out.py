@@ -13,7 +13,7 @@ from markets.funding import funding_of
 from markets.venues import facts
 from models.tasks.table import Task
 from server import task_venues
-from server.withdrawals.from_bidding_wallet import bidding_venue
+from server.withdrawals.planner import bidding_venue
 from tests.server.api import START_MS
 from tests.server.conftest import Service, with_settings
 from tests.server.test_autolist_running import INSCRIPTION

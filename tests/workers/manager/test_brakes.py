@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from peewee import OperationalError
 
-from core.errors import PeerRefused
 from core.files import BrakeFile
 from core.settings import Settings
 from markets.base import OwnBids, SignInNeeded
@@ -72,28 +71,6 @@ class Desk:
 @pytest.fixture
 def make_desk(here: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Desk]:
     return lambda **how: Desk(here, tmp_path, monkeypatch, **how)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        ("installation", 0, "halt", 1),
-        (["task"], 0, "halt", 1),
-        ("task", "1", "halt", 1),
-        ("task", True, "halt", 1),
-        ("task", None, "halt", 1),
-        ("task", 1, "stop", 1),
-        ("task", 1, 0, 1),
-        ("task", 1, "halt", None),
-        ("task", 1, "halt", 1.5),
-    ],
-)
-async def test_heed_refuses_what_it_cannot_understand(make_desk: Callable[..., Desk], said: tuple[Any, ...]) -> None:
-    desk = make_desk()
-    with pytest.raises(PeerRefused) as refused:
-        desk.brakes.heed(*said)
-    assert refused.value.code == "unreadable"
-    await desk.close()
 
 
 async def test_row_is_followed_without_a_notice(here: World, make_desk: Callable[..., Desk]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from core.errors import PeerRefused
+from core.program_calls import Ping
 from models.database import damage
 from models.database.sqlite import Sqlite
 from models.tasks import tasks
@@ -76,7 +77,7 @@ async def test_a_task_over_a_broken_page_is_unwatched_only_while_its_start_fails
         assert installation.manager._unwatched() == [dead]
         tasks.change_bidding_task(installation.row(task), **_columns("cats", hardcap_sats=50_000))
         pid = installation.pid(task)
-        assert (await installation.settle(task))["observed"] == "running"
+        assert (await installation.settle(task)).observed == "running"
         assert installation.pid(task) != pid
 
 
@@ -129,7 +130,7 @@ async def test_a_removed_database_is_copied_while_the_manager_answers_and_pages_
         await eventually(reading.is_set, "the reading of all pages")
         Path(file).unlink()
         await eventually(copying.is_set, "the copy, during a reading of all pages")
-        assert (await installation.ask({"op": "ping"}))["state"]
+        assert (await installation.ask(Ping())).state
         goes_on.set()
         await eventually(Path(f"{file}.saved").exists)
     with closing(sqlite3.connect(f"file:{file}.saved?mode=ro&immutable=1", uri=True)) as copy:

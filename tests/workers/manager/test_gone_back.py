@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import PeerRefused
+from core.program_calls import Settled
 from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
@@ -48,7 +49,7 @@ async def test_its_token_is_above_what_each_of_the_two_has_seen(
     async with installation.running():
         task = installation.task()
         installation.signer.highest[task], installation.gateway.least[task] = signers, gateways
-        assert await installation.start(task) == {"observed": "running", "open_orders": 0}
+        assert await installation.start(task) == Settled("running", 0)
         token = installation.row(task).token
         assert token == max(signers, gateways) + 1
         assert installation.signer.grants(task)[-1]["token"] == token

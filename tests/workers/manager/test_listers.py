@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from core.program_calls import CountTasks, Settled, TaskCounts
 from models import profile
 from models.ledger import listings
 from models.tasks import tasks
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("back_end")]
 async def test_a_start_answers_when_the_lister_holds_its_lock(installation: Installation) -> None:
     async with installation.running():
         task = installation.listing(config=ListingConfig(min_price_sats=70_000, cost_sats=90_000))
-        assert await installation.start(task) == {"observed": "running", "open_orders": 0}
+        assert await installation.start(task) == Settled("running", 0)
         row = installation.row(task)
         lock = installation.settings.run_dir / f"task-{row.id}.lock"
         assert lock.read_text() == f"{row.pid} {start_time(installation.pid(task))}\n"
@@ -53,7 +54,7 @@ async def test_a_bidding_and_an_auto_list_task_do_not_meet(installation: Install
         pids = installation.pid(bids), installation.pid(listing)
         assert pids[0] != pids[1]
         await eventually(lambda: {task for task, _ in installation.acts()} == {bids, listing})
-        assert (await installation.ask({"op": "status"})) == {"observed": {"running": 2}, "workers": 2}
+        assert await installation.ask(CountTasks()) == TaskCounts({"running": 2}, 2)
         await installation.stop(bids)
         assert [lives(pid) for pid in pids] == [False, True]
         assert installation.row(listing).observed == "running"
@@ -65,7 +66,7 @@ async def test_a_stop_leaves_the_listing_and_drains_nothing(installation: Instal
         installation.open_listing(task)
         row = installation.row(task)
         began = asyncio.get_running_loop().time()
-        assert await installation.stop(task, drain_s=60) == {"observed": "stopped", "open_orders": 1}
+        assert await installation.stop(task, drain_s=60) == Settled("stopped", 1)
         assert asyncio.get_running_loop().time() - began < 45
         assert not lives(row.pid)
         assert {"op": "revoke_place", "task": task, "token": row.token} in installation.signer.asked
@@ -81,7 +82,7 @@ async def test_a_deleted_task_has_its_listing_cancelled_and_goes(installation: I
         installation.open_listing(task)
         row = installation.row(task)
         tasks.mark_deleted(row, 5)
-        assert await installation.settle(task) == {"observed": "stopped", "open_orders": 0}
+        assert await installation.settle(task) == Settled("stopped", 0)
         grant = installation.signer.grants(task)[-1]
         assert (grant["operations"], grant["inscription_id"]) == (["cancel"], "item")
         await eventually(lambda: tasks.with_owner(task) is None)
@@ -107,7 +108,7 @@ async def test_a_slow_cancel_is_not_waited_for_longer_than_told_and_goes_on(inst
         task = installation.listing("lazy-item")
         installation.open_listing(task)
         tasks.mark_deleted(installation.row(task), 5)
-        assert await installation.settle(task, drain_s=0.3) == {"observed": "stopped", "open_orders": 1}
+        assert await installation.settle(task, drain_s=0.3) == Settled("stopped", 1)
         await eventually(lambda: "drain worker begins" in installation.log_of(task))
         assert tasks.with_owner(task) is not None
 
@@ -118,7 +119,7 @@ async def test_a_new_revision_gets_a_new_lister_and_keeps_the_listing(installati
         installation.open_listing(task)
         first = installation.row(task)
         tasks.change_autolist_task(first, collection_id="cats", config=first.config)
-        assert await installation.settle(task) == {"observed": "running", "open_orders": 1}
+        assert await installation.settle(task) == Settled("running", 1)
         assert installation.row(task).pid != first.pid
         assert not lives(first.pid)
         assert len(installation.signer.grants(task)) == 2

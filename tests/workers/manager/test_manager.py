@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from peewee import OperationalError
 
+from core.call import Request
 from core.errors import PeerRefused
+from core.program_calls import CountTasks, Heed, Ping, ReadLog, Settle, Settled
 from core.task_files import log_path
 from models import base
 from models.ledger import orders
@@ -30,7 +32,7 @@ async def test_start_answers_when_the_worker_holds_its_lock(installation: Instal
         task = installation.task()
         answer = await installation.start(task)
         row = installation.row(task)
-        assert answer == {"observed": "running", "open_orders": 0}
+        assert answer == Settled("running", 0)
         assert (row.observed, row.last_error) == ("running", None)
         lock = installation.settings.run_dir / f"task-{task}.lock"
         assert lock.read_text() == f"{row.pid} {start_time(installation.pid(task))}\n"
@@ -60,9 +62,8 @@ async def test_manager_that_starts_on_a_full_disk_has_its_brakes(
     with monkeypatch.context() as disk:
         disk.setattr(tasks, "forget_workers", full)
         async with installation.running():
-            assert (await installation.manager.answer({"op": "ping"}))["state"]
-            asked = {"op": "heed", "scope": "global", "subject": 0, "state": "halt", "at_ms": 1}
-            assert await installation.manager.answer(asked) == {}
+            assert await installation.ask(Ping())
+            await installation.ask(Heed("global", 0, "halt", 1))
             disk.undo()
 
 
@@ -73,7 +74,7 @@ async def test_stop_answers_when_the_worker_is_gone_and_its_rights_are(installat
         await eventually(installation.acts)
         answer = await installation.stop(task)
         acts = len(installation.acts())
-        assert answer == {"observed": "stopped", "open_orders": 0}
+        assert answer == Settled("stopped", 0)
         assert not lives(row.pid)
         assert installation.row(task).observed == STOPPED
         assert {"op": "revoke_place", "task": task, "token": row.token} in installation.signer.asked
@@ -88,7 +89,7 @@ async def test_stop_drains_open_orders_with_a_grant_that_only_cancels(installati
         task = await installation.started()
         installation.open_order(task)
         answer = await installation.stop(task)
-        assert answer == {"observed": "stopped", "open_orders": 0}
+        assert answer == Settled("stopped", 0)
         assert installation.signer.grants(task)[-1]["operations"] == ["cancel"]
 
 
@@ -96,10 +97,10 @@ async def test_stop_does_not_wait_for_a_slow_drain_longer_than_told(installation
     async with installation.running():
         task = await installation.started("lazy-cats")
         installation.open_order(task)
-        assert await installation.stop(task, drain_s=0.3) == {"observed": "stopped", "open_orders": 1}
+        assert await installation.stop(task, drain_s=0.3) == Settled("stopped", 1)
         # The drain goes on; a start ends it first.
         await eventually(lambda: "drain worker begins" in installation.log_of(task))
-        assert (await installation.start(task))["observed"] == "running"
+        assert (await installation.start(task)).observed == "running"
         assert not installation.two_acted_at_once()
 
 
@@ -108,7 +109,7 @@ async def test_stop_does_not_wait_for_bids_that_are_to_stay(installation: Instal
         task = await installation.started("lazy-cats", cancel_on_stop=False)
         installation.open_order(task)
         began = asyncio.get_running_loop().time()
-        assert await installation.stop(task, drain_s=60) == {"observed": "stopped", "open_orders": 1}
+        assert await installation.stop(task, drain_s=60) == Settled("stopped", 1)
         assert asyncio.get_running_loop().time() - began < 45
 
 
@@ -119,7 +120,7 @@ async def test_a_deleted_task_goes_when_its_orders_are_closed(installation: Inst
         assert log_path(installation.settings.data_dir, task).exists()
         tasks.mark_deleted(installation.row(task), 5)
         answer = await installation.settle(task)
-        assert answer == {"observed": "stopped", "open_orders": 0}
+        assert answer == Settled("stopped", 0)
         await eventually(lambda: tasks.with_owner(task) is None)
         left = {path.name for path in installation.settings.data_dir.rglob("task-*")}
         assert not any(name.startswith(f"task-{task}.") for name in left), left
@@ -135,7 +136,7 @@ async def test_a_new_revision_gets_a_new_worker_and_no_drain(installation: Insta
         first = installation.row(task)
         tasks.change_bidding_task(first, type="ordinals", slug="cats", slug_key="cats", config=first.config)
         answer = await installation.settle(task)
-        assert answer == {"observed": "running", "open_orders": 1}
+        assert answer == Settled("running", 1)
         assert installation.row(task).pid != first.pid
         assert not lives(first.pid)
         assert orders.count_open(task) == 1
@@ -182,7 +183,7 @@ async def test_a_worker_that_hangs_in_a_transaction_is_killed_at_a_stop(database
         await eventually((installation.settings.data_dir / "hoarding").exists)
         # Shorter than a server lets it hang, and longer than one needs to see that it has ended.
         base.database.execute_sql("SET lock_timeout = 2000" if postgresql.is_wanted() else "PRAGMA busy_timeout = 2000")
-        assert (await installation.settle(task))["observed"] == "stopped"
+        assert (await installation.settle(task)).observed == "stopped"
         assert not lives(pid)
         assert installation.row(task).observed == "stopped"
 
@@ -220,8 +221,8 @@ async def test_a_stop_ends_a_start_that_takes_long(installation: Installation) -
         started = asyncio.create_task(installation.start(task))
         await eventually(lambda: installation.row(task).observed == "starting")
         began = asyncio.get_running_loop().time()
-        assert (await installation.stop(task))["observed"] == "stopped"
-        assert (await started)["observed"] == "stopped"
+        assert (await installation.stop(task)).observed == "stopped"
+        assert (await started).observed == "stopped"
         assert asyncio.get_running_loop().time() - began < installation.timing.locked_s / 2
 
 
@@ -274,11 +275,11 @@ async def test_a_storm_of_starts_and_stops_leaves_one_worker_or_none(installatio
             asked.append(asyncio.create_task(installation.stop(task) if number % 2 else installation.start(task)))
             await asyncio.sleep(0.03)
         await asyncio.gather(*asked)
-        assert (await installation.start(task))["observed"] == "running"
+        assert (await installation.start(task)).observed == "running"
         pid = installation.pid(task)
         await eventually(lambda: (task, pid) in installation.acts())
         assert not installation.two_acted_at_once()
-        assert (await installation.ask({"op": "status"}))["workers"] == 1
+        assert (await installation.ask(CountTasks())).workers == 1
         await installation.stop(task)
         assert not any(lives(pid) for _, pid in installation.acts())
 
@@ -294,17 +295,22 @@ async def test_the_manager_keeps_no_descriptor_of_ended_workers(installation: In
         await eventually(lambda: len(descriptors("self")) <= before)
 
 
+class Dance(Request[None], frozen=True, tag="dance"):
+    """What a manager of this version does not know."""
+
+
 async def test_requests_are_read_strictly(installation: Installation) -> None:
     async with installation.running():
-        while (state := (await installation.ask({"op": "ping"}))["state"]) != "ready":
+        while (state := (await installation.ask(Ping())).state) != "ready":
             assert state == "without a zygote"
             await asyncio.sleep(0.02)
+        odd: Any = Settle
         for request, code in (
-            ({"op": "settle", "task": 99}, "unknown_task"),
-            ({"op": "settle", "task": "1"}, "unreadable"),
-            ({"op": "settle", "task": True}, "unreadable"),
-            ({"op": "settle", "task": 1, "drain_s": 1e9}, "unreadable"),
-            ({"op": "dance"}, "unknown_op"),
+            (Settle(99), "unknown_task"),
+            (odd("1"), "unreadable"),
+            (odd(True), "unreadable"),
+            (Settle(1, 1e9), "unreadable"),
+            (Dance(), "unknown_op"),
         ):
             with pytest.raises(PeerRefused) as refused:
                 await installation.ask(request)
@@ -316,8 +322,9 @@ async def test_the_end_of_a_tasks_log_is_given_to_other_machines(installation: I
         task = installation.task()
         log_path(installation.settings.data_dir, task).parent.mkdir(exist_ok=True)
         log_path(installation.settings.data_dir, task).write_text("one\ntwo\nBearer abcdefghijklmnop\n")
-        answer = await installation.ask({"op": "log", "task": task, "lines": 2})
-        assert answer["lines"][0] == "two" and "abcdefgh" not in answer["lines"][1]
-        for lines in (0, 1001, True, "2"):
-            with pytest.raises(PeerRefused, match="log takes a task and lines"):
-                await installation.ask({"op": "log", "task": task, "lines": lines})
+        first, second = (await installation.ask(ReadLog(task, 2))).lines
+        assert first == "two" and "abcdefgh" not in second
+        odd: tuple[Any, ...] = (0, 1001, True, "2")
+        for lines in odd:
+            with pytest.raises(PeerRefused, match="log: lines: expected int"):
+                await installation.ask(ReadLog(task, lines))

@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 import pytest
 
+from core.program_calls import Ping, Readiness
 from tests.workers.installation import Installation, eventually, lives
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("back_end")]
@@ -122,6 +123,6 @@ async def test_a_second_manager_says_so_and_ends(installation: Installation) -> 
             assert second.returncode == 1
             assert f"another manager runs in {installation.settings.data_dir}" in end(second).splitlines()[-1]
             assert lives(pid)
-            assert (await installation.ask({"op": "ping"})) == {"state": "ready"}
+            assert await installation.ask(Ping()) == Readiness("ready")
         finally:
             end(first)

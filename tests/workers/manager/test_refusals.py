@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import PeerRefused
+from core.program_calls import Enforce, Settled, Stopped
 from models import profile, sessions, users
 from models.leases.slot import EVERYBODY
 from models.ledger import orders
@@ -106,7 +107,7 @@ async def test_a_stop_ends_the_worker_also_without_signer_and_gateway(installati
         signer_gone(installation)
         gateway_gone(installation)
         answer = await installation.stop(task, drain_s=0.5)
-        assert answer == {"observed": "stopped", "open_orders": 1}
+        assert answer == Settled("stopped", 1)
         assert not lives(row.pid)
         assert installation.row(task).token > row.token
         await eventually(lambda: "cannot be cancelled" in str(installation.row(task).last_error))
@@ -161,13 +162,13 @@ async def test_whoever_takes_somebody_off_the_whitelist_has_it_enforced_at_once(
         tasks_of_it = [installation.task("cats"), installation.task("dogs"), installation.listing()]
         for task in tasks_of_it:
             await installation.start(task)
-        assert await installation.ask({"op": "entitlements"}) == {"stopped": 0}
+        assert await installation.ask(Enforce()) == Stopped(0)
         pids = [installation.pid(task) for task in tasks_of_it]
         installation.signer.asked.clear()
         users.Whitelist.delete().execute()
         begun = time.monotonic()
 
-        assert await installation.ask({"op": "entitlements"}) == {"stopped": 3}
+        assert await installation.ask(Enforce()) == Stopped(3)
 
         print(f"stopped within {time.monotonic() - begun:.2f} s")
         assert installation.signer.ops().count("revoke_place") == 3
@@ -176,7 +177,7 @@ async def test_whoever_takes_somebody_off_the_whitelist_has_it_enforced_at_once(
             row = installation.row(task)
             assert (row.desired, row.observed) == ("stopped", "stopped")
             assert row.last_error == "address is not whitelisted any more"
-        assert await installation.ask({"op": "entitlements"}) == {"stopped": 0}
+        assert await installation.ask(Enforce()) == Stopped(0)
 
 
 async def test_a_wanted_task_of_a_user_without_plan_is_set_to_stopped(installation: Installation) -> None:

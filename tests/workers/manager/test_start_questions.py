@@ -22,7 +22,7 @@ async def test_a_start_asks_few_questions_in_two_commits(at_rest: Installation) 
         task = at_rest.task()
         at_rest.want(task)
         with questions(base.database.obj) as asked:
-            assert (await at_rest.settle(task))["observed"] == "running"
+            assert (await at_rest.settle(task)).observed == "running"
         assert len(asked) <= 16, "\n".join(asked)
         assert len([each for each in asked if each.startswith("UPDATE")]) == 3
         assert asked.commits == 2

@@ -1,0 +1,470 @@
+"""Auto-list tasks: listings of single inscriptions, created, changed, started, stopped and deleted.
+
+The lowest price at which an output can be bought has two sources, which remember signatures on their own: our ledger,
+and the signer. The lower one counts. A signer that is away is left out, and the answer says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Raw, UnsetType, structs
+
+from core.fields import Time, text_of, words
+from markets.venues import capabilities
+from models.api_tokens import CONTROL, READ, TRADE
+from models.ledger import listing_table, listings
+from models.ledger.listing_table import CANCELLED, GONE, SOLD
+from models.tasks import tasks
+from models.tasks.errors import START_REFUSED
+from models.tasks.silence import shown_error, shown_running
+from models.tasks.table import LISTING, RUNNING, Task
+from models.tasks.tasks import TaskExists, TaskLimitReached
+from server import listing_config, task_venues
+from server.codes import ErrorCode, ListingEnd, ListingState
+from server.http import json_out
+from server.http.answers import (
+    INVALID,
+    MANAGER_AWAY,
+    NOT_YOURS,
+    SIGNER_AWAY,
+    TOO_MANY_RUN,
+    Success,
+    Tags,
+    Venue,
+)
+from server.http.api_errors import ApiError, invalid
+from server.http.route import route
+from server.http.shapes import Answer, Asked, described_as, own_words, read_by
+from server.listing.checks import (
+    UNPROVED,
+    CostSource,
+    cost_sources,
+    known_collection,
+    refuse_outside_vault,
+    startable_collection,
+    take_up,
+    with_known_cost,
+)
+from server.listing_config import AutolistConfig, AutolistTaskChange, ListingChange, NewAutolistTask
+from server.task_handler import TaskHandler
+from server.task_parts import ErrorParams, LastCycle, has_tag, stored_tags
+from server.withdrawals.ways_out import refuse_without_sources
+from strategy.listing.listing_config import (
+    ListingConfig,
+    dump_listing_config,
+    load_listing_config,
+    warnings,
+)
+from wallet.signer_client import SignerClient, SignerError
+
+SHOWN_S = 2.0  # for the signer, while a task is shown
+_STILL_LISTED = "The marketplace has not confirmed yet that the listing is gone; this is tried again until it has."
+_STAYS = "The listing stays at the marketplace; deleting the task cancels it."
+_NOT_ASKED = "The signer cannot be asked, so this is by our own records alone."
+_NOT_ALLOWED = "The plan is over, or the address is not whitelisted any more."
+
+Lowest = dict[str, int | None]  # by output
+
+
+class AskedAutolistTasks(Asked, frozen=True, kw_only=True):
+    """The auto-list tasks that are wanted."""
+
+    tag: Annotated[Annotated[str, text_of(1, 200)] | None, read_by(own_words), words("Only those with this tag.")] = (
+        None
+    )
+
+
+class Listing(Answer, frozen=True, kw_only=True):
+    """The newest listing of a task, even if it has ended."""
+
+    price: Annotated[int, words("Sats.", gt=0)]
+    state: ListingState
+    close_reason: Annotated[ListingEnd | None, words("Why it is closed; null while it is not.")]
+    outpoint: Annotated[str, words("The output with the inscription that was signed for, as txid:vout.")]
+    listed_at: Annotated[Time | None, words("Since when the marketplace shows it at this price.")]
+    lowest_outstanding: Annotated[
+        int | None,
+        words("The lowest price ever signed for the output: it can be bought at that until it is spent."),
+    ]
+    lowest_note: Annotated[str | None, words("What keeps that from being sure, as a signer that is away.")]
+    proceeds: Annotated[int | None, words("Sats that the sale brought; null without one.")]
+    proceeds_note: Annotated[
+        str | None, words("After a sale: where its proceeds are, and how they come to back bids again.")
+    ]
+
+
+class AutolistTask(Answer, frozen=True, kw_only=True):
+    """A listing of one inscription."""
+
+    id: int
+    inscription_id: str
+    collection_id: str | None
+    is_running: bool
+    config: Annotated[Raw, described_as(AutolistConfig)]
+    listing: Annotated[Listing | None, words("Null before the first one.")]
+    last_cycle: LastCycle | None
+    last_error: Annotated[str | None, words("What keeps the last cycle from doing its job.")]
+    last_error_code: Annotated[ErrorCode | None, words("The same as a code; null without it.")]
+    last_error_params: Annotated[Raw | None, words("The values in it; null without it."), described_as(ErrorParams)]
+    created_at: Time
+    venue: Venue
+    source_fill_id: Annotated[str | None, words("The fill that it was made of, or has its cost from; null: none.")]
+    cost_source: Annotated[
+        CostSource | None,
+        words(
+            "Where costSats is from. fill: what left our addresses for it, proved by the chain. claimed: a marketplace "
+            "says that a bid bought it, and the chain does not prove it, so no cost is taken from that. given: the "
+            "caller. Null without any."
+        ),
+    ]
+    tags: Tags
+
+
+class WrittenAutolistTask(AutolistTask, frozen=True, kw_only=True):
+    """An auto-list task after it was created or changed."""
+
+    warnings: Annotated[list[str], words("What is allowed and probably not meant; missing if nothing.")] | UnsetType = (
+        UNSET
+    )
+
+
+class StoppedAutolistTask(AutolistTask, frozen=True, kw_only=True):
+    """An auto-list task after its stop."""
+
+    listing_cancelled: Annotated[Literal[False], words("A stop leaves the listing where it is.")] = False
+    message: Annotated[str, words("Says so, where there is a listing.")] | UnsetType = UNSET
+
+
+class DeletedAutolistTask(Success, frozen=True, kw_only=True):
+    """The task is gone."""
+
+    listing_cancelled: Annotated[
+        bool, words("Its listing was cancelled; false without one, too, or with one that was sold.")
+    ]
+    message: Annotated[str, words("Says that the listing is still there and being cancelled.")] | UnsetType = UNSET
+
+
+class AutolistTasks(TaskHandler):
+    """The operations on auto-list tasks."""
+
+    kind = LISTING
+    tag = "auto-list tasks"
+    _note: str | None = None  # the message of a delete
+    _before: listing_table.Listing | None = None  # the newest listing after the worker's last act
+
+    @route("GET /api/autolist", READ, says="Oldest first.", errors={400: INVALID}, has_etag=True)
+    async def list_autolist_tasks(self, asked: AskedAutolistTasks) -> list[AutolistTask]:
+        """My auto-list tasks
+
+        With their configs, the newest listing and the newest cycle of each.
+        """
+        found = tasks.of_user(self.user.id, LISTING)
+        return await self._shown([task for task in found if asked.tag is None or has_tag(task.tags, asked.tag)])
+
+    @route(
+        "POST /api/autolist",
+        TRADE,
+        body=NewAutolistTask,
+        says="Created; it is stopped.",
+        status=201,
+        headers=("Location",),
+        errors={
+            400: INVALID,
+            403: "There are 500 auto-list tasks already.",
+            409: "There is a task for this inscription already.",
+        },
+    )
+    async def create_autolist_task(self) -> WrittenAutolistTask:
+        """Create an auto-list task
+
+        What is left out of the config is the default. Nothing is listed before a start.
+        """
+        given = self.json_object()
+        change = listing_config.merged(given, None)
+        if given.get("inscriptionId") in (None, ""):
+            others = [detail for detail in change.details if not detail.startswith("inscriptionId:")]
+            raise invalid(["inscriptionId: is required", *others], "inscriptionId is required")
+        venue, unknown = task_venues.named(given, self.services.settings)
+        details = [*change.details, *unknown] or task_venues.unfit_for_listing(venue, change.config)
+        if details or change.inscription_id is None:
+            raise invalid(details)
+        collection_id = change.collection_id or known_collection(self, change.inscription_id, venue)
+        config, source = with_known_cost(self.user.id, given, change.inscription_id, change.config)
+        try:
+            task = tasks.create_autolist_task(
+                self.user.id,
+                inscription_id=change.inscription_id,
+                collection_id=collection_id,
+                config=dump_listing_config(config),
+                now_ms=self.now_ms,
+                venue=venue,
+                source_order=source,
+                tags=stored_tags(given),
+            )
+        except TaskExists:
+            raise ApiError(409, "Task already exists for this inscription") from None
+        except TaskLimitReached as error:
+            raise ApiError(
+                403, "Task limit reached", message=f"You may have {error.max_tasks} auto-list tasks."
+            ) from None
+        self.set_header("Location", f"/api/autolist/{task.id}")
+        is_unproved = source is not None and config.cost_sats is None
+        return await self._written(task, config, is_unproved=is_unproved)
+
+    @route("GET /api/autolist/{id}", READ, says="The task.", errors={404: NOT_YOURS})
+    async def get_autolist_task(self, task_id: str) -> AutolistTask:
+        """One auto-list task
+
+        With its config, its newest listing and what its newest cycle did.
+        """
+        return await self._one(self.task(task_id))
+
+    @route(
+        "PUT /api/autolist/{id}",
+        TRADE,
+        body=AutolistTaskChange,
+        says="The task as it is now.",
+        errors={400: INVALID, 403: _NOT_ALLOWED, 404: NOT_YOURS, 429: TOO_MANY_RUN, 503: MANAGER_AWAY},
+    )
+    async def change_autolist_task(self, task_id: str) -> WrittenAutolistTask:
+        """Change an auto-list task
+
+        Changes only what is given. A running task starts anew with the result; its listing is edited in place.
+        """
+        async with self.services.locks.of(self.task(task_id).id):
+            self.require_signed_in()
+            while not await self._carried_out(task := self.task(task_id)):
+                pass  # another process changed it meanwhile
+            tasks.set_tags(task, stored_tags(self.json_object(), task.tags))
+        task = self.task(task_id)
+        return await self._written(task, load_listing_config(task.config))
+
+    async def _carried_out(self, task: Task) -> bool:
+        """Writes the change and restarts a running worker with it; returns whether it still was the task's to change.
+
+        Raises ApiError.
+        """
+        change = self._change(task)
+        config, collection_id = dump_listing_config(change.config), _collection(task, change)
+        if (config, collection_id) == (task.config, task.collection_id):
+            return True
+        try:
+            if task.is_running:
+                collection_id = await startable_collection(self, task, change.config, collection_id)
+                if not change.config.dry_run:
+                    refuse_without_sources(self.services.settings)
+                await self.services.manager.ready(self.user.id)
+                await self._restart(self.unchanged(task), collection_id, config)
+            else:
+                tasks.change_autolist_task(task, collection_id=collection_id, config=config)
+        except tasks.TaskChanged:
+            return False
+        return True
+
+    def _change(self, task: Task) -> ListingChange:
+        given, venue, stored = self.json_object(), task.venue, load_listing_config(task.config)
+        change = listing_config.merged(given, stored)
+        details = [*change.details, *_moved(task, change), *task_venues.moved(given, venue)]
+        if details := details or task_venues.unfit_for_listing(venue, change.config):
+            raise invalid(details)
+        self.refuse_change_beyond(AutolistTaskChange, task, stored, change.config, given)
+        return change
+
+    async def _restart(self, task: Task, collection_id: str | None, config: str) -> None:
+        def write(row: Task, collection_id: str | None, config: str) -> int:
+            return tasks.change_autolist_task(row, collection_id=collection_id, config=config)
+
+        before = task.collection_id, task.config
+        await self.restart_worker(task, lambda: write(task, collection_id, config), lambda now: write(now, *before))
+
+    @route("DELETE /api/autolist/{id}", TRADE, says="Deleted.", errors={404: NOT_YOURS, 503: MANAGER_AWAY})
+    async def delete_autolist_task(self, task_id: str) -> DeletedAutolistTask:
+        """Delete an auto-list task
+
+        Ends its worker and cancels its listing. What the marketplace does not cancel at once is tried again until it is
+        gone.
+        """
+        async with self.services.locks.of(self.task(task_id).id):
+            task = self.task(task_id)
+            still_listed = await self.end_task(task)
+        before, after = self._before, listings.newest(task.id)
+        was_closed = before is not None and not before.is_open and after is not None and after.id == before.id
+        is_cancelled = after is not None and after.close_reason == CANCELLED and not was_closed
+        message = _STILL_LISTED if still_listed else self._note
+        return DeletedAutolistTask(listing_cancelled=is_cancelled, message=message or UNSET)
+
+    async def before_hiding(self, task: Task) -> None:
+        self._note = await take_up(self, task)
+        self._before = listings.newest(task.id)
+
+    @route(
+        "POST /api/autolist/{id}/start",
+        TRADE,
+        says="It runs.",
+        errors={
+            400: "Its config leaves something open, or there is no such inscription; `details` has it.",
+            403: _NOT_ALLOWED,
+            404: NOT_YOURS,
+            409: "The inscription is not in the vault; `message` says where to send it.",
+            429: TOO_MANY_RUN,
+            503: f"{SIGNER_AWAY} Or: {MANAGER_AWAY}",
+        },
+    )
+    async def start_autolist_task(self, task_id: str) -> AutolistTask:
+        """Start an auto-list task
+
+        Answers when its worker runs. Starting a running task does nothing. A listing that is there is adopted.
+        """
+        async with self.services.locks.of(self.task(task_id).id):
+            while not ((task := self.task(task_id)).is_running and task.observed == RUNNING):
+                with suppress(tasks.TaskChanged):  # by another process: then the new config is to be checked
+                    await self._check_start(task)
+                    await self.services.manager.ready(self.user.id)
+                    await self.start_worker(self.unchanged(task))
+                    self.services.starts.observe(self.request.request_time())
+                    break
+        return await self._one(self.task(task_id))
+
+    async def _check_start(self, task: Task) -> None:
+        """Checks a start. Raises ApiError: 400 and 409 (which the task then shows as its error, too), 403, or 503."""
+        config = load_listing_config(task.config)
+        try:
+            collection_id = await startable_collection(self, task, config, task.collection_id)
+            if not config.dry_run:  # it takes nothing in
+                refuse_without_sources(self.services.settings)
+            # One that left the vault while its listing stood may have been sold: its worker finds that out and ends.
+            if listings.open_listing(task.id) is None:
+                await refuse_outside_vault(self, task.inscription_id)
+        except ApiError as error:
+            if error.status_code in (400, 409):
+                tasks.set_error(task, "; ".join(error.details) or f"{error.error}: {error.message}", START_REFUSED)
+            raise
+        self.refuse_without_plan()
+        if collection_id != task.collection_id:
+            tasks.change_autolist_task(task, collection_id=collection_id, config=task.config)
+
+    @route(
+        "POST /api/autolist/{id}/stop",
+        TRADE,
+        CONTROL,
+        says="It is stopped.",
+        errors={404: NOT_YOURS, 503: "The manager is away; the wish is kept and holds when it is back."},
+    )
+    async def stop_autolist_task(self, task_id: str) -> StoppedAutolistTask:
+        """Stop an auto-list task
+
+        Answers when its worker is gone. The listing stays at the marketplace.
+        """
+        await self.stop_worker(task_id)
+        task = self.task(task_id)
+        message = UNSET if listings.open_listing(task.id) is None else _STAYS
+        return StoppedAutolistTask(**structs.asdict(await self._one(task)), message=message)
+
+    async def _written(self, task: Task, config: ListingConfig, *, is_unproved: bool = False) -> WrittenAutolistTask:
+        found = [*warnings(config), *([UNPROVED] if is_unproved else [])]
+        return WrittenAutolistTask(**structs.asdict(await self._one(task)), warnings=found or UNSET)
+
+    async def _one(self, task: Task) -> AutolistTask:
+        [found] = await self._shown([task])
+        return found
+
+    async def _shown(self, wanted: Collection[Task]) -> list[AutolistTask]:
+        newest = {task.id: listings.newest(task.id) for task in wanted}
+        signed = await self._signed(newest.values())
+        sources = cost_sources(wanted)
+        return [self._task_shown(task, newest[task.id], signed, sources.get(task.id)) for task in wanted]
+
+    async def _signed(self, found: Iterable[listing_table.Listing | None]) -> Lowest | None:
+        """Returns the signer's lowest price for each unspent output; None when it does not answer."""
+        outpoints = {listing.outpoint for listing in found if listing is not None and not _is_spent(listing)}
+        if not outpoints:
+            return {}
+
+        def ask(signer: SignerClient) -> Lowest:
+            return {outpoint: signer.lowest_listing(outpoint) for outpoint in outpoints}
+
+        try:
+            return await asyncio.wait_for(self.services.signer(ask), SHOWN_S)
+        except (SignerError, TimeoutError):
+            return None
+
+    def _task_shown(
+        self,
+        task: Task,
+        newest: listing_table.Listing | None,
+        signed: Lowest | None,
+        source: CostSource | None,
+    ) -> AutolistTask:
+        cycle = None
+        if task.last_cycle_ms is not None:
+            cycle = LastCycle(time=json_out.seconds(task.last_cycle_ms), action=task.last_cycle_action or "")
+        error = shown_error(task, task.user_id, lambda: load_listing_config(task.config).loop_s, self.now_ms)
+        return AutolistTask(
+            id=task.id,
+            inscription_id=task.inscription_id,
+            collection_id=task.collection_id,
+            is_running=shown_running(task),
+            config=listing_config.rendered(task.config),
+            listing=None if newest is None else _listing_shown(newest, signed),
+            last_cycle=cycle,
+            last_error=error.text,
+            last_error_code=error.code,
+            last_error_params=None if error.params is None else Raw(error.params.encode()),
+            created_at=json_out.iso(task.created_ms),
+            venue=task.venue,
+            source_fill_id=None if task.source_order is None else f"buy-{task.source_order}",
+            cost_source=source,
+            tags=tuple(json.loads(task.tags)),
+        )
+
+
+def _listing_shown(newest: listing_table.Listing, signed: Lowest | None) -> Listing:
+    """Returns the newest listing, also when it is closed: its signature can be used until its output is spent."""
+    lowest, is_spent = None, _is_spent(newest)
+    if not is_spent:
+        told = listings.lowest_outstanding(newest.outpoint), (signed or {}).get(newest.outpoint)
+        lowest = min((price for price in told if price is not None), default=None)
+    return Listing(
+        price=newest.price_sats,
+        state=newest.state,
+        close_reason=newest.close_reason,
+        outpoint=newest.outpoint,
+        listed_at=None if newest.listed_ms is None else json_out.iso(newest.listed_ms),
+        lowest_outstanding=lowest,
+        lowest_note=_NOT_ASKED if signed is None and not is_spent else None,
+        proceeds=newest.proceeds_sats,
+        proceeds_note=_proceeds_note(newest),
+    )
+
+
+def _proceeds_note(listing: listing_table.Listing) -> str | None:
+    """Says where the proceeds of a sale are, and how they come to back bids again; None without a sale."""
+    if listing.close_reason != SOLD:
+        return None
+    can = capabilities(listing.venue)
+    if can.bids_are_psbt:
+        return "The proceeds are at your payment address, whose coins back your bids here: nothing is to be done."
+    return (
+        "The proceeds are at your payment address, which backs no bids here, and nothing moves them by itself. To bid "
+        'with them again, POST /api/wallet/withdraw {"from": "payment"} sends them to the address that you sign in '
+        "with; from there send them to the address that `funding` in GET /api/wallet names."
+    )
+
+
+def _is_spent(listing: listing_table.Listing) -> bool:
+    return listing.close_reason in (SOLD, GONE)
+
+
+def _collection(task: Task, change: ListingChange) -> str | None:
+    return change.collection_id if change.names_collection else task.collection_id
+
+
+def _moved(task: Task, change: ListingChange) -> list[str]:
+    if change.inscription_id in (None, task.inscription_id):
+        return []
+    return ["inscriptionId: cannot be changed; delete this task and create another"]

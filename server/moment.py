@@ -1,0 +1,192 @@
+"""A bidding task at one moment of its past: the bids that stood by the ledger, the cycle before it by the journal."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any
+
+from msgspec import Raw, structs
+
+from core.fields import Count, Price, Time, words
+from markets.base import AskBook, BidBook
+from markets.look import BidderWallet
+from models.api_tokens import READ
+from models.leases.manager_places import machine_elsewhere
+from models.ledger import order_history
+from models.ledger.order_table import Order
+from models.tasks.samples import HOUR, MINUTE, Sample, samples_between
+from models.tasks.table import BIDDING, Task
+from server import task_config
+from server.codes import ReasonCode
+from server.history import PlacedOrder, order_shown
+from server.http import json_out
+from server.http.answers import INVALID, NOT_YOURS, TOO_MANY_LONG_READS
+from server.http.api_errors import invalid
+from server.http.route import route
+from server.http.shapes import AS_TIME, Answer, Asked, TimeText, described_as
+from server.market import PREVIEWED_LEVELS, OrderBook, order_book
+from server.preview import PlannedCancel, PlannedRung, cancels_shown, rungs_shown
+from server.replay.journal import JournalMoment, moment_of
+from server.series import BID_COLUMNS, Step
+from server.task_handler import TaskHandler
+from strategy.book import Snapshot
+from strategy.entry import Entry
+
+_MINUTE_MS = 60_000
+_NOBODY = BidderWallet("", "", "", frozenset())  # the journal's books are without the user's own orders
+
+
+class AskedMoment(Asked, frozen=True, kw_only=True):
+    """The moment."""
+
+    time: Annotated[TimeText, words(f"The moment. {AS_TIME}")]
+
+
+class StandingOrder(PlacedOrder, frozen=True, kw_only=True):
+    """A bid that was open at a moment; `state` and `closeReason` are those of now."""
+
+    reason: Annotated[ReasonCode | None, words("The cycle's word for it; null when it had none.")]
+
+
+class PastCycle(Answer, frozen=True, kw_only=True):
+    """The cycle before a moment, as the journal has it."""
+
+    time: Time
+    config: Annotated[Raw, described_as(task_config.BiddingConfig)]
+    restraint: Annotated[ReasonCode | None, words("Why the worker did less than planned.")]
+    hold: Annotated[ReasonCode | None, words("Why nothing was placed for a while.")]
+    balance: Annotated[Count | None, words("Sats of the bidding wallet; null when it was not known.")]
+    fee_reserve: Annotated[Count | None, words("Kept for the fees of one purchase.")]
+    median: Annotated[Price | None, words("Of the references of the hour before.")]
+    reference: Price | None
+    raw_reference: Price | None
+    marks: list[ReasonCode]
+    rungs: list[PlannedRung]
+    cancels: list[PlannedCancel]
+    book: Annotated[OrderBook, words("The books that it decided on, without own orders.")]
+
+
+class PastSample(Answer, frozen=True, kw_only=True):
+    """The minute, or else the hour, that a moment lies in, in numbers as in the series."""
+
+    step: Step
+    time: Time
+    floor: Price | None
+    reference: Price | None
+    best_bid: Price | None
+    own_top: Price | None
+    own_low: Price | None
+    open: int
+    exposure: int
+
+
+class TaskMoment(Answer, frozen=True, kw_only=True):
+    """A bidding task at one moment of its past."""
+
+    time: Time
+    orders: Annotated[list[StandingOrder], words("Open at that moment, the highest price first.")]
+    cycle: Annotated[PastCycle | None, words("The newest one before it.")]
+    cycle_unknown: Annotated[str | None, words("Why `cycle` is null; else null.")]
+    journal_from: Annotated[Time | None, words("How far the journal reaches back; null: it is empty.")]
+    sample: Annotated[PastSample | None, words("Kept for a year, when the journal has long gone on.")]
+
+
+class Moments(TaskHandler):
+    """The operation on a moment of a bidding task's past."""
+
+    tag = "history"
+    kind = BIDDING
+
+    @route(
+        "GET /api/tasks/{id}/at",
+        READ,
+        of=TaskHandler.task,
+        says="What is known of it.",
+        errors={400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LONG_READS},
+    )
+    async def read_task_moment(self, task: Task, asked: AskedMoment) -> TaskMoment:
+        """A bidding task at a moment of its past
+
+        The bids that stood, from the ledger, which forgets none; and the cycle before it with its books and all
+        reasons, from the task's journal, which is bounded: `cycleUnknown` says where it does not reach back so far.
+        """
+        time_ms = asked.time
+        if time_ms > self.now_ms:
+            raise invalid(["time: must not be in the future"])
+        async with self.long_answer(self.services.long_reads.answer(self.user.id)):
+            found = await self._read(task, time_ms)
+            reasons = {} if found.entry is None else _reasons(found.entry)
+            own_id = self.task(str(task.id)).id
+            standing = await self.in_turn(lambda: order_history.standing(self.user.id, own_id, time_ms))
+            orders = await self.in_turns(standing, lambda order: _standing(order, reasons))
+            self.require_signed_in()
+            return TaskMoment(
+                time=json_out.iso(time_ms),
+                orders=orders,
+                cycle=None if found.entry is None else _cycle(found.entry),
+                cycle_unknown=found.why or None,
+                journal_from=None if found.from_ms is None else json_out.iso(found.from_ms),
+                sample=_sample(task.id, time_ms),
+            )
+
+    async def _read(self, task: Task, time_ms: int) -> JournalMoment:
+        settings, long_reads = self.services.settings, self.services.long_reads
+        if elsewhere := machine_elsewhere(settings, self.user.id):
+            found = JournalMoment(None, None, f"the journal is on the machine that keeps the task, {elsewhere}")
+        else:
+            async with long_reads.turn(self.user.id):
+                found = await long_reads(lambda: moment_of(settings.data_dir, task.id, time_ms))
+        self.require_signed_in()
+        return found
+
+
+def _standing(order: Order, reasons: dict[int, str]) -> StandingOrder:
+    """Returns the order with the reason that the cycle gave it; its `state` is today's."""
+    return StandingOrder(**structs.asdict(order_shown(order)), reason=reasons.get(order.id))
+
+
+def _reasons(entry: Entry) -> dict[int, str]:
+    plan = entry.plan
+    return {} if plan is None else {note.order_id: str(note.reason) for note in plan.bids}
+
+
+def _cycle(entry: Entry) -> PastCycle:
+    plan, limits, snapshot = entry.plan, entry.limits, entry.snapshot
+    return PastCycle(
+        time=json_out.iso(entry.now_ms),
+        config=task_config.shown(entry.config),
+        restraint=entry.restraint,
+        hold=limits.hold,
+        balance=limits.balance_sats,
+        fee_reserve=limits.fee_reserve_sats,
+        median=_exact(None if snapshot is None else snapshot.history.median),
+        reference=_exact(None if plan is None else plan.reference),
+        raw_reference=_exact(None if plan is None else plan.raw_reference),
+        marks=[] if plan is None else [str(mark) for mark in plan.marks],
+        rungs=[] if plan is None else rungs_shown(entry, plan),
+        cancels=[] if plan is None else cancels_shown(plan),
+        book=_book(snapshot),
+    )
+
+
+def _exact(value: Decimal | None) -> Decimal | None:
+    return None if value is None else json_out.exact(value)
+
+
+def _book(snapshot: Snapshot | None) -> OrderBook:
+    if snapshot is None:
+        return order_book("it was not read", "it was not read", _NOBODY, PREVIEWED_LEVELS)
+    bids = "they were not read" if snapshot.bids is None else BidBook(snapshot.bids, snapshot.taken_ms)
+    return order_book(AskBook(snapshot.asks, snapshot.taken_ms), bids, _NOBODY, PREVIEWED_LEVELS)
+
+
+def _sample(task_id: int, time_ms: int) -> PastSample | None:
+    """Returns the sample of that minute, else of that hour."""
+    for step, name in ((MINUTE, "minute"), (HOUR, "hour")):
+        begin_ms = time_ms - time_ms % (step * _MINUTE_MS)
+        for row in samples_between(task_id, step, begin_ms, begin_ms + _MINUTE_MS):
+            values: dict[str, Any] = dict(zip(Sample._fields, row[1:], strict=True))
+            numbers = {key: values[each] for key, each in BID_COLUMNS.items()}
+            prices = {key: Decimal(value) for key, value in numbers.items() if isinstance(value, str)}
+            return PastSample(step=name, time=json_out.iso(begin_ms), **numbers | prices)
+    return None

@@ -1,0 +1,240 @@
+"""Profit and loss by what was bought and sold here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
+from typing import Annotated, Any, Literal, NamedTuple
+
+from msgspec import field, structs
+
+from core.fields import Count, words
+from models import floor_samples
+from models.api_tokens import READ
+from models.ledger import fills
+from models.ledger.fills import BUY, Fill, Wanted
+from server.history import FROM, TO
+from server.http import json_out
+from server.http.answers import INVALID, TOO_MANY_LONG_READS
+from server.http.base import PIECE, SignedIn
+from server.http.route import route
+from server.http.shapes import Answer, Asked, asked_one_of
+from strategy.bid_config import BidConfig, normal_slug
+from strategy.bidding.measure import measure
+from strategy.profit import rows
+from strategy.profit.matching import FIFO, METHODS, Trade
+from strategy.profit.rows import GROUPS, rows_of
+
+_FILLS_AT_ONCE = 200  # read while others wait: some milliseconds
+
+METHOD = Annotated[
+    str,
+    asked_one_of(METHODS),
+    words(
+        "Which tokens of a rune are sold: the oldest first, or all at their average cost. Items are matched by their "
+        "id."
+    ),
+]
+
+
+class AskedProfit(Asked, frozen=True, kw_only=True):
+    """The trades that count, and how they are summed."""
+
+    from_: FROM = field(name="from", default=None)
+    to: TO = None
+    group_by: Annotated[str, asked_one_of(GROUPS), words("The rows.")] = GROUPS[0]
+    method: METHOD = FIFO
+
+
+class TradeSum(Answer, frozen=True, kw_only=True):
+    """Trades in short."""
+
+    count: Count
+    sats: Annotated[Count, words("The sum of their prices, without fees.")]
+
+
+class Holding(Answer, frozen=True, kw_only=True):
+    """The purchases that were not sold since."""
+
+    count: Annotated[Count, words("Items, or purchases of a rune of which something is left.")]
+    cost_sats: Annotated[Count, words("With the network's fees, as far as they are known.")]
+    mark_sats: Annotated[
+        Count | None,
+        words(
+            "Its worth at the newest floor that a running task looked at in the last hour; null when that is not known "
+            "of all of it."
+        ),
+    ]
+
+
+class ProfitRow(Answer, frozen=True, kw_only=True):
+    """The trades of one group, rounded down to whole sats once, in the end."""
+
+    key: Annotated[int | str | None, words("The task's id, the slug, or the month (2026-11).")]
+    bought: TradeSum
+    sold: TradeSum
+    matched: Annotated[Count, words("Sales of what was bought here.")]
+    realized_sats: Annotated[int, words("Their prices, less the venue's fees, less what they cost.")]
+    fees_sats: Annotated[Count, words("The fees in that: the venue's of the sales, the network's of their purchases.")]
+    realized_percent: Annotated[
+        Decimal | None, words("The gain in percent of its cost, to a tenth; null when nothing was matched.")
+    ]
+    held: Holding
+    unmatched_sales: Annotated[Count, words("Sales of what was not bought here, or not all of it: in no gain.")]
+    unknown_fees: Annotated[Count, words("Trades whose fee is not known, and so is in no sum.")]
+
+
+class Profit(Answer, frozen=True, kw_only=True):
+    """Profit in rows."""
+
+    method: Literal["fifo", "average"]
+    rows: list[ProfitRow]
+
+
+class Profits(SignedIn):
+    """The operation on profit and loss."""
+
+    tag = "history"
+
+    @route(
+        "GET /api/pnl",
+        READ,
+        says="One row without a group, else one for each group.",
+        errors={400: INVALID, 429: TOO_MANY_LONG_READS},
+    )
+    async def get_profit(self, asked: AskedProfit) -> Profit:
+        """Profit and loss
+
+        Sales matched with what they cost, and what is still held, of real trades. A cost also counts when it was paid
+        before `from`. By task or slug a sale belongs to what it sold.
+        """
+        long_reads, method = self.services.long_reads, asked.method
+        async with self.long_answer(long_reads.answer(self.user.id)):
+            async with long_reads.turn(self.user.id):
+                found = await fills_until(self, asked.to)
+                summed = await long_reads(
+                    lambda: [
+                        _Summed.of(row)
+                        for row in rows_of(trades_of(found), asked.group_by, method, _month_of, asked.from_)
+                    ]
+                )
+            floors = _Floors(self.services.settings.market, self.now_ms)
+            kinds = sorted({kind for row in summed for kind in row.held})
+            for begin in range(0, len(kinds), PIECE):
+                await self.in_turn(lambda: floors.read(kinds[begin : begin + PIECE]))  # noqa: B023
+            self.require_signed_in()
+            named: Any = method
+            return Profit(method=named, rows=[_shown(row, floors) for row in summed])
+
+
+def _month_of(ms: int) -> str:
+    return json_out.iso(ms)[:7]
+
+
+class _Kind(NamedTuple):
+    """Goods with one floor."""
+
+    venue: str
+    is_rune: bool
+    slug: str
+
+
+class _Summed(NamedTuple):
+    """A row's sums, and how much of each kind is held."""
+
+    sums: ProfitRow
+    held: dict[_Kind, Fraction]
+
+    @classmethod
+    def of(cls, row: rows.ProfitRow) -> _Summed:
+        """Sums a row; what is held has no worth yet."""
+        held = dict[_Kind, Fraction]()
+        for lot in row.held:
+            trade = lot.purchase
+            kind = _Kind(trade.venue, trade.is_rune, trade.slug or "")
+            held[kind] = held.get(kind, Fraction(0)) + lot.quantity
+        percent = row.realized_percent
+        sums = ProfitRow(
+            key=row.key,
+            bought=TradeSum(count=len(row.bought), sats=row.bought_sats),
+            sold=TradeSum(count=len(row.sold), sats=row.sold_sats),
+            matched=row.matched,
+            realized_sats=row.realized_sats,
+            fees_sats=row.fees_sats,
+            realized_percent=None if percent is None else json_out.exact(percent),
+            held=Holding(count=len(row.held), cost_sats=row.held_sats, mark_sats=None),
+            unmatched_sales=row.unmatched_sales,
+            unknown_fees=row.unknown_fees,
+        )
+        return cls(sums, held)
+
+
+class _Floors:
+    """The newest floors that running tasks have looked at in the last hour."""
+
+    def __init__(self, default_venue: str, now_ms: int) -> None:
+        self._default_venue = default_venue
+        self._now_ms = now_ms
+        self._known: dict[_Kind, Decimal | None] = {}
+
+    def read(self, kinds: Iterable[_Kind]) -> None:
+        """Reads the floors of these goods."""
+        for kind in kinds:
+            type_ = "rune" if kind.is_rune else "ordinals"
+            slug_key = normal_slug(type_, kind.slug)
+            measured = measure(BidConfig(slug=slug_key, type=type_))
+            if kind.venue != self._default_venue:
+                measured = f"{measured} at {kind.venue}"
+            goods = "runes" if kind.is_rune else "ordinals"
+            self._known[kind] = floor_samples.newest(goods, slug_key, measured, self._now_ms)
+
+    def mark_sats(self, held: dict[_Kind, Fraction]) -> int | None:
+        """Returns what is held would cost at the floor; None when it is not known of a part."""
+        total = Fraction(0)
+        for kind, quantity in held.items():
+            found = self._known[kind]
+            if found is None:
+                return None
+            total += quantity * Fraction(found)
+        return floor(total)
+
+
+def _shown(row: _Summed, floors: _Floors) -> ProfitRow:
+    held = structs.replace(row.sums.held, mark_sats=floors.mark_sats(row.held))
+    return structs.replace(row.sums, held=held)
+
+
+async def fills_until(handler: SignedIn, to_ms: int | None) -> list[Fill]:
+    """Returns all real fills of the caller before `to_ms`, oldest first, read in pages."""
+    found = list[Fill]()
+
+    def page() -> list[Fill]:
+        return fills.newest(handler.user.id, Wanted(to_ms=to_ms), _FILLS_AT_ONCE, found[-1].place if found else None)
+
+    while more := await handler.in_turn(page):
+        found += more
+    return [fill for fill in reversed(found) if not fill.dry_run]
+
+
+def trades_of(found: Iterable[Fill]) -> list[Trade]:
+    """Returns the fills as trades, in the same order and under the same ids."""
+    return [_trade(fill) for fill in found]
+
+
+def _trade(fill: Fill) -> Trade:
+    is_buy = fill.place.side == BUY
+    return Trade(
+        id=fill.id,
+        side=fill.place.side,
+        at_ms=fill.place.filled_ms,
+        venue=fill.venue,
+        slug=fill.slug,
+        task_id=fill.task_id,
+        price_sats=fill.price_sats,
+        quantity=fill.quantity,
+        fee_sats=fill.network_fee_sats if is_buy else fill.venue_fee_sats,
+        is_rune=fill.is_rune,
+        inscription_id=fill.inscription_id,
+    )

@@ -1,0 +1,264 @@
+"""The start and the stop of bidding tasks, and one action on many of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import suppress
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, UnsetType, structs
+
+from core.fields import MAX_ID, text_of, within, words
+from models.api_tokens import CONTROL, TRADE
+from models.ledger.budget_room import change_bidding_task
+from models.tasks import tasks
+from models.tasks.errors import START_REFUSED
+from models.tasks.table import BIDDING, RUNNING, Task
+from models.tasks.task_list import bidding_task_list
+from server import task_config, task_venues
+from server.control import heed_limits
+from server.http.answers import INVALID, MANAGER_AWAY, NOT_YOURS, TOO_MANY_RUN, Error
+from server.http.api_errors import ApiError, invalid
+from server.http.route import route
+from server.http.shapes import Answer, Body, Wrong, described_as, read_by, read_fields, whole
+from server.task_config import BiddingTaskChange
+from server.task_handler import is_idle
+from server.task_parts import LONGEST_TAG, has_tag
+from server.tasks import (
+    NOT_ALLOWED,
+    TAG,
+    BiddingTask,
+    BiddingTaskHandler,
+    DeletedBiddingTask,
+    StoppedBiddingTask,
+    columns,
+)
+from server.withdrawals.ways_out import refuse_without_way_out
+from strategy.bid_config import load_bid_config, problems
+
+log = logging.getLogger(__name__)
+
+MOST_IDS = 100
+AT_ONCE = 10  # a stop may wait ten seconds for its bids to go
+BEGINS_S = 35.0  # after which no further task is begun: proxies give up after 60, and one task takes up to 20
+_ENDING = ("stop", "delete")
+
+
+def _ids(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_IDS:
+        raise Wrong(f"must be a list of 1 to {MOST_IDS} ids")
+    found = [whole(each) for each in value]
+    if min(found) < 1 or max(found) > MAX_ID:
+        raise Wrong("each must be the id of a task")
+    return tuple(dict.fromkeys(found))
+
+
+class TaskActions(Body, frozen=True, kw_only=True):
+    """An action, and the tasks that it is for: those with these `ids`, or those with this `tag`."""
+
+    action: Annotated[Literal["start", "stop", "delete", "change"], words("What is done to each.")]
+    ids: (
+        Annotated[
+            tuple[Annotated[int, within(1, MAX_ID)], ...],
+            read_by(_ids),
+            words("The tasks; one that is not yours is 404 among the results.", min_length=1, max_length=MOST_IDS),
+        ]
+        | UnsetType
+    ) = UNSET
+    tag: (
+        Annotated[str, text_of(1, LONGEST_TAG), words("All your bidding tasks with this tag, in place of `ids`.")]
+        | UnsetType
+    ) = UNSET
+    change: (
+        Annotated[
+            dict[str, Any],
+            described_as(BiddingTaskChange),
+            words("With the action `change`, and only then: what PUT takes, the same for each."),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class ActionResult(Answer, frozen=True, kw_only=True):
+    """The result of one task: status and body as its own operation answers them."""
+
+    id: int
+    status: Annotated[int, Meta(extra_json_schema={"enum": [200, 400, 401, 403, 404, 409, 429, 500, 502, 503]})]
+    body: Annotated[Any, described_as(StoppedBiddingTask, BiddingTask, DeletedBiddingTask, Error)]
+
+
+class ActionResults(Answer, frozen=True, kw_only=True):
+    """The result of each task, in the order in which they were named."""
+
+    results: list[ActionResult]
+
+
+class TaskRuns(BiddingTaskHandler):
+    """The operations that start and stop bidding tasks."""
+
+    tag = TAG
+
+    @route(
+        "POST /api/tasks/actions",
+        TRADE,
+        says="One result for each task.",
+        errors={400: INVALID},
+        body=TaskActions,
+    )
+    async def act_on_tasks(self) -> ActionResults:
+        """Start, stop, delete or change many tasks
+
+        Each task gets the answer that its own operation would give; one that fails is no matter of the others. Ten are
+        handled at a time.
+        """
+        wanted = _actions(self.json_object())
+        ids = list(wanted.ids or ()) if wanted.tag is UNSET else self._tagged(wanted.tag)
+        if len(ids) > MOST_IDS:
+            raise invalid([f"tag: {len(ids)} tasks have it, and at most {MOST_IDS} are handled at once"])
+        if wanted.action in _ENDING:
+            await self._stop_together(ids)
+        seats, ends_at = asyncio.Semaphore(AT_ONCE), time.monotonic() + BEGINS_S
+
+        async def seated(task_id: int) -> ActionResult:
+            async with seats:
+                if time.monotonic() >= ends_at:
+                    return _too_late(task_id, wanted.action)
+                return await self._outcome(task_id, wanted)
+
+        return ActionResults(results=await asyncio.gather(*(seated(task_id) for task_id in ids)))
+
+    @route(
+        "POST /api/tasks/{id}/start",
+        TRADE,
+        says="It runs.",
+        errors={
+            400: "Its config asks for what cannot be done (yet); `details` has it.",
+            403: NOT_ALLOWED,
+            404: NOT_YOURS,
+            429: TOO_MANY_RUN,
+            503: MANAGER_AWAY,
+        },
+    )
+    async def start_task(self, task_id: str) -> BiddingTask:
+        """Start a bidding task
+
+        Answers when its worker runs. Starting a running task does nothing.
+        """
+        if await self.start(task_id):
+            self.services.starts.observe(self.request.request_time())
+        return self.shown(task_id)
+
+    @route(
+        "POST /api/tasks/{id}/stop",
+        TRADE,
+        CONTROL,
+        says="It is stopped.",
+        errors={404: NOT_YOURS, 503: "The manager is away; the wish is kept and holds when it is back."},
+    )
+    async def stop_task(self, task_id: str) -> StoppedBiddingTask:
+        """Stop a bidding task
+
+        Answers when its worker is gone and, with `cancelOnStop`, its bids are cancelled.
+        """
+        return await self.stop(task_id)
+
+    async def start(self, task_id: str) -> bool:
+        """Starts the task; tells whether it did not run before. Raises ApiError: 404, 400, 403, 429, 503."""
+        async with self.services.locks.of(self.task(task_id).id):
+            while True:
+                task = self.task(task_id)
+                if task.is_running and task.observed == RUNNING:
+                    return False
+                with suppress(tasks.TaskChanged):  # by another process: then the new config is to be checked
+                    await self._check(task)
+                    await self.services.manager.ready(self.user.id)
+                    await self.start_worker(self.unchanged(task))
+                    return True
+
+    async def stop(self, task_id: str) -> StoppedBiddingTask:
+        """Stops the task and returns it with its open bids. Raises ApiError: 404, 503."""
+        open_bids = await self.stop_worker(task_id)
+        return StoppedBiddingTask(**structs.asdict(self.shown(task_id)), open_bids=open_bids)
+
+    async def _check(self, task: Task) -> None:
+        """Checks a start. Raises ApiError: 400 (which the task then shows as its error, too) or 403."""
+        config, venue = load_bid_config(task.config), task.venue
+        try:
+            if wrong := task_config.details_of(problems(config)):
+                raise invalid(wrong)
+            self.refuse_unsupported(config)
+            settings = self.services.settings
+            delivered = task_venues.delivering({}, venue, config)
+            cannot = task_venues.not_there(venue, settings) or task_venues.unfit_for_bids(venue, delivered)
+            cannot = cannot or task_venues.not_signed_bids(venue, settings)
+            if config.on_fill is not None and config.on_fill.start:
+                cannot = cannot or task_venues.not_signed_listings(venue, settings)
+            if cannot:
+                raise invalid(cannot, "This cannot be started yet")
+            await task_venues.refuse_unknown_trait(self.act, config, venue)
+            if not config.dry_run:  # a dry run takes nothing in
+                await refuse_without_way_out(self, venue)
+        except ApiError as error:
+            tasks.set_error(task, "; ".join(error.details), START_REFUSED)
+            raise
+        self.refuse_without_plan()
+        known = await task_venues.spelled(self.act, config)
+        if known.slug != config.slug:
+            change_bidding_task(task, **columns(known))
+
+    async def _stop_together(self, ids: list[int]) -> None:
+        """Has the bids of all tasks cancelled now. The stops themselves take their turns, and report what fails."""
+        own = {task.id: task for task in tasks.of_user(self.user.id, BIDDING) if self.may_name(task.id)}
+        for task_id in ids:
+            if task_id in own and not is_idle(own[task_id]):
+                with suppress(ApiError):
+                    await self.wish_to_stop(own[task_id])
+        await heed_limits(self.services, self.user.id, self.now_ms)
+
+    def _tagged(self, tag: str) -> list[int]:
+        return [task.id for task in bidding_task_list(self.user.id) if has_tag(task.tags, tag)]
+
+    async def _outcome(self, task_id: int, wanted: TaskActions) -> ActionResult:
+        """Returns the task's answer. An error is reported with its task and does not stop the others."""
+        try:
+            return ActionResult(id=task_id, status=200, body=await self._done(str(task_id), wanted))
+        except ApiError as error:
+            return ActionResult(id=task_id, status=error.status_code, body=error.body())
+        except Exception:
+            log.exception("failed to %s task %d among others", wanted.action, task_id)
+            return ActionResult(id=task_id, status=500, body=Error(error="Internal Server Error"))
+
+    async def _done(self, task_id: str, wanted: TaskActions) -> BiddingTask | DeletedBiddingTask:
+        if wanted.action == "start":
+            await self.start(task_id)
+            return self.shown(task_id)
+        if wanted.action == "stop":
+            return await self.stop(task_id)
+        if wanted.action == "delete":
+            return await self.remove(task_id)
+        return await self.change(self.task(task_id), wanted.change or {})
+
+
+def _actions(given: dict[str, Any]) -> TaskActions:
+    """Reads the body. Raises ApiError (400) with all its faults."""
+    values, faults = read_fields(TaskActions, given)
+    faults.sort(key=lambda fault: fault == ("action", "is required"))
+    named = {name for name, _ in faults}
+    if not named & {"ids", "tag"} and ("ids" in values) == ("tag" in values):
+        faults.append(("ids", "is required, or tag, and not both"))
+    if "action" in values and "change" not in named:
+        if values["action"] == "change" and "change" not in values:
+            faults.append(("change", "is required with the action change"))
+        elif values["action"] != "change" and "change" in values:
+            faults.append(("change", "is for the action change only"))
+    if faults:
+        raise invalid([f"{name}: {text}" for name, text in faults])
+    return TaskActions(**values)
+
+
+def _too_late(task_id: int, action: str) -> ActionResult:
+    done = "It will stop, but was not waited for" if action in _ENDING else "Nothing was done to it"
+    message = f"Its turn did not come within {BEGINS_S:.0f} s, since others take long. {done}. Send its id again."
+    return ActionResult(id=task_id, status=503, body=Error(error="Its turn did not come", message=message))

@@ -1,0 +1,292 @@
+"""Withdrawals of a user's own money and inscriptions: the operation, and withdrawals as callers see them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Annotated, Any, Literal, cast
+
+from msgspec import UNSET, UnsetType, field, structs
+
+from core import pasted
+from core.fields import MAX_SATS, Address, Sats, Time, within, words
+from markets.base import VenueError
+from models.ledger import withdrawals
+from models.ledger.withdrawals import CONFIRMED, STATES, SUBMITTED, CoinsTaken
+from server import codes
+from server.http import blocking, json_out, shapes
+from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE
+from server.http.api_errors import ApiError, invalid
+from server.http.base import SignedIn
+from server.http.route import route
+from server.http.shapes import Answer, Body, Wrong, as_pasted, number, one_of, read_by, text
+from server.withdrawals import coins
+from server.withdrawals.planner import CannotWithdraw, InvalidWithdrawal, Wanted, WithdrawalPlan, WithdrawalPlanner
+from server.withdrawals.steps import carry_out, look_after, write_down
+from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, SOURCES, VIRTUAL_KB, Source
+from wallet.signer_client import SignerError, SignerRefused
+
+# More than a signature takes, which is waited for: a row is signed or refused before the answer.
+_SENDS_S = 7.0
+_LOOKS_S = 2.0
+_COMES_OUT = "Nothing is lost: GET /api/wallet shows what becomes of it."
+TIERS = ("fastestFee", "halfHourFee", "hourFee", "economyFee", "minimumFee")
+_LEAST, _MOST = LEAST_FEE_PER_KVB // VIRTUAL_KB, MOST_FEE_PER_KVB // VIRTUAL_KB
+_RATE = f"must be {', '.join(TIERS)}, or {_LEAST} to {_MOST} sat/vB with at most 3 decimals"
+
+
+def _fee_rate(value: Any) -> str | Decimal:
+    """Reads a tier or sat/vB. Raises Wrong."""
+    if isinstance(value, str):
+        if text(value) not in TIERS:
+            raise Wrong(_RATE)
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise Wrong("must be text or a number")
+    rate = number(value)
+    exponent = rate.as_tuple().exponent
+    if not _LEAST <= rate <= _MOST or not isinstance(exponent, int) or exponent < -3:
+        raise Wrong(_RATE)
+    return rate
+
+
+class WithdrawalBody(Body, frozen=True, kw_only=True):
+    """The coins to be sent.
+
+    There is no field for the destination: it is the address that the caller signs in with; from the marketplace's
+    bidding wallet the caller's own payment address, and from an escrow the caller's vault.
+    """
+
+    from_: Annotated[
+        str,
+        one_of(SOURCES),
+        words(
+            "`payment` and `vault` are addresses of the caller's here; `bidding` is the marketplace's; `escrow` is "
+            "what a listed inscription passes through, and back to the vault is where it goes."
+        ),
+    ] = field(name="from")
+    amount_sats: (
+        Annotated[int, within(1, MAX_SATS), words("Sats that arrive; left out: all, less the network's fee.")]
+        | UnsetType
+    ) = UNSET
+    inscription_id: (
+        Annotated[
+            str,
+            read_by(as_pasted(pasted.inscription)),
+            words("From the vault, or an escrow: this inscription, its fee paid by the payment address."),
+        ]
+        | UnsetType
+    ) = UNSET
+    fee_rate: Annotated[
+        Any,
+        read_by(_fee_rate),
+        words(
+            "A tier (halfHourFee when left out) or sat/vB. A bidding wallet's fee is the marketplace's.",
+            extra_json_schema={"anyOf": [{"type": "string"}, {"type": "number"}]},
+        ),
+    ] = UNSET
+    dry_run: Annotated[bool, words("Only says what would be sent; nothing is signed.")] = False
+    force: Annotated[bool, words("Also where open bids lose their cover, or a listing its inscription.")] = False
+
+
+class LeftOut(Answer, frozen=True, kw_only=True):
+    """A coin that is not spent, and why."""
+
+    outpoint: str
+    value_sats: Sats
+    reason: str
+
+
+class Withdrawal(Answer, frozen=True, kw_only=True):
+    """Money on its way out. Without a signature (yet) the amounts and the txid are null."""
+
+    id: int
+    from_: Source = field(name="from")
+    venue: Annotated[str | None, words("Whose bidding wallet it leaves.")]
+    inscription_id: str | None
+    destination: Annotated[str, words("The caller's own address that it goes to.")]
+    state: Annotated[
+        str,
+        codes.one_of(
+            STATES,
+            "`submitted`: the network has it, no block yet. `unknown`: it was sent, and nobody can say at the moment "
+            "whether it arrived; it is looked up and sent again until that is clear. `refused`: it was not taken, and "
+            "its coins are free again.",
+        ),
+    ]
+    sent_sats: Sats | None
+    fee_sats: Sats | None
+    txid: str | None
+    reason: str | None
+    coins: Annotated[list[str], words("The outputs that it spends.")]
+    created_at: Time
+    updated_at: Time
+
+
+class NewWithdrawal(Withdrawal, frozen=True, kw_only=True):
+    """A withdrawal that was just asked for."""
+
+    left_out: list[LeftOut]
+
+
+class Quote(Answer, frozen=True, kw_only=True):
+    """The amounts of a possible withdrawal."""
+
+    dry_run: Literal[True] = True
+    from_: Source = field(name="from")
+    destination: Address
+    sent_sats: Sats
+    fee_sats: Sats
+    coins: list[str]
+    left_out: list[LeftOut]
+
+
+class Withdrawals(SignedIn):
+    """The operation that sends the caller's money and inscriptions home."""
+
+    tag = "wallet"
+
+    @route(
+        "POST /api/wallet/withdraw",
+        says="It is on its way.",
+        status=201,
+        body=WithdrawalBody,
+        answer=NewWithdrawal,
+        also={
+            200: ("With `dryRun`: what would be sent.", Quote),
+            202: ("It is signed, and it is not known yet whether it has left.", NewWithdrawal),
+        },
+        errors={
+            400: INVALID,
+            409: "Nothing can be withdrawn like this; `message` says why and what to do.",
+            429: TOO_MANY_LOOKUPS,
+            502: UNREADABLE,
+            503: SIGNER_AWAY,
+        },
+        answers_s=8.0,  # a withdrawal of twenty coins asks about each
+    )
+    async def withdraw(self) -> None:
+        """Get my money and inscriptions out
+
+        From `payment` and `vault` everything goes to the address that the caller signs in with; the signer knows it by
+        itself and sends nowhere else. From `bidding` sats come to the caller's payment address. Asking twice withdraws
+        twice.
+        """
+        wanted = self._wanted()
+        # A withdrawal on its way may have arrived: then its coins are spent, and others are there.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(look_after(self.services, withdrawals.open_of(self.user.id)), _LOOKS_S)
+        plan = await self._planned(wanted)
+        if wanted.dry_run:
+            await self._judged(plan)
+            self.answer(_quote(plan))
+            return
+        self.require_signed_in()
+        try:
+            row = write_down(self.user.id, plan, self.now_ms)
+        except CoinsTaken:
+            raise ApiError(409, "Another withdrawal spends these coins", message=_COMES_OUT) from None
+        try:
+            with contextlib.suppress(TimeoutError):  # it goes on, and GET /api/wallet follows it
+                await asyncio.wait_for(asyncio.shield(self._begun(row)), _SENDS_S)
+        except SignerRefused as refused:
+            raise _refused(refused) from None
+        except SignerError as error:
+            answer = blocking.answer_to(error)
+            raise ApiError(answer.status_code, answer.error, message=f"{answer.message}. {_COMES_OUT}") from error
+        row = withdrawals.again(row)
+        if row.state == withdrawals.REFUSED:
+            raise ApiError(409, "The withdrawal was refused", message=row.reason)
+        is_sent = row.state in (SUBMITTED, CONFIRMED)
+        shown = NewWithdrawal(**structs.asdict(withdrawal_shown(row)), left_out=_left_out(plan.left_out))
+        self.answer(shown, 201 if is_sent else 202)
+
+    def _wanted(self) -> Wanted:
+        """Reads the body. Raises ApiError (400)."""
+        values, faults = shapes.read_fields(WithdrawalBody, self.json_object())
+        faults.sort(key=shapes.is_missing)
+        source, amount_sats = values.get("from_"), values.get("amount_sats")
+        inscription_id = values.get("inscription_id", "")
+        if inscription_id and source in ("payment", "bidding"):
+            faults.append(("inscriptionId", "is for the vault and an escrow only"))
+        if source == "escrow" and not inscription_id:
+            faults.append(("inscriptionId", "is required from an escrow"))
+        if inscription_id and amount_sats is not None:
+            faults.append(("amountSats", "is not for an inscription, which goes with all that its output holds"))
+        if source == "bidding" and "fee_rate" in values:
+            faults.append(("feeRate", "is the marketplace's from a bidding wallet"))
+        if faults:
+            raise invalid([f"{name}: {fault}" for name, fault in faults])
+        return Wanted(
+            source=cast(Source, source),
+            amount_sats=amount_sats,
+            inscription_id=inscription_id,
+            fee_rate=values.get("fee_rate", ""),
+            dry_run=values.get("dry_run", False),
+            force=values.get("force", False),
+        )
+
+    def _begun(self, row: withdrawals.Withdrawal) -> asyncio.Future[None]:
+        sending = asyncio.ensure_future(carry_out(self.services, row))
+        sending.add_done_callback(lambda done: done.cancelled() or done.exception())  # also if nobody waits any more
+        return sending
+
+    async def _judged(self, plan: WithdrawalPlan) -> None:
+        """Has the signer judge the plan as it would before a signature. Raises ApiError: 409, 503."""
+        try:
+            await self.services.signer(lambda signer: signer.judge_withdrawal(plan.asked))
+        except SignerRefused as refused:
+            raise _refused(refused) from None
+        except SignerError as error:
+            raise blocking.answer_to(error) from error
+
+    async def _planned(self, wanted: Wanted) -> WithdrawalPlan:
+        try:
+            return await WithdrawalPlanner(self.services, self.user, wanted, self.until).plan()
+        except CannotWithdraw as refused:
+            raise ApiError(409, refused.reason, message=refused.what_to_do) from None
+        except InvalidWithdrawal as wrong:
+            raise invalid([wrong.fault], wrong.reason) from None
+        except (VenueError, SignerError) as error:
+            raise blocking.answer_to(error) from error
+
+
+def _refused(refused: SignerRefused) -> ApiError:
+    return ApiError(409, "The signer refused the withdrawal", message=f"{refused.tag}: {refused.message}")
+
+
+def withdrawal_shown(row: withdrawals.Withdrawal) -> Withdrawal:
+    """Returns the withdrawal as callers see it."""
+    return Withdrawal(
+        id=row.id,
+        from_=cast(Source, row.source),
+        venue=row.venue,
+        inscription_id=row.inscription_id,
+        destination=row.destination,
+        state=row.state,
+        sent_sats=row.sent_sats,
+        fee_sats=row.fee_sats,
+        txid=row.txid,
+        reason=row.reason,
+        coins=json.loads(row.coins),
+        created_at=json_out.iso(row.created_ms),
+        updated_at=json_out.iso(row.updated_ms),
+    )
+
+
+def _quote(plan: WithdrawalPlan) -> Quote:
+    return Quote(
+        from_=plan.asked.source,
+        destination=plan.destination,
+        sent_sats=plan.sent_sats,
+        fee_sats=plan.fee_sats,
+        coins=list(plan.coins),
+        left_out=_left_out(plan.left_out),
+    )
+
+
+def _left_out(found: Sequence[coins.LeftOut]) -> list[LeftOut]:
+    return [LeftOut(outpoint=each.coin.outpoint, value_sats=each.coin.value, reason=each.reason) for each in found]
