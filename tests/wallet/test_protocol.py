@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Annotated, Any, get_args, get_origin
 
 import pytest
@@ -47,10 +48,10 @@ def read(which: int, sent: Any) -> Any:
     return getattr(lines.read(request | {name: sent}), name)
 
 
-def refusal(request: Any) -> str:
+def refusal(request: dict[str, Any]) -> str:
     """Returns the text of the refusal of a request, which comes before any rule."""
     with pytest.raises(PeerRefused) as refused:
-        lines.read(request) if isinstance(request, dict) else lines._VERBS.read(request)
+        lines.read(request)
     assert refused.value.code == "bad-request"
     return refused.value.message
 
@@ -277,3 +278,13 @@ def test_limits_are_what_bitcoin_and_json_have() -> None:
     assert (MAX_SATS, MAX_MS, MAX_ID) == (2_100_000_000_000_000, 9_007_199_254_740_992, 9_223_372_036_854_775_807)
     assert protocol.SignerStatus("ready", play=True).reason == ""
     assert (GRANT.inscription_id, GRANT.min_price_sats) == ("", 0), "what a bidder's grant does not name"
+
+
+def test_a_fee_rate_is_rounded_up_to_the_sat_for_1000_vb() -> None:
+    rates = [protocol.per_kvb(Decimal(rate)) for rate in ("12.5", "1", "1.0001", "0")]
+    assert rates == [12_500, 1_000, 1_001, 0]
+
+
+def test_a_wrong_flag_names_its_field() -> None:
+    wrong = {"op": "grant", "grant": as_sent(GRANT) | {"to_vault": 1}}
+    assert refusal(wrong) == "to_vault must be true or false"

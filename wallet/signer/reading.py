@@ -19,30 +19,11 @@ PEER = "signer"
 BAD_REQUEST, DEFAULT_DENY = "bad-request", "default-deny"
 # Of one request: the tokens of all tasks are the longest.
 MOST_VALUES = 100_000
-REQUESTS: tuple[type[Request[Any]], ...] = (
-    protocol.Unlock,
-    protocol.AskStatus,
-    protocol.AskAddresses,
-    protocol.GiveGrant,
-    protocol.RevokePlace,
-    protocol.EndRights,
-    protocol.EndAllRights,
-    protocol.SetControl,
-    protocol.AskControls,
-    protocol.AskRooms,
-    protocol.AskRoomsUnder,
-    protocol.SignBid,
-    protocol.SignOffer,
-    protocol.SignListing,
-    protocol.JudgeListing,
-    protocol.SignWithdrawal,
-    protocol.JudgeWithdrawal,
-    protocol.SignChallenge,
-    protocol.SignBrake,
-    protocol.SignSignIn,
-    protocol.SignDelist,
-    protocol.AskLowestListing,
-    protocol.AskWasSigned,
+# Each request of the protocol has a tag of its own; a base of some has its class's name.
+REQUESTS: tuple[type[Request[Any]], ...] = tuple(
+    each
+    for each in vars(protocol).values()
+    if isinstance(each, type) and issubclass(each, Request) and each.__struct_config__.tag != each.__name__
 )
 _MARKS = ("description", "ge", "le", "min_length", "max_length")
 
