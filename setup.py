@@ -115,7 +115,6 @@ setup(
         "bip322==0.3.0",  # older ones accept forged signatures (GHSA-5chw-87w3-j9cv)
         "supervisor>=4.3,<5",
         "msgspec>=0.20,<0.23",  # shapes: what is read, written and described
-        "pydantic>=2.11,<3",
         "embit==0.8.0",
         "cryptography>=44",  # AES-GCM for the keystore; only the signer and `bidkeeper keys` import it
         "setproctitle>=1.3",

@@ -11,8 +11,8 @@ from pathlib import Path
 from core.subscription_plans import DEFAULT_PLANS
 from models import base, schema, sessions, users
 from models.tasks.table import BIDDING, Task
+from server.config.bids import rendered
 from server.http.callers import hash_of
-from server.task_config import rendered
 from strategy.bid_config import BidConfig, dump_bid_config
 
 USERS, TASKS_EACH = 200, 20

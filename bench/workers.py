@@ -7,7 +7,6 @@ the manager until it answers that the worker holds its lock: token, grant, fence
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import statistics
 import sys
@@ -28,7 +27,7 @@ from bench.timing import Row
 from core.local_server import serve
 from core.program_calls import Settle
 from core.settings import Settings, load
-from markets import codec
+from markets import verbs
 from models import base, schema, users
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
@@ -182,14 +181,14 @@ def _gateway() -> Application:
 
     class Answer(RequestHandler):
         def post(self) -> None:
-            asked = json.loads(self.request.body)
-            verb, args = asked["verb"], asked["args"]
-            if verb == "fence":
-                self.finish({"ok": asked["token"]})
+            asked = verbs.read(self.request.body)
+            if asked.verb == "fence":
+                self.finish(verbs.text({"ok": asked.token}))
                 return
-            wallet = codec.order(args["order"]).payment if verb == "place" else args.get("wallet", "")
+            args = verbs.read_args(asked, verbs.BY_NAME[asked.verb])
+            wallet = args.order.payment if isinstance(args, verbs.Place) else getattr(args, "wallet", "")
             market = markets.setdefault(wallet, MadeUpMarket(lambda: time.time_ns() // 1_000_000))
-            self.finish({"ok": codec.pack(market.answer(verb, args))})
+            self.finish(verbs.text({"ok": market.answer(args)}))
 
     return Application([("/", Answer)], log_function=lambda handler: None)
 

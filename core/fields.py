@@ -26,9 +26,6 @@ Price = Annotated[
     Decimal, Meta(description="Sats per token; exact, with as many digits as it has.", extra_json_schema={"minimum": 0})
 ]
 Quantity = Annotated[Decimal, Meta(extra_json_schema={"exclusiveMinimum": 0})]  # of items or tokens
-Txid = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", examples=[_TXID])]
-Outpoint = Annotated[str, Meta(pattern="^[0-9a-f]{64}:(0|[1-9][0-9]{0,9})$", examples=[f"{_TXID}:1"])]
-InscriptionId = Annotated[str, Meta(pattern="^[0-9a-f]{64}i(0|[1-9][0-9]{0,9})$", examples=[f"{_TXID}i0"])]
 Address = Annotated[str, Meta(examples=["bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75"])]
 Slug = Annotated[str, Meta(examples=["bitcoin-puppets"])]
 
@@ -43,6 +40,19 @@ def text_of(least: int, most: int) -> Meta:
     return Meta(min_length=least, max_length=most)
 
 
+def matching(pattern: str, **more: Any) -> Meta:
+    """Makes the mark of a text that `pattern` matches as a whole, with `more` of msgspec's own marks.
+
+    `$` alone would match before a line's end, too; an end in `\\Z` says nothing to readers of a JSON schema.
+    """
+    return Meta(pattern=rf"^(?:{pattern})(?!\n)$", **more)
+
+
 def within(least: int, most: int) -> Meta:
     """Makes the mark of a whole number from `least` to `most`."""
     return Meta(ge=least, le=most)
+
+
+Txid = Annotated[str, matching("[0-9a-f]{64}", examples=[_TXID])]
+Outpoint = Annotated[str, matching("[0-9a-f]{64}:(0|[1-9][0-9]{0,9})", examples=[f"{_TXID}:1"])]
+InscriptionId = Annotated[str, matching("[0-9a-f]{64}i(0|[1-9][0-9]{0,9})", examples=[f"{_TXID}i0"])]

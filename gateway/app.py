@@ -19,13 +19,13 @@ from gateway.marketplace import Marketplace, Marketplaces, market_venue
 from gateway.pictures.kept import KeptPictures
 from gateway.pictures.pictures import Pictures
 from gateway.pictures.source import PictureSource
-from gateway.play_wallet import play_wallet_verbs
+from gateway.play_wallet import PlayWalletVerbs
 from gateway.quota.count import Counts, QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
 from gateway.quota.quota_pace import DAY, MONTH
 from gateway.quota.quota_table import QuotaTable
-from gateway.quota_restraint import OF_RUNES, QuotaRestraint
+from gateway.quota_restraint import QuotaRestraint
 from gateway.reads.common import CommonReads
 from gateway.reads.snapshots import Snapshots
 from gateway.registry import key_of, market_adapters
@@ -66,13 +66,15 @@ class Gateway(Program):
             },
             settings.why_no_venue,
         )
-        runes = QuotaRestraint(self.venues.unisat.quota, OF_RUNES, self._lookups)
+        runes = QuotaRestraint(self.venues.unisat.quota, "runes", self._lookups)
         withdrawals = Withdrawals(self.markets, found.mempool, self.venues.mempool, snapshots, now_ms)
         practice = settings.simulator_url if settings.market == PLAY_MARKET else None
         source = PictureSource(practice, public_name=settings.public_name)
         self.pictures = Pictures(source, KeptPictures(settings.pictures_dir))
-        others = withdrawals.verbs() | self.pictures.verbs() | play_wallet_verbs(settings, self.threads)
-        self.verbs = Verbs(self.markets, common, self.fences, self.venues.all(), runes, others)
+        others = [withdrawals, self.pictures]
+        if settings.has_play_wallet:  # for everybody, at the practice market
+            others.append(PlayWalletVerbs(settings.simulator_url, self.threads))
+        self.verbs = Verbs(self.markets, common, self.fences, self.venues.all(), runes, *others)
 
     async def stop(self) -> None:
         await super().stop()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import replace
-from typing import Any
+
+from msgspec.structs import replace
 
 from gateway.limits.call_budget import CallBudget
 from gateway.limits.fence import Fences
@@ -66,25 +66,24 @@ class Marketplaces:
         self._why_not = why_not
         self._markets = markets
 
-    def find(self, request: Mapping[str, Any]) -> Marketplace | None:
-        """Returns the marketplace that a request means, or None when it is not set up."""
-        return self._markets.get(self._name(request))
+    def find(self, venue: str | None) -> Marketplace | None:
+        """Returns the marketplace that a request's `venue` means, or None when it is not set up."""
+        return self._markets.get(self._name(venue))
 
-    def of(self, request: Mapping[str, Any]) -> Marketplace:
+    def of(self, venue: str | None) -> Marketplace:
         """Returns the marketplace that a request means. Raises NotSupported, naming the missing setting, when it is
         not set up.
         """
-        found = self.find(request)
+        found = self.find(venue)
         if found is None:
-            raise NotSupported(self._why_not(self._name(request)) or "not set up here")
+            raise NotSupported(self._why_not(self._name(venue)) or "not set up here")
         return found
 
     def all(self) -> tuple[Marketplace, ...]:
         return tuple(self._markets.values())
 
-    def _name(self, request: Mapping[str, Any]) -> str:
-        name = request.get("venue")
-        return self.default if name is None else str(name)
+    def _name(self, venue: str | None) -> str:
+        return self.default if venue is None else venue
 
 
 def market_venue(can: Capabilities, threads: Executor, quota: Quota | None, lookups: LookupBudget) -> Venue:

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
-from typing import Any
 
-from core.settings import Settings
-from gateway import arguments as read
 from gateway.limits.call_budget import CallBudget, Priority
 from gateway.limits.windows import READ
 from gateway.venue import Venue
-from gateway.writes import Asker
+from gateway.verbs import Call, answers
+from markets import verbs
 from markets.play_wallet import PlayWallet
-
-LONGEST_TEXT = 2_000
-Verb = Callable[[Mapping[str, Any], Mapping[str, Any], Asker], Awaitable[str]]
+from markets.verbs import text
 
 
-def play_wallet_verbs(settings: Settings, threads: Executor) -> dict[str, Verb]:
-    """Returns the verbs by their names on the socket: none unless this practice market's play wallet is for everybody.
+class PlayWalletVerbs:
+    """Answers the verbs of the play wallet at `url`.
 
     They have a budget of their own: whoever signs in a hundred times costs the tasks no call.
     """
-    if not settings.has_play_wallet:
-        return {}
-    wallet = PlayWallet(settings.simulator_url)
-    venue = Venue("play wallet", CallBudget(rate=50, burst=50, slots=2, clock=time.monotonic), threads)
 
-    async def address(request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return json.dumps(await venue.ask("play_address", Priority.LOOKUP, wallet.address, READ))
+    def __init__(self, url: str, threads: Executor) -> None:
+        self._wallet = PlayWallet(url)
+        self._venue = Venue("play wallet", CallBudget(rate=50, burst=50, slots=2, clock=time.monotonic), threads)
 
-    async def sign(request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        message = args.get("message")
-        if not isinstance(message, str) or not 0 < len(message) <= LONGEST_TEXT:
-            raise read.bad(f"message is not a text of 1 to {LONGEST_TEXT} characters")
-        return json.dumps(await venue.ask("play_signature", Priority.LOOKUP, lambda: wallet.sign(message), READ))
+    @answers(verbs.PlayAddress)
+    async def _address(self, call: Call[verbs.PlayAddress]) -> str:
+        return text(await self._venue.ask("play_address", Priority.LOOKUP, self._wallet.address, READ))
 
-    return {"play_address": address, "play_signature": sign}
+    @answers(verbs.PlaySignature)
+    async def _sign(self, call: Call[verbs.PlaySignature]) -> str:
+        message = call.args.message
+        return text(await self._venue.ask("play_signature", Priority.LOOKUP, lambda: self._wallet.sign(message), READ))

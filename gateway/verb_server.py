@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
-import json
 import logging
 import os
 import signal
@@ -15,7 +14,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from ssl import SSLContext
-from typing import Any
 from urllib.parse import urlsplit
 
 from tornado.httpserver import HTTPServer
@@ -27,7 +25,6 @@ from core.errors import BidkeeperError
 from core.local_server import Door
 from core.setting_values import HostPort, is_loopback
 from core.settings import Settings
-from gateway import arguments as read
 from gateway.adapters import Venues
 from gateway.admission import Admission, AdmittingServer
 from gateway.limits import errand
@@ -35,10 +32,12 @@ from gateway.limits.call_budget import CallBudget
 from gateway.limits.lookup_budget import LookupBudget
 from gateway.quota.quota import Quota
 from gateway.venue import Venue
-from gateway.verbs import WRITES, VerbTable
+from gateway.verbs import VerbTable
 from gateway.writes import Asker
+from markets import verbs
 from markets.base import Refused, Unavailable, Unknown, VenueError, to_wire
 from markets.gateway_client import MAX_REQUEST
+from markets.verbs import Request
 
 log = logging.getLogger(__name__)
 # At least as many as all venues have slots, so that a call with a turn never waits for another venue's. Started as
@@ -200,14 +199,14 @@ class AskHandler(RequestHandler):
     async def post(self) -> None:
         self.set_header("Content-Type", "application/json")
         try:
-            request = _request(self.request.body)
+            request = verbs.read(self.request.body)
             if self._connection is None:
                 raise Refused("not_allowed", "the client has closed its connection")
-            errand.begin(read.errand(request))  # here, so that the remark is the user's, too
+            errand.begin(errand.of(request))  # here, so that the remark is the user's, too
             self._asker.work = asyncio.ensure_future(self._answer(request))
             self.finish('{"ok":' + await self._asker.work + self._verbs.remark(request) + "}")
         except VenueError as error:
-            self.finish(json.dumps({"error": to_wire(error)}))
+            self.finish(verbs.text({"error": to_wire(error)}))
         except asyncio.CancelledError:
             if not self._asker.work or not self._asker.work.cancelled():
                 raise
@@ -216,8 +215,9 @@ class AskHandler(RequestHandler):
     def on_connection_close(self) -> None:
         self._asker.leave()
 
-    async def _answer(self, request: dict[str, Any]) -> str:
-        patience_s = None if request.get("verb") in WRITES else read.patience_s(request)
+    async def _answer(self, request: Request) -> str:
+        is_write = request.verb in verbs.WRITES
+        patience_s = None if is_write else request.patience_s
         try:
             async with asyncio.timeout(patience_s):
                 return await self._verbs.answer(request, self._asker)
@@ -226,20 +226,10 @@ class AskHandler(RequestHandler):
         except TimeoutError:
             raise Unavailable("the marketplace has not answered in time; ask again in a moment") from None
         except Exception as error:
-            log.exception("failed to answer %s", request.get("verb"))
+            log.exception("failed to answer %s", request.verb)
             # A fault in here may have come after a write was sent.
-            leaf = Unknown if request.get("verb") in WRITES else Unavailable
+            leaf = Unknown if is_write else Unavailable
             raise leaf("failed in the gateway; its log has the reason") from error
-
-
-def _request(body: bytes) -> dict[str, Any]:
-    try:
-        request = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise read.bad("the request is not JSON") from error
-    if not isinstance(request, dict) or not isinstance(request.get("verb"), str):
-        raise read.bad("the request is not an object with a verb")
-    return request
 
 
 def now_ms() -> int:

@@ -1,48 +1,87 @@
-"""The gateway's verbs: from a request to an answer's text."""
+"""The gateway's answers: one function for each verb of `markets/verbs.py`, from a call to the answer's text."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
-from gateway import arguments as read
-from gateway import listing_arguments, offer_arguments
 from gateway.limits.errand import current
 from gateway.limits.fence import Fences
 from gateway.marketplace import Marketplaces
-from gateway.quota_restraint import OF_RUNES, QuotaRestraint
+from gateway.quota_restraint import QuotaRestraint
 from gateway.reads.chain_facts import ChainFacts
 from gateway.reads.common import CommonReads
 from gateway.reads.market_reads import MarketReads
 from gateway.venue import Venue
-from gateway.writes import Asker, Writes
+from gateway.writes import Asker, Fencing, Writes, given
+from markets import verbs
 from markets.base import Unavailable
-from markets.codec import named, text
+from markets.verbs import Args, Request, text
 
-Verb = Callable[[Mapping[str, Any], Mapping[str, Any], Asker], Awaitable[str]]
-WRITES = frozenset({"place", "cancel", "list_item", "delist", "submit_withdrawal", "broadcast"})
+Given = TypeVar("Given", bound=Args[Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Given]):
+    """One request: its arguments, the rest of it, and who asks. `max_age_s` is as old as the quota lets answers be."""
+
+    args: Given
+    request: Request
+    asker: Asker
+    max_age_s: float
+
+
+Answer = Callable[[Call[Any]], Awaitable[str]]
+Method = TypeVar("Method", bound=Callable[..., Awaitable[str]])
+
+
+def answers(kind: type[Args[Any]]) -> Callable[[Method], Method]:
+    """Marks the method that answers the verb `kind`. It returns JSON text and raises VenueError leaves."""
+
+    def mark(method: Method) -> Method:
+        method.answers = kind  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+def table(*holders: object) -> dict[type[Args[Any]], Answer]:
+    """Returns the marked methods by the verbs that they answer; a subclass's goes before its base's."""
+    found: dict[type[Args[Any]], Answer] = {}
+    for holder in holders:
+        for base in reversed(type(holder).__mro__):
+            for name, method in vars(base).items():
+                if kind := getattr(method, "answers", None):
+                    found[kind] = getattr(holder, name)
+    return found
 
 
 class VerbTable:
-    """Answers requests `{"verb", "args", "venue"?, "max_age_s"?, "task"?, "token"?, "deadline_ms"?}`."""
+    """Answers requests by the `table` of a subclass's methods and of those of `others`."""
 
-    def __init__(self, table: Mapping[str, Verb]) -> None:
+    def __init__(self, *others: object) -> None:
         self.stopping = False
-        self._table = table
+        self._table: Mapping[type[Args[Any]], Answer] = table(self, *others)
 
-    async def answer(self, request: Mapping[str, Any], asker: Asker) -> str:
+    async def answer(self, request: Request, asker: Asker) -> str:
         """Returns the answer as JSON text. Raises VenueError leaves; Refused('bad_request') for a bad request."""
         if self.stopping:
             raise Unavailable("the gateway is stopping; nothing was sent")
-        verb = self._table.get(str(request.get("verb")))
-        args = request.get("args")
-        if verb is None or not isinstance(args, dict):
-            raise read.bad("no such verb, or its args are not an object")
-        return await verb(request, args, asker)
+        kind = verbs.BY_NAME.get(request.verb)
+        answer = None if kind is None else self._table.get(kind)
+        if kind is None or answer is None:
+            raise verbs.no_such_verb(request.verb)
+        args = verbs.read_args(request, kind)
+        return await answer(Call(args, request, asker, self.max_age_s(request, args)))
 
-    def remark(self, request: Mapping[str, Any]) -> str:
+    def max_age_s(self, request: Request, args: Args[Any]) -> float:
+        """Returns the age that an answer may have."""
+        return request.max_age_s
+
+    def remark(self, request: Request) -> str:
         """Returns further members of the answer's JSON object: ',"quota":{...}' or nothing."""
         return ""
 
@@ -50,32 +89,29 @@ class VerbTable:
 class FactsVerbs(VerbTable):
     """The facts process's verbs."""
 
-    def __init__(self, market: str, facts: ChainFacts, venues: Sequence[Venue]) -> None:
+    def __init__(self, market: str, facts: ChainFacts, venues: Sequence[Venue], *others: object) -> None:
         self._market = market
         self._facts = facts
         self._venues = venues
-        super().__init__(
-            {
-                "outpoint": self._outpoint,
-                "transaction": self._transaction,
-                "whereabouts": self._whereabouts,
-                "status": self._status,
-            }
+        super().__init__(*others)
+
+    @answers(verbs.Outpoint)
+    async def _outpoint(self, call: Call[verbs.Outpoint]) -> str:
+        return await self._facts.outpoint(
+            call.args.outpoint, call.max_age_s, with_transaction=call.args.with_transaction
         )
 
-    async def _outpoint(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        outpoint, max_age_s = listing_arguments.outpoint(args.get("outpoint")), read.max_age_s(request)
-        return await self._facts.outpoint(outpoint, max_age_s, with_transaction=args.get("with_transaction") is True)
+    @answers(verbs.Transaction)
+    async def _transaction(self, call: Call[verbs.Transaction]) -> str:
+        return await self._facts.transaction(call.args.txid, call.max_age_s)
 
-    async def _transaction(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._facts.transaction(listing_arguments.txid(args.get("txid")), read.max_age_s(request))
+    @answers(verbs.Whereabouts)
+    async def _whereabouts(self, call: Call[verbs.Whereabouts]) -> str:
+        return await self._facts.whereabouts(call.args.inscription_id, call.max_age_s)
 
-    async def _whereabouts(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        inscription = read.identifier(args.get("inscription_id"), "inscription_id")
-        return await self._facts.whereabouts(inscription, read.max_age_s(request))
-
-    async def _status(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return json.dumps({"market": self._market, "venues": {venue.name: venue.status() for venue in self._venues}})
+    @answers(verbs.Status)
+    async def _status(self, call: Call[verbs.Status]) -> str:
+        return text({"market": self._market, "venues": {venue.name: venue.status() for venue in self._venues}})
 
 
 class Verbs(FactsVerbs):
@@ -88,195 +124,166 @@ class Verbs(FactsVerbs):
         fences: Fences,
         venues: Sequence[Venue],
         runes: QuotaRestraint,
-        others: Mapping[str, Verb],
+        *others: object,
     ) -> None:
         """Makes the table, with the verbs of `others`. `runes` is the scarcity of their provider's quota, for reads of
         runes.
         """
-        super().__init__(markets.default, common.facts, venues)
         self._markets = markets
         self._common = common
         self._fences = fences
         self._runes = runes
-        self._table = {
-            **self._table,
-            "profile": self._profile,
-            "floors": self._floors,
-            "asks": self._asks,
-            "bids": self._bids,
-            "rune_asks": self._rune_asks,
-            "rune": self._rune,
-            "traits": self._traits,
-            "sales": self._sales,
-            "own_bids": self._own_bids,
-            "balance": self._balance,
-            "fees": self._fees,
-            "coins": self._coins,
-            "wallet_contents": self._wallet_contents,
-            "item": self._item,
-            "challenge": self._challenge,
-            "own_listings": self._own_listings,
-            "draft_listing": self._draft_listing,
-            "draft_delist": self._draft_delist,
-            "place": self._place,
-            "cancel": self._cancel,
-            "list_item": self._list_item,
-            "delist": self._delist,
-            "draft_bid": self._draft_bid,
-            "sign_in_texts": self._sign_in_texts,
-            "sign_in": self._sign_in,
-            "venues": self._venues_there,
-            "fence": self._fence,
-            "fence_all": self._fence_all,
-            "hold": self._hold,
-            **others,
-        }
+        super().__init__(markets.default, common.facts, venues, *others)
 
-    async def answer(self, request: Mapping[str, Any], asker: Asker) -> str:
-        if request.get("verb") in OF_RUNES:
-            return await super().answer(self._runes.stretched(request), asker)
-        market = self._markets.find(request)
-        return await super().answer(market.scarcity.stretched(request) if market else request, asker)
+    def max_age_s(self, request: Request, args: Args[Any]) -> float:
+        scarcity = self._scarcity(request, type(args))
+        return request.max_age_s if scarcity is None else scarcity.stretched_s(type(args), request.max_age_s)
 
-    def remark(self, request: Mapping[str, Any]) -> str:
-        market = self._markets.find(request)
-        if market is None:
-            return ""
-        scarcity = self._runes if request.get("verb") in OF_RUNES else market.scarcity
-        return scarcity.remark() + market.venue.skew.remark()
+    def remark(self, request: Request) -> str:
+        market, scarcity = self._markets.find(request.venue), self._scarcity(request, verbs.BY_NAME[request.verb])
+        return "" if market is None or scarcity is None else scarcity.remark() + market.venue.skew.remark()
 
-    def _reads_of(self, request: Mapping[str, Any]) -> MarketReads:
-        return self._markets.of(request).reads
+    def _scarcity(self, request: Request, kind: type[Args[Any]]) -> QuotaRestraint | None:
+        if kind.quota_of == "runes":
+            return self._runes
+        market = self._markets.find(request.venue)
+        return None if market is None else market.scarcity
 
-    def _writes_of(self, request: Mapping[str, Any]) -> Writes:
-        return self._markets.of(request).writes
+    def _reads_of(self, call: Call[Any]) -> MarketReads:
+        return self._markets.of(call.request.venue).reads
 
-    async def _profile(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return text(self._markets.of(request).adapter.profile(read.kind(args.get("kind"))))
+    def _writes_of(self, call: Call[Any]) -> Writes:
+        return self._markets.of(call.request.venue).writes
 
-    async def _floors(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads_of(request).floors(
-            read.slugs(args.get("slugs")), read.kind(args.get("kind")), read.max_age_s(request)
-        )
+    @answers(verbs.Profile)
+    async def _profile(self, call: Call[verbs.Profile]) -> str:
+        return text(self._markets.of(call.request.venue).adapter.profile(call.args.kind))
 
-    async def _asks(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        slug, trait = read.slug(args.get("slug")), read.trait(args.get("trait"), "ordinals")
-        by_floor = args.get("by_floor") is True
-        return await self._reads_of(request).books.asks(slug, read.max_age_s(request), trait, by_floor=by_floor)
+    @answers(verbs.Floors)
+    async def _floors(self, call: Call[verbs.Floors]) -> str:
+        return await self._reads_of(call).floors(call.args.slugs, call.args.kind, call.max_age_s)
 
-    async def _bids(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        slug, kind = read.slug(args.get("slug")), read.kind(args.get("kind"))
-        return await self._reads_of(request).books.bids(
-            slug, kind, read.max_age_s(request), read.trait(args.get("trait"), kind)
-        )
+    @answers(verbs.Asks)
+    async def _asks(self, call: Call[verbs.Asks]) -> str:
+        args = call.args
+        return await self._reads_of(call).books.asks(args.slug, call.max_age_s, args.trait, by_floor=args.by_floor)
 
-    async def _rune_asks(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._common.rune_asks(read.slug(args.get("ticker"), "ticker"), read.max_age_s(request))
+    @answers(verbs.Bids)
+    async def _bids(self, call: Call[verbs.Bids]) -> str:
+        args = call.args
+        return await self._reads_of(call).books.bids(args.slug, args.kind, call.max_age_s, args.trait)
 
-    async def _rune(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return text(await self._common.tickers.rune(read.slug(args.get("ticker"), "ticker"), read.max_age_s(request)))
+    @answers(verbs.RuneAsks)
+    async def _rune_asks(self, call: Call[verbs.RuneAsks]) -> str:
+        return await self._common.rune_asks(call.args.ticker, call.max_age_s)
 
-    async def _traits(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads_of(request).books.traits(read.slug(args.get("slug")), read.max_age_s(request))
+    @answers(verbs.Rune)
+    async def _rune(self, call: Call[verbs.Rune]) -> str:
+        return text(await self._common.tickers.rune(call.args.ticker, call.max_age_s))
 
-    async def _sales(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        slug, kind, since_ms = read.slug(args.get("slug")), read.kind(args.get("kind")), read.whole(args, "since_ms")
-        return await self._reads_of(request).sales(slug, kind, since_ms, read.max_age_s(request))
+    @answers(verbs.Traits)
+    async def _traits(self, call: Call[verbs.Traits]) -> str:
+        return await self._reads_of(call).books.traits(call.args.slug, call.max_age_s)
 
-    async def _own_bids(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        slugs = read.slugs(args["slugs"]) if args.get("slugs") else []
-        return await self._reads_of(request).own_bids(
-            read.word(args.get("wallet"), "wallet"), slugs, read.max_age_s(request)
-        )
+    @answers(verbs.Sales)
+    async def _sales(self, call: Call[verbs.Sales]) -> str:
+        return await self._reads_of(call).sales(call.args.slug, call.args.kind, call.args.since_ms, call.max_age_s)
 
-    async def _balance(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        payment, receive, pubkey = (read.word(args.get(name), name) for name in ("payment", "receive", "pubkey"))
-        return await self._reads_of(request).balance(payment, receive, pubkey, read.max_age_s(request))
+    @answers(verbs.OwnBids)
+    async def _own_bids(self, call: Call[verbs.OwnBids]) -> str:
+        return await self._reads_of(call).own_bids(call.args.wallet, call.args.slugs, call.max_age_s)
 
-    async def _fees(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._common.fees(read.max_age_s(request))
+    @answers(verbs.Balance)
+    async def _balance(self, call: Call[verbs.Balance]) -> str:
+        args = call.args
+        return await self._reads_of(call).balance(args.payment, args.receive, args.pubkey, call.max_age_s)
 
-    async def _coins(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._common.coins(read.word(args.get("address"), "address"), read.max_age_s(request))
+    @answers(verbs.Fees)
+    async def _fees(self, call: Call[verbs.Fees]) -> str:
+        return await self._common.fees(call.max_age_s)
 
-    async def _wallet_contents(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads_of(request).wallet_contents(
-            read.word(args.get("address"), "address"), read.max_age_s(request)
-        )
+    @answers(verbs.Coins)
+    async def _coins(self, call: Call[verbs.Coins]) -> str:
+        return await self._common.coins(call.args.address, call.max_age_s)
 
-    async def _item(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        inscription = read.identifier(args.get("inscription_id"), "inscription_id")
-        return await self._reads_of(request).item(inscription, read.max_age_s(request))
+    @answers(verbs.WalletContents)
+    async def _wallet_contents(self, call: Call[verbs.WalletContents]) -> str:
+        return await self._reads_of(call).wallet_contents(call.args.address, call.max_age_s)
 
-    async def _challenge(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads_of(request).challenge(read.word(args.get("wallet"), "wallet"))
+    @answers(verbs.Item)
+    async def _item(self, call: Call[verbs.Item]) -> str:
+        return await self._reads_of(call).item(call.args.inscription_id, call.max_age_s)
 
-    async def _place(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        order, fencing = read.order(args.get("order")), read.fencing(request)
-        return json.dumps(await self._writes_of(request).place(order, fencing, asker))
+    @answers(verbs.Challenge)
+    async def _challenge(self, call: Call[verbs.Challenge]) -> str:
+        return await self._reads_of(call).challenge(call.args.wallet)
 
-    async def _cancel(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        wallet, ids = read.word(args.get("wallet"), "wallet"), read.identifiers(args.get("venue_ids"))
-        signature = read.optional_signature(args.get("signature"))
-        return json.dumps(await self._writes_of(request).cancel(wallet, ids, signature, read.fencing(request), asker))
+    @answers(verbs.Place)
+    async def _place(self, call: Call[verbs.Place]) -> str:
+        return text(await self._writes_of(call).place(call.args.order, Fencing.of(call.request), call.asker))
 
-    async def _own_listings(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads_of(request).listings.own(
-            read.word(args.get("wallet"), "wallet"), read.max_age_s(request)
-        )
+    @answers(verbs.Cancel)
+    async def _cancel(self, call: Call[verbs.Cancel]) -> str:
+        args, right = call.args, Fencing.of(call.request)
+        return text(await self._writes_of(call).cancel(args.wallet, args.venue_ids, args.signature, right, call.asker))
 
-    async def _draft_listing(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._reads_of(request).listings.draft(listing_arguments.ask(args.get("ask")))
+    @answers(verbs.OwnListings)
+    async def _own_listings(self, call: Call[verbs.OwnListings]) -> str:
+        return await self._reads_of(call).listings.own(call.args.wallet, call.max_age_s)
 
-    async def _draft_delist(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        wallet = read.word(args.get("wallet"), "wallet")
-        inscription = read.identifier(args.get("inscription_id"), "inscription_id")
-        return await self._reads_of(request).listings.draft_delist(wallet, inscription)
+    @answers(verbs.DraftListing)
+    async def _draft_listing(self, call: Call[verbs.DraftListing]) -> str:
+        return await self._reads_of(call).listings.draft(call.args.ask)
 
-    async def _list_item(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        await self._writes_of(request).list_item(
-            listing_arguments.listing_order(args.get("order")), read.fencing(request), asker
-        )
+    @answers(verbs.DraftDelist)
+    async def _draft_delist(self, call: Call[verbs.DraftDelist]) -> str:
+        return await self._reads_of(call).listings.draft_delist(call.args.wallet, call.args.inscription_id)
+
+    @answers(verbs.ListItem)
+    async def _list_item(self, call: Call[verbs.ListItem]) -> str:
+        await self._writes_of(call).list_item(call.args.order, Fencing.of(call.request), call.asker)
         return "null"
 
-    async def _delist(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        wallet, ids = (
-            read.word(args.get("wallet"), "wallet"),
-            listing_arguments.inscriptions(args.get("inscription_ids")),
+    @answers(verbs.Delist)
+    async def _delist(self, call: Call[verbs.Delist]) -> str:
+        args, fencing = call.args, Fencing.of(call.request)
+        return text(
+            await self._writes_of(call).delist(args.wallet, args.inscription_ids, args.signature, fencing, call.asker)
         )
-        signature = listing_arguments.delist_proof(args.get("signature"))
-        return json.dumps(await self._writes_of(request).delist(wallet, ids, signature, read.fencing(request), asker))
 
-    async def _draft_bid(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._markets.of(request).offers.draft_bid(offer_arguments.bid_ask(args.get("ask")))
+    @answers(verbs.DraftBid)
+    async def _draft_bid(self, call: Call[verbs.DraftBid]) -> str:
+        return await self._markets.of(call.request.venue).offers.draft_bid(call.args.ask)
 
-    async def _sign_in_texts(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._markets.of(request).offers.sign_in_texts(offer_arguments.pair(args.get("pair")))
+    @answers(verbs.SignInTexts)
+    async def _sign_in_texts(self, call: Call[verbs.SignInTexts]) -> str:
+        return await self._markets.of(call.request.venue).offers.sign_in_texts(call.args.pair)
 
-    async def _sign_in(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return await self._markets.of(request).offers.sign_in(offer_arguments.sign_in_answer(args.get("answer")))
+    @answers(verbs.SignIn)
+    async def _sign_in(self, call: Call[verbs.SignIn]) -> str:
+        return await self._markets.of(call.request.venue).offers.sign_in(call.args.answer)
 
-    async def _venues_there(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        found = []
-        for market in self._markets.all():
-            is_default = market.adapter.name == self._markets.default
-            facts = market.facts(is_default=is_default, user=current().user)
-            found.append(named(facts) | {"capabilities": named(facts.capabilities)})
-        return json.dumps(found)
+    @answers(verbs.Venues)
+    async def _venues_there(self, call: Call[verbs.Venues]) -> str:
+        user, default = current().user, self._markets.default
+        return text([each.facts(is_default=each.adapter.name == default, user=user) for each in self._markets.all()])
 
-    async def _fence(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        return json.dumps(await self._fences.raise_to(read.whole(request, "task"), read.whole(request, "token")))
+    @answers(verbs.Fence)
+    async def _fence(self, call: Call[verbs.Fence]) -> str:
+        task, token = given(call.request.task, "task"), given(call.request.token, "token")
+        return text(await self._fences.raise_to(task, token))
 
-    async def _fence_all(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        tokens = read.tokens(args.get("tokens"))
+    @answers(verbs.FenceAll)
+    async def _fence_all(self, call: Call[verbs.FenceAll]) -> str:
+        tokens = call.args.tokens
         least = await asyncio.gather(*(self._fences.raise_to(task, token) for task, token in tokens))
-        higher = [(task, seen) for (task, token), seen in zip(tokens, least, strict=True) if seen > token]
-        return json.dumps(higher)
+        return text([(task, seen) for (task, token), seen in zip(tokens, least, strict=True) if seen > token])
 
-    async def _hold(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        await self._fences.hold(frozenset(read.tasks(args.get("tasks"))), read.hold_s(args.get("hold_s")))
+    @answers(verbs.Hold)
+    async def _hold(self, call: Call[verbs.Hold]) -> str:
+        await self._fences.hold(frozenset(call.args.tasks), call.args.hold_s)
         return "null"
 
-    async def _status(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        status = json.loads(await super()._status(request, args, asker))
-        return json.dumps(status | {"writes_under_way": len(self._fences)})
+    @answers(verbs.Status)
+    async def _status_with_writes(self, call: Call[verbs.Status]) -> str:
+        return text(json.loads(await self._status(call)) | {"writes_under_way": len(self._fences)})

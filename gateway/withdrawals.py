@@ -6,13 +6,9 @@ be there. Sending the same transaction twice changes nothing, and its txid tells
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gateway import arguments as read
-from gateway import listing_arguments
 from gateway.adapters import needed
 from gateway.limits.call_budget import Priority
 from gateway.limits.windows import Toll
@@ -20,16 +16,15 @@ from gateway.marketplace import Marketplaces
 from gateway.reads.shared import shared
 from gateway.reads.snapshots import Snapshots
 from gateway.venue import Abandoned, Venue
-from gateway.writes import LONGEST_WAIT_MS, Asker
+from gateway.verbs import Call, answers
+from gateway.writes import LONGEST_WAIT_MS, given
+from markets import verbs
 from markets.base import Unknown
 from markets.http import Permit
 from markets.mempool import Mempool
-from markets.wire import MAX_SATS
+from markets.verbs import text
 
-MOST_HEX = 200_000
-_HEX = re.compile(r"([0-9a-f]{2}){60,}", re.ASCII)
 Value = TypeVar("Value")
-Verb = Callable[[Mapping[str, Any], Mapping[str, Any], Asker], Awaitable[str]]
 
 
 class Withdrawals:
@@ -50,80 +45,60 @@ class Withdrawals:
         self._snapshots = snapshots
         self._now_ms = now_ms
 
-    def verbs(self) -> dict[str, Verb]:
-        """Returns the verbs by their names on the socket."""
-        return {
-            "draft_withdrawal": self.draft,
-            "submit_withdrawal": self.submit,
-            "broadcast": self.broadcast,
-            "is_confirmed": self.is_confirmed,
-        }
-
-    async def draft(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+    @answers(verbs.DraftWithdrawal)
+    async def draft(self, call: Call[verbs.DraftWithdrawal]) -> str:
         """Drafts a PSBT that takes sats out of a bidding wallet. Never shared, and changes nothing at the venue."""
-        payment, amount = read.word(args.get("payment"), "payment"), read.whole(args, "amount")
-        if not 0 < amount <= MAX_SATS:
-            raise read.bad("amount must be a whole number of sats above 0")
-        market = self._markets.of(request)
+        market, args = self._markets.of(call.request.venue), call.args
 
-        def call() -> str:
-            return market.adapter.draft_withdrawal(payment, amount)
+        def draft() -> str:
+            return market.adapter.draft_withdrawal(args.payment, args.amount)
 
-        toll = Toll("write", payment, more=1)
-        return json.dumps(await market.venue.ask("draft_withdrawal", Priority.CANCEL, call, toll))
+        toll = Toll("write", args.payment, more=1)
+        return text(await market.venue.ask("draft_withdrawal", Priority.CANCEL, draft, toll))
 
-    async def submit(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+    @answers(verbs.SubmitWithdrawal)
+    async def submit(self, call: Call[verbs.SubmitWithdrawal]) -> str:
         """Hands a signed draft to the venue, which completes and sends it; returns the txid."""
-        payment, psbt = read.word(args.get("payment"), "payment"), read.psbt(args.get("psbt"))
-        market = self._markets.of(request)
+        market, args = self._markets.of(call.request.venue), call.args
 
-        def call(permit: Permit) -> str:
-            return market.adapter.submit_withdrawal(payment, psbt, permit)
+        def submit(permit: Permit) -> str:
+            return market.adapter.submit_withdrawal(args.payment, args.psbt, permit)
 
-        toll = Toll("write", payment)
-        return json.dumps(await self._write(market.venue, "submit_withdrawal", call, toll, request, asker))
+        toll = Toll("write", args.payment)
+        return text(await self._write(market.venue, "submit_withdrawal", submit, toll, call))
 
-    async def broadcast(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+    @answers(verbs.Broadcast)
+    async def broadcast(self, call: Call[verbs.Broadcast]) -> str:
         """Sends a signed transaction to the network; returns its txid."""
-        raw = args.get("transaction")
-        if not isinstance(raw, str) or len(raw) > MOST_HEX or not _HEX.fullmatch(raw):
-            raise read.bad("transaction is not one in hex")
         mempool = needed(self._mempool, "MEMPOOL_URL")
 
-        def call(permit: Permit) -> str:
-            return mempool.broadcast(raw, permit)
+        def broadcast(permit: Permit) -> str:
+            return mempool.broadcast(call.args.transaction, permit)
 
-        return json.dumps(await self._write(self._network, "broadcast", call, Toll("write"), request, asker))
+        return text(await self._write(self._network, "broadcast", broadcast, Toll("write"), call))
 
-    async def is_confirmed(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
+    @answers(verbs.IsConfirmed)
+    async def is_confirmed(self, call: Call[verbs.IsConfirmed]) -> str:
         """Tells whether a transaction is in a block. NotFound when neither a block nor the mempool has it."""
-        txid = listing_arguments.txid(args.get("txid"))
-        mempool = needed(self._mempool, "MEMPOOL_URL")
-
-        key, max_age_s = ("transaction", txid), read.max_age_s(request)
+        mempool, txid = needed(self._mempool, "MEMPOOL_URL"), call.args.txid
+        key = ("transaction", txid)
         return await shared(
-            self._snapshots, self._network, key, max_age_s, "is_confirmed", lambda _: mempool.look_up(txid)
+            self._snapshots, self._network, key, call.max_age_s, "is_confirmed", lambda _: mempool.look_up(txid)
         )
 
     async def _write(
-        self,
-        venue: Venue,
-        verb: str,
-        call: Callable[[Permit], Value],
-        toll: Toll,
-        request: Mapping[str, Any],
-        asker: Asker,
+        self, venue: Venue, verb: str, write: Callable[[Permit], Value], toll: Toll, call: Call[Any]
     ) -> Value:
-        deadline_ms = min(read.whole(request, "deadline_ms"), self._now_ms() + LONGEST_WAIT_MS)
+        deadline_ms = min(given(call.request.deadline_ms, "deadline_ms"), self._now_ms() + LONGEST_WAIT_MS)
 
         def permit() -> None:
             if self._now_ms() >= deadline_ms:
                 raise Abandoned("its deadline passed; nothing was sent")
-            if asker.is_gone():
+            if call.asker.is_gone():
                 raise Abandoned("its asker is gone; nothing was sent")
 
         permit()
         await venue.turn(Priority.CANCEL, (deadline_ms - self._now_ms()) / 1000, toll)
         # No await between the turn and this: a client that leaves finds it either queued or sending.
-        asker.droppable = False
-        return await venue.run(verb, verb, lambda: call(permit), Unknown)
+        call.asker.droppable = False
+        return await venue.run(verb, verb, lambda: write(permit), Unknown)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import select
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import UnsetType
 
 from gateway.limits.call_budget import Priority
 from gateway.limits.fence import Fences, Ticket
@@ -15,9 +17,10 @@ from gateway.limits.windows import Toll
 from gateway.reads.market_reads import MarketReads
 from gateway.venue import Abandoned, Venue
 from markets.adapter import Adapter
-from markets.base import BidOrder, Unknown
+from markets.base import BidOrder, Refused, Unknown
 from markets.http import Permit
 from markets.listings import ListingOrder
+from markets.verbs import Request
 
 LONGEST_WAIT_MS = 10_000
 Value = TypeVar("Value")
@@ -63,6 +66,19 @@ class Fencing:
     deadline_ms: int
     rung: int = 0
 
+    @classmethod
+    def of(cls, request: Request) -> Fencing:
+        """Reads the right of a request. Raises Refused('bad_request') where it has none."""
+        task, token = given(request.task, "task"), given(request.token, "token")
+        return cls(task, token, given(request.deadline_ms, "deadline_ms"), request.rung)
+
+
+def given(value: int | UnsetType, name: str) -> int:
+    """Returns a number that a request must have. Raises Refused('bad_request')."""
+    if isinstance(value, UnsetType):
+        raise Refused("bad_request", f"{name} is missing")
+    return value
+
 
 class Writes:
     """The writes of one marketplace. Each raises VenueError leaves; Unavailable means that nothing was sent."""
@@ -95,7 +111,9 @@ class Writes:
         wallet = order.payment
         return await self._write("place", Priority.PLACE, call, wallet, self._bids_of(wallet), fencing, asker)
 
-    async def cancel(self, wallet: str, venue_ids: list[str], signature: str, fencing: Fencing, asker: Asker) -> bool:
+    async def cancel(
+        self, wallet: str, venue_ids: Sequence[str], signature: str, fencing: Fencing, asker: Asker
+    ) -> bool:
         """Cancels bids, as many at once as the venue takes; False when it reports a failure of any.
 
         An error stops it early.
@@ -105,7 +123,7 @@ class Writes:
         most = self._adapter.capabilities().cancels_at_once
         for start in range(0, len(venue_ids), most):
 
-            def call(permit: Permit, some: list[str] = venue_ids[start : start + most]) -> bool:
+            def call(permit: Permit, some: Sequence[str] = venue_ids[start : start + most]) -> bool:
                 return self._adapter.cancel(wallet, some, signature, permit)
 
             forget = self._bids_of(wallet)
@@ -128,7 +146,7 @@ class Writes:
         await self._write("list_item", Priority.PLACE, call, wallet, self._listings_of(wallet), fencing, asker)
 
     async def delist(
-        self, wallet: str, inscriptions: list[str], signature: str, fencing: Fencing, asker: Asker
+        self, wallet: str, inscriptions: Sequence[str], signature: str, fencing: Fencing, asker: Asker
     ) -> bool:
         """Cancels listings one by one; False when the venue reports a failure of any. An error ends it early."""
         all_gone = True

@@ -15,15 +15,35 @@ Catch by branch, raise by leaf. Sats are int, unit prices and quantities Decimal
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from operator import attrgetter
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta, Struct
 
 from core.errors import BidkeeperError
+from core.fields import MAX_ID, MAX_SATS, matching, text_of, within
 from strategy.book import Ask, Bid
 
+LONGEST_PSBT = 64 * 1024  # characters of one PSBT in base64
+LONGEST_REFERENCE = 4096  # characters: some venues hand out a signed token
+MOST_DRAFTED = 8  # PSBTs of one bid
+
+# What the gateway takes of its askers. It reads no more of a slug, a ticker or a trait than `printable` lets pass.
 Kind = Literal["ordinals", "runes"]
+Word = Annotated[str, matching("[A-Za-z0-9]{1,128}")]  # an address, or a key in hex
+OrderId = Annotated[str, matching("[A-Za-z0-9_:.-]{1,128}")]  # of an order, or of an inscription
+Slug = Annotated[str, matching("[^,]*", min_length=1, max_length=200)]  # or a ticker; many are sent joined by commas
+Trait = tuple[Annotated[str, text_of(1, 200)], Annotated[str, text_of(1, 200)]]  # type and value
+Signature = Annotated[str, matching("[A-Za-z0-9+/]{1,4096}={0,2}")]
+NoSignature = Annotated[str, matching("([A-Za-z0-9+/]{1,4096}={0,2})?")]  # or "" where none is wanted
+Psbt = Annotated[str, matching("[A-Za-z0-9+/]{4,}={0,2}", max_length=LONGEST_PSBT)]
+NoPsbt = Annotated[str, matching("([A-Za-z0-9+/]{4,}={0,2})?", max_length=LONGEST_PSBT)]  # or "" for none
+Reference = Annotated[str, matching(f"[!-~]{{0,{LONGEST_REFERENCE}}}")]  # a venue gave it and wants it back unchanged
+FeeRate = Annotated[str, matching(r"fastestFee|halfHourFee|hourFee|minimumFee|[0-9]{1,6}(\.[0-9]{1,8})?")]
+SomeSats = Annotated[int, within(1, MAX_SATS)]
+Moment = Annotated[int, within(1, MAX_ID)]  # milliseconds since 1970
+_MOST_TOKENS = Decimal(10) ** 39
 _unit_price = attrgetter("unit_price")
 
 
@@ -139,6 +159,29 @@ _LEAVES = (InsufficientFunds, PriceGrid, BelowMinimum, NotFound, AuthFailed, Sig
 _BY_KIND: dict[str, type[VenueError]] = {leaf.kind: leaf for leaf in (Unavailable, NotUnderstood, Unknown, *_LEAVES)}
 
 
+def printable(*texts: str | None) -> None:
+    """Raises ValueError for a text with a character that cannot be printed."""
+    if any(text is not None and not text.isprintable() for text in texts):
+        raise ValueError("a slug, a ticker or a trait has a character that cannot be printed")
+
+
+def check_goods(kind: Kind, quantity: Decimal, slug: str, trait: tuple[str, str] | None) -> None:
+    """Raises ValueError for goods that no bid can be for."""
+    printable(slug, *(trait or ()))
+    if trait is not None and kind != "ordinals":
+        raise ValueError("runes have no traits")
+    if not quantity.is_finite() or not 0 < quantity < _MOST_TOKENS:
+        raise ValueError("quantity must be above 0")
+    if kind == "ordinals" and quantity != int(quantity):
+        raise ValueError("quantity of ordinals must be whole")
+
+
+def check_outputs(*outpoints: str) -> None:
+    """Raises ValueError for an output (txid:vout) whose number is higher than any transaction has."""
+    if any(int(outpoint.partition(":")[2]) >= 2**32 for outpoint in outpoints):
+        raise ValueError("an output's number is too high")
+
+
 def may_be_among(unread: tuple[str, ...], key: str | None) -> bool:
     """Tells whether one of the rows left out may be about `key`; None = what the thing is called is not known."""
     return bool(unread) and (key is None or key in unread or "" in unread)
@@ -173,8 +216,7 @@ def from_wire(wire: Any) -> VenueError:
     return leaf(message)
 
 
-@dataclass(frozen=True, slots=True)
-class Floor:
+class Floor(Struct, frozen=True, forbid_unknown_fields=True):
     """Lowest listing of a collection (sats) or rune (sats per whole token); `floor` None when nothing is listed.
 
     `taken_ms` is the time of the reading by the gateway's clock; 0 straight from an adapter.
@@ -186,8 +228,7 @@ class Floor:
     taken_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class OwnBid:
+class OwnBid(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One live bid of a wallet. `price` is the whole order's, in sats; `quantity` in whole items or tokens, if told.
 
     `slug` is empty for a bid on a single inscription, which no task of ours makes.
@@ -202,8 +243,7 @@ class OwnBid:
     trait: tuple[str, str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class OwnBids:
+class OwnBids(Struct, frozen=True, forbid_unknown_fields=True):
     """All live bids of a wallet, complete, as of `taken_ms` (epoch milliseconds, when the read began).
 
     `unread` are the venue's ids of rows that could not be read, "" where not even that could.
@@ -218,8 +258,7 @@ class OwnBids:
         return may_be_among(self.unread, venue_id)
 
 
-@dataclass(frozen=True, slots=True)
-class AskBook:
+class AskBook(Struct, frozen=True, forbid_unknown_fields=True):
     """The cheapest listings, cheapest first, at most 200; for a trait, those of them known to have it.
 
     They were read at `taken_ms`. At `confirmed_ms` the venue's floor showed that the cheapest had not changed.
@@ -239,8 +278,7 @@ class AskBook:
         return bool(asks) and min(map(_unit_price, asks)) == min(map(_unit_price, self.asks))
 
 
-@dataclass(frozen=True, slots=True)
-class BidBook:
+class BidBook(Struct, frozen=True, forbid_unknown_fields=True):
     """The best bids on a whole collection or rune, best first, at most 200; for a trait, the bids on it as well.
 
     Bids on other traits and on single items are not in it. `unread` rows were left out; none of them is the best.
@@ -253,8 +291,7 @@ class BidBook:
     hidden: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Rune:
+class Rune(Struct, frozen=True, forbid_unknown_fields=True):
     """A rune: `ticker` with its bullets, as venues spell it; its smallest unit is 10^-`divisibility` tokens."""
 
     ticker: str
@@ -262,8 +299,7 @@ class Rune:
     taken_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sale:
+class Sale(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One sale: `price` in sats for all of it, `quantity` in whole items or tokens. None where the venue does not tell.
 
     `sale_id` may be the id of the very order that was filled, so a bid of ours is looked for in `bid_id` and in
@@ -283,8 +319,7 @@ class Sale:
     is_of_listing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sales:
+class Sales(Struct, frozen=True, forbid_unknown_fields=True):
     """Sales, newest first; none of those since `since_ms` (epoch) is missing.
 
     `since_ms` is later than was asked for when there were too many to read: earlier sales are then missing here.
@@ -301,8 +336,7 @@ class Sales:
         return any(at_ms is None or at_ms >= since_ms for at_ms in self.unread_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class Balance:
+class Balance(Struct, frozen=True, forbid_unknown_fields=True):
     """Confirmed and unconfirmed sats of a bidding wallet at `address`."""
 
     address: str
@@ -310,8 +344,7 @@ class Balance:
     taken_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Fees:
+class Fees(Struct, frozen=True, forbid_unknown_fields=True):
     """Recommended fee rates, sat/vB."""
 
     fastest: Decimal
@@ -322,8 +355,7 @@ class Fees:
     taken_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class WalletItem:
+class WalletItem(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One inscription of a wallet; `listing_price` in sats when it is listed."""
 
     id: str
@@ -335,8 +367,7 @@ class WalletItem:
     listing_price: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True, forbid_unknown_fields=True):
     """One inscription as a venue describes it; details it does not give, or gives strangely, are None.
 
     Values and prices in sats. Texts are unfiltered: clean them before showing them. `traits` are sorted pairs of type
@@ -363,25 +394,30 @@ class Item:
     traits: tuple[tuple[str, str], ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BidOrder:
+class BidOrder(Struct, frozen=True, forbid_unknown_fields=True):
     """One signed bid, ready to be submitted: `price` is the whole order's sats, `signature` base64 BIP-322.
 
     `fee_rate` is a tier's name or a decimal number in sat/vB. For a bid drafted by the venue, `signature` is "" and
     `signed_psbts` are the draft's in its order, under its `reference`.
     """
 
-    price: int
+    price: SomeSats
     quantity: Decimal
-    slug: str
+    slug: Slug
     kind: Kind
-    payment: str
-    payment_pubkey: str
-    receive: str
-    expires_ms: int
-    timestamp_ms: int
-    signature: str
-    fee_rate: str
-    trait: tuple[str, str] | None = None
-    reference: str = ""
-    signed_psbts: tuple[str, ...] = ()
+    payment: Word
+    payment_pubkey: Word
+    receive: Word
+    expires_ms: Moment
+    timestamp_ms: Moment
+    signature: NoSignature
+    fee_rate: FeeRate
+    trait: Trait | None = None
+    reference: Reference = ""
+    signed_psbts: Annotated[tuple[Psbt, ...], Meta(max_length=MOST_DRAFTED)] = ()
+
+    def check(self) -> None:
+        """Raises ValueError for values that do not go together."""
+        check_goods(self.kind, self.quantity, self.slug, self.trait)
+        if bool(self.signed_psbts) == bool(self.signature):
+            raise ValueError("order: it takes a signature or signed PSBTs")

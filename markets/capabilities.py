@@ -1,10 +1,11 @@
-"""A venue's capabilities, as values that a program can test. Standard library only: workers import it."""
+"""A venue's capabilities, as values that a program can test. Workers import it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from strategy.book import VenueProfile
 
@@ -14,8 +15,7 @@ Backing = Literal["bidding_wallet", "escrow"]
 DelistProof = Literal["challenge", "session", "psbt"]
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(Struct, frozen=True, forbid_unknown_fields=True):
     """One venue: the goods, forms and limits that it has."""
 
     name: str  # in tasks and grants
@@ -69,8 +69,7 @@ class Capabilities:
         return next((hours for hours in self.lives_hours if hours >= least), None)
 
 
-@dataclass(frozen=True, slots=True)
-class VenueFacts:
+class VenueFacts(Struct, frozen=True, forbid_unknown_fields=True):
     """A venue of this installation: its capabilities and, by kind of goods, its rules for bids.
 
     `quota` is the month's (limit, used, left, ...) where its key has one; `connection` how it answers at the moment

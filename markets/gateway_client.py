@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
+
+from msgspec import UnsetType
 
 from core.unix_http import NoAnswer, NotSent, UnixHttp
-from markets import codec
+from markets import verbs
 from markets.base import GatewayAway, Refused, Unavailable, Unknown, VenueError, from_wire
+from markets.verbs import AMPLE, Answer, Args, Purpose, Scarcity
 
 MAX_REQUEST = 256 * 1024  # bytes; the gateway closes the connection on more
-Value = TypeVar("Value")
-
-
-@dataclass(frozen=True, slots=True)
-class Scarcity:
-    """Savings for the month's quota: reads may be `stretch_s` old, and only a ladder's top `rungs` get new bids.
-
-    `rungs` None = all.
-    """
-
-    stretch_s: int = 0
-    rungs: int | None = None
-
-
-AMPLE = Scarcity()
 MOST_SKEW_S = 30.0  # how far apart our clock and a marketplace's may be; beyond, no bid is placed there
 _GRACE_S = 0.25  # so that the asker, who knows why it waits, gives up before the gateway does
-_OF_RUNES = frozenset({"rune", "rune_asks"})
-Purpose = Literal["look", "act", "withdraw", "brake"]
 
 
 class KnowsScarcity(Protocol):
@@ -82,42 +65,39 @@ class GatewayClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _read(self, verb: str, args: dict[str, Any], max_age_s: float | None, unpack: Callable[[Any], Value]) -> Value:
-        request: dict[str, Any] = {"verb": verb, "args": args}
-        if max_age_s is not None:
-            request["max_age_s"] = max_age_s
-        return self._ask(request, unpack, write=False)
-
-    def _ask(self, request: dict[str, Any], unpack: Callable[[Any], Value], *, write: bool) -> Value:
-        lost: type[VenueError] = Unknown if write else Unavailable
+    def call(self, args: Args[Answer], **more: Any) -> Answer:
+        """Asks the gateway, with `more` members of `verbs.Request`. Raises as `MarketClient` says."""
+        kind = type(args)
+        lost: type[VenueError] = Unknown if kind.is_write else Unavailable
         whose = {"venue": self.venue, "user": self.user, "purpose": self.purpose}
-        named: dict[str, Any] = {name: value for name, value in whose.items() if value is not None}
+        more |= {name: value for name, value in whose.items() if value is not None}
         if self.until < math.inf:
             left_s = self.until - time.monotonic()
-            if left_s <= 0 and not write:
+            if left_s <= 0 and not kind.is_write:
                 raise Unavailable("the marketplace has not answered in time; ask again in a moment")
-            named["patience_s"] = max(left_s, 0.0) + _GRACE_S
-        asked = json.dumps({**named, **request}).encode()
+            more["patience_s"] = max(left_s, 0.0) + _GRACE_S
+        asked = verbs.request(args, **more)
         if len(asked) > MAX_REQUEST:
             raise Refused("bad_request", "too much is asked at once")
         try:
-            body = self._http.post(asked, repeatable=not write)
+            body = self._exchange(asked, repeatable=not kind.is_write)
         except NotSent as error:
             raise GatewayAway(f"failed to ask the gateway: {error}") from error
         except NoAnswer as error:
             raise lost(f"no answer from the gateway: {error}") from error
         try:
-            answer = json.loads(body)
-            if "ok" in answer:
-                value = unpack(answer["ok"])
-                told = Scarcity(**answer["quota"]) if "quota" in answer else AMPLE
-                if request["verb"] in _OF_RUNES:
-                    self.rune_scarcity = told
-                else:
-                    self.scarcity = told
-                self.skew_s = float(answer.get("skew_s", 0))
-                return value
-            refused = from_wire(answer["error"])
-        except codec.MALFORMED as error:
-            raise lost(f"failed to understand the gateway: {error}") from error
-        raise refused
+            answer = verbs.read_answer(body, kind)
+            value = from_wire(answer.error) if isinstance(answer.ok, UnsetType) else answer.ok
+        except (ValueError, RecursionError) as error:
+            raise lost(f"failed to understand the gateway: {error}; restart it if it is of another version") from error
+        if isinstance(value, VenueError):
+            raise value
+        if kind.quota_of == "runes":
+            self.rune_scarcity = answer.quota
+        else:
+            self.scarcity = answer.quota
+        self.skew_s = answer.skew_s
+        return value
+
+    def _exchange(self, asked: bytes, *, repeatable: bool) -> bytes:
+        return self._http.post(asked, repeatable=repeatable)

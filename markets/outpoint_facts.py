@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Whereabouts:
+
+class Whereabouts(Struct, frozen=True, forbid_unknown_fields=True):
     """The place of an inscription by the newest block of the index; `value` in sats of the whole output.
 
     `outpoint` (txid:vout) is None for one that is on no output (unbound or lost), `address` None for a script without
@@ -37,8 +38,7 @@ class Confirmation(NamedTuple):
     time_s: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionFacts:
+class TransactionFacts(Struct, frozen=True, forbid_unknown_fields=True):
     """One transaction, whose bytes (hex) without witnesses hash to its id, and the block that it is in.
 
     `witnesses` has each input's items in hex; one that is very long is left out (empty). `is_confirmed`, the block's
@@ -76,8 +76,7 @@ class Indexed:
     item_offset: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OutpointFacts:
+class OutpointFacts(Struct, frozen=True, forbid_unknown_fields=True):
     """The facts of one output. `value` in sats, `script` (hex); `spent_by` is the txid of the transaction that spends
     it.
 

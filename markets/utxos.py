@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Utxo:
+class Utxo(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One unspent output: `outpoint` as txid:vout, `value` in sats.
 
     Its assets are not known here: only a coin without inscription and rune may be spent.

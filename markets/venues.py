@@ -6,8 +6,9 @@ The practice market speaks the same dialects under names of its own, with its ow
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from core.settings import PLAY_MARKET, dialect_of
 from markets.base import Kind, NotSupported

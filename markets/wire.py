@@ -23,6 +23,7 @@ _TXID = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _VOUT = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 _SCRIPT = re.compile(r"([0-9a-f]{2}){0,10000}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _ID = re.compile(r"[A-Za-z0-9_\-:.]{1,128}", re.ASCII)
 # From 2001 to 2286: a time in seconds is never taken for one in milliseconds.
 _FIRST_MS, _LAST_MS = 10**12, 10**13
@@ -263,8 +264,8 @@ def height(value: Any, what: str) -> int:
 
 
 def text_or_none(value: Any) -> str | None:
-    """Reads any text, uncleaned; None for anything else."""
-    return value if isinstance(value, str) else None
+    """Reads any text, uncleaned; None for anything else, also for half a surrogate, which no socket takes."""
+    return value if isinstance(value, str) and not _SURROGATE.search(value) else None
 
 
 def whole_or_none(value: Any) -> int | None:

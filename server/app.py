@@ -40,7 +40,7 @@ from server.http.turns import Turns
 from server.http.user_market import ACTS_AT_ONCE, LOOKS_AT_ONCE, Seats
 from server.inscriptions import KEPT_MS
 from server.metrics import start_times
-from server.urls import DECLARED, ROUTES, SCOPES, routes_with_openings
+from server.urls import DECLARED, ROUTES
 from server.withdrawals.steps import RESUME_S, look_after_all
 from wallet import bip322
 from wallet.signer.allowed import with_normal_addresses
@@ -119,13 +119,11 @@ def make_app(
         sent_by_hand=CallLimit(_SENT_BY_HAND_A_MINUTE, time.monotonic),
     )
     return Application(
-        routes_with_openings(),
+        list(ROUTES),
         transforms=[Gzip],
         default_handler_class=UnknownRoute,
         log_function=log_request,
         services=services,
-        routes=ROUTES,
-        scopes=SCOPES,
         declared=DECLARED,
     )
 

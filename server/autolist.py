@@ -24,8 +24,10 @@ from models.tasks.errors import START_REFUSED
 from models.tasks.silence import shown_error, shown_running
 from models.tasks.table import LISTING, RUNNING, Task
 from models.tasks.tasks import TaskExists, TaskLimitReached
-from server import listing_config, task_venues
-from server.codes import ErrorCode, ListingEnd, ListingState
+from server import task_venues
+from server.config import listings as listing_config
+from server.config.listings import AutolistConfig, AutolistTaskChange, ListingChange, NewAutolistTask
+from server.config.parts import ErrorParams, LastCycle, has_tag, stored_tags
 from server.http import json_out
 from server.http.answers import (
     INVALID,
@@ -33,6 +35,9 @@ from server.http.answers import (
     NOT_YOURS,
     SIGNER_AWAY,
     TOO_MANY_RUN,
+    ErrorCode,
+    ListingEnd,
+    ListingState,
     Success,
     Tags,
     Venue,
@@ -50,9 +55,7 @@ from server.listing.checks import (
     take_up,
     with_known_cost,
 )
-from server.listing_config import AutolistConfig, AutolistTaskChange, ListingChange, NewAutolistTask
 from server.task_handler import TaskHandler
-from server.task_parts import ErrorParams, LastCycle, has_tag, stored_tags
 from server.withdrawals.ways_out import refuse_without_sources
 from strategy.listing.listing_config import (
     ListingConfig,

@@ -14,9 +14,18 @@ from models.ledger import fills, order_history
 from models.ledger.fills import BUY, SIDES
 from models.ledger.order_table import Order
 from models.tasks.table import BIDDING
-from server.codes import OrderEnd, OrderState
 from server.http import json_out
-from server.http.answers import INVALID, NOT_YOURS, TOO_MANY_LONG_READS, Kind, Trait, Venue, trait_shown
+from server.http.answers import (
+    INVALID,
+    NOT_YOURS,
+    TOO_MANY_LONG_READS,
+    Kind,
+    OrderEnd,
+    OrderState,
+    Trait,
+    Venue,
+    trait_shown,
+)
 from server.http.api_errors import invalid
 from server.http.base import SignedIn
 from server.http.route import route

@@ -20,8 +20,8 @@ from models import known_slugs
 from models.api_tokens import READ
 from models.known_slugs import SOURCES
 from models.ledger import orders
-from server import task_config as bid_config
 from server import task_venues
+from server.config import bids as bid_config
 from server.http import blocking
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, Kind, Trait, Venue, trait_shown
 from server.http.api_errors import invalid, not_found

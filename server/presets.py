@@ -10,14 +10,15 @@ from core.fields import Time, text_of, words
 from models import presets
 from models.api_tokens import READ, TRADE
 from models.presets import MOST_PRESETS, PresetExists, TooManyPresets
-from server import task_config, task_venues
+from server import task_venues
+from server.config import bids as task_config
+from server.config.bids import BiddingTaskChange
 from server.http import json_out
 from server.http.answers import INVALID, NOT_YOURS, Success
 from server.http.api_errors import ApiError, invalid, not_found
 from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, Body, Wrong, described_as, read_by
-from server.task_config import BiddingTaskChange
 from server.tasks import refuse_unknown_budget
 
 VERSION = 1

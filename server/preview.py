@@ -38,15 +38,15 @@ from models.own_ceilings import own_ceilings
 from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import BIDDING, Task
-from server import task_config, task_venues
-from server.codes import ReasonCode
+from server import task_venues
+from server.config import bids as task_config
+from server.config.listings import shape
 from server.control import EffectiveState
-from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE
+from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ReasonCode
 from server.http.api_errors import invalid, not_found
 from server.http.json_out import exact, iso
 from server.http.route import route
 from server.http.shapes import Answer
-from server.listing_config import shape
 from server.market import MAX_AGE_S, NO_SESSION, PREVIEWED_LEVELS, UNKNOWN_SLUG, OrderBook, order_book
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy import plan_inputs

@@ -15,12 +15,12 @@ from models import base
 from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
+from server.config.parts import stored_tags
 from server.control import halt_instead
 from server.http import manager_client
 from server.http.api_errors import ApiError, not_found
 from server.http.base import SignedIn
 from server.http.shapes import Body
-from server.task_parts import stored_tags
 
 _STILL_WORKS = "No worker can be started or restarted, and nothing was changed. A stop or a halt cancels the bids."
 _IDLE = (STOPPED, "crashed")

@@ -23,7 +23,6 @@ from models.ledger.order_table import LIVE, Order
 from models.tasks import cycles
 from models.tasks.cycles import KEPT, cycles_of
 from models.tasks.table import BIDDING, LISTING, Task
-from server.codes import CancelReason, ErrorCode, FailedStep, ListingFate, OrderState, PlaceFate, ReasonCode
 from server.http import json_out
 from server.http.answers import (
     INVALID,
@@ -32,7 +31,14 @@ from server.http.answers import (
     TOO_MANY_LONG_READS,
     TOO_MANY_LOOKUPS,
     UNREADABLE,
+    CancelReason,
+    ErrorCode,
+    FailedStep,
     Kind,
+    ListingFate,
+    OrderState,
+    PlaceFate,
+    ReasonCode,
     Seconds,
     Trait,
     trait_shown,

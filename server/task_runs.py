@@ -17,15 +17,16 @@ from models.tasks import tasks
 from models.tasks.errors import START_REFUSED
 from models.tasks.table import BIDDING, RUNNING, Task
 from models.tasks.task_list import bidding_task_list
-from server import task_config, task_venues
+from server import task_venues
+from server.config import bids as task_config
+from server.config.bids import BiddingTaskChange
+from server.config.parts import LONGEST_TAG, has_tag
 from server.control import heed_limits
 from server.http.answers import INVALID, MANAGER_AWAY, NOT_YOURS, TOO_MANY_RUN, Error
 from server.http.api_errors import ApiError, invalid
 from server.http.route import route
 from server.http.shapes import Answer, Body, Wrong, described_as, read_by, read_fields, whole
-from server.task_config import BiddingTaskChange
 from server.task_handler import is_idle
-from server.task_parts import LONGEST_TAG, has_tag
 from server.tasks import (
     NOT_ALLOWED,
     TAG,

@@ -19,14 +19,17 @@ from models.tasks.silence import shown_error, shown_running
 from models.tasks.table import BIDDING, Task
 from models.tasks.task_list import ListedTask, bidding_task_list
 from models.tasks.tasks import NoSuchBudget, TaskExists, TaskLimitReached
-from server import task_config, task_venues
-from server.codes import ErrorCode
+from server import task_venues
+from server.config import bids as task_config
+from server.config.bids import BiddingConfig, BiddingTaskChange, NewBiddingTask
+from server.config.parts import ErrorParams, LastCycle, has_tag, stored_tags
 from server.http import json_out
 from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
     NOT_YOURS,
     TOO_MANY_RUN,
+    ErrorCode,
     Going,
     Kind,
     Success,
@@ -38,9 +41,7 @@ from server.http.api_errors import ApiError, invalid
 from server.http.route import route
 from server.http.shapes import Answer, Asked, described_as, own_words, read_by
 from server.http.tagged import Tagged
-from server.task_config import BiddingConfig, BiddingTaskChange, NewBiddingTask
 from server.task_handler import TaskHandler
-from server.task_parts import ErrorParams, LastCycle, has_tag, stored_tags
 from server.withdrawals.ways_out import refuse_without_way_out
 from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, normal_slug, unsupported
 

@@ -11,13 +11,13 @@ import gzip
 import hashlib
 import re
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from server.http import json_out
 from server.http.api_errors import not_found
 from server.http.base import Handler
 from server.http.json_out import Raw
-from server.http.route import route
+from server.http.route import Route, route
 from web import FOLDER
 
 _TYPES = {
@@ -143,9 +143,7 @@ class Description(Handler):
         shared = self.application.settings
         if "description" not in shared:
             # In a thread, since it takes a fifth of a second; its task is kept, so that nobody begins it again.
-            shared["description"] = asyncio.create_task(
-                asyncio.to_thread(_describe, shared["routes"], shared["scopes"], shared["declared"])
-            )
+            shared["description"] = asyncio.create_task(asyncio.to_thread(_describe, shared["declared"]))
         try:
             made: tuple[Raw, bytes, str] = await shared["description"]
         except Exception:
@@ -175,10 +173,10 @@ class Description(Handler):
         self.finish(page)
 
 
-def _describe(routes: Any, scopes: Any, declared: Any) -> tuple[Raw, bytes, str]:
+def _describe(declared: list[Route]) -> tuple[Raw, bytes, str]:
     # Not with this module: the schemas of all answers are a fifth of a server's start, and few are ever asked for them.
     from server.openapi import page
     from server.openapi.document import document
 
-    made = document(routes, scopes, declared)
+    made = document(declared)
     return Raw(json_out.dumps(made)), page.render(made).encode(), page.POLICY

@@ -6,9 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+
+class Ask(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """An offer to sell: `price` in sats of the whole order, `unit_price` in sats per token (ordinals: the same)."""
 
     order_id: str
@@ -18,8 +19,7 @@ class Ask:
     maker: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bid:
+class Bid(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """An offer to buy, in the units of `Ask`; `placed_ms` is None if the venue does not tell.
 
     `receive` is the address that gets the item, "" where the venue does not name it.
@@ -90,8 +90,7 @@ class Snapshot:
         return max(self.taken_ms, self.confirmed_ms or 0)
 
 
-@dataclass(frozen=True, slots=True)
-class VenueProfile:
+class VenueProfile(Struct, frozen=True, forbid_unknown_fields=True):
     """A venue's rules for bids on one kind of goods: grid and minimum in sats of the whole order.
 
     `balance_model` is `per_bid` if the balance must cover every bid alone, and `reserved` if it must cover all

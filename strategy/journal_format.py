@@ -18,7 +18,7 @@ from strategy.entry import Entry
 from strategy.packing import pack, unpack, unpack_record
 
 BOOKS: dict[str, type[Ask] | type[Bid]] = {"asks": Ask, "bids": Bid, "trait_asks": Ask}
-_COLUMNS = {name: [field.name for field in fields(kind)] for name, kind in BOOKS.items()}
+_COLUMNS = {name: [*kind.__struct_fields__] for name, kind in BOOKS.items()}
 _REST = [field.name for field in fields(Snapshot) if field.name not in BOOKS]
 # Left out where they have their default: they seldom differ, and every line has a snapshot of its own time.
 _SELDOM = {field.name: field.default for field in fields(Snapshot) if field.name in ("is_floor_sure", "is_depth_sure")}

@@ -1,4 +1,4 @@
-"""This package's values as JSON values and back: a dataclass is an object of its fields, a Decimal its text.
+"""This package's values as JSON values and back: a dataclass or Struct is an object of its fields, a Decimal its text.
 
 Nothing here names a field, so that a value that gains one needs no change: a key that this version does not know is
 ignored, a missing one has its default.
@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import MISSING, fields, is_dataclass
 from decimal import Decimal, InvalidOperation
 from enum import Enum
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from functools import cache
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+
+from msgspec import Struct, structs
 
 Record = TypeVar("Record")
 
@@ -25,8 +28,8 @@ def pack(value: Any) -> Any:
         return str(value)
     if isinstance(value, list | tuple):
         return tuple([pack(each) for each in value])
-    if is_dataclass(value):
-        return {field.name: pack(getattr(value, field.name)) for field in fields(value)}
+    if names := names_of(cast(Any, type(value))):
+        return {name: pack(getattr(value, name)) for name in names}
     return value
 
 
@@ -41,7 +44,7 @@ def unpack(kind: Any, packed: Any, what: str) -> Any:
         return _several(arguments, packed, what)
     if arguments:
         return _one_of(arguments, packed, what)
-    if is_dataclass(kind) and isinstance(kind, type):
+    if isinstance(kind, type) and names_of(kind):
         return unpack_record(kind, packed, what)
     if kind is Decimal and isinstance(packed, str):
         return _decimal(packed, what)
@@ -53,18 +56,28 @@ def unpack(kind: Any, packed: Any, what: str) -> Any:
 
 
 def unpack_record(kind: type[Record], packed: Any, what: str) -> Record:
-    """Returns the dataclass of type `kind`. Raises ValueError."""
+    """Returns the dataclass or Struct of type `kind`. Raises ValueError."""
     if not isinstance(packed, dict):
         raise ValueError(f"{what} is no object")
     if kind not in _HINTS:
         _HINTS[kind] = get_type_hints(kind)
     hints, values = _HINTS[kind], {}
-    for field in fields(kind):  # type: ignore[arg-type]  # the caller knows that it is a dataclass
-        if field.name in packed:
-            values[field.name] = unpack(hints[field.name], packed[field.name], f"{what}.{field.name}")
-        elif field.default is MISSING and field.default_factory is MISSING:
-            raise ValueError(f"{what} has no {field.name}")
+    for name, is_required in names_of(cast(Any, kind)).items():
+        if name in packed:
+            values[name] = unpack(hints[name], packed[name], f"{what}.{name}")
+        elif is_required:
+            raise ValueError(f"{what} has no {name}")
     return kind(**values)
+
+
+@cache
+def names_of(kind: type) -> dict[str, bool]:
+    """Returns the fields of a dataclass or a Struct, and whether each must be given; nothing for any other type."""
+    if issubclass(kind, Struct):
+        return {field.name: field.required for field in structs.fields(kind)}
+    if is_dataclass(kind):
+        return {each.name: each.default is MISSING and each.default_factory is MISSING for each in fields(kind)}
+    return {}
 
 
 def _several(kinds: tuple[Any, ...], packed: Any, what: str) -> tuple[Any, ...]:

@@ -30,7 +30,7 @@ BELOW = {
     "cli": {"server", "hooks", "workers", "gateway", "simulator", "models", "wallet", "markets", "strategy", "core"},
 }
 # What would make a worker, of which there may be hundreds, heavy. asyncio alone is 4 MiB.
-HEAVY = {"requests", "tornado", "pydantic", "asyncio", "embit", "bip322", "cryptography", "ssl", "urllib3"}
+HEAVY = {"requests", "tornado", "asyncio", "embit", "bip322", "cryptography", "ssl", "urllib3"}
 
 MOST_MODULES, MOST_LINES = 32, 600
 

@@ -118,6 +118,6 @@ def _bytes(value: Any) -> bytes | None:
 
 
 def _texts(value: Any) -> tuple[str, ...] | None:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         return None
     return tuple(value)

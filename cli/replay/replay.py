@@ -103,7 +103,7 @@ def _changing(
 
 
 def _merged(given: dict[str, Any], stored: BidConfig | None) -> BidConfig:
-    from server.task_config import merged
+    from server.config.bids import merged
 
     config, faults = merged(given, stored)
     if faults:
@@ -114,9 +114,9 @@ def _merged(given: dict[str, Any], stored: BidConfig | None) -> BidConfig:
 def _changes(recorded: BidConfig, config: BidConfig) -> dict[str, Any]:
     if recorded == config:
         return {}
-    from pydantic.alias_generators import to_camel
+    from server.http.shapes import camel
 
-    return changes_between(recorded, config, to_camel)
+    return changes_between(recorded, config, camel)
 
 
 def _from_file(path: Path | None) -> dict[str, Any]:

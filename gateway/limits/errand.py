@@ -6,7 +6,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
-Purpose = Literal["task", "look", "act", "withdraw", "brake"]
+from msgspec import UnsetType
+
+from markets.verbs import Purpose, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class Errand:
     """
 
     user: int | None = None
-    purpose: Purpose = "task"
+    purpose: Literal["task"] | Purpose = "task"
 
     def may_share(self, other: Errand) -> bool:
         """Tells whether a request of this errand may wait for a reading that `other` began.
@@ -38,6 +40,11 @@ _current: ContextVar[Errand] = ContextVar("errand", default=Errand())  # noqa: B
 def current() -> Errand:
     """Returns the errand of the work that calls this."""
     return _current.get()
+
+
+def of(request: Request) -> Errand:
+    """Returns whose request it is, and what for."""
+    return Errand(None if isinstance(request.user, UnsetType) else request.user, request.purpose)
 
 
 def begin(errand: Errand) -> None:

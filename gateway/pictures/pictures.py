@@ -9,17 +9,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from gateway import arguments as read
 from gateway.limits.call_budget import CallBudget, Priority
 from gateway.pictures.kept import KeptPictures
 from gateway.pictures.source import PictureSource
-from gateway.verbs import Verb
-from gateway.writes import Asker
-from markets.pictures import NoPicture, Picture, as_text
+from gateway.verbs import Call, answers
+from markets import verbs
+from markets.pictures import NoPicture, Picture
+from markets.verbs import text
 
 RATE, BURST, SLOTS = 10, 60, 6  # a page of sixty at once, then ten a second
 _READERS = 2  # threads that are left for kept pictures
@@ -43,20 +43,14 @@ class Pictures:
         self._flights: dict[str, asyncio.Task[str]] = {}
         self._lacking: OrderedDict[str, tuple[float, NoPicture]] = OrderedDict()  # until when each is remembered
 
-    def verbs(self) -> dict[str, Verb]:
-        """Returns the verbs by name."""
-        return {"picture": self._picture}
-
     def close(self) -> bool:
         """Takes nothing new; returns whether something was still being fetched."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         return bool(self._flights)
 
-    async def _picture(self, request: Mapping[str, Any], args: Mapping[str, Any], asker: Asker) -> str:
-        url = args.get("url")
-        if url is not None and not isinstance(url, str):
-            raise read.bad("url is no text")
-        return await self.show(read.identifier(args.get("inscription_id"), "inscription_id"), url)
+    @answers(verbs.Picture)
+    async def _picture(self, call: Call[verbs.Picture]) -> str:
+        return await self.show(call.args.inscription_id, call.args.url)
 
     async def show(self, inscription_id: str, url: str | None) -> str:
         """Returns the picture, or the kind of its lack, as JSON text. Raises Unavailable when too many are asked for.
@@ -65,7 +59,7 @@ class Pictures:
         """
         address = self._source.address_of(inscription_id, url)
         if address is None:
-            return as_text(NoPicture("none"))
+            return text(NoPicture("none"))
         flight = self._flights.get(address)
         if flight is None:
             flight = self._flights[address] = asyncio.create_task(self._find(address))
@@ -75,7 +69,7 @@ class Pictures:
     async def _find(self, address: str) -> str:
         until, lacking = self._lacking.get(address, (float("-inf"), None))
         if lacking is not None and self._clock() < until:
-            return as_text(lacking)
+            return text(lacking)
         kept = await self._in_thread(lambda: _text_of(self._kept.read(address)))
         if kept is not None:
             return kept
@@ -86,7 +80,7 @@ class Pictures:
             self._budget.done()
         if isinstance(found, NoPicture):
             self._remember(address, found)
-            return as_text(found)
+            return text(found)
         return found
 
     def _fetch(self, address: str) -> str | NoPicture:
@@ -94,7 +88,7 @@ class Pictures:
         if isinstance(found, NoPicture):
             return found
         self._kept.keep(address, found)
-        return as_text(found)
+        return text(found)
 
     def _remember(self, address: str, lacking: NoPicture) -> None:
         for_s = _AWAY_S if lacking.instead == "unreachable" else _REMEMBERED_S
@@ -113,4 +107,4 @@ class Pictures:
 
 
 def _text_of(picture: Picture | None) -> str | None:
-    return None if picture is None else as_text(picture)
+    return None if picture is None else text(picture)

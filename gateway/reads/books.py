@@ -14,7 +14,7 @@ from gateway.reads.tickers import Tickers
 from gateway.venue import Venue
 from markets.adapter import Adapter, Trait, TraitedAsk, TraitedBid
 from markets.base import AskBook, BidBook, Kind, NotSupported, NotUnderstood, VenueError
-from markets.codec import text
+from markets.verbs import text
 from markets.wire import Unread
 
 BOOK_PAGES = 2

@@ -8,10 +8,11 @@ another; then, and without any source, it is None. A source that does not answer
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import asdict
 
 from gateway.adapters import Adapters, Venues, needed
 from gateway.limits.call_budget import Priority
@@ -20,9 +21,9 @@ from gateway.reads.shared import shared
 from gateway.reads.snapshots import Fetch, Flight, Snapshots
 from gateway.venue import Venue
 from markets.base import NotSupported, TooManyLookups, Unavailable, VenueError
-from markets.codec import named
 from markets.mempool import Mempool
 from markets.outpoint_facts import Confirmation, Indexed, TransactionFacts, Whereabouts
+from markets.verbs import text
 from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, decode_witnessed
 
 MADE_AGE_S = 86_400.0  # a transaction never changes
@@ -62,10 +63,10 @@ class ChainFacts:
                 raise by_unisat  # nobody else tells, and it would be told later
             by_unisat = None
         indexes = [index for index in (by_ord, by_unisat) if index is not None]
-        facts = named(joined(outpoint, on_chain, indexes))
-        if with_transaction:
-            facts["transaction"] = None if transaction is None else transaction.encode().hex()
-        return json.dumps(facts)
+        facts = joined(outpoint, on_chain, indexes)
+        if not with_transaction:
+            return text(facts)
+        return text(asdict(facts) | {"transaction": None if transaction is None else transaction.encode().hex()})
 
     async def transaction(self, txid: str, max_age_s: float) -> str:
         """Returns a transaction with its witnesses, and its block. NotSupported without a mempool server, NotFound if
@@ -81,7 +82,7 @@ class ChainFacts:
         is_confirmed = None if confirmation is None else confirmation.is_in_block
         items = tuple(tuple(item.hex() for item in stack) for stack in witnesses)
         raw = made.encode().hex()
-        return json.dumps(named(TransactionFacts(raw, items, is_confirmed, height, block, time_s, tip_height)))
+        return text(TransactionFacts(raw, items, is_confirmed, height, block, time_s, tip_height))
 
     async def whereabouts(self, inscription_id: str, max_age_s: float) -> str:
         """Returns the output that an inscription is on. Raises NotFound if the index says so, Unavailable if none
@@ -217,12 +218,7 @@ class ChainFacts:
         )
 
     async def _where(self, venue: Venue, key: Hashable, max_age_s: float, ask: Callable[[int], Whereabouts]) -> str:
-        def as_text(found: Whereabouts) -> str:
-            return json.dumps(named(found))
-
-        return await shared(
-            self._snapshots, venue, key, max_age_s, "inscription", ask, verb="whereabouts", as_text=as_text
-        )
+        return await shared(self._snapshots, venue, key, max_age_s, "inscription", ask, verb="whereabouts")
 
 
 async def _nothing() -> None:

@@ -11,7 +11,7 @@ from gateway.reads.snapshots import Flight, Snapshots
 from gateway.reads.tickers import Tickers
 from markets.adapter import Cursor
 from markets.base import AskBook, Balance
-from markets.codec import text
+from markets.verbs import text
 from markets.wire import Page
 from strategy.book import Ask
 

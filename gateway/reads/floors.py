@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from gateway.limits.call_budget import Priority
 from gateway.limits.errand import Errand, current

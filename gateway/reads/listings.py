@@ -9,8 +9,8 @@ from gateway.reads.snapshots import Flight, Snapshots
 from gateway.venue import Venue
 from markets.adapter import Adapter
 from markets.base import Unavailable
-from markets.codec import text
 from markets.listings import ListingDraft, ListingToDraft, OwnListings
+from markets.verbs import text
 
 # Of a venue whose listings are asked for one by one, a read that ends here leaves fewer to the next: its adapter
 # remembers. A greater bound would outlast the 30 s for which a client waits.

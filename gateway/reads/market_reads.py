@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gateway.limits.call_budget import Priority
 from gateway.limits.windows import Toll
@@ -19,7 +20,7 @@ from gateway.reads.snapshots import Flight, Snapshots
 from gateway.venue import Venue
 from markets.adapter import Adapter
 from markets.base import Kind, NotFound, OwnBids, Unavailable
-from markets.codec import text
+from markets.verbs import text
 
 WALLET_PAGES = 5
 WALLET_ITEMS = 500
@@ -43,7 +44,7 @@ class MarketReads:
         self.listings = ListingReads(adapter, venue, snapshots)
         self.books = Books(adapter, venue, snapshots, common.tickers, self._floors)
 
-    async def floors(self, slugs: list[str], kind: Kind, max_age_s: float) -> str:
+    async def floors(self, slugs: Sequence[str], kind: Kind, max_age_s: float) -> str:
         if kind == "ordinals":
             return text(await self._floors.read(slugs, kind, max_age_s))
         spelt = {slug: name for slug in slugs if (name := await self._spelt(slug)) is not None}

@@ -6,8 +6,8 @@ from gateway.limits.call_budget import Priority
 from gateway.limits.windows import Toll
 from gateway.venue import Venue
 from markets.adapter import Adapter
-from markets.codec import text
 from markets.offers import BidToDraft, Pair, SignInAnswer
+from markets.verbs import text
 
 
 class OfferReads:

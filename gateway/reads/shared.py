@@ -8,7 +8,7 @@ from typing import Any
 from gateway.limits.call_budget import Priority
 from gateway.reads.snapshots import Flight, Snapshots
 from gateway.venue import Venue
-from markets.codec import text
+from markets.verbs import text
 
 
 async def shared(
@@ -20,7 +20,6 @@ async def shared(
     call: Callable[[int], Any],
     *,
     verb: str = "",
-    as_text: Callable[[Any], str] = text,
 ) -> str:
     """Returns the text of the value that `call` reads, given the moment when it began. Raises VenueError leaves.
 
@@ -31,6 +30,6 @@ async def shared(
         found = await venue.read(
             verb or operation, operation, Priority.REST, lambda: call(flight.taken_ms), flight.begin
         )
-        return as_text(found)
+        return text(found)
 
     return await snapshots.get(key, max_age_s, fetch)

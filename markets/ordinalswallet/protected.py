@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from markets.base import Refused, Unavailable
-from markets.listings import LONGEST_PSBT, ListingDraft, ListingOrder, ListingToDraft
+from markets.base import LONGEST_PSBT, Refused, Unavailable
+from markets.listings import ListingDraft, ListingOrder, ListingToDraft
 from markets.ordinalswallet.wire import content
 from markets.wire import Unreadable, first, rows, table, text, whole
 

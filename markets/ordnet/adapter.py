@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid
 from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Refused, Sale, SignInNeeded, Unavailable

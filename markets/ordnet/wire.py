@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from markets.adapter import Cursor, Trait
-from markets.base import Refused
-from markets.listings import LONGEST_PSBT
+from markets.base import LONGEST_PSBT, Refused
 from markets.wire import Unreadable, address, flag, label, rows, table, text, whole
 
 PAGE_SIZE = 100

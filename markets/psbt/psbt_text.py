@@ -6,7 +6,7 @@ import base64
 import re
 from typing import Any
 
-from markets.listings import LONGEST_PSBT
+from markets.base import LONGEST_PSBT
 from markets.wire import Unreadable
 
 _HEX = re.compile(r"70736274ff([0-9a-f]{2})+", re.ASCII)

@@ -10,8 +10,8 @@ import json
 import re
 from typing import Any
 
-from markets.base import BidOrder, Refused
-from markets.offers import LONGEST_REFERENCE, BidDraft, BidToDraft, DraftPsbt
+from markets.base import LONGEST_REFERENCE, BidOrder, Refused
+from markets.offers import BidDraft, BidToDraft, DraftPsbt
 from markets.psbt.psbt_text import in_base64
 from markets.satflow.wire import payload
 from markets.wire import first, table

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from markets.base import BidOrder, Kind, OwnBid
 from markets.wire import MAX_SATS, Unreadable, amount, same, sats

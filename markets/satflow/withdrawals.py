@@ -9,7 +9,7 @@ import json
 import re
 from typing import Any
 
-from markets.listings import LONGEST_PSBT
+from markets.base import LONGEST_PSBT
 from markets.satflow.wire import payload
 from markets.wire import Unreadable, table, txid
 

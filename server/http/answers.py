@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
 from core.fields import Count, Time, words
 from models.ledger import closing as ledger
+from models.ledger import listing_table, order_table
 from server.http.json_out import iso
 from server.http.shapes import Answer
 from strategy.bid_config import CHOICES
+from strategy.fates import LedgerLimit, ListingResult, PlaceResult, WorkerReason
+from strategy.fault_codes import FaultCode, Step
+from strategy.reasons import Reason
 
 NOT_YOURS = "There is no such task, or it is somebody else's."
 INVALID = "The body or the query is wrong; `details` has every fault."
@@ -71,3 +76,28 @@ def closing_shown(found: ledger.Closing | None) -> Closing | None:
     if found is None:
         return None
     return Closing(open=found.open, unknown=found.unknown, since=iso(found.since_ms))
+
+
+# ---- the closed lists of codes: docs/reasons.md says what each means, and there is no other
+
+
+def code_of(codes: Iterable[str], text: str) -> Meta:
+    """Makes the mark of a text that is one of `codes`."""
+    return Meta(description=text, extra_json_schema={"enum": sorted({str(code) for code in codes})})
+
+
+ReasonCode = Annotated[str, code_of(Reason, "A reason of docs/reasons.md.")]
+CancelReason = Annotated[
+    str, code_of([*Reason, *WorkerReason], "A reason of docs/reasons.md, or the worker's own for a bid without a plan.")
+]
+PlaceFate = Annotated[
+    str, code_of([*PlaceResult, *LedgerLimit], "What became of the bid that was to be placed: docs/reasons.md.")
+]
+ListingFate = Annotated[str, code_of(ListingResult, "What became of the listing that was to be put up.")]
+ErrorCode = Annotated[str, code_of(FaultCode, "The kind of `lastError`: docs/reasons.md.")]
+FailedStep = Annotated[str, code_of(Step, "What was tried: docs/reasons.md.")]
+_STATES = "From `reserved` over `live` to `closed`; `unknown` where nobody said."
+OrderState = Annotated[str, code_of(order_table.MOVES, _STATES)]
+OrderEnd = Annotated[str, code_of(order_table.CLOSE_REASONS, "Why it is closed.")]
+ListingState = Annotated[str, code_of(listing_table.MOVES, _STATES)]
+ListingEnd = Annotated[str, code_of(listing_table.CLOSE_REASONS, "Why it is closed.")]

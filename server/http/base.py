@@ -11,7 +11,6 @@ from functools import cache
 from http.client import responses
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
 from tornado.http1connection import HTTP1Connection
 from tornado.iostream import StreamClosedError
 from tornado.web import Finish, HTTPError, RequestHandler
@@ -25,7 +24,6 @@ from models.users import User
 from server.http import blocking, callers, json_out, shapes
 from server.http.answers import Error
 from server.http.api_errors import ApiError, invalid, not_found, unauthorized
-from server.http.bodies import Body, beyond, details_of
 from server.http.callers import Caller, Openings
 from server.http.client_ip import client_ip
 from server.http.services import Services
@@ -36,13 +34,11 @@ from wallet.signer_client import SignerClient, SignerError
 log = logging.getLogger("server.access")
 
 _METHODS = ("get", "post", "put", "patch", "delete")
-_WITH_BODY = ("POST", "PUT", "PATCH")
 MAX_ID = 2**63 - 1
 SENDING_S = 30.0  # a client that takes nothing for so long has gone
 PIECE = 100  # rows of a long answer that are written while others wait: some milliseconds
 
 
-Shape = TypeVar("Shape", bound=Body)
 Given = TypeVar("Given", bound=shapes.Body)
 Parameters = TypeVar("Parameters", bound=shapes.Asked)
 Value = TypeVar("Value")
@@ -54,7 +50,6 @@ class Handler(RequestHandler):
 
     has_etag = False
     is_of_interface = True  # the page's files are not
-    takes_body = True  # POST, PUT and PATCH do; GET and DELETE never
     takes_query = False  # where GET does; the others never
     answers_s = 4.5  # after which a request waits for no marketplace any more
 
@@ -72,11 +67,9 @@ class Handler(RequestHandler):
         return client_ip(str(self.request.remote_ip), self.request.headers, self.services.settings.trusted_proxies)
 
     openings = Openings()  # what API tokens may do here
-    bodies: frozenset[str] | None = None  # the methods that take one; None: all of POST, PUT and PATCH
+    bodies: frozenset[str] = frozenset()  # the methods that take one
 
-    def initialize(self, openings: Openings | None = None) -> None:
-        if openings is not None:
-            self.openings = openings
+    def initialize(self) -> None:
         self.until = time.monotonic() + self.answers_s
         self.services.in_flight.add(self)
 
@@ -102,8 +95,7 @@ class Handler(RequestHandler):
     def _refuse_unread(self) -> None:
         """Raises ApiError (400) for fields and parameters that the operation does not read."""
         method = self.request.method
-        is_read = self.takes_body and method in (_WITH_BODY if self.bodies is None else self.bodies)
-        if not is_read and self.request.body.strip() and (fields := self.json_object()):
+        if method not in self.bodies and self.request.body.strip() and (fields := self.json_object()):
             raise invalid([f"{shown(name)}: unknown field" for name in fields])
         if self.request.query and not (self.takes_query and method in ("GET", "HEAD")):
             self.query()
@@ -150,14 +142,6 @@ class Handler(RequestHandler):
             return read_object(self.request.body)
         except BadJson as error:
             raise invalid([str(error)]) from None
-
-    def body(self, shape: type[Shape], error: str = "Validation failed") -> Shape:
-        """Returns the body as `shape`. Raises ApiError (400) with all its faults."""
-        value = self.json_object()
-        try:
-            return shape.model_validate(value)
-        except ValidationError as faults:
-            raise invalid(details_of(faults), error) from None
 
     def given(self, shape: type[Given], error: str = "Validation failed") -> Given:
         """Returns the body as `shape`. Raises ApiError (400) with all its faults."""
@@ -341,13 +325,12 @@ class SignedIn(Handler):
         token = self.caller.api_token
         return token is None or token.task_id in (None, task_id)
 
-    def refuse_beyond(self, shape: type[Body] | type[shapes.Body], changes: Mapping[str, Any]) -> None:
+    def refuse_beyond(self, shape: type[shapes.Body], changes: Mapping[str, Any]) -> None:
         """Raises ApiError (403) if a token for one task makes changes, by field of `shape`, that reach beyond it."""
         token = self.caller.api_token
         if token is None or token.task_id is None:
             return
-        found = shapes.beyond(shape, changes) if issubclass(shape, shapes.Body) else beyond(shape, changes)
-        if found:
+        if found := shapes.beyond(shape, changes):
             raise ApiError(403, "Not allowed to this token", message="It is for one task only.", details=found)
 
     def going(self) -> dict[int, Closing]:

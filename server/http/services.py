@@ -10,8 +10,8 @@ from weakref import WeakValueDictionary
 
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
-from markets.gateway_client import Purpose
 from markets.market_client import MarketClient
+from markets.verbs import Purpose
 from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
 from server.http.blocking import LongReads, Pool

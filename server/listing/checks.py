@@ -21,7 +21,8 @@ from models.ledger import listings, purchases, to_list
 from models.ledger.listing_table import GONE, SOLD, Listing
 from models.ledger.listings import NewListing, OpenElsewhere
 from models.tasks.table import Task
-from server import listing_config, task_venues
+from server import task_venues
+from server.config import listings as listing_config
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
 from server.inscriptions import look_up

@@ -5,25 +5,37 @@ Decided as in a live cycle. Nothing is signed, written down or listed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, convert
 
 from core.errors import BidkeeperError
+from core.fields import Count, Price, Sats, words
 from markets.base import NotFound, NotUnderstood, VenueError
-from markets.items import whereabouts
-from markets.items.item_market import ItemLook, ListingMarket
+from markets.items import item_market, whereabouts
+from markets.items.item_market import ItemLook
 from markets.items.whereabouts import LocatedInscription
 from markets.listings import ListingToDraft
 from markets.market_client import MarketClient
 from markets.venues import capabilities
 from models import controls, floor_samples
+from models.api_tokens import READ
 from models.ledger import listings
 from models.ledger.listing_table import LIVE, Listing
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
-from server import listing_config, task_venues
+from server import task_venues
+from server.config import listings as listing_config
+from server.control import EffectiveState
+from server.http.answers import INVALID, NOT_YOURS, SIGNER_AWAY, TOO_MANY_LOOKUPS, TOO_SLOW, ReasonCode
 from server.http.api_errors import invalid
+from server.http.json_out import exact
+from server.http.route import route
+from server.http.shapes import Answer, one_of
 from server.listing.checks import known_collection, with_known_cost
-from server.listing.preview_answer import answer_of, drafted_as_json
 from server.task_handler import TaskHandler
 from strategy.bid_config import BidConfig
 from strategy.fault_codes import Step
@@ -31,14 +43,82 @@ from strategy.listing.inputs import Listed, ListingInputs, ListingPlan
 from strategy.listing.listing_config import ListingConfig, load_listing_config, unstartable
 from strategy.listing.plan_listing import plan_listing
 from strategy.listing.price import guard
+from strategy.listing.reference import SALES
 from strategy.listing.schedule import scheduled
-from wallet.judgement import to_judge
-from wallet.protocol import UserKeys
+from wallet.judgement import in_words, to_judge, verdict
+from wallet.protocol import Judgement, UserKeys
 from wallet.signer_client import SignerError
 
 MAX_AGE_S = 10.0
 HOUR_MS = 3_600_000
 _ORDERS = "no draft was asked for: each one stays at this marketplace as an order; a dry run asks for one a price"
+
+
+AutolistPreview = listing_config.shape(
+    "AutolistPreview",
+    "The config of a new auto-list task; or, with `taskId`, changes to that task's config as PUT takes them.\n\n"
+    "Without `taskId` the inscription is required, and a task of the caller's for it is used.",
+    listing_config.FIELDS
+    | {"task_id": Annotated[Annotated[int, Meta(ge=1)] | None, words("The caller's task that is to be changed.")]},
+    listing_config.NEW | {"inscription_id": UNSET, "task_id": UNSET},
+)
+
+
+class Finding(Answer, frozen=True, kw_only=True):
+    """A rule of the signer, held against the draft."""
+
+    rule: Annotated[str, words("A tag of docs/custody.md.")]
+    holds: Annotated[bool | None, words("Null: it could not be judged.")]
+    why: Annotated[str, words("Empty where it holds.")]
+
+
+class JudgedForm(Answer, frozen=True, kw_only=True):
+    """One PSBT of the draft."""
+
+    form: Annotated[str, one_of(("plain", "secure"))]
+    is_signed: Annotated[bool, words("The signer would sign it now.")]
+    payout: Annotated[Sats | None, words("Sats that come to the caller; null where that is not clear.")]
+    least_payout: Annotated[Sats | None, words("Sats that must.")]
+    findings: list[Finding]
+    words: Annotated[list[str], words("Inputs, outputs and what a signature would cover, line by line.")]
+
+
+class JudgedDraft(Answer, frozen=True, kw_only=True):
+    """The marketplace's draft as the signer judges it. Nothing was signed."""
+
+    is_signed: Annotated[bool, words("The listing would be signed now.")]
+    verdict: Annotated[str, words("The same in words, with the first rule that does not hold.")]
+    forms: Annotated[list[JudgedForm], words("The plain form first.")]
+
+
+class ListingMarket(Answer, frozen=True, kw_only=True):
+    """The values that the price depends on; null is not needed, or not known."""
+
+    asks: Count | None
+    lowest_ask: Price | None
+    last_sales: Annotated[list[int] | None, words("Newest first, in sats.")]
+    median: Annotated[Price | None, words("Of the last hour's floors; null in a cold start.")]
+    samples: Count
+
+
+class ListingPreview(Answer, frozen=True, kw_only=True):
+    """The price that would be asked now. Nothing was signed or listed."""
+
+    task_id: Annotated[int | None, words("The task whose listing was counted in; null: a new one.")]
+    action: Annotated[Literal["list", "reprice", "keep", "wait", "pause", "ended"], words("What a cycle would do.")]
+    price: Annotated[Sats | None, words("The price that would stand then; null: none.")]
+    reason: ReasonCode
+    note: Annotated[str, words("The reason in words, with the price's basis.")]
+    least_price: Annotated[Sats | None, words("The price is never below it; null: the config sets none.")]
+    holding: Annotated[Literal["held", "moved", "spent", "pending", "unknown"], words("Where the inscription is.")]
+    outpoint: Annotated[str | None, words("Its output, as txid:vout; null when it is not in the vault.")]
+    market: ListingMarket
+    draft: Annotated[
+        JudgedDraft | None, words("Null where nothing would be signed; else `errors` says why there is none.")
+    ]
+    control: Annotated[EffectiveState, words("The plan does not heed it: it shows what `run` would do.")]
+    refusal: Annotated[str | None, words("Why the caller may not run tasks now.")]
+    errors: Annotated[list[str], words("What could not be read and was done without.")]
 
 
 @dataclass(slots=True)
@@ -62,20 +142,33 @@ class _Meant:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    market: ListingMarket
+    market: item_market.ListingMarket
     located: LocatedInscription
     own_read: bool
     shown_sats: int | None
     collection_id: str | None
 
 
-class AutolistPreviewHandler(TaskHandler):
-    """POST /api/autolist/preview"""
+class AutolistPreviews(TaskHandler):
+    """The preview of an auto-list task."""
 
     kind = LISTING
-    answers_s = 8.0  # several calls, one after the other
+    tag = "auto-list tasks"
 
-    async def post(self) -> None:
+    @route(
+        "POST /api/autolist/preview",
+        READ,
+        body=AutolistPreview,
+        says="What a cycle would do now.",
+        errors={400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LOOKUPS, 503: SIGNER_AWAY, 504: TOO_SLOW},
+        answers_s=8.0,  # several calls, one after the other
+    )
+    async def preview_autolist_task(self) -> ListingPreview:
+        """The price that would be asked now, and why
+
+        Decided as in a live cycle; then the marketplace drafts the listing and the signer judges the draft. Nothing is
+        signed or listed.
+        """
         meant, notes = self._meant(), _Notes()
         if meant.config.trait is not None and meant.collection_id is not None:
             kind, value = meant.config.trait
@@ -93,16 +186,22 @@ class AutolistPreviewHandler(TaskHandler):
         plan = plan_listing(self._inputs(meant, keys, open_, seen))
         drafted = await self._drafted(meant, keys, seen, plan, notes)
         control = controls.effective(self.user.id, meant.task.id if meant.task else 0)
-        around = {
-            "taskId": meant.task.id if meant.task else None,
-            "leastPrice": guard(meant.config, self._fee_ppm(meant), capabilities(meant.venue).listing_tick) or None,
-            "draft": drafted,
+        return ListingPreview(
+            task_id=meant.task.id if meant.task else None,
+            action=plan.action,
+            price=plan.price,
+            reason=plan.reason,
+            note=plan.note,
+            least_price=guard(meant.config, self._fee_ppm(meant), capabilities(meant.venue).listing_tick) or None,
+            holding=seen.located.inscription_state,
+            outpoint=seen.located.outpoint,
+            market=_market_shown(seen.market),
+            draft=drafted,
             # The plan is for a task that neither holds back.
-            "control": {"state": control.state, "scope": control.scope},
-            "refusal": self.services.entitlements.refusal(self.user, self.now_ms),
-            "errors": notes.texts,
-        }
-        self.answer(answer_of(plan, seen.market, seen.located) | around)
+            control=convert(control._asdict(), EffectiveState),
+            refusal=self.services.entitlements.refusal(self.user, self.now_ms),
+            errors=notes.texts,
+        )
 
     def _meant(self) -> _Meant:
         """Returns the listing in question. Raises ApiError: 404, 400."""
@@ -193,7 +292,7 @@ class AutolistPreviewHandler(TaskHandler):
 
     async def _drafted(
         self, meant: _Meant, keys: UserKeys, seen: _Seen, plan: ListingPlan, notes: _Notes
-    ) -> dict[str, object] | None:
+    ) -> JudgedDraft | None:
         """Returns the judged draft at the plan's price; None where nothing would be signed, or none could be had."""
         price, outpoint = plan.price, seen.located.outpoint
         if plan.action not in ("list", "reprice") or price is None or outpoint is None:
@@ -215,7 +314,36 @@ class AutolistPreviewHandler(TaskHandler):
         except (VenueError, SignerError) as error:
             notes.add(Step.DRAFT, f"have a draft at {price} judged", error)
             return None
-        return drafted_as_json(judged)
+        return _draft_shown(judged)
+
+
+def _market_shown(market: item_market.ListingMarket) -> ListingMarket:
+    asks = market.asks if market.asks is not None else market.trait_asks
+    lowest = min((ask.price for ask in asks or ()), default=None)
+    median = market.history.median
+    return ListingMarket(
+        asks=None if asks is None else len(asks),
+        lowest_ask=None if lowest is None else exact(Decimal(lowest)),
+        last_sales=None if market.last_sales is None else list(market.last_sales[:SALES]),
+        median=None if median is None else exact(Decimal(median)),
+        samples=market.history.samples,
+    )
+
+
+def _draft_shown(judgements: Sequence[Judgement]) -> JudgedDraft:
+    """Returns the draft's judgements, the plain form's first."""
+    forms = [
+        JudgedForm(
+            form=each.form,
+            is_signed=each.is_signed,
+            payout=each.payout_sats,
+            least_payout=each.least_sats,
+            findings=[Finding(rule=found.rule, holds=found.holds, why=found.why) for found in each.findings],
+            words=in_words(each),
+        )
+        for each in judgements
+    ]
+    return JudgedDraft(is_signed=judgements[0].is_signed, verdict=verdict(judgements), forms=forms)
 
 
 def _told(market: MarketClient, inscription_id: str, notes: _Notes) -> str | None:

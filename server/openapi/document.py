@@ -1,33 +1,22 @@
-"""The OpenAPI 3.1 document: the route table, the descriptions of its operations, and the schemas that validate."""
+"""The OpenAPI 3.1 document of the routes' operations and their shapes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
-from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from core.version import VERSION
 from server.http.answers import TOO_SLOW, Error
-from server.http.base import Handler
 from server.http.gate import MAX_BODY
-from server.http.route import PARTS, Route
-from server.http.route import Operation as Declared
-from server.openapi import (
-    examples,
-    listing,
-)
-from server.openapi import shapes as described_shapes
-from server.openapi.operation import JSON, AnswerBody, Operation, Parameter
+from server.http.route import JSON, PARTS, Operation, Route
+from server.openapi import examples
+from server.openapi.shapes import REF, parameters_of, schemas_of
 
 Document = dict[str, Any]
 
-OPERATIONS: dict[str, Operation] = {
-    **listing.OPERATIONS,
-}
 TAGS = {
     "sign-in": "A challenge, its signature for a token, and the profile behind it.",
     "sessions": "Clients that are signed in, API tokens, and the ceilings that bound both.",
@@ -55,7 +44,6 @@ Every answer but success is an `Error`. Any path answers 404 when it is nothing,
 and 400, 413 or 415 to a body that is badly framed, too large or multipart, also where none is wanted. A write \
 answers 507 if the disk is full; 503 names the part of the installation that is away. Sats are whole numbers; a price \
 per token is a decimal number with all its digits, so read it as one if money depends on it."""
-_REF = "#/components/schemas/{model}"
 _HEADERS = {
     "Location": "Path of what was created.",
     "WWW-Authenticate": "`Bearer`.",
@@ -73,57 +61,13 @@ _COMMON = {
 }
 
 
-def operations(declared: Iterable[Route]) -> dict[str, Operation]:
-    """Returns the description of every operation by its method and path."""
-    return OPERATIONS | {each.name: _of_declared(each) for route in declared for each in route.operations.values()}
-
-
-def _of_declared(declared: Declared) -> Operation:
-    summary, text = declared.words
-    model, is_list = declared.answer
-    success = {
-        declared.status: AnswerBody(
-            declared.says, model, is_list, media=declared.media, others=declared.others, headers=declared.headers
-        ),
-        **{status: AnswerBody(words, shape) for status, (words, shape) in declared.also.items()},
-    }
-    return Operation(
-        id=declared.id,
-        tag=declared.tag,
-        summary=summary,
-        text=text,
-        success=success,
-        errors=declared.errors,
-        body=declared.body,
-        query=tuple(
-            Parameter(each["name"], each["schema"], each["description"], each["required"])
-            for each in (described_shapes.parameters_of(declared.query) if declared.query else ())
-        ),
-        is_open=declared.is_open,
-        may_sign_in=declared.may_sign_in,
-    )
-
-
-def document(
-    routes: Iterable[tuple[str, type[Handler]]], scopes: Mapping[str, Iterable[str]], declared: Iterable[Route]
-) -> Document:
-    """Describes `routes`, with the `scopes` of API tokens by operation.
-
-    Raises KeyError for an operation without a description.
-    """
-    known = operations(declared)
-    schemas = _schemas(known)
+def document(routes: Iterable[Route]) -> Document:
+    """Describes the operations of `routes`."""
+    every = [operation for route in routes for operation in route.operations.values()]
+    schemas = schemas_of({Error, *(shape for operation in every for shape in _shapes(operation))})
     paths: dict[str, dict[str, Any]] = {}
-    for pattern, handler in routes:
-        if not handler.is_of_interface:
-            continue
-        path, parameters = _path(pattern)
-        paths[path] = {
-            method.lower(): _operation(
-                known[f"{method} {path}"], method, parameters, schemas, scopes.get(f"{method} {pattern}", ())
-            )
-            for method in handler.described()
-        }
+    for operation in every:
+        paths.setdefault(operation.path, {})[operation.verb.lower()] = _operation(operation, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -145,36 +89,34 @@ def document(
     }
 
 
-def _path(pattern: str) -> tuple[str, list[dict[str, Any]]]:
-    parameters = []
-    for name, (group, schema) in PARTS.items():
-        if group in pattern:
-            pattern = pattern.replace(group, f"{{{name}}}")
-            parameters.append({"name": name, "in": "path", "required": True, "schema": schema})
-    return pattern, parameters
+def _shapes(operation: Operation) -> Iterator[type[Struct]]:
+    found = (operation.body, operation.answer[0], *(shape for _, shape in operation.also.values()))
+    yield from (shape for shape in found if shape is not None)
 
 
-def _operation(
-    operation: Operation, method: str, parameters: list[dict[str, Any]], schemas: Document, scopes: Iterable[str]
-) -> Document:
+def _operation(operation: Operation, schemas: Document) -> Document:
+    summary, text = operation.words
     described: Document = {
         "operationId": operation.id,
         "tags": [operation.tag],
-        "summary": operation.summary,
-        "description": " ".join([operation.text, *_scopes(operation, scopes)]),
+        "summary": summary,
+        "description": " ".join([text, *_scopes(operation)]),
+        "security": _security(operation),
     }
-    described["security"] = _security(operation)
-    if parameters or operation.query:
-        described["parameters"] = [*parameters, *map(_parameter, operation.query)]
+    parts = re.findall(r"\{(\w+)\}", operation.path)
+    parameters = [{"name": name, "in": "path", "required": True, "schema": PARTS[name][1]} for name in parts]
+    parameters += [] if operation.query is None else parameters_of(operation.query)
+    if parameters:
+        described["parameters"] = parameters
     if operation.body is not None:
         described["requestBody"] = {"required": True, "content": {JSON: {"schema": _reference(operation.body)}}}
-    described["responses"] = dict(sorted(_responses(operation, method, schemas)))
+    described["responses"] = dict(sorted(_responses(operation, schemas)))
     return described
 
 
-def _scopes(operation: Operation, scopes: Iterable[str]) -> Iterator[str]:
+def _scopes(operation: Operation) -> Iterator[str]:
     if not operation.is_open:
-        named = " or ".join(f"`{scope}`" for scope in scopes)
+        named = " or ".join(f"`{scope}`" for scope in operation.scopes)
         yield f"API tokens need the scope {named}." if named else "Not for API tokens."
 
 
@@ -185,88 +127,52 @@ def _security(operation: Operation) -> list[dict[str, list[str]]]:
     return [] if operation.is_open else [bearer]
 
 
-def _parameter(parameter: Parameter) -> dict[str, Any]:
-    return {
-        "name": parameter.name,
-        "in": "query",
-        "required": parameter.required,
-        "description": parameter.text,
-        "schema": dict(parameter.schema),
-    }
-
-
-def _responses(operation: Operation, method: str, schemas: Document) -> Iterator[tuple[str, Document]]:
-    for status, answer in operation.success.items():
-        yield str(status), _answer(answer, schemas)
+def _responses(operation: Operation, schemas: Document) -> Iterator[tuple[str, Document]]:
+    yield str(operation.status), _answer(operation, schemas)
+    for status, (text, shape) in operation.also.items():
+        yield str(status), _response(text, JSON, _content(_reference(shape), schemas))
     slow = {504: TOO_SLOW} if 502 in operation.errors else {}
     for status, text in {**operation.errors, **slow}.items():
         yield str(status), _error(status, text, _OF_ERRORS.get(status, ()))
     common = [] if 400 in operation.errors else [400]
     common += [status for status in (401, 403) if not operation.is_open and status not in operation.errors]
-    if 503 not in operation.errors and (operation.errors or not operation.is_open):
+    if 503 not in operation.errors and 503 not in operation.also and (operation.errors or not operation.is_open):
         common.append(503)
-    if method != "GET":
+    if operation.verb != "GET":
         common += [413, 415, 507]
     for status in common:
         yield str(status), {"$ref": f"#/components/responses/{_COMMON[status][0]}"}
 
 
-def _answer(answer: AnswerBody, schemas: Document) -> Document:
-    schema: dict[str, Any] = {"type": "object"} if answer.media == JSON else _text(answer.media)
-    if answer.model is not None:
-        schema = _reference(answer.model)
-    if answer.is_list:
-        schema = {"type": "array", "items": schema}
-    content = {"schema": schema} | ({"example": examples.of_answer(schema, schemas)} if answer.model else {})
-    response = _response(answer.text, answer.media.partition(";")[0], content, answer.headers)
-    for media in filter(None, (answer.stream, *answer.others)):
-        response["content"][media] = {"schema": _text(media)}
+def _answer(operation: Operation, schemas: Document) -> Document:
+    shape, is_list = operation.answer
+    if shape is None:
+        content: Document = {"schema": {"type": "object" if operation.media == JSON else "string"}}
+    else:
+        one = _reference(shape)
+        content = _content({"type": "array", "items": one} if is_list else one, schemas)
+    response = _response(operation.says, operation.media.partition(";")[0], content, operation.headers)
+    for media in operation.others:
+        is_text = not media.startswith("image/")
+        response["content"][media] = {
+            "schema": {"type": "string"} if is_text else {"type": "string", "format": "binary"}
+        }
     return response
 
 
-def _text(media: str) -> dict[str, Any]:
-    """Describes an answer that is no JSON: generated clients leave the bytes of a picture alone."""
-    return {"type": "string", "format": "binary"} if media.startswith("image/") else {"type": "string"}
+def _content(schema: Document, schemas: Document) -> Document:
+    return {"schema": schema, "example": examples.of_answer(schema, schemas)}
 
 
 def _error(status: int, text: str, headers: Iterable[str]) -> Document:
     return _response(text, JSON, {"schema": _reference(Error), "example": examples.of_error(status)}, headers)
 
 
-def _response(text: str, media: str, content: Document, headers: Iterable[str]) -> Document:
+def _response(text: str, media: str, content: Document, headers: Iterable[str] = ()) -> Document:
     response: Document = {"description": text, "content": {media: content}}
     described = {name: {"description": _HEADERS[name], "schema": {"type": "string"}} for name in headers}
     return response | ({"headers": described} if described else {})
 
 
-def _reference(model: type[BaseModel] | type[Struct]) -> dict[str, Any]:
-    return {"$ref": _REF.format(model=model.__name__)}
-
-
-class _Plain(GenerateJsonSchema):
-    """Schemas without titles that only repeat a field's name in other letters."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-
-def _schemas(known: Mapping[str, Operation]) -> dict[str, Any]:
-    models: dict[str, type[BaseModel]] = {}
-    shapes: list[type[Struct]] = [Error]
-    for operation in known.values():
-        for model in [operation.body, *(answer.model for answer in operation.success.values())]:
-            if model is not None and issubclass(model, Struct):
-                shapes.append(model)
-            elif model is not None:
-                models[model.__name__] = model
-    models |= {each.__name__: each for each in described_shapes.inside(shapes) if issubclass(each, BaseModel)}
-    _, schema = models_json_schema(
-        [(model, "validation") for model in models.values()], ref_template=_REF, schema_generator=_Plain
-    )
-    old = {name: _tidy(found) for name, found in schema["$defs"].items()}
-    return dict(sorted((old | described_shapes.schemas_of(shapes)).items()))
-
-
-def _tidy(schema: dict[str, Any]) -> dict[str, Any]:
-    """Joins a docstring's lines, whose breaks are its file's, not its reader's."""
-    return schema | {"description": re.sub(r"(?<!\n)\n(?!\n)", " ", schema.get("description", ""))}
+def _reference(shape: type[Struct]) -> Document:
+    return {"$ref": REF.format(name=shape.__name__)}

@@ -46,9 +46,8 @@ def inside(shapes: Iterable[type[Any]]) -> set[type[Any]]:
         if shape in found:
             return
         found.add(shape)
-        if issubclass(shape, Struct):  # a model of pydantic has not moved yet
-            for field in _fields(shape):
-                visit(field.type)
+        for field in _fields(shape):
+            visit(field.type)
 
     for shape in shapes:
         add(shape)

@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct, field, structs
 
 from core.fields import Count, Price, Quantity, Sats, Time, words
-from server import codes
+from server.http.answers import ReasonCode, code_of
 from server.http.json_out import exact, iso
 from server.http.shapes import Answer, camel
 from server.replay.journal import MOST_BYTES, MOST_CYCLES, JournalPart
@@ -46,7 +46,7 @@ class ReplayGap(Answer, frozen=True, kw_only=True):
 
     what: Annotated[
         str,
-        codes.one_of(
+        code_of(
             Gap,
             "`sales` into bids (a worker reads them only when a bid of its own has vanished), `bids` of others, bids "
             "and asks of this `trait`, the room in this `budget`, orders of addresses that were `ignored` then, the "
@@ -73,7 +73,7 @@ class ReplayedFill(Answer, frozen=True, kw_only=True):
 class SkippedRungs(Answer, frozen=True, kw_only=True):
     """Rungs that got no bid for one reason, over all cycles."""
 
-    reason: codes.ReasonCode
+    reason: ReasonCode
     count: Count
 
 

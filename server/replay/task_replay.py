@@ -19,16 +19,17 @@ from models.api_tokens import READ
 from models.leases.manager_places import machine_elsewhere
 from models.own_ceilings import own_ceilings
 from models.tasks.table import Task
-from server import task_config, task_venues
+from server import task_venues
+from server.config import bids as task_config
+from server.config.listings import shape
+from server.config.parts import shown_part
 from server.http import json_out
 from server.http.answers import INVALID, NOT_YOURS
 from server.http.api_errors import ApiError, invalid, too_many
 from server.http.replay_starter import ReplayFailed, TooManyReplays
 from server.http.route import route
 from server.http.shapes import NO_TIME, Answer, Body, Wrong, camel, milliseconds
-from server.listing_config import shape
 from server.replay.comparison import Compared, Recorded
-from server.task_parts import shown_part
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy.bid_config import BidConfig, dump_bid_config, is_on, load_bid_config
 

@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec import to_builtins
+
 from markets.base import TooManyLookups, VenueError
-from markets.codec import named
 from markets.utxos import Utxo
 from server.http.user_market import UserMarket
 from wallet.facts_client import FactsError, read_facts
@@ -119,7 +120,7 @@ class Choosing:
     ) -> Coin | str | TooManyLookups:
         try:
             found = await self._ask(lambda market: market.outpoint(outpoint, _FACTS_AGE_S))
-            facts = rules.inputs_confirmed(outpoint, read_facts(outpoint, named(found)))
+            facts = rules.inputs_confirmed(outpoint, read_facts(outpoint, to_builtins(found)))
             spent = rules.amount_proof(facts, self._script)
             rules.inputs_cardinal(facts, inscriptions)
             if lock_blocks:

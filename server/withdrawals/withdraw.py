@@ -16,9 +16,8 @@ from core.fields import MAX_SATS, Address, Sats, Time, within, words
 from markets.base import VenueError
 from models.ledger import withdrawals
 from models.ledger.withdrawals import CONFIRMED, STATES, SUBMITTED, CoinsTaken
-from server import codes
 from server.http import blocking, json_out, shapes
-from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE
+from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, code_of
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
 from server.http.route import route
@@ -110,7 +109,7 @@ class Withdrawal(Answer, frozen=True, kw_only=True):
     destination: Annotated[str, words("The caller's own address that it goes to.")]
     state: Annotated[
         str,
-        codes.one_of(
+        code_of(
             STATES,
             "`submitted`: the network has it, no block yet. `unknown`: it was sent, and nobody can say at the moment "
             "whether it arrived; it is looked up and sent again until that is clear. `refused`: it was not taken, and "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import tempfile
 import threading
 import time
@@ -21,7 +22,7 @@ from gateway.app import Gateway
 from gateway.limits.call_budget import CallBudget
 from gateway.reads import chain_facts
 from gateway.verb_server import Program
-from markets.base import BidOrder, VenueError
+from markets.base import BidOrder, VenueError, from_wire
 from markets.http import Http
 from markets.market_client import MarketClient
 from tests.gateway.fake_venue import FakeVenue
@@ -94,6 +95,13 @@ class Bench:
         client = MarketClient(self.settings.gateway_socket, timeout_s=CLIENT_S, venue=venue)
         self._clients.append(client)
         return client
+
+    def ask(self, request: dict[str, Any]) -> Any:
+        """Sends a request as it is, and returns the answer. Raises VenueError leaves."""
+        answer = json.loads(self.client()._exchange(json.dumps(request).encode(), repeatable=False))
+        if "error" in answer:
+            raise from_wire(answer["error"])
+        return answer["ok"]
 
     def pause(self, seconds: float = PAUSE_S) -> None:
         """Stops Satflow's key, as a 429 does."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.reads import books
 from markets.adapter import TraitedAsk
@@ -292,7 +292,7 @@ def test_without_a_provider_of_runes_tickers_go_out_as_given(make_bench: Callabl
 )
 def test_a_malformed_request_is_refused_before_anything_is_spent(bench: Bench, request_: dict[str, Any]) -> None:
     with pytest.raises(Refused) as raised:
-        bench.client()._ask(request_, lambda answer: answer, write=False)
+        bench.ask(request_)
     assert raised.value.code == "bad_request"
     assert bench.venue.calls == []
 

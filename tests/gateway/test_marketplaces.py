@@ -6,11 +6,12 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gateway import registry
 from gateway.limits.call_budget import Priority
@@ -94,7 +95,7 @@ class Drafting(Adapter):
 
     def cancel(self, wallet: str, venue_ids: Sequence[str], signature: str, permit: Permit | None = None) -> bool:
         self.told.append((wallet, tuple(venue_ids), signature))
-        return venue_ids != ["b"]
+        return tuple(venue_ids) != ("b",)
 
 
 @pytest.fixture
@@ -141,9 +142,15 @@ class TestWhoIsMeant:
         assert found.keys() == {"cats", "dogs"}
         assert len(bench.venue.calls) == 2
 
-    @pytest.mark.parametrize("name", ["nowhere", "satflow", "ordnet", "", 7, ["simulator"]])
-    def test_a_venue_that_is_not_of_this_installation(self, bench: Bench, name: Any) -> None:
+    @pytest.mark.parametrize("name", ["nowhere", "satflow", "ordnet", ""])
+    def test_a_venue_that_is_not_of_this_installation(self, bench: Bench, name: str) -> None:
         with pytest.raises(NotSupported, match="there is no venue"):
+            bench.client(name).own_bids("bc1qpayment", 0)
+        assert bench.venue.calls == []
+
+    @pytest.mark.parametrize("name", [7, ["simulator"]])
+    def test_a_misshapen_name_of_a_venue_is_refused(self, bench: Bench, name: Any) -> None:
+        with pytest.raises(Refused, match=r"^venue: "):
             bench.client(name).own_bids("bc1qpayment", 0)
         assert bench.venue.calls == []
 
@@ -348,7 +355,7 @@ def test_what_is_not_as_agreed_reaches_no_venue(
     drafting: Drafting, bench: Bench, verb: str, args: dict[str, Any]
 ) -> None:
     with pytest.raises(Refused) as raised:
-        bench.client(ORDNET)._read(verb, args, None, dict)
+        bench.ask({"verb": verb, "args": args, "venue": ORDNET})
     assert raised.value.code == "bad_request"
     assert drafting.told == []
 
@@ -408,5 +415,5 @@ def test_the_venues_that_are_there(bench: Bench) -> None:
 
 
 async def _begin_asking(bench: Bench) -> Any:
-    reads = bench.gateway.markets.of({"venue": WALLET}).reads
+    reads = bench.gateway.markets.of(WALLET).reads
     return asyncio.ensure_future(reads.floors(["cats"], "ordinals", 0))

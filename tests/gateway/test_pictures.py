@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import json
 import logging
 import os
 import stat
@@ -19,8 +18,9 @@ import pytest
 from core import files
 from gateway.pictures import pictures
 from gateway.pictures.kept import KEPT_S, KeptPictures
+from markets import verbs
 from markets.base import Refused
-from markets.pictures import NoPicture, Picture, as_text, read
+from markets.pictures import NoPicture, Picture
 from tests.clock import Clock
 from tests.gateway.conftest import Bench
 from tests.gateway.hostile_pictures import GIF, HTML, PNG, Host, answer, hosting
@@ -125,7 +125,7 @@ def test_what_is_no_picture_is_remembered_for_an_hour_and_what_is_away_for_a_min
 def test_a_bad_question_is_refused(bench: Bench, host: Host) -> None:
     for arguments in ({"inscription_id": INSCRIPTION, "url": 5}, {"inscription_id": "../x", "url": None}, {}):
         with pytest.raises(Refused):
-            bench.client()._read("picture", arguments, None, str)
+            bench.ask({"verb": "picture", "args": arguments})
     assert host.asked == []
 
 
@@ -235,22 +235,23 @@ class TestKept:
 
 @pytest.mark.parametrize("found", [Picture("image/webp", b"\x00\xff"), NoPicture("too_large")])
 def test_an_answer_crosses_the_socket_unchanged(found: Picture | NoPicture) -> None:
-
-    assert read(json.loads(as_text(found))) == found
+    answer = verbs.text({"ok": found}).encode()
+    assert verbs.read_answer(answer, verbs.Picture).ok == found
 
 
 @pytest.mark.parametrize(
     "told",
     [
-        {"instead": "nonsense"},
-        {"media": "text/html", "data": base64.b64encode(HTML).decode()},
-        {"media": "image/svg+xml", "data": ""},
-        {"media": "image/png", "data": "?"},
+        {"type": "none", "instead": "nonsense"},
+        {"type": "picture", "media": "text/html", "data": base64.b64encode(HTML).decode()},
+        {"type": "picture", "media": "image/svg+xml", "data": ""},
+        {"type": "picture", "media": "image/png", "data": "?"},
+        {"instead": "text"},
         {},
         [],
         None,
     ],
 )
 def test_another_type_is_none_that_the_server_takes_from_the_socket(told: object) -> None:
-    with pytest.raises((ValueError, LookupError, TypeError)):
-        read(told)
+    with pytest.raises(ValueError, match=r"\$.ok"):
+        verbs.read_answer(verbs.text({"ok": told}).encode(), verbs.Picture)

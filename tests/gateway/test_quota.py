@@ -15,8 +15,9 @@ from gateway.quota.count import BLOCK, QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
 from gateway.quota.quota_pace import DAY, LONGEST_STRETCH_S, MONTH, PERIODS, Period, Use, pressure, rungs, stretch_s
-from gateway.quota_restraint import OF_RUNES, QuotaRestraint
+from gateway.quota_restraint import QuotaRestraint
 from markets.base import RateLimited, Refused
+from markets.verbs import BY_NAME
 from tests.clock import Clock
 
 DAY_MS = 86_400_000
@@ -305,7 +306,7 @@ class TestReads:
         short = QuotaRestraint(quota(path, clock, 100))
 
         def age(verb: str, max_age_s: float) -> object:
-            return short.stretched({"verb": verb, "args": {}, "max_age_s": max_age_s})["max_age_s"]
+            return short.stretched_s(BY_NAME[verb], max_age_s)
 
         assert (age("asks", 15), age("own_bids", 15), age("floors", 10)) == (600, 600, 600)
         assert age("traits", 3_600) == 3_600
@@ -315,17 +316,13 @@ class TestReads:
         assert (age("fees", 60), age("balance", 60), age("rune_asks", 15)) == (60, 60, 15)  # not of this key
 
     def test_of_runes_get_older_by_the_quota_of_their_source(self, path: Path, clock: Clock) -> None:
-        short = QuotaRestraint(quota(path, clock, 100), OF_RUNES)
+        short = QuotaRestraint(quota(path, clock, 100), "runes")
 
         def age(verb: str, max_age_s: float) -> object:
-            return short.stretched({"verb": verb, "args": {}, "max_age_s": max_age_s})["max_age_s"]
+            return short.stretched_s(BY_NAME[verb], max_age_s)
 
         assert (age("rune_asks", 15), age("rune", 60), age("asks", 15)) == (600, 600, 15)
         assert age("rune_asks", 3) == 8  # a bid is signed on it
-
-    def test_what_is_not_as_agreed_is_refused_as_ever(self, path: Path, clock: Clock) -> None:
-        with pytest.raises(Refused):
-            QuotaRestraint(quota(path, clock, 100)).stretched({"verb": "asks", "args": {}, "max_age_s": "old"})
 
     def test_every_answer_says_so(self, path: Path, clock: Clock) -> None:
         remark = QuotaRestraint(quota(path, clock, 94)).remark()

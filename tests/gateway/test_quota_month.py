@@ -24,8 +24,9 @@ from gateway.quota.count import QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
 from gateway.quota.quota_pace import LONGEST_STRETCH_S, MONTH
-from gateway.quota_restraint import OF_RUNES, QuotaRestraint
+from gateway.quota_restraint import QuotaRestraint
 from markets.base import Refused, VenueError
+from markets.verbs import BY_NAME
 from tests.clock import Clock
 
 pytestmark = pytest.mark.slow
@@ -126,7 +127,7 @@ class Month:
             self.read_at.pop("own_bids", None)
 
     def _read(self, verb: str, key: str, max_age_s: float) -> None:
-        age_s = self.scarcity.stretched({"verb": verb, "max_age_s": max_age_s})["max_age_s"]
+        age_s = self.scarcity.stretched_s(BY_NAME[verb], max_age_s)
         if age_s > LOOP_S and max_age_s >= LOOP_S / 2:
             self.first.setdefault("stretched", self.now_ms)
         if age_s >= LONGEST_STRETCH_S:
@@ -202,7 +203,7 @@ def make(tmp_path: Path, span: Span) -> Iterator[Make]:
         if quota is None:
             counts.append(QuotaCount(file, venue, "key", clock, 1_000))
             quota = Quota({MONTH: span.share(calls)}, counts[-1], clock)
-        restraint = QuotaRestraint(quota, OF_RUNES) if kind is Runes else QuotaRestraint(quota)
+        restraint = QuotaRestraint(quota, "runes") if kind is Runes else QuotaRestraint(quota)
         return kind(quota, clock, restraint, span.begin_ms, **given)
 
     yield make

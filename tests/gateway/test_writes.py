@@ -25,6 +25,7 @@ from markets.base import (
     Unknown,
     VenueError,
 )
+from markets.verbs import FenceAll
 from tests.clock import Monotonic
 from tests.gateway.conftest import ORDER, SOON_S, Bench, eventually, soon
 from tests.gateway.fake_venue import CUT
@@ -263,7 +264,7 @@ def test_misshapen_holds_are_refused(hold_s: Any, bench: Bench) -> None:
 @pytest.mark.parametrize("tokens", [None, {"1": 2}, [1, 2], [[1]], [[1, -2]], [[1, True]], [["1", 2]]])
 def test_misshapen_fences_are_refused(tokens: object, bench: Bench) -> None:
     with pytest.raises(Refused, match=r"tokens|task|token"):
-        bench.client()._ask({"verb": "fence_all", "args": {"tokens": tokens}}, lambda answer: None, write=False)
+        bench.client().call(FenceAll(tokens))  # type: ignore[arg-type]
 
 
 def test_a_fence_waits_for_a_place_whose_asker_is_gone(bench: Bench) -> None:

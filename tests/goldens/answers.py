@@ -161,7 +161,7 @@ def the_market(service: Service) -> None:
         "item": Item(INSCRIPTION, listed=True, number=7, listing_price=9),
         "wallet_contents": (item(), item(name="", listing_price=None)),
         "whereabouts": Whereabouts(INSCRIPTION, "x:0", vault, 546, START_MS),
-        "draft_listing": lambda ask: ListingDraft(f"draft at {ask[0]}", ()),
+        "draft_listing": lambda ask: ListingDraft(f"draft at {ask['price']}", ()),
     }
     coins = answers["outpoint"]
     facts = OutpointFacts("x:0", 546, "5120", True, True, (INSCRIPTION,), (), 9, 9, None)

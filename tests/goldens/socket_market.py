@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
+from msgspec import structs
+
 from gateway.app import Gateway
 from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid
 from markets.base import (
@@ -45,7 +47,7 @@ class Market(Adapter):
     failure: Exception | None = None
 
     def capabilities(self) -> Capabilities:
-        return replace(capabilities(self.name), rate_per_s=1000, burst=1000)
+        return structs.replace(capabilities(self.name), rate_per_s=1000, burst=1000)
 
     def tell(self, *arguments: Any) -> None:
         self.received.append(plain(arguments))

@@ -31,11 +31,10 @@ from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from core.task_files import journal_path
 from core.unix_http import NoAnswer, NotSent
-from gateway import arguments
 from gateway.app import Gateway
 from gateway.limits import errand
-from gateway.verbs import WRITES
 from gateway.writes import Asker
+from markets import verbs
 from markets.base import Unavailable, Unknown, VenueError, to_wire
 from markets.http import Http
 from markets.market_client import MarketClient
@@ -220,9 +219,9 @@ class House:
 
     def _ask_gateway(self, body: bytes) -> bytes:
         fails = self.gateway_fails.pop(0) if self.gateway_fails else ""
-        request = json.loads(body)
+        request = verbs.read(body)
         answer = b"" if fails == "away" else self._loop.run_until_complete(self._answered(request))
-        if request["verb"] in ("asks", "rune_asks") and (fails or answer.startswith(b'{"error"')):
+        if request.verb in ("asks", "rune_asks") and (fails or answer.startswith(b'{"error"')):
             self.blind_ms.append(self.clock.now_ms)
         if fails == "away":
             raise NotSent("away")
@@ -231,17 +230,17 @@ class House:
             raise NoAnswer("lost")
         return answer
 
-    async def _answered(self, request: dict[str, Any]) -> bytes:
+    async def _answered(self, request: verbs.Request) -> bytes:
         """As the gateway's handler does it."""
         try:
-            errand.begin(arguments.errand(request))
+            errand.begin(errand.of(request))
             answer = await self._verbs.answer(request, Asker(None))
             return f'{{"ok":{answer}{self._verbs.remark(request)}}}'.encode()
         except VenueError as error:
             return json.dumps({"error": to_wire(error)}).encode()
         except Exception as error:
-            self._complaints.found.append(f"gateway: {request.get('verb')}: {error!r}")
-            leaf = Unknown if request.get("verb") in WRITES else Unavailable
+            self._complaints.found.append(f"gateway: {request.verb}: {error!r}")
+            leaf = Unknown if request.verb in verbs.WRITES else Unavailable
             return json.dumps({"error": to_wire(leaf("failed in the gateway"))}).encode()
 
     def _ask_signer(self, path: Path, peer: str, request: Request[Any], *, timeout: float) -> Any:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import responses
+from msgspec.structs import replace
 
 from markets.base import BidOrder
 from markets.offers import BidDraft, BidToDraft, Coin, Pair, SignInAnswer

@@ -8,12 +8,12 @@ inscription", `priceSats` of a sale may be 0.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import responses
+from msgspec import structs
 
 from markets.base import NotFound, NotUnderstood, Unavailable
 from markets.ordnet import reads
@@ -327,7 +327,7 @@ def test_nameless_floor_may_be_that_of_any_slug_without_one(adapter: OrdNet) -> 
 def test_our_listing_shown_under_another_inscription_is_unknown_and_not_gone() -> None:
     ids = ListingIds()
     ours = reads.own_listings({"listings": [listing(0)], "pagination": LAST_PAGE}, OWNER, ids.made_of).entries
-    ids.note([dataclasses.replace(ours[0], inscription_id=INSCRIPTION)])
+    ids.note([structs.replace(ours[0], inscription_id=INSCRIPTION)])
     page = reads.own_listings({"listings": [listing(0), listing(1)], "pagination": LAST_PAGE}, OWNER, ids.made_of)
     assert [each.listing_id for each in page.entries] == [listing(1)["listingId"]]
     assert [each.key for each in page.unread] == [INSCRIPTION]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import responses
+from msgspec.structs import replace
 
 from markets.base import NotFound, Refused, Unavailable, Unknown
 from markets.listings import ListingDraft, ListingOrder, ListingToDraft

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import responses
+from msgspec.structs import replace
 
 from markets.base import Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from markets.listings import ListingDraft, ListingOrder, ListingToDraft

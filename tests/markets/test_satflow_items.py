@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 import responses
+from msgspec.structs import replace
 
 from markets.base import BidOrder, NotSupported, Refused, Unavailable, Unknown
 from markets.offers import BidToDraft, Coin, DraftPsbt

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 from typing import Any
 
 import pytest
 import responses
+from msgspec import structs
 
 from markets.base import AuthFailed, NotFound, PriceGrid, RateLimited, Refused, Unavailable, Unknown, VenueError
 from markets.listings import ListingOrder, ListingToDraft, OwnListing, SecureDraft
@@ -174,7 +174,7 @@ def test_a_draft_may_be_told_in_hex(satflow: Satflow) -> None:
 @responses.activate
 def test_a_listing_without_secure_forms_says_so(satflow: Satflow) -> None:
     responses.post(LIST, json={"success": True, "data": {}})
-    satflow.list_item(dataclasses.replace(ORDER, signed_secure=()))
+    satflow.list_item(structs.replace(ORDER, signed_secure=()))
     assert json.loads(responses.calls[0].request.body or "")["signedSecureListingPSBTs"] == []
 
 
@@ -182,7 +182,7 @@ def test_a_listing_without_secure_forms_says_so(satflow: Satflow) -> None:
 @pytest.mark.parametrize("secure", [None, []])
 def test_a_draft_may_have_no_secure_form(satflow: Satflow, secure: Any) -> None:
     responses.post(INTENT, json={"data": {"seller": {**DRAFT, "secureListingPSBTs": secure}}})
-    assert satflow.draft_listing(dataclasses.replace(ASK, slug=None)).secure == ()
+    assert satflow.draft_listing(structs.replace(ASK, slug=None)).secure == ()
     assert "collectionSlug" not in json.loads(responses.calls[0].request.body or "")
 
 

@@ -179,4 +179,4 @@ def test_what_is_sent_of_other_goods_goes_on() -> None:
 
 
 def _fields(order: BidOrder) -> dict[str, Any]:
-    return {name: getattr(order, name) for name in order.__dataclass_fields__}
+    return {name: getattr(order, name) for name in order.__struct_fields__}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from core.settings import DIALECTS, VENUES, Settings, dialect_of
 from gateway.registry import market_adapters
-from markets import codec, venues
+from markets import venues, verbs
 from markets.base import NotSupported
 from markets.capabilities import Capabilities
 
@@ -79,7 +79,7 @@ def test_play_money_has_no_quota_and_the_documented_lives() -> None:
     ],
 )
 def test_the_usual_day_is_of_the_usual_plan(given: dict[str, int], calls: tuple[int, int]) -> None:
-    assert replace(REAL, **given).key_calls("unisat") == calls
+    assert dataclasses.replace(REAL, **given).key_calls("unisat") == calls
     real, play = venues.capabilities("ordnet"), venues.capabilities("simulator-ordnet")
     for venue in (real, play):
         assert [venue.life_hours(least) for least in (1, 6, 7, 25, 2160, 2161)] == [6, 6, 12, 168, 2160, None]
@@ -95,7 +95,6 @@ def test_no_venue_of_this_name() -> None:
 @pytest.mark.parametrize("name", VENUES)
 def test_what_is_known_crosses_the_socket(name: str) -> None:
     known = venues.facts(name, is_default=True)
-    packed = codec.pack([codec.named(known) | {"capabilities": codec.named(known.capabilities)}])
-    assert codec.venue_facts(packed) == (known,)
+    assert verbs.read_answer(verbs.text({"ok": [known]}).encode(), verbs.Venues).ok == (known,)
     assert all(isinstance(getattr(known.capabilities, each), tuple) for each in ("kinds", "bid_types", "lives_hours"))
     assert isinstance(known.capabilities, Capabilities)

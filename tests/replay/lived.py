@@ -22,7 +22,7 @@ from core.event_words import iso
 from markets.base import Unavailable
 from models import base, controls, schema
 from models.tasks import tasks
-from server.replay.recording import read_journal
+from server.replay.journal import read_journal
 from strategy.bid_config import dump_bid_config, normal_slug
 from strategy.bid_parts import BidLevel
 from strategy.bidding.plan_bids import plan_bids

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.replay.verify import verify
-from server.replay.recording import read_journal
+from server.replay.journal import read_journal
 from tests.replay.lived import BIDS, GOLDENS, LISTINGS, bid_plans, listing_plans, paths
 
 DAYS = BIDS | LISTINGS

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 import pytest
+from msgspec.structs import replace
 
 from markets.base import AuthFailed, Unavailable
 from markets.ordinalswallet.adapter import OrdinalsWallet

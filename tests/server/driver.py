@@ -7,12 +7,12 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from server.openapi.document import document
-from server.urls import DECLARED, ROUTES, SCOPES
+from server.urls import DECLARED
 from tests.server.api import Answer
 from tests.server.conftest import Service
 from tests.server.json_schema import Shapes
 
-DOCUMENT = document(ROUTES, SCOPES, DECLARED)
+DOCUMENT = document(DECLARED)
 OPERATIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
     operation["operationId"]: (method.upper(), path, operation)
     for path, methods in DOCUMENT["paths"].items()

@@ -32,9 +32,9 @@ from markets.base import (
     VenueError,
     to_wire,
 )
-from markets.codec import named, pack
 from markets.listings import OwnListings
-from markets.outpoint_facts import OutpointFacts, Whereabouts
+from markets.pictures import NoPicture
+from markets.verbs import text
 from models.leases.slot import EVERYBODY
 from models.ledger import still_open
 from models.tasks import tasks
@@ -247,7 +247,7 @@ class FakeGateway:
             "rune_asks": AskBook((), 1),
             "balance": Balance("bc1qbidding", 0, 1),
             "wallet_contents": (),
-            "picture": {"instead": "text"},
+            "picture": NoPicture("text"),
             "own_listings": OwnListings((), START_MS),
             "whereabouts": Unavailable("no index is asked here"),
             "coins": (),
@@ -269,8 +269,7 @@ class FakeGateway:
                     await gateway.silence.wait()
                 try:
                     found = gateway.answer(request)
-                    is_named = isinstance(found, Whereabouts | OutpointFacts)
-                    self.finish(json.dumps({"ok": named(found) if is_named else pack(found), **gateway.remark}))
+                    self.finish(text({"ok": found, **gateway.remark}))
                 except VenueError as error:
                     self.finish(json.dumps({"error": to_wire(error)}))
 

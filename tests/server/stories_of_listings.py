@@ -27,7 +27,7 @@ async def previewed(service: Service, drive: Driver, task_id: int) -> None:
     service.gateway.answers |= {
         "whereabouts": Whereabouts(INSCRIPTION, "x:0", vault, 546, START_MS),
         "outpoint": OutpointFacts("x:0", 546, "5120", True, True, (INSCRIPTION,), (), 9, 9, None),
-        "draft_listing": lambda ask: ListingDraft(f"draft at {ask[0]}", ()),
+        "draft_listing": lambda ask: ListingDraft(f"draft at {ask['price']}", ()),
     }
     found = (await drive("previewAutolistTask", {"taskId": task_id, **fixed})).json
     assert (found["taskId"], found["action"], found["price"], found["draft"]["isSigned"]) == (

@@ -28,7 +28,7 @@ def market(service: Service, *prices: int, drafted: str = "draft at {}") -> None
         "whereabouts": Whereabouts(INSCRIPTION, OUTPOINT, VAULT, 546, START_MS),
         "outpoint": OutpointFacts(OUTPOINT, 546, "5120", True, True, (INSCRIPTION,), (), 9, 9, None),
         "asks": AskBook(asks, START_MS),
-        "draft_listing": lambda ask: ListingDraft(drafted.format(ask[0]), ()),
+        "draft_listing": lambda ask: ListingDraft(drafted.format(ask["price"]), ()),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 
 import pytest
@@ -17,6 +16,7 @@ from markets.base import (
     Unavailable,
     Unknown,
 )
+from markets.pictures import Picture
 from models import whitelist
 from models.entitlements import Entitlements
 from models.hooks import queue
@@ -307,7 +307,7 @@ async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
     await spent(service, drive("listInscriptions", query=fresh))
     await spent(service, drive("getInscription", path=one, query=fresh))
     await drive("getInscriptionPicture", path=one)
-    service.gateway.answers["picture"] = {"media": "image/gif", "data": base64.b64encode(b"GIF89a").decode()}
+    service.gateway.answers["picture"] = Picture("image/gif", b"GIF89a")
     await drive("getInscriptionPicture", path=one)
     await spent(service, drive("getInscriptionPicture", path=another))
     service.gateway.down = True

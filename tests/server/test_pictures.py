@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from markets.base import Item, NotFound, TooManyLookups, Unavailable
-from markets.pictures import INSTEAD, MEDIA, Instead
+from markets.pictures import INSTEAD, MEDIA, Instead, NoPicture
 from models.sessions import Session
 from server.http.picture_way import A_MINUTE
 from server.inscriptions import drawn
@@ -29,7 +29,7 @@ SHUT = {
 
 
 def told(media: str = "image/png", data: bytes = PNG) -> dict[str, str]:
-    return {"media": media, "data": base64.b64encode(data).decode()}
+    return {"type": "picture", "media": media, "data": base64.b64encode(data).decode()}
 
 
 def asked(service: Service, verb: str = "picture") -> list[dict[str, Any]]:
@@ -101,7 +101,7 @@ async def test_a_look_up_that_fails_is_answered_as_on_its_own_route(
 @pytest.mark.gen_test
 async def test_one_whose_venue_tells_no_address_costs_no_look_up(service: Service) -> None:
     await known(service, image_url=None)
-    service.gateway.answers["picture"] = {"instead": "none"}
+    service.gateway.answers["picture"] = NoPicture("none")
     answer = await service.ask("GET", PATH)
     assert answer.status == 200 and b">no picture<" in answer.body
     assert asked(service) == [{"inscription_id": INSCRIPTION, "url": None}]
@@ -112,7 +112,7 @@ async def test_one_whose_venue_tells_no_address_costs_no_look_up(service: Servic
 @pytest.mark.parametrize("instead", INSTEAD)
 async def test_in_place_of_anything_else_a_drawing_says_so(service: Service, instead: Instead) -> None:
     await known(service)
-    service.gateway.answers["picture"] = {"instead": instead}
+    service.gateway.answers["picture"] = NoPicture(instead)
 
     answer = await service.ask("GET", PATH)
 
@@ -149,7 +149,8 @@ async def test_with_the_gateway_away_the_drawing_is_for_a_minute(service: Servic
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize(
-    "strange", [told("text/html", b"<script>"), told("image/svg+xml"), {"instead": "<script>"}, {}, None]
+    "strange",
+    [told("text/html", b"<script>"), told("image/svg+xml"), {"type": "none", "instead": "<script>"}, {}, None],
 )
 async def test_a_gateway_that_tells_another_type_is_not_believed(service: Service, strange: Any) -> None:
     await known(service)

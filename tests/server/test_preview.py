@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from msgspec.structs import asdict
+from msgspec import structs
 
 from markets.base import AskBook, Balance, BidBook, NotFound, NotSupported, OwnBid, OwnBids, Unavailable
 from models import controls, floor_samples, profile
@@ -348,7 +348,7 @@ async def test_an_own_bid_whose_id_was_lost_counts_once(service: Service) -> Non
     order = open_order(service, await service.new_task(slug="other", venue="simulator-ordnet"), 3, "unknown")
     Order.update(wallet=keys_of(OWNER)["payment"], venue="simulator-ordnet").execute()
     lost = OwnBid("v1", order.slug, "ordinals", 30_000, Decimal(1), None, None)
-    service.gateway.answers["own_bids"] = OwnBids((lost, replace(lost, venue_id="v2")), START_MS)
+    service.gateway.answers["own_bids"] = OwnBids((lost, structs.replace(lost, venue_id="v2")), START_MS)
 
     answer = await preview(service, **EXAMPLE, venue="simulator-ordnet")
 
@@ -394,7 +394,7 @@ async def test_a_worker_plans_what_the_preview_said(
     market.trait_asks_ = [ask(140_000)]
     service.clock.now_ms = world.clock.now_ms
     token = token_of(world.user, service.clock.now_ms)
-    monkeypatch.setattr(peers, "keys_of", lambda user: asdict(KEYS))
+    monkeypatch.setattr(peers, "keys_of", lambda user: structs.asdict(KEYS))
     for verb in ("asks", "bids", "own_bids", "balance", "fees", "floors", "profile"):
         service.gateway.answers[verb] = _answering(getattr(market, verb), verb)
     body = {"slug": "cats", "hardcapSats": 100_000} | fields

@@ -14,7 +14,7 @@ from core.task_files import journal_path
 from models.events import reading
 from models.ledger import fills as ledger_fills
 from models.ledger import order_history
-from server import export, history, moment, profit
+from server import export, history, past, profit
 from server.http.base import PIECE
 from server.http.blocking import LONG_ANSWERS
 from server.http.turns import TooManyWaiting, Turns
@@ -176,7 +176,7 @@ async def a_profit(service: Service) -> str:
 @pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("path", "module", "name"),
-    [(a_journal, moment, "moment_of"), (an_export, export, "_text"), (a_profit, profit, "rows_of")],
+    [(a_journal, past, "moment_of"), (an_export, export, "_text"), (a_profit, profit, "rows_of")],
 )
 async def test_long_reads_of_one_user_leave_another_theirs_and_more_than_four_waiting_are_429(
     service: Service, monkeypatch: pytest.MonkeyPatch, path: Callable, module: object, name: str

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from markets.base import BidBook, OwnBids, TooManyLookups
-from markets.gateway_client import Purpose
+from markets.verbs import Purpose
 from server.http.user_market import ACTS_AT_ONCE, AT_ONCE, LOOKS_AT_ONCE, WAITING, Seats
 from tests.server.conftest import Service
 from tests.server.test_lookups import INSCRIPTION

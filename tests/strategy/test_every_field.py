@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from strategy.bid_config import BidConfig, problems, unsupported
 from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop, OnFill
@@ -17,7 +18,7 @@ from tests.strategy.market import NOW, ask, bid, book, ladder_config, orders, pl
 
 MARKET = replace(rivals(book(100_000), 30_000), trait_asks=(ask(110_000),))
 RUNE = Snapshot(NOW, (rune_ask("5000", "20"), rune_ask("100000", "30")), bids=(bid(9_000, "1000"),), divisibility=2)
-WITH_MAKER = replace(MARKET, bids=(replace(bid(30_000), maker="r" * 26),))
+WITH_MAKER = replace(MARKET, bids=(structs.replace(bid(30_000), maker="r" * 26),))
 FALLEN = replace(MARKET, history=History(highest=Decimal(120_000), lowest=Decimal(101_000)))
 OFF_TARGET = orders(70_000, 33_000)
 DUE = orders(75_000, expires_ms=NOW + 80_000)

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, problems
 from strategy.bid_parts import ActiveHours, FloorDrop
@@ -192,7 +193,8 @@ class TestADaysLimits:
 class TestWhoeverIsIgnored:
     def test_their_bids_and_listings_are_none(self) -> None:
         config = ladder_config(outbid_enabled=True, bid_percent_high=Decimal("0.9"))
-        market = rivals(replace(book(100_000), asks=(replace(ask(50_000), maker="bait"), ask(100_000))), 70_000)
+        bait = structs.replace(ask(50_000), maker="bait")
+        market = rivals(replace(book(100_000), asks=(bait, ask(100_000))), 70_000)
         assert placed(plan(replace(config, ignore_addresses=("rival", "bait")), market))[0] == 15_000
         assert placed(plan(replace(config, ignore_addresses=("bait",)), market))[0] == 71_000
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from strategy.bid_config import BidConfig
 from strategy.bidding.restrained import without_places
@@ -74,7 +75,7 @@ def test_it_goes_first_where_both_do_not_fit(limit: str, fits: int) -> None:
 
 def test_one_balance_backs_both_where_each_alone_must_be_covered() -> None:
     assert waits(raised(balance_sats=70_000)) == [(63_000, 0)]
-    reserved = replace(ORDINALS, balance_model="reserved")
+    reserved = structs.replace(ORDINALS, balance_model="reserved")
     fee = AMPLE.fee_reserve_sats or 0
     for sats, rung in ((129_000 + 2 * fee, 0), (129_000 + 2 * fee - 1, None)):
         limits = with_limits(task_total=150_000, balance_sats=sats)
@@ -94,7 +95,7 @@ def test_break_first_never_waits() -> None:
 
 
 def test_where_bids_stand_on_coins_the_old_one_goes_first_unless_asked_otherwise() -> None:
-    on_coins = replace(ORDINALS, overlaps=False)
+    on_coins = structs.replace(ORDINALS, overlaps=False)
     for mode, rung in (("auto", None), ("makeFirst", 0)):
         assert waits(plan(replace(RAISE, replace_mode=mode), RIVAL, orders(63_000), profile=on_coins)) == [
             (63_000, rung)
@@ -121,7 +122,7 @@ def test_a_step_down_comes_before_what_it_replaces_goes() -> None:
 
 
 def test_equal_bids_that_a_venue_does_not_take_are_never_side_by_side() -> None:
-    strict = replace(ORDINALS, equal_bids_allowed=False)
+    strict = structs.replace(ORDINALS, equal_bids_allowed=False)
     own = orders(75_000, expires_ms=DUE_MS)
     config = ladder_config(bid_count=1)
     assert waits(plan(config, book(100_000), own)) == [(75_000, 0)]

@@ -16,7 +16,7 @@ from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, Ask, Bid, History, Snapshot, VenueProfile
 from strategy.entry import Entry, SaleIntoBid
 from strategy.journal_format import Decoder, Encoder
-from strategy.packing import pack, unpack
+from strategy.packing import names_of, pack, unpack
 from strategy.plan import BidNote, BidPlan, PlannedBid, PlannedCancel, RungNote
 from strategy.plan_inputs import BudgetRoom, Limits, Memory, OwnOrder, Rules, SignedRoom
 from strategy.reasons import Reason
@@ -88,7 +88,7 @@ def random_value(rng: random.Random, kind: str) -> Any:
 
 
 def random_record(rng: random.Random, kind: Any) -> Any:
-    return kind(**{field.name: random_value(rng, str(field.type)) for field in fields(kind)})
+    return kind(**{name: random_value(rng, str(kind.__annotations__[name])) for name in names_of(kind)})
 
 
 def random_entry(rng: random.Random, former: Entry | None) -> Entry:

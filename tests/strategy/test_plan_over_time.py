@@ -6,6 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from msgspec import structs
 
 from strategy.plan_inputs import Rules
 from strategy.reasons import Reason
@@ -70,7 +71,9 @@ class TestRenewal:
         result = plan(config, book(100_000), [*own, order(3, 49_000)], with_limits(plan_bids=3))
         assert bid_reasons(result)[2] == "over_count"  # more bids than rungs is never waited out
 
-        merged = plan(config, book(100_000), own, profile=replace(ORDINALS, tick=10_000, equal_bids_allowed=False))
+        merged = plan(
+            config, book(100_000), own, profile=structs.replace(ORDINALS, tick=10_000, equal_bids_allowed=False)
+        )
         assert bid_reasons(merged) == {1: "kept", 2: "expiring"}
 
     def test_nothing_is_renewed_while_nothing_can_be_placed(self) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from msgspec import structs
 
 from strategy.bidding.restrained import without_places
 from strategy.book import Snapshot
@@ -74,7 +75,7 @@ def test_equal_rungs_are_kept_where_the_venue_takes_equal_bids_and_merged_elsewh
     config = ladder_config(bid_mode="fixed", bid_fixed_low=50_000, bid_fixed_high=51_000, bid_count=4)
 
     assert placed(plan(config, book(100_000))) == [51_000, 50_000, 50_000, 50_000]
-    merged = plan(config, book(100_000), profile=replace(ORDINALS, equal_bids_allowed=False))
+    merged = plan(config, book(100_000), profile=structs.replace(ORDINALS, equal_bids_allowed=False))
     assert placed(merged) == [51_000, 50_000]
     assert rung_reasons(merged) == ["place", "place", "rungs_merged", "rungs_merged"]
 
@@ -109,7 +110,7 @@ class TestLimits:
         assert placed(result) == [45_000, 30_000, 15_000]
 
     def test_balance_covers_all_bids_and_their_fees_where_the_venue_reserves_it(self) -> None:
-        profile = replace(ORDINALS, balance_model="reserved")
+        profile = structs.replace(ORDINALS, balance_model="reserved")
         limits = with_limits(balance_sats=154_000, fee_reserve_sats=2_000)
 
         result = plan(ladder_config(), book(100_000), limits=limits, profile=profile)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from strategy.bid_config import BidConfig
 from strategy.book import Snapshot
@@ -79,7 +80,7 @@ def test_less_than_the_smallest_unit_is_no_order() -> None:
 
 
 def test_a_total_below_the_venues_minimum_is_no_order() -> None:
-    profile = replace(RUNES, min_bid=40_000)
+    profile = structs.replace(RUNES, min_bid=40_000)
 
     result = plan(sats_config(bid_count=1), market("40000", divisibility=0), profile=profile)  # 30,000 for one
 

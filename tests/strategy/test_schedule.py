@@ -6,6 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from msgspec import structs
 
 from strategy.listing.listing_config import (
     ListingConfig,
@@ -102,6 +103,6 @@ def test_a_schedule_is_stored_exactly() -> None:
 def test_sellers_to_ignore_are_no_market() -> None:
     inputs = found(50_000, 100_000)
     assert inputs.asks is not None
-    bait = replace(inputs.asks[0], maker="bait")
+    bait = structs.replace(inputs.asks[0], maker="bait")
     seen = replace(inputs, asks=(bait, inputs.asks[1]), own_wallets=inputs.own_wallets | {"bait"})
     assert plan_listing(seen).price == 105_000

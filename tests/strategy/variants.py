@@ -7,9 +7,11 @@ that live older than the least age, outbidding off.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+from msgspec import structs
 
 from strategy.bid_config import BidConfig, problems
 from strategy.book import Snapshot, VenueProfile
@@ -29,8 +31,8 @@ from tests.strategy.market import (
 
 YOUNG = {"created_ms": NOW - 59_999}
 OLD_RIVAL, NEW_RIVAL = NOW - 3_600_000, NOW - 1_000
-RESERVED = replace(ORDINALS, balance_model="reserved")
-NO_EQUALS = replace(ORDINALS, equal_bids_allowed=False)
+RESERVED = structs.replace(ORDINALS, balance_model="reserved")
+NO_EQUALS = structs.replace(ORDINALS, equal_bids_allowed=False)
 
 
 @dataclass(frozen=True)

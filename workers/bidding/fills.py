@@ -6,8 +6,9 @@ A sale explains one order only, and an explanation that could not be looked up i
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from decimal import ROUND_DOWN, Decimal, localcontext
+
+from msgspec.structs import replace
 
 from markets.base import NotSupported, Sale, Sales, VenueError
 from markets.look import kind_of_slug

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from typing import Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from markets.base import BidOrder, Refused, VenueError
 from markets.look import kind_of

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from markets.base import RateLimited, Refused, SignInNeeded, Unavailable, VenueError
-from markets.gateway_client import Value
 from markets.market_client import MarketClient
 from markets.offers import Pair, SignInAnswer
+from markets.verbs import Answer, Args
 from models.tasks import tasks
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient, SignerError
@@ -28,9 +28,9 @@ class SigningInClient(MarketClient):
         self._sign_in = sign_in
         self._is_signing_in = False
 
-    def _ask(self, request: dict[str, Any], unpack: Callable[[Any], Value], *, write: bool) -> Value:
+    def call(self, args: Args[Answer], **more: Any) -> Answer:
         try:
-            return super()._ask(request, unpack, write=write)
+            return super().call(args, **more)
         except SignInNeeded:
             if self._is_signing_in:
                 raise
@@ -44,7 +44,7 @@ class SigningInClient(MarketClient):
             raise Unavailable(f"failed to sign in: {error}") from error
         finally:
             self._is_signing_in = False
-        return super()._ask(request, unpack, write=write)
+        return super().call(args, **more)
 
 
 class TaskSignIn:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import logging
 import time
 from collections.abc import Callable
@@ -21,8 +20,8 @@ from msgspec.json import decode, encode
 from core import logs
 from core.call import Request, read_answer
 from core.settings import Settings, load
-from markets import codec
-from markets.base import AskBook, Balance, BidOrder, Fees, OwnBid, OwnBids
+from markets import verbs
+from markets.base import AskBook, Balance, Fees, OwnBid, OwnBids
 from markets.listings import ListingDraft, OwnListing, OwnListings
 from markets.market_client import MarketClient
 from markets.outpoint_facts import OutpointFacts, Whereabouts
@@ -63,65 +62,52 @@ class MadeUpMarket(MarketClient):
         self._bids: list[OwnBid] = []
         self._listings: list[OwnListing] = []
 
-    def _ask(self, request: dict[str, Any], unpack: Callable[[Any], Any], *, write: bool) -> Any:
-        asked = json.loads(json.dumps(request))
-        answer = self.answer(asked["verb"], asked["args"])
-        return unpack(json.loads(json.dumps(codec.pack(answer))))
+    def _exchange(self, asked: bytes, *, repeatable: bool) -> bytes:
+        request = verbs.read(asked)
+        args = verbs.read_args(request, verbs.BY_NAME[request.verb])
+        return verbs.text({"ok": self.answer(args)}).encode()
 
-    def answer(self, verb: str, args: dict[str, Any]) -> Any:
+    def answer(self, args: Any) -> Any:
         """Answers one question of the gateway's socket."""
-        return getattr(self, f"_{verb}")(args)
-
-    def _profile(self, args: dict[str, Any]) -> VenueProfile:
-        return VenueProfile("simulator", 1000, 10_000, 900, equal_bids_allowed=True, balance_model="per_bid")
-
-    def _asks(self, args: dict[str, Any]) -> AskBook:
-        prices = range(1_000_000, 3_000_000, 10_000)
-        asks = (Ask(f"{price:064x}", price, Decimal(1), Decimal(price), "bc1qsomebody") for price in prices)
-        return AskBook(tuple(asks), self._clock_ms())
-
-    def _own_bids(self, args: dict[str, Any]) -> OwnBids:
-        # A moment later than now: a read in the millisecond of a cancel would prove nothing about it.
-        return OwnBids(tuple(self._bids), self._clock_ms() + 1)
-
-    def _balance(self, args: dict[str, Any]) -> Balance:
-        return Balance(_NOBODY, 100_000_000, self._clock_ms())
-
-    def _fees(self, args: dict[str, Any]) -> Fees:
         rate = Decimal("2.5")
-        return Fees(rate, rate, rate, rate, rate, self._clock_ms())
-
-    def _challenge(self, args: dict[str, Any]) -> str:
-        return "a text to sign"
-
-    def _place(self, args: dict[str, Any]) -> None:
-        order: BidOrder = codec.order(args["order"])
-        number = f"bid-{len(self._bids)}"
-        self._bids.append(OwnBid(number, order.slug, order.kind, order.price, order.quantity, order.expires_ms, None))
-
-    def _cancel(self, args: dict[str, Any]) -> bool:
-        self._bids = [bid for bid in self._bids if bid.venue_id not in args["venue_ids"]]
-        return True
-
-    def _own_listings(self, args: dict[str, Any]) -> OwnListings:
-        return OwnListings(tuple(self._listings), self._clock_ms() + 1)
-
-    def _whereabouts(self, args: dict[str, Any]) -> dict[str, Any]:
-        return codec.named(Whereabouts(_INSCRIPTION, _OUTPOINT, _VAULT, 546, self._clock_ms()))
-
-    def _outpoint(self, args: dict[str, Any]) -> dict[str, Any]:
-        return codec.named(OutpointFacts(_OUTPOINT, 546, "", True, True, (_INSCRIPTION,), (), 1, 1, None))
-
-    def _draft_listing(self, args: dict[str, Any]) -> ListingDraft:
-        return ListingDraft("what is to be signed", ())
-
-    def _list_item(self, args: dict[str, Any]) -> None:
-        ask = codec.listing_order(args["order"]).ask
-        self._listings = [OwnListing(ask.inscription_id, ask.inscription_id, ask.slug, ask.price, ask.owner)]
-
-    def _delist(self, args: dict[str, Any]) -> bool:
-        self._listings = []
-        return True
+        match args:
+            case verbs.Profile():
+                return VenueProfile("simulator", 1000, 10_000, 900, equal_bids_allowed=True, balance_model="per_bid")
+            case verbs.Asks():
+                prices = range(1_000_000, 3_000_000, 10_000)
+                asks = (Ask(f"{price:064x}", price, Decimal(1), Decimal(price), "bc1qsomebody") for price in prices)
+                return AskBook(tuple(asks), self._clock_ms())
+            case verbs.OwnBids():  # a moment later: a read in the millisecond of a cancel would prove nothing about it
+                return OwnBids(tuple(self._bids), self._clock_ms() + 1)
+            case verbs.Balance():
+                return Balance(_NOBODY, 100_000_000, self._clock_ms())
+            case verbs.Fees():
+                return Fees(rate, rate, rate, rate, rate, self._clock_ms())
+            case verbs.Challenge():
+                return "a text to sign"
+            case verbs.Place(order):
+                end_ms, number = order.expires_ms, f"bid-{len(self._bids)}"
+                self._bids.append(OwnBid(number, order.slug, order.kind, order.price, order.quantity, end_ms, None))
+                return None
+            case verbs.Cancel():
+                self._bids = [bid for bid in self._bids if bid.venue_id not in args.venue_ids]
+                return True
+            case verbs.OwnListings():
+                return OwnListings(tuple(self._listings), self._clock_ms() + 1)
+            case verbs.Whereabouts():
+                return Whereabouts(_INSCRIPTION, _OUTPOINT, _VAULT, 546, self._clock_ms())
+            case verbs.Outpoint():
+                return OutpointFacts(_OUTPOINT, 546, "", True, True, (_INSCRIPTION,), (), 1, 1, None)
+            case verbs.DraftListing():
+                return ListingDraft("what is to be signed", ())
+            case verbs.ListItem(order):
+                ask = order.ask
+                self._listings = [OwnListing(ask.inscription_id, ask.inscription_id, ask.slug, ask.price, ask.owner)]
+                return None
+            case verbs.Delist():
+                self._listings = []
+                return True
+        raise LookupError(f"a made-up market has no answer to {args}")
 
 
 class MadeUpSigner(SignerClient):
@@ -154,6 +140,7 @@ def warm_up() -> Settings | None:
             logs.set_up("zygote")
             set_title("bidkeeper: zygote warms up")
             settings = worker.without_secrets(load())
+            verbs.prepare()
             dry_run()
             if is_postgresql(settings.database_url):
                 # What the dry run has asked, in the words of the workers' database, which nobody asks yet.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import pytest
@@ -84,7 +85,7 @@ UNISAT = Party(
 )
 PARTIES = (
     SATFLOW,
-    replace(SATFLOW, seed=2),
+    dataclasses.replace(SATFLOW, seed=2),
     Party(
         "simulator-ordnet",
         lambda url, clock: OrdNet(f"{url}/ordnet", "simulator-ordnet", clock=clock.seconds),
@@ -93,9 +94,9 @@ PARTIES = (
         answers_ids=True,
     ),
     UNISAT,
-    replace(UNISAT, seed=2),
+    dataclasses.replace(UNISAT, seed=2),
     ORDINALS_WALLET,
-    replace(
+    dataclasses.replace(
         ORDINALS_WALLET,
         make=lambda url, clock: OrdinalsWallet(
             f"{url}/ordinalswallet", "simulator-ordinalswallet", is_protecting=True, now_ms=clock.ms

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import types
 import typing
 from collections.abc import Mapping
@@ -28,11 +27,11 @@ def _sane(value: Any) -> None:
         assert value.is_finite() and 0 <= value < Decimal(10) ** 40, value
     elif isinstance(value, str):
         assert len(value) <= TEXT and all(c.isprintable() or c == "\n" for c in value), value[:100]
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+    elif names := getattr(value, "__struct_fields__", None) or getattr(value, "__dataclass_fields__", None):
         hints = typing.get_type_hints(type(value))
-        for field in dataclasses.fields(value):
-            part = getattr(value, field.name)
-            assert _is_of(part, hints[field.name]), f"{field.name} of {value!r}"
+        for name in names:
+            part = getattr(value, name)
+            assert _is_of(part, hints[name]), f"{name} of {value!r}"
             _sane(part)
     elif isinstance(value, Mapping):
         for name, part in value.items():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from embit.psbt import PSBT
@@ -115,7 +115,7 @@ def _spent(read: Psbt) -> list[TxOutput | None]:
 
 
 def _with(read: Psbt, name: bytes, value: bytes) -> Psbt:
-    return replace(read, inputs=({**read.inputs[0], name: value}, *read.inputs[1:]))
+    return dataclasses.replace(read, inputs=({**read.inputs[0], name: value}, *read.inputs[1:]))
 
 
 def _text(read: Psbt) -> str:

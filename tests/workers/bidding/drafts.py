@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import structs
 
 from markets.base import BidOrder, OwnBid, OwnBids, Refused, Unknown
 from markets.offers import BidDraft, BidToDraft, DraftPsbt
@@ -59,7 +61,7 @@ class DraftMarket(FakeMarket):
         for slug in self.unknown.keys() & set(slugs):
             raise self.unknown[slug]
         found = super().own_bids(wallet, max_age_s, slugs)
-        return replace(found, bids=tuple(bid for bid in found.bids if bid.slug in slugs))
+        return structs.replace(found, bids=tuple(bid for bid in found.bids if bid.slug in slugs))
 
     def challenge(self, wallet: str) -> str:
         raise AssertionError("nothing is signed here for a cancel")
@@ -98,7 +100,7 @@ class DraftMarket(FakeMarket):
 
     def show(self, price: int, slug: str = "cats", trait: tuple[str, str] | None = None, hours: int = 6) -> OwnBid:
         """Returns a bid that is there from now on."""
-        bid = replace(self.add(price, None, slug), trait=trait)
+        bid = structs.replace(self.add(price, None, slug), trait=trait)
         self.own_[-1] = bid
         self.ends_ms[bid.venue_id] = self.clock() + hours * HOUR_MS
         return bid

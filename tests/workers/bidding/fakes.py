@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
+
+from msgspec import structs
 
 from markets.base import (
     AskBook,
@@ -123,7 +125,7 @@ class FakeMarket:
 
     def profile(self, kind: str = "ordinals") -> VenueProfile:
         self._turn("profile")
-        return self.profile_ if kind == "ordinals" else replace(self.profile_, tick=1, min_bid=1)
+        return self.profile_ if kind == "ordinals" else structs.replace(self.profile_, tick=1, min_bid=1)
 
     def asks(
         self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None, *, by_floor: bool = False

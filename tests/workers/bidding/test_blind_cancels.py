@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from markets.base import Unavailable, Unknown
 from models import controls
 from tests.workers.bidding.world import CATS, World
@@ -46,7 +48,7 @@ def test_a_bid_that_is_shown_at_another_price_is_told_and_counts_in_full(world: 
     world.max_exposure = 300_000
     task, bidder = world.begun(replace(ONE, bid_count=2, bid_fixed_low=40_000))
     assert world.market.prices == [50_000, 40_000]
-    world.market.own_ = [replace(bid, price=bid.price * 6) for bid in world.market.own_]
+    world.market.own_ = [structs.replace(bid, price=bid.price * 6) for bid in world.market.own_]
     world.clock.advance(30)
 
     bidder.cycle()

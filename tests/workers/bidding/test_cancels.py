@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from markets.base import AuthFailed, NotFound, RateLimited, Refused, Unavailable, Unknown
 from models.ledger.order_table import Order
@@ -182,7 +183,9 @@ def end_at(world: World, ends: dict[int, int]) -> None:
     """Has the bids of these prices end at these times (ms), for the marketplace and for us."""
     for price, ends_ms in ends.items():
         Order.update(expires_ms=ends_ms).where(Order.price_sats == price).execute()
-    world.market.own_ = [replace(bid, expires_ms=ends.get(bid.price, bid.expires_ms)) for bid in world.market.own_]
+    world.market.own_ = [
+        structs.replace(bid, expires_ms=ends.get(bid.price, bid.expires_ms)) for bid in world.market.own_
+    ]
 
 
 def test_a_bid_that_ends_by_itself_meanwhile_has_the_others_not_reported_as_failed(world: World) -> None:
@@ -231,7 +234,7 @@ def test_no_more_go_in_one_call_than_the_venue_takes(world: World, monkeypatch: 
     world.clock.advance(61)
     world.market.asks_, world.market.done = [ask(20_000)], []
     of_venue = world.context(task).venue
-    monkeypatch.setattr(Context, "venue", replace(of_venue, cancels_at_once=2))
+    monkeypatch.setattr(Context, "venue", structs.replace(of_venue, cancels_at_once=2))
 
     world.bidder(task).cycle()
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from msgspec import structs
 
 from markets.base import InsufficientFunds, Unavailable
 from markets.offers import Coin
@@ -110,7 +111,7 @@ def test_sixteen_minutes_are_six_hours(drafts: DraftWorld) -> None:
 def test_life_rounds_up_to_one_that_the_venue_has(minutes: int, hours: int) -> None:
     config = replace(CATS, bid_expiry_minutes=minutes)
     assert life_ms(config, BIDS, capabilities(VENUE)) == hours * HOUR_MS
-    at_satflow = replace(BIDS, min_duration_s=900)
+    at_satflow = structs.replace(BIDS, min_duration_s=900)
     assert life_ms(config, at_satflow, capabilities("simulator")) == minutes * 60_000
     assert life_ms(replace(CATS, bid_expiry_minutes=15), at_satflow, capabilities("simulator")) == 910_000
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from msgspec import structs
 
 from markets.base import Unavailable
 from models.ledger import fills, orders, withdrawals
@@ -34,7 +35,7 @@ def bought(world: World, *, balance: int, meanwhile: Callable[[], object] = lamb
     world.later(30, bidder)
     world.clock.advance(10)
     sale = world.market.sell(75_000)
-    world.market.sales_[-1] = replace(sale, inscription_id=ITEM)
+    world.market.sales_[-1] = structs.replace(sale, inscription_id=ITEM)
     world.market.balance_sats = balance
     meanwhile()
     world.later(20, bidder)
@@ -107,7 +108,7 @@ def test_a_sale_before_the_known_balance_has_no_fee(world: World) -> None:
     world.market.balance_sats = 5_000_000
     _, bidder = world.begun(ONE)
     sale = world.market.sell(75_000)
-    world.market.sales_[-1] = replace(sale, sold_ms=sale.sold_ms - 1_500)
+    world.market.sales_[-1] = structs.replace(sale, sold_ms=sale.sold_ms - 1_500)
     world.market.balance_sats = 4_924_400
     world.later(20, bidder)
     assert only_fill(world).network_fee_sats is None

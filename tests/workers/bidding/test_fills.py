@@ -6,6 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from msgspec import structs
 
 from markets.base import NotFound, NotSupported, Sale, Unavailable
 from models.ledger import fills, orders
@@ -66,7 +67,7 @@ def test_a_sale_of_something_else_explains_nothing(world: World, change: dict[st
     task, bidder = world.begun(ONE)
     bidder.cycle()
     world.market.sell(52_000)
-    world.market.sales_ = [replace(sale, **change) for sale in world.market.sales_]  # type: ignore[arg-type]
+    world.market.sales_ = [structs.replace(sale, **change) for sale in world.market.sales_]  # type: ignore[arg-type]
     world.later(6, bidder, times=8)
     assert world.open(task) == {52_000: "unknown"}
     assert orders.fills(task).count == 0
@@ -85,7 +86,7 @@ def test_a_bid_sold_soon_after_it_was_placed_is_filled_by_a_clock_that_is_behind
     task, bidder = world.begun(replace(ONE, max_fills=1))
     world.clock.advance(6)
     sale = world.market.sell(52_000, tells_bid=tells_bid)
-    world.market.sales_[0] = replace(sale, sold_ms=sale.sold_ms - behind_s * 1_000)
+    world.market.sales_[0] = structs.replace(sale, sold_ms=sale.sold_ms - behind_s * 1_000)
     world.later(30, bidder, times=40)
     assert world.closed()[0] == (52_000, end)
     assert orders.fills(task).count == (end == "filled")
@@ -100,7 +101,7 @@ def test_one_sale_explains_one_order(world: World) -> None:
     world.later(6, bidder, times=3)
     assert orders.fills(task).count == 1
     assert list(world.open(task).values()) == ["unknown"]
-    world.market.sales_.append(replace(world.market.sales_[0], sale_id="another"))
+    world.market.sales_.append(structs.replace(world.market.sales_[0], sale_id="another"))
     bidder.cycle()
     assert orders.fills(task).count == 2
 
@@ -270,7 +271,7 @@ def test_a_part_that_was_sold_is_shown_and_makes_no_second_bid(world: World) -> 
     task, bidder = world.begun(config)
     bidder.cycle()
     [whole] = world.market.own_
-    world.market.own_ = [replace(whole, quantity=Decimal(400))]
+    world.market.own_ = [structs.replace(whole, quantity=Decimal(400))]
     part = Sale("part", whole.slug, 45_000, Decimal(600), KEYS.payment, None, None, world.clock())
     world.market.sales_ = [part]
     world.later(30, bidder, times=3)
@@ -309,7 +310,7 @@ def test_of_a_bid_that_was_sold_in_parts_those_are_recorded_that_were_told(
     world.market.own_ = []
     part = Sale("part", whole.slug, 0, None, KEYS.payment, whole.venue_id, None, world.clock())
     world.market.sales_ = [
-        replace(part, sale_id=f"part-{number}", price=sats, quantity=Decimal(tokens) if tokens else None)
+        structs.replace(part, sale_id=f"part-{number}", price=sats, quantity=Decimal(tokens) if tokens else None)
         for number, (sats, tokens) in enumerate(told)
     ]
     world.later(30, bidder)
@@ -350,7 +351,7 @@ def test_a_sale_of_the_other_bid_of_one_price_is_not_that_of_the_bid_without_an_
     Order.update(state="unknown", venue_id=None).where(Order.id == first.id).execute()
     world.market.sell(52_000)
     del world.market.own_[:]
-    world.market.sales_[0] = replace(world.market.sales_[0], bid_id=second.venue_id)
+    world.market.sales_[0] = structs.replace(world.market.sales_[0], bid_id=second.venue_id)
     world.later(6, bidder, times=2)
     assert (Order.get_by_id(first.id).state, Order.get_by_id(second.id).close_reason) == ("unknown", "filled")
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from markets.base import OwnBids, RateLimited, Refused
 from models.ledger import orders
@@ -164,7 +165,7 @@ def test_a_bid_that_two_reads_have_not_shown_by_the_time_its_successor_stands_is
         if not lags:
             return found
         lags.pop()
-        return replace(found, bids=tuple(each for each in found.bids if each.venue_id != top.venue_id))
+        return structs.replace(found, bids=tuple(each for each in found.bids if each.venue_id != top.venue_id))
 
     world.market.own_bids = lagging  # type: ignore[method-assign]
     world.clock.advance(70)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from msgspec import structs
 
 from markets.base import OwnBid, Sale, Unavailable
 from models.ledger import fills, orders
@@ -27,7 +28,7 @@ def bid_on_runes(world: World, config: object = RUNES) -> tuple[int, Bidder]:
 
 
 def sell_part(world: World, bid: OwnBid, sats: int, tokens: str | None, *, left: int, sale_id: str = "part") -> None:
-    rest = replace(bid, quantity=Decimal(left))
+    rest = structs.replace(bid, quantity=Decimal(left))
     world.market.own_ = [rest if each.venue_id == bid.venue_id else each for each in world.market.own_]
     quantity = None if tokens is None else Decimal(tokens)
     world.market.sales_.append(Sale(sale_id, bid.slug, sats, quantity, KEYS.payment, None, None, world.clock()))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
+
+from msgspec import structs
 
 from markets.base import Item, Sale, Sales, Unknown
 from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing, OwnListings, SecureDraft
@@ -57,7 +59,7 @@ class ListingMarket(FakeMarket):
     def asks(self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None) -> Any:
         book = super().asks(slug, max_age_s, trait)
         own = [Ask("own", found.price, Decimal(1), Decimal(found.price), found.owner) for found in self.listed.values()]
-        return replace(book, asks=(*book.asks, *own)) if self.shows_own_asks else book
+        return structs.replace(book, asks=(*book.asks, *own)) if self.shows_own_asks else book
 
     def own_listings(self, wallet: str, max_age_s: float) -> OwnListings:
         """`empty` shows none though there may be some."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from msgspec import structs
 
 from markets.base import NotSupported, Refused, Unavailable
 from models import controls, floor_samples
@@ -133,7 +133,7 @@ def test_a_price_over_time_counts_from_the_first_listing_and_survives_a_restart(
 
 
 def test_sellers_to_ignore_set_no_price_and_keep_a_history_of_their_own(shop: ListingWorld) -> None:
-    shop.market.asks_ = [replace(ask(50_000), maker="b" * 26), ask(100_000)]
+    shop.market.asks_ = [structs.replace(ask(50_000), maker="b" * 26), ask(100_000)]
     task = shop.task(ListingConfig(ignore_addresses=("b" * 26,)))
     shop.lister(task).cycle()
     assert shop.prices == [105_000]

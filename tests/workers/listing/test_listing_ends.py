@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from core.settings import Settings
 from markets.base import NotSupported, Unavailable
@@ -42,7 +41,7 @@ def test_a_sale_stays_on_record(
     monkeypatch.setattr(Settings, "seller_fee_ppm", lambda self, venue: fee_ppm)
     task, lister = shop.begun()
     shop.market.buy(105_000)
-    shop.market.facts[FIRST] = replace(shop.market.facts[FIRST], is_spent_in_block=in_block)
+    shop.market.facts[FIRST] = structs.replace(shop.market.facts[FIRST], is_spent_in_block=in_block)
     shop.later(30, lister)
     (fill,) = fills.newest(int(shop.user.id), Wanted(), 5)
     assert (fill.place.side, fill.task_id, fill.price_sats, fill.inscription_id) == ("sell", task, 105_000, ITEM)
@@ -59,8 +58,8 @@ def test_the_spend_of_the_listed_output_is_no_sale_where_items_pass_through_an_e
     monkeypatch.setattr(listing_end, "escrow_terms_of", lambda settings: {"simulator": ESCROW_TERMS["ordnet"]})
     _, lister = shop.begun()
     shop.market.buy(105_000)
-    shop.market.sales_[0] = replace(shop.market.sales_[0], txid=txid)
-    shop.market.facts[FIRST] = replace(shop.market.facts[FIRST], is_spent_in_block=True)
+    shop.market.sales_[0] = structs.replace(shop.market.sales_[0], txid=txid)
+    shop.market.facts[FIRST] = structs.replace(shop.market.facts[FIRST], is_spent_in_block=True)
     shop.later(30, lister)
     (fill,) = fills.newest(int(shop.user.id), Wanted(), 5)
     assert (fill.price_sats, fill.txid) == (105_000, txid)
@@ -81,7 +80,7 @@ def test_a_sale_soon_after_the_listing_may_have_an_earlier_time(shop: ListingWor
     task, lister = shop.begun()
     shop.market.buy(105_000)
     listed_ms = Listing.get().created_ms
-    shop.market.sales_[0] = replace(shop.market.sales_[0], sold_ms=listed_ms - bought_s * 1_000)
+    shop.market.sales_[0] = structs.replace(shop.market.sales_[0], sold_ms=listed_ms - bought_s * 1_000)
     shop.later(30, lister)
     assert shop.action(task).startswith(end)
 
@@ -350,7 +349,7 @@ def test_a_purchase_by_hand_a_moment_before_is_not_the_sale_of_our_listing(
     shop: ListingWorld, buyer: str | None, is_sold: bool
 ) -> None:
     shop.market.tell_sale(80_000)
-    shop.market.sales_[0] = replace(shop.market.sales_[0], buyer=buyer)
+    shop.market.sales_[0] = structs.replace(shop.market.sales_[0], buyer=buyer)
     shop.clock.advance(10)
     task, lister = shop.begun()
     shop.clock.advance(60)

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from markets.base import NotSupported, Unavailable
 from markets.gateway_client import Scarcity
@@ -18,7 +19,6 @@ from models.ledger import withdrawals
 from models.ledger.withdrawals import Withdrawal
 from models.tasks import tasks
 from strategy.listing.listing_config import ListingConfig
-from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.escrow_world import COIN, ESCROW, HOME, EscrowMarket, EscrowSigner
@@ -32,7 +32,7 @@ from workers.listing.homecoming import MOST_A_DAY, MOST_A_DAY_FOR_A_PRICE
 
 @pytest.fixture
 def shop(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[ListingWorld]:
-    monkeypatch.setattr(context, "capabilities", lambda name: replace(capabilities(name), lists_in_escrow=True))
+    monkeypatch.setattr(context, "capabilities", lambda name: structs.replace(capabilities(name), lists_in_escrow=True))
     made = ListingWorld(signer=EscrowSigner())
     made.market = EscrowMarket(made.clock)
     yield made
@@ -54,7 +54,7 @@ def ways_home() -> list[tuple[str, str, str | None]]:
 
 def facts(outpoint: str, **more: Any) -> OutpointFacts:
     known = OutpointFacts(outpoint, 546, "5120", True, True, (ITEM,), (), 9, 9, None)
-    return replace(known, **more)
+    return structs.replace(known, **more)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_where_it_is_by_index_and_chain(
     signed_at: str | None, changes: dict[str, dict[str, Any]], state: str, is_in_escrow: bool
 ) -> None:
     known = {FIRST: facts(FIRST, is_unspent=False), SECOND: facts(SECOND)}
-    known |= {outpoint: replace(known[outpoint], **change) for outpoint, change in changes.items()}
+    known |= {outpoint: structs.replace(known[outpoint], **change) for outpoint, change in changes.items()}
     where = Whereabouts(ITEM, SECOND, ESCROW, 546, 0)
     found = judged(KEYS.vault, signed_at, where, known.get, {ESCROW})
     assert (found.inscription_state, found.is_in_escrow) == (state, is_in_escrow)

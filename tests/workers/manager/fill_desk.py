@@ -7,6 +7,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from msgspec import structs
+
 from markets.items.whereabouts import LocatedInscription
 from models.leases.slot import EVERYBODY
 from models.ledger.fills import Autolist, Wanted, newest
@@ -93,7 +95,7 @@ def buys(world: World, config: BidConfig = TO_VAULT, item: str | None = ITEM, fe
     task, bidder = world.begun(config)
     world.later(30, bidder)
     world.clock.advance(10)
-    world.market.sales_[-1:] = [replace(world.market.sell(75_000, buyer=KEYS.vault), inscription_id=item)]
+    world.market.sales_[-1:] = [structs.replace(world.market.sell(75_000, buyer=KEYS.vault), inscription_id=item)]
     world.market.balance_sats -= 75_000 + fee
     world.later(20, bidder)
     return task

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
@@ -15,6 +15,7 @@ from typing import Any, Self
 from embit import script as embit_script
 from embit.ec import PrivateKey, PublicKey
 from embit.hashes import tagged_hash
+from msgspec import structs
 
 from core.settings import Settings
 from markets.base import Item, NotFound, Unavailable
@@ -223,7 +224,7 @@ class PlayChain:
         held = tuple(sorted(item for item, at in self.at.items() if at == outpoint))
         facts = OutpointFacts(outpoint, *(None,) * 4, held, (), TIP, TIP, None)  # type: ignore[arg-type]
         is_there = self.kept[outpoint.split(":")[0]].block is not None
-        return replace(
+        return structs.replace(
             facts, is_unspent=True, is_confirmed=is_there, item_offset=0 if held and self.knows_offsets else None
         )
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from msgspec import structs
 
 from markets.base import AuthFailed, NotFound, OwnBids, RateLimited, Refused, SignInNeeded, Unavailable, VenueError
 from markets.venues import capabilities
@@ -58,7 +58,7 @@ def test_refusal_that_is_about_no_bid_is_not_halved(here: World, error: Refused)
 def test_cancel_that_the_venue_did_not_look_at_was_not_tried(here: World, error: VenueError) -> None:
     halt(here, bids(here))
     here.market.fail("cancel", None, error)
-    one_by_one = replace(capabilities("simulator"), cancels_at_once=1)
+    one_by_one = structs.replace(capabilities("simulator"), cancels_at_once=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cancelling, "capabilities", lambda name: one_by_one)
         done = round_of(here, due(here), Known())
@@ -76,7 +76,7 @@ def test_cancels_go_on_behind_a_venue_that_wants_a_pause(here: World) -> None:
     """As at a venue that takes one bid a call and a few calls a minute: the first ones are not cancelled again."""
     halt(here, bids(here))
     here.market.fail("cancel", None, RateLimited(1.0, "a pause"), None)
-    one_by_one = replace(capabilities("simulator"), cancels_at_once=1)
+    one_by_one = structs.replace(capabilities("simulator"), cancels_at_once=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cancelling, "capabilities", lambda name: one_by_one)
         assert closed(here, rounds=2) == [1, 3]
@@ -144,7 +144,7 @@ def test_bid_that_expires_before_the_read_is_left_to_the_worker(here: World) -> 
 def test_rune_bid_is_closed_if_a_read_before_showed_it_whole(here: World, share: int, number: int) -> None:
     halt(here, bids(here))
     Order.update(slug="UNCOMMON•GOODS").execute()
-    here.market.own_ = [replace(bid, quantity=Decimal(1) / share) for bid in here.market.own_]
+    here.market.own_ = [structs.replace(bid, quantity=Decimal(1) / share) for bid in here.market.own_]
     assert closed(here) == [number]
     assert here.market.own_ == []
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from core import call
 from core.settings import Settings
 from models.leases.lease_watch import Seen
 from tests.ports import free_ports
@@ -20,19 +20,31 @@ def test_nobody_who_cannot_be_asked_stops_a_managers_start(tmp_path: Path) -> No
     assert hearsay.heard(settings, "slot 0", []) == []
 
 
+def heard(answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Seen]:
+    monkeypatch.setattr(call, "exchange", lambda *asked, timeout: b'{"ok": %s}\n' % answer.encode())
+    monkeypatch.setattr(hearsay, "address_at", lambda settings, address: tmp_path)
+    monkeypatch.setattr(hearsay, "now_s", lambda: 100.0)
+    return hearsay.heard(Settings(data_dir=tmp_path), "slot 0", ["far"])
+
+
 @pytest.mark.parametrize(
     "answer",
     [
-        {},
-        {"version": "1:2:3"},
-        {"stood_s": 2.0},
-        {"version": 5, "stood_s": 2.0},
-        *({"version": "1:2:3", "stood_s": each} for each in (-0.1, float("inf"), float("nan"), "2", None, True)),
+        "null",
+        "{}",
+        '{"version": "1:2:3"}',
+        '{"stood_s": 2.0}',
+        '{"version": 5, "stood_s": 2.0}',
+        *(f'{{"version": "1:2:3", "stood_s": {each}}}' for each in ("-0.1", "1e999", "NaN", '"2"', "null", "true")),
     ],
 )
-def test_an_answer_that_says_nothing_is_none(answer: dict[str, Any]) -> None:
-    assert hearsay._seen(answer, 100.0) is None
+def test_an_answer_without_a_version_and_its_age_is_ignored(
+    answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert heard(answer, tmp_path, monkeypatch) == []
 
 
-def test_a_version_has_stood_since_the_answers_moment_at_the_earliest() -> None:
-    assert hearsay._seen({"version": "1:2:3", "stood_s": 2.5}, 100.0) == Seen("1:2:3", 97.5)
+def test_a_version_has_stood_since_the_answers_moment_at_the_earliest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert heard('{"version": "1:2:3", "stood_s": 2.5}', tmp_path, monkeypatch) == [Seen("1:2:3", 97.5)]

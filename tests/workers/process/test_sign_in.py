@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec import to_builtins
 
 from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS
-from markets import codec
 from markets.base import (
     AuthFailed,
     OwnBids,
@@ -67,17 +67,16 @@ class Gateway:
             raise failure
         if verb == "sign_in_texts":
             assert request["venue"] == "simulator-ordnet"
-            assert request["args"]["pair"] == codec.pack(
-                Pair(KEYS.payment, KEYS.payment_pubkey, KEYS.vault, KEYS.vault_pubkey)
-            )
-            return codec.pack(self.texts)
+            pair = Pair(KEYS.payment, KEYS.payment_pubkey, KEYS.vault, KEYS.vault_pubkey)
+            assert request["args"]["pair"] == to_builtins(pair)
+            return to_builtins(self.texts)
         if verb == "sign_in":
-            self.answers.append(codec.sign_in_answer(request["args"]["answer"]))
+            self.answers.append(request["args"]["answer"])
             self.held = self.keeps
             return None
         if not self.held:
             raise SignInNeeded("no session")
-        return codec.pack(NOTHING) if verb == "own_bids" else True
+        return to_builtins(NOTHING) if verb == "own_bids" else True
 
 
 class Signer:
@@ -134,8 +133,8 @@ def test_both_addresses_sign_and_the_question_is_asked_once_more(
     assert gateway.came == ["own_bids", "sign_in_texts", "sign_in", "own_bids"]
     assert signer.signed == [(1, 1, "secret", "Sign in as vault", "vault"), (1, 1, "secret", "Pay", "payment")]
     [answer] = gateway.answers
-    assert (answer.reference, answer.pair.ordinals) == ("request-1", KEYS.vault)
-    assert answer.signatures == {"a:ordinals": "signature by vault", "b:payment": "signature by payment"}
+    assert (answer["reference"], answer["pair"]["ordinals"]) == ("request-1", KEYS.vault)
+    assert answer["signatures"] == {"a:ordinals": "signature by vault", "b:payment": "signature by payment"}
     market.own_bids(KEYS.payment, 0)
     assert gateway.came[4:] == ["own_bids"]
 

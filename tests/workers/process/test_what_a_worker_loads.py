@@ -15,7 +15,6 @@ HEAVY = {
     "cryptography",
     "embit",
     "multiprocessing",
-    "pydantic",
     "requests",
     "ssl",
     "tornado",

@@ -18,12 +18,12 @@ from msgspec import UNSET, Meta, Raw
 from core import pasted
 from core.fields import words
 from models.ledger.limits import unknown_zone
+from server.config.listings import VENUE, FillListing, shape
+from server.config.listings import details_of as details_of_listing
+from server.config.parts import ADDRESSES, BOUNDS, DROP, HOURS, LEVELS, TAGS, described, shown_part
 from server.http.json_out import dumps
 from server.http.shapes import Answer, Body, Wrong, any_text, beyond_one_task, camel, number, read_by, read_fields, then
 from server.http.shapes import text as plain
-from server.listing_config import VENUE, FillListing, shape
-from server.listing_config import details_of as details_of_listing
-from server.task_parts import ADDRESSES, BOUNDS, DROP, HOURS, LEVELS, TAGS, described, shown_part
 from strategy import bid_config
 from strategy.bid_config import CHOICES, FRACTION_RANGES, WHOLE_RANGES, BidConfig, Problem, load_bid_config, problems
 from strategy.bid_parts import DEFAULT_OPEN, MOST_OPEN, ActiveHours, BidLevel, FloorDrop, OnFill

@@ -16,9 +16,9 @@ from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType, defstruct
 from core import pasted
 from core.fields import Sats, words
 from core.settings import VENUES
+from server.config.parts import ADDRESSES, STEPS, TAGS, described, shown_part
 from server.http.json_out import dumps
 from server.http.shapes import Answer, Body, Wrong, as_pasted, camel, read_by, read_fields
-from server.task_parts import ADDRESSES, STEPS, TAGS, described, shown_part
 from strategy.bid_config import MAX_TEXT, Problem
 from strategy.listing.listing_config import (
     CHOICES,
@@ -125,8 +125,8 @@ def shape(
 
 
 AutolistTaskChange = shape("AutolistTaskChange", "Fields of an auto-list task; omitted ones stay as they are.", FIELDS)
-_NEW = _DEFAULTS | {"collection_id": UNSET, "venue": UNSET, "tags": UNSET}
-NewAutolistTask = shape("NewAutolistTask", "An auto-list task to be created.", FIELDS, _NEW)
+NEW = _DEFAULTS | {"collection_id": UNSET, "venue": UNSET, "tags": UNSET}
+NewAutolistTask = shape("NewAutolistTask", "An auto-list task to be created.", FIELDS, NEW)
 AutolistConfig = shape(
     "AutolistConfig",
     "An auto-list task's config: every field, as it was given or with its default.",

@@ -12,8 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from core import pasted
 from core.fields import Count, words
-from server.codes import FailedStep
-from server.http.answers import Seconds
+from server.http.answers import FailedStep, Seconds
 from server.http.shapes import (
     Answer,
     Body,

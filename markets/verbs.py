@@ -1,0 +1,409 @@
+"""The verbs of the gateway's socket, and of the facts process's: one class for each, with its arguments and its answer.
+
+A request is a JSON object, see `Request`; `args` are the fields of the class that bears the verb's name. The answer is
+`{"ok": ...}`, with what `Answered` has besides, or `{"error": ...}` as `markets/base.py` writes it. Who answers a verb
+is marked by `@answers` in the gateway; who asks is `markets/market_client.py`. Workers import this.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from core import fields
+from core.fields import MAX_ID, MAX_SATS, Txid, matching, text_of, within
+from markets import base, capabilities, listings, offers, outpoint_facts, pictures, utxos
+from markets.base import Kind, NoPsbt, NoSignature, OrderId, Psbt, Refused, Slug, Trait, Word, check_outputs, printable
+from strategy.book import VenueProfile
+
+Answer = TypeVar("Answer")
+Purpose = Literal["look", "act", "withdraw", "brake"]
+Source = Literal["market", "runes"]
+Whole = Annotated[int, within(0, MAX_ID)]
+Age = Annotated[float, Meta(ge=0, le=86_400)]  # seconds
+SomeOrders = Annotated[tuple[OrderId, ...], Meta(min_length=1, max_length=100)]
+
+_OTHER_VERSION = "restart both programs if one of them is of another version"
+_PATTERN = re.compile(r"matching regex '\^\(\?:(.*)\)\(\?!\\\\n\)\$'")  # as core/fields.py writes it
+_ENCODER = msgspec.json.Encoder()
+
+
+class Request(Struct, frozen=True, forbid_unknown_fields=True):
+    """A request. `venue` None is the installation's default, `user` the number of the user that it is for.
+
+    `patience_s` is how long the asker waits, None for as long as it takes; `max_age_s` how old the answer may be.
+    A write of a task says by what right it goes out: see `gateway/writes.py` for the last four.
+    """
+
+    verb: str
+    args: Raw
+    venue: str | None = None
+    user: Whole | UnsetType = UNSET
+    purpose: Literal["task"] | Purpose = "task"
+    patience_s: Age | None = None
+    max_age_s: Age = 0.0
+    task: Whole | UnsetType = UNSET
+    token: Whole | UnsetType = UNSET
+    deadline_ms: Whole | UnsetType = UNSET
+    rung: Whole = 0
+
+
+class Scarcity(Struct, frozen=True):
+    """Savings for the month's quota: reads may be `stretch_s` old, and only a ladder's top `rungs` get new bids.
+
+    `rungs` None = all.
+    """
+
+    stretch_s: int = 0
+    rungs: int | None = None
+
+
+AMPLE = Scarcity()
+
+
+class Answered(Struct, Generic[Answer], frozen=True):
+    """An answer: one of the first two members, and what is said besides. `skew_s`: how far our clock is ahead."""
+
+    ok: Answer | UnsetType = UNSET
+    error: Any = None
+    quota: Scarcity = AMPLE
+    skew_s: float = 0.0
+
+
+class Args(Struct, Generic[Answer], frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The arguments of a verb, which is the class's name in lower case (`OwnBids` is "own_bids"), and its answer.
+
+    `quota_of`: its answers are shared, and may be older where the quota of that source runs short.
+    """
+
+    is_write: ClassVar[bool] = False
+    quota_of: ClassVar[Source | None] = None
+
+    def check(self) -> None:
+        """Raises ValueError for what the types of the fields cannot tell."""
+
+
+class MarketRead(Args[Answer], Generic[Answer], frozen=True):
+    """A read of a marketplace whose answer is shared."""
+
+    quota_of = "market"
+
+
+class RunesRead(Args[Answer], Generic[Answer], frozen=True):
+    """A read of the runes' provider, whichever marketplace is meant."""
+
+    quota_of = "runes"
+
+
+class Write(Args[Answer], Generic[Answer], frozen=True):
+    """A verb that changes something: a lost answer leaves its fate unknown."""
+
+    is_write = True
+
+
+class Profile(Args[VenueProfile], frozen=True):
+    kind: Kind
+
+
+class Floors(MarketRead[dict[str, base.Floor]], frozen=True):
+    slugs: Annotated[tuple[Slug, ...], Meta(min_length=1, max_length=100)]
+    kind: Kind
+
+    def check(self) -> None:
+        printable(*self.slugs)
+
+
+class Asks(MarketRead[base.AskBook], frozen=True):
+    slug: Slug
+    trait: Trait | None = None
+    by_floor: bool = False
+
+    def check(self) -> None:
+        printable(self.slug, *(self.trait or ()))
+
+
+class Bids(MarketRead[base.BidBook], frozen=True):
+    slug: Slug
+    kind: Kind
+    trait: Trait | None = None
+
+    def check(self) -> None:
+        printable(self.slug, *(self.trait or ()))
+        if self.trait is not None and self.kind != "ordinals":
+            raise ValueError("runes have no traits")
+
+
+class Traits(MarketRead[dict[str, dict[str, int]]], frozen=True):
+    slug: Slug
+
+    def check(self) -> None:
+        printable(self.slug)
+
+
+class Sales(MarketRead[base.Sales], frozen=True):
+    slug: Slug
+    kind: Kind
+    since_ms: Whole
+
+    def check(self) -> None:
+        printable(self.slug)
+
+
+class Rune(RunesRead[base.Rune], frozen=True):
+    ticker: Slug
+
+    def check(self) -> None:
+        printable(self.ticker)
+
+
+class RuneAsks(RunesRead[base.AskBook], frozen=True):
+    ticker: Slug
+
+    def check(self) -> None:
+        printable(self.ticker)
+
+
+class OwnBids(MarketRead[base.OwnBids], frozen=True):
+    wallet: Word
+    slugs: Annotated[tuple[Slug, ...], Meta(max_length=100)] = ()
+
+    def check(self) -> None:
+        printable(*self.slugs)
+
+
+class Balance(Args[base.Balance], frozen=True):
+    payment: Word
+    receive: Word
+    pubkey: Word
+
+
+class Fees(Args[base.Fees], frozen=True):
+    pass
+
+
+class Coins(Args[tuple[utxos.Utxo, ...]], frozen=True):
+    address: Word
+
+
+class WalletContents(MarketRead[tuple[base.WalletItem, ...]], frozen=True):
+    address: Word
+
+
+class Item(MarketRead[base.Item], frozen=True):
+    inscription_id: OrderId
+
+
+class Picture(Args[pictures.Picture | pictures.NoPicture], frozen=True):
+    inscription_id: OrderId
+    url: str | None
+
+
+class Challenge(Args[str], frozen=True):
+    wallet: Word
+
+
+class DraftBid(Args[offers.BidDraft], frozen=True):
+    ask: offers.BidToDraft
+
+    def check(self) -> None:
+        self.ask.check()
+
+
+class SignInTexts(Args[offers.SignInTexts], frozen=True):
+    pair: offers.Pair
+
+
+class SignIn(Args[None], frozen=True):
+    answer: offers.SignInAnswer
+
+
+class Venues(Args[tuple[capabilities.VenueFacts, ...]], frozen=True):
+    pass
+
+
+class Place(Write[str | None], frozen=True):
+    order: base.BidOrder
+
+    def check(self) -> None:
+        self.order.check()
+
+
+class Cancel(Write[bool], frozen=True):
+    wallet: Word
+    venue_ids: SomeOrders
+    signature: NoSignature
+
+
+class OwnListings(MarketRead[listings.OwnListings], frozen=True):
+    wallet: Word
+
+
+class DraftListing(Args[listings.ListingDraft], frozen=True):
+    ask: listings.ListingToDraft
+
+    def check(self) -> None:
+        self.ask.check()
+
+
+class DraftDelist(Args[listings.ListingDraft], frozen=True):
+    wallet: Word
+    inscription_id: OrderId
+
+
+class ListItem(Write[None], frozen=True):
+    order: listings.ListingOrder
+
+    def check(self) -> None:
+        self.order.ask.check()
+
+
+class Delist(Write[bool], frozen=True):
+    wallet: Word
+    inscription_ids: SomeOrders
+    signature: NoPsbt  # or a signature
+
+
+class Whereabouts(Args[outpoint_facts.Whereabouts], frozen=True):
+    inscription_id: OrderId
+
+
+class Outpoint(Args[outpoint_facts.OutpointFacts], frozen=True):
+    outpoint: fields.Outpoint
+    with_transaction: bool = False
+
+    def check(self) -> None:
+        check_outputs(self.outpoint)
+
+
+class Transaction(Args[outpoint_facts.TransactionFacts], frozen=True):
+    txid: Txid
+
+
+class DraftWithdrawal(Args[str], frozen=True):
+    payment: Word
+    amount: Annotated[int, within(1, MAX_SATS)]
+
+
+class SubmitWithdrawal(Write[str], frozen=True):
+    payment: Word
+    psbt: Psbt
+
+
+class Broadcast(Write[str], frozen=True):
+    transaction: Annotated[str, matching("([0-9a-f]{2}){60,}", max_length=200_000)]
+
+
+class IsConfirmed(Args[bool], frozen=True):
+    txid: Txid
+
+
+class PlayAddress(Args[str], frozen=True):
+    pass
+
+
+class PlaySignature(Args[str], frozen=True):
+    message: Annotated[str, text_of(1, 2_000)]
+
+
+class Fence(Args[int], frozen=True):
+    pass
+
+
+class FenceAll(Args[tuple[tuple[int, int], ...]], frozen=True):
+    tokens: tuple[tuple[Whole, Whole], ...]  # of a task and its least token
+
+
+class Hold(Args[None], frozen=True):
+    tasks: tuple[Whole, ...]
+    hold_s: Annotated[int, within(0, 60)]
+
+
+class Status(Args[dict[str, Any]], frozen=True):
+    pass
+
+
+def _leaves(kind: type[Args[Any]]) -> Iterator[type[Args[Any]]]:
+    for each in kind.__subclasses__():
+        yield from _leaves(each) if each.__subclasses__() else (each,)
+
+
+NAMES = {kind: re.sub("(?!^)(?=[A-Z])", "_", kind.__name__).lower() for kind in _leaves(Args)}
+BY_NAME = {name: kind for kind, name in NAMES.items()}
+WRITES = frozenset(name for kind, name in NAMES.items() if kind.is_write)
+
+
+def text(value: Any) -> str:
+    """Returns `value` as JSON text."""
+    return _ENCODER.encode(value).decode()
+
+
+def request(args: Args[Any], **more: Any) -> bytes:
+    """Returns the request for `args`, with `more` members of `Request`. Raises Refused('bad_request')."""
+    try:
+        return _ENCODER.encode({"verb": NAMES[type(args)], "args": args, **more})
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Refused("bad_request", f"what is asked cannot be sent: {error}") from error
+
+
+def read(body: bytes) -> Request:
+    """Reads a request but for its arguments. Raises Refused('bad_request')."""
+    return _decoded(_reader(Request), body, "the request")
+
+
+def read_args(asked: Request, kind: type[Args[Answer]]) -> Args[Answer]:
+    """Reads the arguments of a request as those of `kind`. Raises Refused('bad_request')."""
+    args: Args[Answer] = _decoded(_reader(kind), asked.args, "args")
+    try:
+        args.check()
+    except ValueError as error:
+        raise Refused("bad_request", str(error)) from error
+    return args
+
+
+def read_answer(body: bytes, kind: type[Args[Answer]]) -> Answered[Answer]:
+    """Reads the answer to a request of `kind`. Raises ValueError or RecursionError."""
+    found: Answered[Answer] = _reader_of_answers(kind).decode(body)
+    return found
+
+
+def prepare() -> None:
+    """Makes the readers of all answers, for workers to share."""
+    for kind in NAMES:
+        _reader_of_answers(kind)
+
+
+@cache
+def _reader(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+@cache
+def _reader_of_answers(kind: type[Args[Any]]) -> msgspec.json.Decoder[Any]:
+    base: Any = kind.__orig_bases__[0]  # type: ignore[attr-defined]  # as every generic class has them
+    answered: Any = Answered
+    return msgspec.json.Decoder(answered[base.__args__])
+
+
+def _decoded(reader: msgspec.json.Decoder[Any], body: bytes | Raw, whole: str) -> Any:
+    try:
+        return reader.decode(body)
+    except msgspec.ValidationError as error:
+        fault, _, where = str(error).partition(" - at `$")
+        named = where.strip("`.") or whole
+        if "unknown field" in fault or "missing required" in fault:
+            fault = f"{fault}; {_OTHER_VERSION}"
+        if found := _PATTERN.search(fault):
+            fault = f"not as agreed; it must match {found[1]}"
+        raise Refused("bad_request", f"{named}: {fault}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Refused("bad_request", "the request is not JSON") from error
+
+
+def no_such_verb(name: str) -> Refused:
+    """Makes the refusal for a verb that a program does not answer."""
+    return Refused("bad_request", f"there is no such verb here: {name[:60]!r}; {_OTHER_VERSION}")
