@@ -66,6 +66,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "signer.signer": _SIGNER,
     "facts_client": ("facts_client",),
     "protocol": ("protocol", "signer", "signer_requests", "sign_listings", "signer_control"),
+    "signer.reading": ("protocol", "signer_requests"),
     "psbt.decode": ("psbt", *_PSBT),
     "psbt.check_listing": (*_PSBT, "practice_venues"),
     "psbt.check_escrow": ("escrow", "escrow_attacks"),
