@@ -24,6 +24,7 @@ from wallet.protocol import (
     GiveGrant,
     Grant,
     Higher,
+    PolicyRefused,
     RequestError,
     RevokePlace,
     Secret,
