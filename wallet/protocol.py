@@ -12,6 +12,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 from msgspec import Meta, field
 
 from core.call import Request, Shape
+from core.errors import BidkeeperError
 from core.fields import MAX_ID, MAX_SATS, Id, Sats, text_of, within, words
 from strategy.plan_inputs import SignedRoom
 
@@ -50,6 +51,19 @@ DISK_FULL = "disk-full"  # the tag of what is refused for want of room on the si
 
 class RequestError(ValueError):
     """A request to the signer whose fields do not fit each other; the message names them."""
+
+
+class PolicyRefused(BidkeeperError):
+    """The refusal of a rule; `tag` names the rule.
+
+    `highest` is the highest token seen for the task, where a new grant's is not above that.
+    """
+
+    def __init__(self, tag: str, message: str, highest: int | None = None) -> None:
+        super().__init__(f"{tag}: {message}")
+        self.tag = tag
+        self.message = message
+        self.highest = highest
 
 
 # The kinds of fields. Where words are given they are the fault's, with the field's name in place of {}.

@@ -21,12 +21,12 @@ from server.http.user_market import UserMarket
 from server.withdrawals.coins import Choosing, Chosen, LeftOut
 from wallet.address import parse
 from wallet.escrow_terms import all_terms, escrow_terms_of
-from wallet.policy import PolicyRefused
 from wallet.protocol import (
     LEAST_FEE_PER_KVB,
     MAX_COINS,
     MOST_FEE_PER_KVB,
     VIRTUAL_KB,
+    PolicyRefused,
     Source,
     UserKeys,
     WithdrawalToSign,

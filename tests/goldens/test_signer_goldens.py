@@ -29,7 +29,7 @@ from tests.wallet.listing_desk import SECURE_AT_PLAY, desk, listing_of
 from tests.wallet.listings import PAYMENT
 from tests.wallet.offer_desk import asked_by, facts_of, offer_desk
 from wallet.ceilings import Ceilings
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unlogged")]
 Row = dict[str, Any]

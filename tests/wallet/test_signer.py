@@ -15,7 +15,7 @@ from tests.wallet.conftest import BID, GRANT, HOUR_MS, OTHER_USER, START_MS, USE
 from wallet.bip322 import verify_ownership
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.signer.audit import verify_chain
 from wallet.signer.signer import Signer
 

@@ -15,8 +15,8 @@ from strategy.plan_inputs import SignedRoom
 from wallet import policy
 from wallet.ceilings import Ceilings, Rate
 from wallet.keystore.keys import Keystore, UserSecrets
-from wallet.policy import HeldGrant, PolicyRefused, RecentSignatures
-from wallet.protocol import Grant, Operation, Scope, UnderGrant
+from wallet.policy import HeldGrant, RecentSignatures
+from wallet.protocol import Grant, Operation, PolicyRefused, Scope, UnderGrant
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
 from wallet.signer.reading import PEER

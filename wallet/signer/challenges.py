@@ -8,8 +8,7 @@ from wallet import policy
 from wallet.address import sign_in_address
 from wallet.bip322 import verify_ownership
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import PolicyRefused
-from wallet.protocol import Grant, Signature, SignBrake, SignChallenge, SigningKey, SignSignIn
+from wallet.protocol import Grant, PolicyRefused, Signature, SignBrake, SignChallenge, SigningKey, SignSignIn
 from wallet.signer.authority import Authority, Entry
 from wallet.signer.signing import sign_message
 

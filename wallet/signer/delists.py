@@ -8,8 +8,7 @@ import hashlib
 from embit.ec import PrivateKey
 
 from wallet import policy
-from wallet.policy import PolicyRefused
-from wallet.protocol import SignDelist, SignedPsbt
+from wallet.protocol import PolicyRefused, SignDelist, SignedPsbt
 from wallet.psbt.decode import from_base64
 from wallet.psbt.delist import check_delist
 from wallet.psbt.listing import ApprovedListing, Owner

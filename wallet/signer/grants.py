@@ -24,6 +24,7 @@ from wallet.protocol import (
     GiveGrant,
     Grant,
     Higher,
+    PolicyRefused,
     RequestError,
     RevokePlace,
     Secret,
@@ -82,7 +83,7 @@ class Grants:
             for task, token in asked.tokens:
                 try:
                     self._see_token(task, token)
-                except policy.PolicyRefused as refusal:
+                except PolicyRefused as refusal:
                     log.error("task %d: its token is not remembered: %s", task, refusal)
                 self._ledger.end_rights(task, token)
         log.info("%d tasks: grants withdrawn", len(asked.tokens))

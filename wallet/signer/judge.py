@@ -14,8 +14,7 @@ from wallet import policy
 from wallet.address import sign_in_address
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import PolicyRefused
-from wallet.protocol import Finding, Form, JudgeListing, Judgement, Judgements, ListingToSign
+from wallet.protocol import Finding, Form, JudgeListing, Judgement, Judgements, ListingToSign, PolicyRefused
 from wallet.psbt.check_escrow import EscrowDrafts
 from wallet.psbt.judge_escrow import judge_escrow
 from wallet.psbt.judge_listing import SIGHASHES, judge_listing

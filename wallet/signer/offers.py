@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from wallet import policy
 from wallet.co_signers import SETTING, CoSigners
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import HeldGrant, PolicyRefused
-from wallet.protocol import OfferToSign, RequestError, SignedOffer, SignOffer
+from wallet.policy import HeldGrant
+from wallet.protocol import OfferToSign, PolicyRefused, RequestError, SignedOffer, SignOffer
 from wallet.psbt.check_offer import check_offer
 from wallet.psbt.decode import from_base64
 from wallet.psbt.listing import OutpointFacts, Owner

@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 
 from core.fields import MAX_SATS
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.sighash import SECURE_LISTING
 from wallet.psbt.transaction import TxOutput

@@ -31,7 +31,6 @@ from wallet.address import AddressError, sign_in_address
 from wallet.ceilings import Ceilings
 from wallet.facts_client import AskFacts, FactsError
 from wallet.keystore.keys import Keystore
-from wallet.policy import PolicyRefused
 from wallet.protocol import (
     DISK_FULL,
     LISTING_INTENT_DIGITS,
@@ -39,6 +38,7 @@ from wallet.protocol import (
     AskAddresses,
     AskStatus,
     AskWasSigned,
+    PolicyRefused,
     RequestError,
     SignerStatus,
     UserKeys,

@@ -16,11 +16,12 @@ from msgspec.structs import asdict
 from wallet.address import sign_in_address
 from wallet.escrow_terms import all_terms
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import PolicyRefused, intent_conflict, market
+from wallet.policy import intent_conflict, market
 from wallet.protocol import (
     MAX_COINS,
     Amounts,
     JudgeWithdrawal,
+    PolicyRefused,
     RequestError,
     SignedWithdrawal,
     SignWithdrawal,
