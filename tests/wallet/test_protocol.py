@@ -288,3 +288,12 @@ def test_a_fee_rate_is_rounded_up_to_the_sat_for_1000_vb() -> None:
 def test_a_wrong_flag_names_its_field() -> None:
     wrong = {"op": "grant", "grant": as_sent(GRANT) | {"to_vault": 1}}
     assert refusal(wrong) == "to_vault must be true or false"
+
+
+def test_a_withdrawals_intent_has_40_digits_and_its_fee_a_limit() -> None:
+    whole = as_sent(protocol.WithdrawalToSign("0f" * 20, "u", "payment", (OUTPOINT,)))
+    assert whole["fee_per_kvb"] == 0
+    for right in ({}, {"fee_per_kvb": 10_000_000}):
+        assert lines.read({"op": "sign_withdrawal", "withdrawal": whole | right})
+    for wrong in ({"intent": "0f" * 20 + "0"}, {"fee_per_kvb": 10_000_001}, {"fee_per_kvb": -1}):
+        refusal({"op": "judge_withdrawal", "withdrawal": whole | wrong})

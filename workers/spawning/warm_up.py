@@ -15,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec.json import decode, encode
+from msgspec.json import encode
 
 from core import logs
 from core.call import Request, read_answer
@@ -50,6 +50,7 @@ _VAULT = "bc1pnobody"
 _INSCRIPTION = "0" * 64 + "i0"
 _OUTPOINT = "0" * 64 + ":0"
 _NOWHERE = Path("/nonexistent")
+_SIGNED = "c2lnbmVk"  # or to be signed
 _CYCLES = 3
 
 
@@ -99,7 +100,7 @@ class MadeUpMarket(MarketClient):
             case verbs.Outpoint():
                 return OutpointFacts(_OUTPOINT, 546, "", True, True, (_INSCRIPTION,), (), 1, 1, None)
             case verbs.DraftListing():
-                return ListingDraft("what is to be signed", ())
+                return ListingDraft(_SIGNED, ())
             case verbs.ListItem(order):
                 ask = order.ask
                 self._listings = [OwnListing(ask.inscription_id, ask.inscription_id, ask.slug, ask.price, ask.owner)]
@@ -120,13 +121,13 @@ class MadeUpSigner(SignerClient):
         answers: dict[type[Request[Any]], object] = {
             protocol.AskAddresses: protocol.UserKeys(_NOBODY, "02" + "11" * 32, _VAULT, "22" * 32),
             protocol.AskRooms: protocol.Rooms((SignedRoom("task", 1 << 40, 0),)),
-            protocol.SignBid: protocol.SignedBid("what was signed", "a signature"),
-            protocol.SignChallenge: protocol.Signature("a signature"),
-            protocol.SignListing: protocol.SignedListing("what was signed", ()),
+            protocol.SignBid: protocol.SignedBid("what was signed", _SIGNED),
+            protocol.SignChallenge: protocol.Signature(_SIGNED),
+            protocol.SignListing: protocol.SignedListing(_SIGNED, ()),
             protocol.AskWasSigned: protocol.WasSigned(signed=False),
         }
-        answer = encode({"ok": answers[type(request)]})
-        return read_answer(decode(encode(request), type=type(request)), "signer", answer)
+        encode(request)
+        return read_answer(request, "signer", encode({"ok": answers[type(request)]}))
 
 
 def warm_up() -> Settings | None:
