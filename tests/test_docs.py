@@ -54,8 +54,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 # Examples, and files of the past.
-NOT_THERE = ("markets/tulip/", "tests/markets/test_tulip.py", "simulator/dialects/tulip/", "markets/codec.py")
-NOT_THERE += ("models/notes.py", "models/migrations/0006_notes.py", "server/notes.py")
+NOT_THERE = (
+    *("markets/tulip/", "tests/markets/test_tulip.py", "simulator/dialects/tulip/", "markets/codec.py"),
+    *("models/notes.py", "models/migrations/0006_notes.py", "server/notes.py"),
+)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

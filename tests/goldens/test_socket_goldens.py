@@ -5,16 +5,18 @@ The marketplace behind the gateway is a stand-in that gives every field a value;
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from gateway import registry
-from markets import base
+from markets import base, verbs
 from markets.base import (
     AuthFailed,
     BelowMinimum,
@@ -276,3 +278,9 @@ def test_all_leaves_of_the_error_tree_are_tried() -> None:
     tree = {name for name, each in vars(base).items() if isinstance(each, type) and issubclass(each, VenueError)}
     tried = {type(each).__name__ for each in FAILURES}
     assert tree - {"VenueError", "_RefusedFor", "TooManyLookups", "GatewayAway"} <= tried
+
+
+def test_every_verb_is_in_a_golden_but_for_the_status_whose_answer_is_the_moments() -> None:
+    files = [Path(__file__).with_name(f"socket_{each}_wire.jsonl") for each in ("gateway", "facts")]
+    sent = [json.loads(line)["sent"] for path in files for line in path.read_text().splitlines()]
+    assert {each["verb"] for each in sent if each} == set(verbs.NAMES.values()) - {"status"}
