@@ -92,9 +92,9 @@ def test_the_tables_of_routes_have_every_operation_and_its_parameters_only() -> 
         for route in DECLARED
         for method, operation in route.operations.items()
     }
-    told = routes_of_the_page()
-    assert sorted(told) == sorted(declared)
-    unknown = {name: told[name] - set(parameters_of(query) if query else ()) for name, query in declared.items()}
+    written = routes_of_the_page()
+    assert sorted(written) == sorted(declared)
+    unknown = {name: written[name] - set(parameters_of(query) if query else ()) for name, query in declared.items()}
     assert {name: names for name, names in unknown.items() if names} == {}
 
 
