@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, structs
+from msgspec import UNSET, Meta
 
 from core.errors import BidkeeperError
 from core.fields import Count, Price, Sats, Time, words
@@ -65,7 +65,6 @@ from wallet.signer_client import SignerError
 
 _FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW, Reason.SIGNED_LIMIT)  # a bid is wanted there all the same
 
-_DEFAULTS = {each.name: each.default for each in structs.fields(task_config.NewBiddingTask)}
 TaskPreview = shape(
     "TaskPreview",
     """The config of a new bidding task; or, with `taskId`, changes to that task's config as PUT takes them.
@@ -74,7 +73,7 @@ TaskPreview = shape(
     """,
     task_config.FIELDS
     | {"task_id": Annotated[Annotated[int, Meta(ge=1)] | None, words("The caller's task that is to be changed.")]},
-    _DEFAULTS | {"slug": UNSET, "task_id": UNSET},
+    task_config.NEW | {"slug": UNSET, "task_id": UNSET},
 )
 
 

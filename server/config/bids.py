@@ -214,12 +214,12 @@ _PLACES = {key: place for place, key in enumerate(_CAMEL.values())}
 BiddingTaskChange = shape(
     "BiddingTaskChange", "Fields of a bidding task's config; omitted ones stay as they are.", FIELDS
 )
-_NEW = {name: default for name, default in _DEFAULTS.items() if name != "slug"} | {"venue": UNSET, "tags": UNSET}
+NEW = {name: default for name, default in _DEFAULTS.items() if name != "slug"} | {"venue": UNSET, "tags": UNSET}
 NewBiddingTask = shape(
     "NewBiddingTask",
     "A bidding task to be created. A field of a mode that is not selected is stored and not used.",
     FIELDS,
-    _NEW,
+    NEW,
 )
 BiddingConfig = shape(
     "BiddingConfig",
