@@ -433,16 +433,17 @@ def parameters_of(shape: type[Asked]) -> tuple[str, ...]:
 
 
 def read_query(shape: type[Asked], given: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
-    """Returns the right parameters by the names of `shape`'s fields, and every fault as a detail."""
+    """Returns the right parameters by the names of `shape`'s fields, and every fault as a detail.
+
+    A required one that is left out is as an empty one, which some readers take: then the operation judges it with others.
+    """
     values, faults = dict[str, Any](), list[str]()
     for key, (name, read, is_required) in _parameters(shape).items():
-        if key in given:
+        if key in given or is_required:
             try:
-                values[name] = read(given[key])
+                values[name] = read(given.get(key, ""))
             except Wrong as wrong:
-                faults += [f"{key}: {found}" for found in wrong.texts]
-        elif is_required:
-            faults.append(f"{key}: {_MISSING}")
+                faults += [f"{key}: {found}" for found in (wrong.texts if key in given else [_MISSING])]
     return values, faults
 
 
