@@ -259,7 +259,7 @@ def _fill_shown(fill: fills.Fill) -> Fill:
         txid=fill.txid,
         network_fee=fill.network_fee_sats,
         venue_fee=fill.venue_fee_sats,
-        floor_at_fill=None if fill.floor_at_fill is None else json_out.exact(fill.floor_at_fill),
+        floor_at_fill=json_out.exact(fill.floor_at_fill),
         bid_placed_at=json_out.iso(fill.placed_ms),
         filled_at=json_out.iso(fill.place.filled_ms),
         dry_run=fill.dry_run,

@@ -252,7 +252,7 @@ class Market(SignedIn):
         if details := [*(f"{field}: {text}" for field, text in faults), *unknown]:
             raise invalid(details)
         found = await self._floor_of(slug, "runes" if asked.type == "rune" else "ordinals", venue)
-        return Floor(floor_price=None if found.floor is None else exact(found.floor), listed_count=found.listed_count)
+        return Floor(floor_price=exact(found.floor), listed_count=found.listed_count)
 
     @route("GET /api/tasks/rune-market", READ, says="The asks now, at most 10 seconds old.", errors=_LOOKUP_FAILS)
     async def get_rune_market(self, asked: AskedRune) -> RuneMarket:
@@ -422,6 +422,6 @@ def _slug_shown(known: known_slugs.KnownSlug) -> KnownSlug:
         name=known.name,
         task_id=known.task_id,
         sources=known.sources,
-        floor=None if floor is None else exact(floor),
+        floor=exact(floor),
         floor_at=None if at_ms is None else iso(at_ms),
     )

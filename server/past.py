@@ -280,18 +280,14 @@ def _cycle(entry: Entry) -> PastCycle:
         hold=limits.hold,
         balance=limits.balance_sats,
         fee_reserve=limits.fee_reserve_sats,
-        median=_exact(None if snapshot is None else snapshot.history.median),
-        reference=_exact(None if plan is None else plan.reference),
-        raw_reference=_exact(None if plan is None else plan.raw_reference),
+        median=json_out.exact(None if snapshot is None else snapshot.history.median),
+        reference=json_out.exact(None if plan is None else plan.reference),
+        raw_reference=json_out.exact(None if plan is None else plan.raw_reference),
         marks=[] if plan is None else [str(mark) for mark in plan.marks],
         rungs=[] if plan is None else rungs_shown(entry, plan),
         cancels=[] if plan is None else cancels_shown(plan),
         book=_book(snapshot),
     )
-
-
-def _exact(value: Decimal | None) -> Decimal | None:
-    return None if value is None else json_out.exact(value)
 
 
 def _book(snapshot: Snapshot | None) -> OrderBook:
@@ -308,6 +304,6 @@ def _sample(task_id: int, time_ms: int) -> PastSample | None:
         for row in samples_between(task_id, step, begin_ms, begin_ms + _MINUTE_MS):
             values: dict[str, Any] = dict(zip(Sample._fields, row[1:], strict=True))
             numbers = {key: values[each] for key, each in BID_COLUMNS.items()}
-            prices = {key: Decimal(value) for key, value in numbers.items() if isinstance(value, str)}
+            prices = {key: json_out.exact(Decimal(value)) for key, value in numbers.items() if isinstance(value, str)}
             return PastSample(step=name, time=json_out.iso(begin_ms), **numbers | prices)
     return None

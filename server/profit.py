@@ -163,7 +163,7 @@ class _Summed(NamedTuple):
             matched=row.matched,
             realized_sats=row.realized_sats,
             fees_sats=row.fees_sats,
-            realized_percent=None if percent is None else json_out.exact(percent),
+            realized_percent=json_out.exact(percent),
             held=Holding(count=len(row.held), cost_sats=row.held_sats, mark_sats=None),
             unmatched_sales=row.unmatched_sales,
             unknown_fees=row.unknown_fees,

@@ -9,7 +9,6 @@ from core import event_words
 from core.fields import Time, words
 from models.events.reading import Told
 from models.events.table import EVENTS
-from models.ledger.closing import Closing
 from server.http import json_out
 from server.http.shapes import Answer, one_of
 
@@ -46,10 +45,3 @@ def event_shown(told: Told) -> EventShown:
 def frame(told: Told) -> bytes:
     """Returns the event as a frame of a stream, whose one line of data is its JSON."""
     return f"id: {told.id}\nevent: {told.event}\ndata: ".encode() + json_out.encoded(event_shown(told)) + b"\n\n"
-
-
-def closing_as_json(found: Closing | None) -> dict[str, object] | None:
-    """Returns how many bids that must go are still there; None when none is."""
-    if found is None:
-        return None
-    return {"open": found.open, "unknown": found.unknown, "since": json_out.iso(found.since_ms)}
