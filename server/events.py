@@ -22,7 +22,7 @@ from server.http.api_errors import too_many
 from server.http.base import MAX_ID, SignedIn
 from server.http.feed import Feed, TooManyWaiters, Waiter
 from server.http.route import route
-from server.http.shapes import Answer, Asked, some_of
+from server.http.shapes import Answer, Asked, one_of
 from server.http.shown import EventShown, event_shown, frame
 
 STREAM = "text/event-stream"
@@ -45,7 +45,7 @@ class EventsAsked(Asked, frozen=True, kw_only=True):
         LONGEST_WAIT_S
     )
     events: Annotated[
-        tuple[str, ...], some_of(EVENTS), words(f"Those of these names, with commas: {', '.join(EVENTS)}.")
+        tuple[Annotated[str, one_of(EVENTS)], ...], words(f"Those of these names, with commas: {', '.join(EVENTS)}.")
     ] = EVENTS
 
 

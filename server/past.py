@@ -22,7 +22,7 @@ from server.http import json_out
 from server.http.answers import INVALID, NOT_YOURS, TOO_MANY_LONG_READS, ReasonCode
 from server.http.api_errors import invalid
 from server.http.route import route
-from server.http.shapes import AS_TIME, Answer, Asked, AskedTime, TimeText, asked_one_of, described_as
+from server.http.shapes import AS_TIME, Answer, Asked, AskedTime, TimeText, described_as, one_of
 from server.market import PREVIEWED_LEVELS, OrderBook, order_book
 from server.preview import PlannedCancel, PlannedRung, cancels_shown, rungs_shown
 from server.replay.journal import JournalMoment, moment_of
@@ -56,7 +56,7 @@ class AskedSpan(Asked, frozen=True, kw_only=True):
     to: Annotated[AskedTime, words("Samples before then; now when left out.")] = None
     step: Annotated[
         str | None,
-        asked_one_of(STEPS),
+        one_of(STEPS),
         words("Samples by minutes or by hours; when left out, the finest that is kept so far back."),
     ] = None
 
