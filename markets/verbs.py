@@ -399,7 +399,7 @@ def _decoded(reader: msgspec.json.Decoder[Any], body: bytes | Raw, whole: str) -
             fault = f"{fault}; {_OTHER_VERSION}"
         if found := _PATTERN.search(fault):
             fault = f"not as agreed; it must match {found[1]}"
-        raise Refused("bad_request", f"{named}: {fault}") from error
+        raise Refused("bad_request", f"{named}: {fault[:300]}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refused("bad_request", "the request is not JSON") from error
 

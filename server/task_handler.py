@@ -45,6 +45,8 @@ class TaskHandler(SignedIn):
 
         `before` and `after` are the configs; the tags in `given` are the task's own.
         """
+        if not self.is_for_one_task:
+            return
         names = [field.name for field in fields(after)]
         changes = {name: getattr(after, name) for name in names if getattr(before, name) != getattr(after, name)}
         if stored_tags(given, task.tags) != task.tags:

@@ -201,6 +201,7 @@ class BiddingTaskHandler(TaskHandler):
         if config.trait is not None:
             await task_venues.refuse_unknown_trait(self.act, config, seen.venue, load_bid_config(seen.config))
         config = await task_venues.spelled(self.act, config)
+        row = columns(config)
         async with self.services.locks.of(seen.id):
             self.require_signed_in()
             task, is_done = seen, False
@@ -208,19 +209,19 @@ class BiddingTaskHandler(TaskHandler):
                 before, task = task, self.task(task_id)
                 if task.config != before.config:  # by a request that came before, here or in another process
                     config = self._merged(task, given)
-                is_done = await self._carried_out(task, config)
+                    row = columns(config)
+                is_done = await self._carried_out(task, config, row)
             tasks.set_tags(task, stored_tags(given, task.tags))
         task = self.task(task_id)
-        known = config if task.config == columns(config)["config"] else None
+        known = config if task.config == row["config"] else None
         going = self.going().get(task.id) or (ledger.above_limits(task, self.now_ms) if task.is_running else None)
         return task_shown(task, self.user.id, self.now_ms, known, going=going)
 
-    async def _carried_out(self, task: Task, config: BidConfig) -> bool:
+    async def _carried_out(self, task: Task, config: BidConfig, row: dict[str, Any]) -> bool:
         """Writes the config and restarts a running worker with it; returns whether it still was the task's to change.
 
-        Raises ApiError.
+        `row` is the config as columns. Raises ApiError.
         """
-        row = columns(config)
         if row["config"] == task.config:
             return True
         _refuse_another_delivery(task, config)

@@ -38,8 +38,12 @@ from server.listing import preview as autolist_preview
 from server.replay import task_replay
 from server.withdrawals import withdraw as withdrawals
 
-# One class a noun; its methods declare their operations.
+# One class a noun; its methods declare their operations. First those that pages and programs poll: the patterns are
+# tried in turn.
 NOUNS: list[type[Handler]] = [
+    tasks.BiddingTasks,
+    autolist.AutolistTasks,
+    events.Events,
     auth.SignIn,
     auth.SignOut,
     me.Me,
@@ -64,25 +68,22 @@ NOUNS: list[type[Handler]] = [
     health.Health,
     metrics.Metrics,
     web.Description,
-    events.Events,
     venues.Venues,
-    autolist.AutolistTasks,
     autolist_preview.AutolistPreviews,
     inscriptions.Inscriptions,
     presets.Presets,
     task_log.BiddingTaskRecord,
     task_log.AutolistTaskRecord,
     preview.Previews,
-    tasks.BiddingTasks,
     task_runs.TaskRuns,
 ]
 DECLARED = routes_of(NOUNS)
 
 ROUTES: list[tuple[str, type[Handler]]] = [
+    *((route.pattern, route.handler) for route in DECLARED),
     (r"/", web.PageHandler),
     (r"/web/(.+)", web.WebFileHandler),
     (r"/favicon.ico", web.IconHandler),
-    *((route.pattern, route.handler) for route in DECLARED),
 ]
 
 

@@ -113,8 +113,11 @@ def questions(opened: Any) -> Iterator[Questions]:
         asked.commits += 1
         return commit()
 
-    opened.execute_sql, opened.commit = noted, counted
+    def rows(sql: str, values: Any) -> Any:
+        return noted(sql, values).fetchall()  # which would go past execute_sql
+
+    opened.execute_sql, opened.rows, opened.commit = noted, rows, counted
     try:
         yield asked
     finally:
-        del opened.execute_sql, opened.commit
+        del opened.execute_sql, opened.rows, opened.commit

@@ -11,28 +11,25 @@ import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from core.errors import BidkeeperError
 from core.files import FLOOR_BYTES
 from core.settings import PLAY_MARKET, PLAY_VENUES
 from wallet.ceilings import HOURLY_FACTOR, Ceilings, Rate
 from wallet.messages import MessageError, check_challenge, check_quantity, check_sign_in, check_slug, compose_bid
-from wallet.protocol import DISK_FULL, BidMessage, Grant, OfferToSign, Operation, Scope, SigningKey, State, UserKeys
+from wallet.protocol import (
+    DISK_FULL,
+    BidMessage,
+    Grant,
+    OfferToSign,
+    Operation,
+    PolicyRefused,
+    Scope,
+    SigningKey,
+    State,
+    UserKeys,
+)
 
 PLAY_VENUE = PLAY_MARKET
 _SAID_BY = {"global": "the installation", "user": "the user", "task": "the task"}
-
-
-class PolicyRefused(BidkeeperError):
-    """The refusal of a rule; `tag` names the rule.
-
-    `highest` is the highest token seen for the task, where a new grant's is not above that.
-    """
-
-    def __init__(self, tag: str, message: str, highest: int | None = None) -> None:
-        super().__init__(f"{tag}: {message}")
-        self.tag = tag
-        self.message = message
-        self.highest = highest
 
 
 @dataclass(frozen=True, slots=True)

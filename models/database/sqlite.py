@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import quote
@@ -170,12 +171,18 @@ class Sqlite(SqliteDatabase):
         """
         return damage.fault(self.file)
 
-    @property
+    @cached_property
     def _directory(self) -> Path:
         return Path(self.database).parent
 
     def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Returns all rows of a statement."""
+        """Returns all rows of a statement. A SELECT goes past peewee, which takes as long for most as SQLite does.
+
+        One that fails is asked once more peewee's way, which has its errors and remedies.
+        """
+        if sql.startswith("SELECT") and not self.is_closed():
+            with suppress(sqlite3.Error):
+                return sqlite3.Cursor(self.connection()).execute(sql, values).fetchall()
         return list(self.execute_sql(sql, values).fetchall())
 
     @contextmanager

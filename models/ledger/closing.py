@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from peewee import fn
+from peewee import SQL, fn
 
 from models import controls, locks
 from models.base import transaction
@@ -18,6 +18,7 @@ from models.ledger.misses import saw
 from models.ledger.order_table import CANCELLING, CLOSED, IS_OPEN, IS_REAL, LIVE, UNKNOWN, Order
 from models.ledger.tidings import tell_order
 from models.own_ceilings import own_ceilings
+from models.prepared import Prepared, given
 from models.tasks.table import BIDDING, RUNNING, STOPPED, Task
 from models.users import User
 from strategy.bid_config import load_bid_config
@@ -25,9 +26,9 @@ from strategy.bid_config import load_bid_config
 CANCELLABLE = (LIVE, CANCELLING)
 DOUBT_MS = 60_000
 _IS_ABOUT = (
-    (Control.scope == GLOBAL)
-    | ((Control.scope == USER) & (Control.subject_id == Task.user))
-    | ((Control.scope == TASK) & (Control.subject_id == Task.id))
+    (Control.scope == SQL(f"'{GLOBAL}'"))
+    | ((Control.scope == SQL(f"'{USER}'")) & (Control.subject_id == Task.user))
+    | ((Control.scope == SQL(f"'{TASK}'")) & (Control.subject_id == Task.id))
 )
 MOST_SATS = 21_000_000 * 100_000_000
 
@@ -119,7 +120,7 @@ def _most_sats(task: Task) -> int:
 
 def _is_halted(told: Iterable[tuple[str, int]]) -> Any:
     """Makes the expression that is true of tasks that are halted."""
-    is_halted: Any = fn.EXISTS(Control.select(Control.scope).where(Control.state == HALT, _IS_ABOUT))
+    is_halted: Any = fn.EXISTS(Control.select(Control.scope).where(Control.state == SQL(f"'{HALT}'"), _IS_ABOUT))
     for scope, subject in told:
         is_halted |= {GLOBAL: Task.id > 0, USER: Task.user == subject, TASK: Task.id == subject}[scope]
     return is_halted
@@ -185,32 +186,44 @@ def closing_of_all() -> Closing | None:
     return Closing(can_go, sum(counts.values()) - can_go, row.set_ms) if counts else None
 
 
+def _going(user_id: Any, told: Iterable[tuple[str, int]] = ()) -> Any:
+    """Makes the query that counts the user's bids that must go, by state and task: count and time of the oldest."""
+    counts: Any = Order.select(Order.task_id, Order.state, fn.COUNT(Order.id), fn.MIN(Order.updated_ms))
+    goes = _is_halted(told) | (Task.desired == SQL(f"'{STOPPED}'")) | Task.deleted_ms.is_null(False)
+    of_user = counts.join(Task, on=(Task.id == Order.task_id)).where(Order.user_id == user_id, IS_OPEN, IS_REAL, goes)
+    # The state is named first: by the task first, SQLite would walk all of the user's orders in the task's order.
+    return of_user.group_by(Order.state, Order.task_id)
+
+
+_GOING = Prepared(lambda: _going(given("user_id")))  # for nearly every answer about tasks
+
+
 def closing(
-    user_id: int, *, is_refused: bool = False, unstored: Mapping[tuple[str, int], int] | None = None
+    user_id: int,
+    *,
+    is_refused: Callable[[], bool] = lambda: False,
+    unstored: Mapping[tuple[str, int], int] | None = None,
 ) -> dict[int, Closing]:
     """Returns the user's tasks, deleted ones among them, whose bids must go and are not all gone.
 
-    `is_refused`: the user may run no tasks, so that no stopped task's bids stay. `unstored` are the times of halts
-    without a row, by scope and subject.
+    `is_refused` tells whether the user may run no tasks, so that no stopped task's bids stay. `unstored` are the times
+    of halts without a row, by scope and subject.
     """
     told = {of: since_ms for of, since_ms in (unstored or {}).items() if of[0] != USER or of[1] == user_id}
-    counts: Any = Order.select(Order.task_id, Order.state, fn.COUNT(Order.id), fn.MIN(Order.updated_ms))
-    goes = _is_halted(told) | (Task.desired == STOPPED) | Task.deleted_ms.is_null(False)
-    of_user = counts.join(Task, on=(Task.id == Order.task_id)).where(Order.user_id == user_id, IS_OPEN, IS_REAL, goes)
+    counted_bids = _going(user_id, told).tuples() if told else _GOING.rows(user_id=user_id)
     found: dict[int, list[tuple[str, int, int]]] = {}
-    # The state is named first: by the task first, SQLite would walk all of the user's orders in the task's order.
-    for task_id, state, count, first_ms in of_user.group_by(Order.state, Order.task_id).tuples():
+    for task_id, state, count, first_ms in counted_bids:
         found.setdefault(task_id, []).append((state, count, first_ms))
     if not found:
         return {}
-    halted = _halts(user_id)
+    halted, refused = _halts(user_id), is_refused()
     for (scope, subject), told_ms in told.items():
         halted.setdefault(subject if scope == TASK else None, told_ms)
     closings = {}
     for task in Task.select().where(Task.id.in_(list(found))):
         counted = found[task.id]
         since_ms = halted.get(None) or halted.get(task.id) or task.deleted_ms
-        if since_ms is None and stays(task) and not is_refused:
+        if since_ms is None and stays(task) and not refused:
             continue
         if since_ms is None:  # of a stop no time is kept: it is when its first cancel that is under way was sent
             since_ms = min(first_ms for _, _, first_ms in counted)

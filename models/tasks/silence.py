@@ -52,11 +52,12 @@ def shown_error(task: Task | ListedTask, user_id: int, slowest_s: Callable[[], i
 
     `slowest_s` gives the longest time that is meant to be between two cycles; it is called only if it may matter.
     """
-    if task.is_running and (damage := base.damage()) is not None:
+    is_running = task.is_running
+    if is_running and (damage := base.damage()) is not None:
         words = damaged_words(damage.text) + ("" if shown_running(task) else _NO_WORKER)
         return ShownError(words, FaultCode.DATABASE_DAMAGED, "{}")
     stored = ShownError(task.last_error, task.last_error_code, task.last_error_params)
-    if task.last_error is not None or not task.is_running or task.last_cycle_ms is None:
+    if task.last_error is not None or not is_running or task.last_cycle_ms is None:
         return stored
     if now_ms - task.last_cycle_ms <= LOOPS * _LEAST_LOOP_MS + _GRACE_MS:
         return stored

@@ -268,7 +268,8 @@ def merged(
     changes |= {name: _BROKEN_OF[name] for name in broken}
     config = BidConfig(**changes) if stored is None else replace(stored, **changes)
     try:
-        config = replace(config, slug=pasted.slug(config.type, config.slug))
+        if (slug := pasted.slug(config.type, config.slug)) != config.slug:
+            config = replace(config, slug=slug)
     except pasted.PasteError as error:
         faults.append(("slug", str(error)))
         broken.add("slug")

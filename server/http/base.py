@@ -152,7 +152,8 @@ class Handler(RequestHandler):
 
     def asked(self, shape: type[Parameters]) -> Parameters:
         """Returns the query as `shape`. Raises ApiError (400) with all its faults."""
-        values, faults = shapes.read_query(shape, self.query(*shapes.parameters_of(shape)))
+        given = self.query(*shapes.parameters_of(shape)) if self.request.query else {}
+        values, faults = shapes.read_query(shape, given)
         if faults:
             raise invalid(faults)
         return shape(**values)
@@ -320,6 +321,11 @@ class SignedIn(Handler):
         """Whether an administrator calls. No program of theirs is one."""
         return self.caller.api_token is None and self.services.entitlements.is_admin(self.user.address)
 
+    @property
+    def is_for_one_task(self) -> bool:
+        """Whether the caller's token is for one task only."""
+        return self.caller.api_token is not None and self.caller.api_token.task_id is not None
+
     def may_name(self, task_id: int) -> bool:
         """Tells whether the caller's token is good for this task, be it theirs or not."""
         token = self.caller.api_token
@@ -327,15 +333,17 @@ class SignedIn(Handler):
 
     def refuse_beyond(self, shape: type[shapes.Body], changes: Mapping[str, Any]) -> None:
         """Raises ApiError (403) if a token for one task makes changes, by field of `shape`, that reach beyond it."""
-        token = self.caller.api_token
-        if token is None or token.task_id is None:
+        if not self.is_for_one_task:
             return
         if found := shapes.beyond(shape, changes):
             raise ApiError(403, "Not allowed to this token", message="It is for one task only.", details=found)
 
     def going(self) -> dict[int, Closing]:
         """Returns the caller's tasks whose bids must go and are not all gone, deleted ones among them."""
-        is_refused = self.services.entitlements.refusal(self.user, self.now_ms) is not None
+
+        def is_refused() -> bool:
+            return self.services.entitlements.refusal(self.user, self.now_ms) is not None
+
         halts = [wanted for wanted in self.services.unstored.values() if wanted.state == HALT]
         unstored = {(halt.subject.scope, halt.subject.row_id): halt.at_ms for halt in halts}
         return closing(self.user.id, is_refused=is_refused, unstored=unstored)

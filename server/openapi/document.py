@@ -147,7 +147,7 @@ def _responses(operation: Operation, schemas: Document) -> Iterator[tuple[str, D
 def _answer(operation: Operation, schemas: Document) -> Document:
     shape, is_list = operation.answer
     if shape is None:
-        content: Document = {"schema": {"type": "object" if operation.media == JSON else "string"}}
+        content: Document = {"schema": _of_media(operation.media)}
     else:
         one = _reference(shape)
         content = _content({"type": "array", "items": one} if is_list else one, schemas)
@@ -158,6 +158,12 @@ def _answer(operation: Operation, schemas: Document) -> Document:
             "schema": {"type": "string"} if is_text else {"type": "string", "format": "binary"}
         }
     return response
+
+
+def _of_media(media: str) -> Document:
+    if media == JSON:
+        return {"type": "object"}
+    return {"type": "string"} | ({"format": "binary"} if media.startswith("image/") else {})
 
 
 def _content(schema: Document, schemas: Document) -> Document:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 import requests
+from msgspec import structs
 
 from core.settings import load
 from markets.base import Refused, Unavailable, Unknown, VenueError
@@ -240,7 +240,7 @@ def test_a_draft_that_fails_is_unavailable(town: Town) -> None:
 def test_a_listing_signed_for_another_price_is_refused(town: Town) -> None:
     order = town.signed(town.ask())
     with pytest.raises(Refused):
-        town.list_item(dataclasses.replace(order, ask=town.ask(1_000_000)))
+        town.list_item(structs.replace(order, ask=town.ask(1_000_000)))
     assert town.listed() == []
 
 

@@ -6,7 +6,6 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 from core.errors import PeerRefused
 from tests.goldens.socket_files import hold
+from tests.shapes import replace
 from tests.wallet import (
     escrow_attacks,
     escrows,
@@ -29,7 +29,7 @@ from tests.wallet.listing_desk import SECURE_AT_PLAY, desk, listing_of
 from tests.wallet.listings import PAYMENT
 from tests.wallet.offer_desk import asked_by, facts_of, offer_desk
 from wallet.ceilings import Ceilings
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unlogged")]
 Row = dict[str, Any]

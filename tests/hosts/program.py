@@ -12,9 +12,10 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 WITHOUT_TIMER = "without-timer"  # while this file is in the data directory, programs begin without the kernel's timer
 VENUE = "DRILL_VENUE"  # the host at which the practice market is; the program `venue` leads there
@@ -52,14 +53,14 @@ def _plant(verb: str) -> None:
             return isinstance(error, Refused) and error.code == "stale_token"
 
         # The drill's practice market allows as much (Site.up): a ladder of bids takes a second then, and not ten.
-        quick = replace(venues._DIALECTS["satflow"], rate_per_s=40, burst=40)
+        quick = structs.replace(venues._DIALECTS["satflow"], rate_per_s=40, burst=40)
         venues._DIALECTS = {**venues._DIALECTS, "satflow": quick}
         Fences.permit = note_refusals(verb, Fences.permit, is_stale)  # type: ignore[method-assign]
     elif verb == "signer":
-        from wallet import policy
+        from wallet import policy, protocol
 
         def is_former(error: Exception) -> bool:
-            return isinstance(error, policy.PolicyRefused)
+            return isinstance(error, protocol.PolicyRefused)
 
         policy.grant_live = note_refusals(verb, policy.grant_live, is_former)
     elif verb == "ray":

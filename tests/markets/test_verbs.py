@@ -42,7 +42,6 @@ def test_each_verb_is_asked_by_the_client_and_answered_in_one_place_of_the_gatew
 
 def test_writes_are_these() -> None:
     assert {"place", "cancel", "list_item", "delist", "submit_withdrawal", "broadcast"} == verbs.WRITES
-    assert {"whereabouts", "draft_listing", "draft_delist", "draft_withdrawal", "status"} == verbs.OF_DRAFTS
 
 
 @pytest.mark.parametrize(

@@ -316,6 +316,7 @@ def test_what_every_bid_asks_does_not_slow_down_with_a_tasks_age(database: str) 
     ask = database_proxy.execute_sql
     with pytest.MonkeyPatch.context() as spied:
         spied.setattr(database_proxy.obj, "execute_sql", explained)
+        spied.setattr(database_proxy.obj, "rows", lambda sql, values: explained(sql, values).fetchall())
         for read in (orders.exposure, orders.task_exposure, orders.open_orders, orders.count_open, orders.fills):
             read(task.id)
         orders.wallet_orders("bc1qpay")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -54,6 +55,12 @@ async def raw(service: Service, request: bytes) -> bytes:
         return await asyncio.wait_for(reader.read(), PATIENCE_S)
     finally:
         writer.close()
+
+
+def test_each_path_matches_one_pattern_so_their_order_does_not_matter() -> None:
+    patterns = [path for path, _ in ROUTES]
+    for path in map(filled, patterns):
+        assert sum(re.fullmatch(pattern, path) is not None for pattern in patterns) == 1, path
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ from tests.wallet.listings import (
     with_size,
 )
 from wallet.co_signers import CoSigners
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt.check_offer import check_offer
 from wallet.psbt.decode import decode
 from wallet.psbt.listing import OutpointFacts, Owner

@@ -13,7 +13,7 @@ from tests.wallet.escrows import OURS, VAULT_SCRIPT, Case
 from tests.wallet.listings import PAYOUT_SCRIPT, PRICE, STRANGER, VENUE
 from tests.wallet.psbt_oracle import parse
 from tests.wallet.test_psbt_sign import is_valid
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt.sighash import DEFAULT, taproot_digest
 from wallet.psbt.sign import SigningError
 from wallet.withdrawal.sign import with_witnesses

@@ -6,7 +6,7 @@ import pytest
 
 from tests.wallet.attacks.offer_changes import Attack
 from tests.wallet.offer_attacks import ATTACKS
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 
 
 def test_there_are_many_attacks_and_each_has_a_name_of_its_own() -> None:

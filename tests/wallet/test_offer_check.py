@@ -26,7 +26,7 @@ from tests.wallet.offers import (
     network,
     outpoint_of,
 )
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt import check_offer
 from wallet.psbt.decode import decode
 from wallet.psbt.offer_leaf import read_leaf

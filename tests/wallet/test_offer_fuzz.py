@@ -19,7 +19,7 @@ from tests.wallet.listings import PAYMENT, TIP, VAULT
 from tests.wallet.offer_attacks import ATTACKS
 from tests.wallet.offers import FORMS, OWNERS, PAYMENT_SCRIPT, PRICE, VAULT_SCRIPT, Offer, copied, honest
 from tests.wallet.psbt_oracle import Unreadable, former_output, le, parse, sha, txout, verifies
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt import check_offer
 from wallet.psbt.common import MOST_BLOCKS_BEHIND
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from core.errors import PeerRefused
 from core.settings import Settings
+from tests.shapes import replace
 from tests.wallet.conftest import OTHER_USER, USER, tag_of
 from tests.wallet.escrows import FORMS, THEIRS, tree_of
 from tests.wallet.listings import INSCRIPTION, TIP, script_by
@@ -19,7 +19,7 @@ from tests.wallet.test_sign_withdrawals import holds, made
 from tests.wallet.withdrawal_cases import COINS, PAYMENT_SCRIPT, VAULT_SCRIPT, Desk, coin, desk, of_inscription
 from wallet.ceilings import Ceilings
 from wallet.escrow_terms import ESCROW_TERMS, EscrowForm, EscrowTerms, escrow_terms_of
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt.escrow import RECOVERY_BLOCKS
 from wallet.signer.audit import verify_chain
 from wallet.withdrawal import rules

@@ -24,7 +24,7 @@ from tests.wallet.listings import PAYOUT_SCRIPT, STRANGER_SCRIPT, VAULT, Draft, 
 from tests.wallet.psbt_oracle import parse, parse_transaction, taproot_message
 from tests.wallet.several_items import OWNER, POSTAGE, VAULT_SCRIPT, Item
 from tests.wallet.test_psbt_sign import is_valid
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt.check_listing import check_listing
 from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.sign import sign_listing

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.shapes import replace
 from tests.wallet.conftest import BID, GRANT, START_MS
 from wallet import policy
 from wallet.ceilings import Ceilings, Rate
-from wallet.policy import HeldGrant, PolicyRefused, RecentSignatures
-from wallet.protocol import SCOPES, OfferToSign, UserKeys
+from wallet.policy import HeldGrant, RecentSignatures
+from wallet.protocol import SCOPES, OfferToSign, PolicyRefused, UserKeys
 
 SECRET = "ab" * 32
 HELD = HeldGrant(GRANT, policy.secret_hash(SECRET), can_place=True, withdrawn=False)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.shapes import replace
 from tests.wallet import test_policy as tests
 from wallet import policy
 from wallet.ceilings import Ceilings, Rate
-from wallet.policy import PolicyRefused, RecentSignatures
+from wallet.policy import RecentSignatures
+from wallet.protocol import PolicyRefused
 
 RIGHT = {name: getattr(policy, name) for name in dir(policy) if not name.startswith("_")}
 

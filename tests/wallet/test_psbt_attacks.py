@@ -7,7 +7,7 @@ import pytest
 from tests.wallet.attacks.psbt_changes import Attack
 from tests.wallet.psbt_attacks import ATTACKS, HARMLESS, is_harmless
 from tests.wallet.psbt_oracle import faults
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 
 
 def test_there_are_many_attacks_and_each_has_a_name_of_its_own() -> None:

@@ -31,7 +31,7 @@ from tests.wallet.listings import (
 )
 from tests.wallet.psbt_oracle import faults
 from wallet.address import p2tr, parse
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt import common
 from wallet.psbt.listing import MOST_POSTAGE
 from wallet.psbt.script import OwnKind, script_of

@@ -18,7 +18,7 @@ from tests.examples import part_of
 from tests.wallet.listings import FORMS, KINDS, PAYOUT_SCRIPT, Case, honest
 from tests.wallet.psbt_mutants import mutant
 from tests.wallet.psbt_oracle import faults
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt import check_listing, sign
 from wallet.psbt.sighash import SINGLE, segwit_digest, taproot_digest
 from wallet.psbt.transaction import TxOutput, decode_output

@@ -28,7 +28,7 @@ from tests.wallet.listings import (
     size,
     with_size,
 )
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt.decode import decode
 from wallet.psbt.script import OwnKind, own_script
 from wallet.psbt.sign import ALLOWED, SigningError, sign_input

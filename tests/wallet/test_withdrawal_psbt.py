@@ -29,7 +29,7 @@ from tests.wallet.withdrawal_cases import (
     p2wsh,
     runs,
 )
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt.decode import decode
 from wallet.psbt.sign import SigningError
 from wallet.psbt.transaction import compact

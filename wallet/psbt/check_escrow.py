@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from wallet.escrow_terms import EscrowTerms
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt import fields
 from wallet.psbt.check_listing import (
     Draft,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt import fields
 from wallet.psbt.decode import Map, Psbt, decode, encode, key_type
 from wallet.psbt.listing import Owner

@@ -8,7 +8,7 @@ all sources are away.
 
 from __future__ import annotations
 
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt.common import claimed, input_unsigned, key_path, named_sighash, psbt_strict, tx_form
 from wallet.psbt.listing import ApprovedListing, Owner
 from wallet.psbt.script import own_script

@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Literal
 
-from embit.ec import PublicKey
-
 from wallet.address import Address
 from wallet.hash160 import hash160
 
@@ -20,6 +18,8 @@ def own_script(kind: OwnKind, public_key: bytes) -> bytes:
         return redeem_script(public_key)
     if kind == "p2sh-p2wpkh":
         return b"\xa9\x14" + hash160(redeem_script(public_key)) + b"\x87"
+    from embit.ec import PublicKey  # which managers do without
+
     output_key: bytes = PublicKey.parse(public_key).taproot_tweak(b"").xonly()
     return b"\x51\x20" + output_key
 

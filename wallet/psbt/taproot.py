@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-from embit.util import secp256k1
-
 from wallet.psbt.rules import x_only
 from wallet.psbt.transaction import sized
 
@@ -39,6 +37,8 @@ def branch_hash(one: bytes, other: bytes) -> bytes:
 
 def output_key(internal: bytes, root: bytes) -> bytes:
     """Returns the key (33 bytes, the first its parity) of the output with this x-only internal key and merkle root."""
+    from embit.util import secp256k1  # which managers need for the proof of a purchase only
+
     tweak = _tagged(b"TapTweak", internal + root)
     point = secp256k1.ec_pubkey_add(secp256k1.ec_pubkey_parse(b"\x02" + internal), tweak)
     return bytes(secp256k1.ec_pubkey_serialize(point))

@@ -10,8 +10,7 @@ from embit.ec import PrivateKey
 
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import PolicyRefused
-from wallet.protocol import ListingToSign
+from wallet.protocol import ListingToSign, PolicyRefused
 from wallet.psbt.check_escrow import EscrowDrafts, check_escrow
 from wallet.psbt.check_listing import check_listing
 from wallet.psbt.listing import ListingIntent, OutpointFacts

@@ -6,8 +6,7 @@ from wallet.address import p2tr
 from wallet.ceilings import Ceilings
 from wallet.escrow_terms import all_terms
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import PolicyRefused
-from wallet.protocol import ListingToSign
+from wallet.protocol import ListingToSign, PolicyRefused
 from wallet.psbt.common import psbt_strict
 from wallet.psbt.decode import from_base64
 from wallet.psbt.escrow import escrow_of

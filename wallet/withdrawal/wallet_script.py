@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from wallet.policy import PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt import fields
 from wallet.psbt.decode import Map, key_type
 from wallet.psbt.sighash import ALL, DEFAULT
