@@ -35,7 +35,7 @@ async def test_floor_answers_price_and_count(service: Service) -> None:
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("path", ["/api/tasks/floor", "/api/market/book"])
-async def test_query_without_slug_is_told_of_its_other_faults_as_well(service: Service, path: str) -> None:
+async def test_query_without_slug_names_its_other_faults_as_well(service: Service, path: str) -> None:
     answer = await service.ask("GET", f"{path}?venue=satflow")
 
     assert (answer.status, answer.names()) == (400, {"slug", "venue"})
