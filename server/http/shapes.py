@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, inspect
 
@@ -29,7 +29,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Read = Callable[[Any], Any]
 Fault = tuple[str, str]  # a field by the caller's name, and what is wrong with it
-Shape = TypeVar("Shape", bound=Struct)
 
 
 def camel(name: str) -> str:
