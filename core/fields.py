@@ -19,7 +19,6 @@ _TXID = "6fb976ab49dcec017f1e201e84395983204ae1a7c2abf7ced0a85d692e442799"
 Sats = Annotated[int, Meta(ge=0, le=MAX_SATS)]
 Count = Annotated[int, Meta(ge=0)]
 Ms = Annotated[int, Meta(ge=0, le=MAX_ID)]  # milliseconds since 1970
-Height = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of a block
 Id = Annotated[int, Meta(ge=1, le=MAX_ID)]
 Time = Annotated[str, Meta(examples=[A_TIME], extra_json_schema={"format": "date-time"})]  # ISO 8601 in UTC
 Price = Annotated[
@@ -55,4 +54,3 @@ def within(least: int, most: int) -> Meta:
 
 Txid = Annotated[str, matching("[0-9a-f]{64}", examples=[_TXID])]
 Outpoint = Annotated[str, matching("[0-9a-f]{64}:(0|[1-9][0-9]{0,9})", examples=[f"{_TXID}:1"])]
-InscriptionId = Annotated[str, matching("[0-9a-f]{64}i(0|[1-9][0-9]{0,9})", examples=[f"{_TXID}i0"])]

@@ -29,7 +29,6 @@ from server.http.api_errors import ApiError, invalid, not_found
 from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import AS_TEXT, NO_TIME, Answer, Asked, Body, Wrong, as_pasted, milliseconds, read_by, text
-from strategy.pricing import plain
 from wallet.address import AddressError, pasted_sign_in_address
 
 log = logging.getLogger(__name__)
@@ -477,7 +476,7 @@ def _venue(name: str, told: Mapping[str, Any]) -> VenueState:
 
 
 def _exact(number: float | None) -> Decimal | None:
-    return None if number is None else Decimal(plain(Decimal(str(number))))
+    return None if number is None else json_out.exact(Decimal(str(number)))
 
 
 def _quota(quota: Mapping[str, Any], stretch_s: int) -> KeyQuota | None:

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Raw, UnsetType, structs
 
-from core.fields import Time, text_of, words
+from core.fields import Time, words
 from markets.venues import capabilities
 from models.api_tokens import CONTROL, READ, TRADE
 from models.ledger import listing_table, listings
@@ -25,9 +25,19 @@ from models.tasks.silence import shown_error, shown_running
 from models.tasks.table import LISTING, RUNNING, Task
 from models.tasks.tasks import TaskExists, TaskLimitReached
 from server import task_venues
+from server.autolist_facts import (
+    UNPROVED,
+    CostSource,
+    cost_sources,
+    known_collection,
+    refuse_outside_vault,
+    startable_collection,
+    take_up,
+    with_known_cost,
+)
 from server.config import listings as listing_config
 from server.config.listings import AutolistConfig, AutolistTaskChange, ListingChange, NewAutolistTask
-from server.config.parts import ErrorParams, LastCycle, has_tag, stored_tags
+from server.config.parts import AskedTasks, ErrorParams, LastCycle, has_tag, stored_tags
 from server.http import json_out
 from server.http.answers import (
     INVALID,
@@ -44,17 +54,7 @@ from server.http.answers import (
 )
 from server.http.api_errors import ApiError, invalid
 from server.http.route import route
-from server.http.shapes import Answer, Asked, described_as, own_words, read_by
-from server.listing.checks import (
-    UNPROVED,
-    CostSource,
-    cost_sources,
-    known_collection,
-    refuse_outside_vault,
-    startable_collection,
-    take_up,
-    with_known_cost,
-)
+from server.http.shapes import Answer, described_as
 from server.task_handler import TaskHandler
 from server.withdrawals.ways_out import refuse_without_sources
 from strategy.listing.listing_config import (
@@ -72,14 +72,6 @@ _NOT_ASKED = "The signer cannot be asked, so this is by our own records alone."
 _NOT_ALLOWED = "The plan is over, or the address is not whitelisted any more."
 
 Lowest = dict[str, int | None]  # by output
-
-
-class AskedAutolistTasks(Asked, frozen=True, kw_only=True):
-    """The auto-list tasks that are wanted."""
-
-    tag: Annotated[Annotated[str, text_of(1, 200)] | None, read_by(own_words), words("Only those with this tag.")] = (
-        None
-    )
 
 
 class Listing(Answer, frozen=True, kw_only=True):
@@ -161,7 +153,7 @@ class AutolistTasks(TaskHandler):
     _before: listing_table.Listing | None = None  # the newest listing after the worker's last act
 
     @route("GET /api/autolist", READ, says="Oldest first.", errors={400: INVALID}, has_etag=True)
-    async def list_autolist_tasks(self, asked: AskedAutolistTasks) -> list[AutolistTask]:
+    async def list_autolist_tasks(self, asked: AskedTasks) -> list[AutolistTask]:
         """My auto-list tasks
 
         With their configs, the newest listing and the newest cycle of each.

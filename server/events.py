@@ -20,10 +20,9 @@ from models.events.table import EVENTS
 from server.http.answers import INVALID
 from server.http.api_errors import too_many
 from server.http.base import MAX_ID, SignedIn
-from server.http.feed import Feed, TooManyWaiters, Waiter
+from server.http.feed import EventShown, Feed, TooManyWaiters, Waiter, event_shown, frame
 from server.http.route import route
-from server.http.shapes import Answer, Asked, some_of
-from server.http.shown import EventShown, event_shown, frame
+from server.http.shapes import Answer, Asked, one_of
 
 STREAM = "text/event-stream"
 DEFAULT_EVENTS, MOST_EVENTS = 100, 500
@@ -45,7 +44,7 @@ class EventsAsked(Asked, frozen=True, kw_only=True):
         LONGEST_WAIT_S
     )
     events: Annotated[
-        tuple[str, ...], some_of(EVENTS), words(f"Those of these names, with commas: {', '.join(EVENTS)}.")
+        tuple[Annotated[str, one_of(EVENTS)], ...], words(f"Those of these names, with commas: {', '.join(EVENTS)}.")
     ] = EVENTS
 
 

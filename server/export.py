@@ -26,7 +26,7 @@ from server.http.answers import INVALID, TOO_MANY_LONG_READS
 from server.http.base import SignedIn
 from server.http.json_out import iso
 from server.http.route import route
-from server.http.shapes import Asked, asked_one_of
+from server.http.shapes import Asked, one_of
 from server.profit import METHOD, fills_until, trades_of
 from strategy.pricing import plain
 from strategy.profit.matching import FIFO, MatchedSale, match
@@ -178,7 +178,7 @@ FORMATS: dict[str, tuple[tuple[str, ...], Callable[[TradeRow], list[Cell]]]] = {
 class AskedTrades(Asked, frozen=True, kw_only=True):
     """The trades, their costs, and the columns."""
 
-    format: Annotated[str, asked_one_of(FORMATS), words("The columns.")] = "plain"
+    format: Annotated[str, one_of(FORMATS), words("The columns.")] = "plain"
     from_: FROM = field(name="from", default=None)
     to: TO = None
     method: METHOD = FIFO

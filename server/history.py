@@ -29,7 +29,7 @@ from server.http.answers import (
 from server.http.api_errors import invalid
 from server.http.base import SignedIn
 from server.http.route import route
-from server.http.shapes import AS_TIME, Answer, Asked, AskedTime, asked_one_of, read_by
+from server.http.shapes import AS_TIME, Answer, Asked, AskedTime, one_of, read_by
 from server.task_handler import TaskHandler
 from strategy.bid_config import MAX_TEXT, is_ticker
 
@@ -58,7 +58,7 @@ class AskedFills(Asked, frozen=True, kw_only=True):
         read_by(_slugs),
         words("Those on this slug, as shown.", extra_json_schema={"type": "string", "minLength": 1, "maxLength": 200}),
     ] = None
-    side: Annotated[str | None, asked_one_of(SIDES), words("Purchases or sales only.")] = None
+    side: Annotated[str | None, one_of(SIDES), words("Purchases or sales only.")] = None
     from_: FROM = field(name="from", default=None)
     to: TO = None
     limit: _Limit = DEFAULT_PAGE
@@ -259,7 +259,7 @@ def _fill_shown(fill: fills.Fill) -> Fill:
         txid=fill.txid,
         network_fee=fill.network_fee_sats,
         venue_fee=fill.venue_fee_sats,
-        floor_at_fill=None if fill.floor_at_fill is None else json_out.exact(fill.floor_at_fill),
+        floor_at_fill=json_out.exact(fill.floor_at_fill),
         bid_placed_at=json_out.iso(fill.placed_ms),
         filled_at=json_out.iso(fill.place.filled_ms),
         dry_run=fill.dry_run,

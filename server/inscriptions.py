@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Annotated
 
+from msgspec import Raw
+
 from core import pasted
 from core.fields import Sats, words
 from markets.base import Item, TooManyLookups, VenueError, WalletItem
@@ -25,7 +27,6 @@ from server.http import blocking, json_out
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, Trait
 from server.http.api_errors import ApiError
 from server.http.base import SignedIn
-from server.http.json_out import Raw
 from server.http.route import route
 from server.http.shapes import Answer, Asked, read_by
 from server.http.user_market import UserMarket
@@ -148,7 +149,7 @@ class Inscriptions(SignedIn):
             told = {item.id: Told(item.collection_id, link(item.image_url)) for item in items[:_MOST_ITEMS]}
             inscriptions.store_wallet(address, kept, told, self.now_ms)
         # One line an item: a JSON text has no line break of its own.
-        return [Raw(line) for line in kept.splitlines()]
+        return [Raw(line.encode()) for line in kept.splitlines()]
 
     @route(
         "GET /api/autolist/item/{inscriptionId}",
@@ -165,7 +166,7 @@ class Inscriptions(SignedIn):
         """
         kept = inscriptions.cached_inscription(inscription_id, self.now_ms - asked.kept_ms, self.now_ms)
         if kept is not None:
-            return Raw(kept)
+            return Raw(kept.encode())
         return await self._looked_up(inscription_id, asked.max_age_s)
 
     async def _looked_up(self, inscription_id: str, max_age_s: float) -> Inscription:

@@ -28,7 +28,7 @@ from server.http.api_errors import invalid, not_found
 from server.http.base import SignedIn
 from server.http.json_out import exact, iso
 from server.http.route import route
-from server.http.shapes import Answer, Asked, Wrong, own_words, read_by
+from server.http.shapes import Answer, Asked, Wrong, one_of, own_words, read_by
 from strategy.bid_config import CHOICES, MAX_SATS, BidConfig, normal_slug, problems
 from strategy.book import Ask, Bid
 from strategy.pricing import vwap
@@ -46,15 +46,6 @@ _PRICE_DIGITS = 20
 _JUDGED = ("slug", "type", "trait_type", "trait_value", "bid_type")
 _TYPES = Meta(extra_json_schema={"enum": list(CHOICES["type"])})
 Book = TypeVar("Book", AskBook, BidBook)
-
-
-def _choice_of(choices: Iterable[str]) -> Meta:
-    def read(text: str) -> str:
-        if text not in choices:
-            raise Wrong(f"must be one of {', '.join(choices)}")
-        return text
-
-    return read_by(read)
 
 
 def _slug(type_: str, text: str) -> tuple[str, list[tuple[str, str]]]:
@@ -76,7 +67,7 @@ def _ticker(text: str) -> str:
     return slug
 
 
-_NAMED = words("The marketplace, by its name; the default one when left out.", extra_json_schema={"enum": list(VENUES)})
+_VENUE = words("The marketplace, by its name; the default one when left out.")
 # The slug's form depends on the type, so both are judged together.
 _Slug = Annotated[str, read_by(str), words("Collection slug or rune ticker.", min_length=1)]
 
@@ -91,7 +82,7 @@ class AskedBook(Asked, frozen=True, kw_only=True):
     trait_type: Annotated[_Some | None, words("Trait category, with `traitValue`.")] = None
     trait_value: Annotated[_Some | None, words("Only asks with it, and bids on it, too.")] = None
     slug: _Slug
-    venue: Annotated[str | None, _choice_of(VENUES), _NAMED] = None
+    venue: Annotated[str | None, one_of(VENUES), _VENUE] = None
     depth: Annotated[int, within(1, MOST_LEVELS), words("Most levels of each side.")] = DEFAULT_LEVELS
 
 
@@ -100,7 +91,7 @@ class AskedFloor(Asked, frozen=True, kw_only=True):
 
     slug: _Slug
     type: Annotated[str, read_by(str), _TYPES, words("What the slug names.")] = "ordinals"
-    venue: Annotated[str | None, read_by(str), _NAMED] = None
+    venue: Annotated[str | None, read_by(str), Meta(extra_json_schema={"enum": list(VENUES)}), _VENUE] = None
 
 
 class AskedRune(Asked, frozen=True, kw_only=True):
@@ -120,7 +111,7 @@ class AskedSlugs(Asked, frozen=True, kw_only=True):
         read_by(own_words),
         words("A part of the slug or name, tickers with or without bullets; all when left out."),
     ] = None
-    type: Annotated[str | None, _choice_of(CHOICES["type"]), _TYPES, words("Only of this type.")] = None
+    type: Annotated[str | None, one_of(CHOICES["type"]), words("Only of this type.")] = None
 
 
 _Quantity = Annotated[Decimal, Meta(extra_json_schema={"minimum": 0})]
@@ -252,7 +243,7 @@ class Market(SignedIn):
         if details := [*(f"{field}: {text}" for field, text in faults), *unknown]:
             raise invalid(details)
         found = await self._floor_of(slug, "runes" if asked.type == "rune" else "ordinals", venue)
-        return Floor(floor_price=None if found.floor is None else exact(found.floor), listed_count=found.listed_count)
+        return Floor(floor_price=exact(found.floor), listed_count=found.listed_count)
 
     @route("GET /api/tasks/rune-market", READ, says="The asks now, at most 10 seconds old.", errors=_LOOKUP_FAILS)
     async def get_rune_market(self, asked: AskedRune) -> RuneMarket:
@@ -422,6 +413,6 @@ def _slug_shown(known: known_slugs.KnownSlug) -> KnownSlug:
         name=known.name,
         task_id=known.task_id,
         sources=known.sources,
-        floor=None if floor is None else exact(floor),
+        floor=exact(floor),
         floor_at=None if at_ms is None else iso(at_ms),
     )

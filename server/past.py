@@ -22,7 +22,7 @@ from server.http import json_out
 from server.http.answers import INVALID, NOT_YOURS, TOO_MANY_LONG_READS, ReasonCode
 from server.http.api_errors import invalid
 from server.http.route import route
-from server.http.shapes import AS_TIME, Answer, Asked, AskedTime, TimeText, asked_one_of, described_as
+from server.http.shapes import AS_TIME, Answer, Asked, AskedTime, TimeText, described_as, one_of
 from server.market import PREVIEWED_LEVELS, OrderBook, order_book
 from server.preview import PlannedCancel, PlannedRung, cancels_shown, rungs_shown
 from server.replay.journal import JournalMoment, moment_of
@@ -56,7 +56,7 @@ class AskedSpan(Asked, frozen=True, kw_only=True):
     to: Annotated[AskedTime, words("Samples before then; now when left out.")] = None
     step: Annotated[
         str | None,
-        asked_one_of(STEPS),
+        one_of(STEPS),
         words("Samples by minutes or by hours; when left out, the finest that is kept so far back."),
     ] = None
 
@@ -280,18 +280,14 @@ def _cycle(entry: Entry) -> PastCycle:
         hold=limits.hold,
         balance=limits.balance_sats,
         fee_reserve=limits.fee_reserve_sats,
-        median=_exact(None if snapshot is None else snapshot.history.median),
-        reference=_exact(None if plan is None else plan.reference),
-        raw_reference=_exact(None if plan is None else plan.raw_reference),
+        median=json_out.exact(None if snapshot is None else snapshot.history.median),
+        reference=json_out.exact(None if plan is None else plan.reference),
+        raw_reference=json_out.exact(None if plan is None else plan.raw_reference),
         marks=[] if plan is None else [str(mark) for mark in plan.marks],
         rungs=[] if plan is None else rungs_shown(entry, plan),
         cancels=[] if plan is None else cancels_shown(plan),
         book=_book(snapshot),
     )
-
-
-def _exact(value: Decimal | None) -> Decimal | None:
-    return None if value is None else json_out.exact(value)
 
 
 def _book(snapshot: Snapshot | None) -> OrderBook:
@@ -308,6 +304,6 @@ def _sample(task_id: int, time_ms: int) -> PastSample | None:
         for row in samples_between(task_id, step, begin_ms, begin_ms + _MINUTE_MS):
             values: dict[str, Any] = dict(zip(Sample._fields, row[1:], strict=True))
             numbers = {key: values[each] for key, each in BID_COLUMNS.items()}
-            prices = {key: Decimal(value) for key, value in numbers.items() if isinstance(value, str)}
+            prices = {key: json_out.exact(Decimal(value)) for key, value in numbers.items() if isinstance(value, str)}
             return PastSample(step=name, time=json_out.iso(begin_ms), **numbers | prices)
     return None

@@ -256,8 +256,8 @@ class Previews(BiddingTaskHandler):
             rungs=rungs_shown(entry, plan, fund_of(entry, plan, seen)),
             cancels=cancels_shown(plan),
             total=sum(intent.price_sats for intent in plan.to_place),
-            reference=_exact(plan.reference),
-            raw_reference=_exact(plan.raw_reference),
+            reference=exact(plan.reference),
+            raw_reference=exact(plan.raw_reference),
             marks=[str(mark) for mark in plan.marks],
             market=_market_shown(seen),
             book=_book(market),
@@ -423,10 +423,6 @@ def _looked(
     )
 
 
-def _exact(value: Decimal | None) -> Decimal | None:
-    return None if value is None else exact(value)
-
-
 def rungs_shown(entry: Entry, plan: BidPlan, fund: ToFund | None = None) -> list[PlannedRung]:
     """Returns the fate of each rung, with the bid that holds it or is to come; `fund` is the way to enough balance."""
     own = {order.id: order.quantity for order in entry.own}
@@ -440,7 +436,7 @@ def rungs_shown(entry: Entry, plan: BidPlan, fund: ToFund | None = None) -> list
         PlannedRung(
             rung=note.rung,
             price=note.price_sats,
-            quantity=_exact(quantity(note)),
+            quantity=exact(quantity(note)),
             reason=str(note.reason),
             detail=fund.words if fund and note.reason is Reason.INSUFFICIENT_BALANCE else note.detail,
             order=note.order_id,
@@ -479,11 +475,11 @@ def _market_shown(seen: MarketLook) -> PreviewedMarket | None:
         taken_at=iso(snapshot.taken_ms),
         asks=len(snapshot.asks),
         own_asks=seen.asks_read - len(snapshot.asks),
-        lowest_ask=_exact(min((ask.unit_price for ask in snapshot.asks), default=None)),
+        lowest_ask=exact(min((ask.unit_price for ask in snapshot.asks), default=None)),
         trait_asks=None if snapshot.trait_asks is None else len(snapshot.trait_asks),
         bids=None if bids is None else len(bids),
-        highest_bid=_exact(max((bid.unit_price for bid in bids), default=None) if bids else None),
-        median=_exact(snapshot.history.median),
+        highest_bid=exact(max((bid.unit_price for bid in bids), default=None) if bids else None),
+        median=exact(snapshot.history.median),
         samples=snapshot.history.samples,
     )
 

@@ -20,7 +20,7 @@ from server.http import json_out
 from server.http.answers import INVALID, TOO_MANY_LONG_READS
 from server.http.base import PIECE, SignedIn
 from server.http.route import route
-from server.http.shapes import Answer, Asked, asked_one_of
+from server.http.shapes import Answer, Asked, one_of
 from strategy.bid_config import BidConfig, normal_slug
 from strategy.bidding.measure import measure
 from strategy.profit import rows
@@ -31,7 +31,7 @@ _FILLS_AT_ONCE = 200  # read while others wait: some milliseconds
 
 METHOD = Annotated[
     str,
-    asked_one_of(METHODS),
+    one_of(METHODS),
     words(
         "Which tokens of a rune are sold: the oldest first, or all at their average cost. Items are matched by their "
         "id."
@@ -44,7 +44,7 @@ class AskedProfit(Asked, frozen=True, kw_only=True):
 
     from_: FROM = field(name="from", default=None)
     to: TO = None
-    group_by: Annotated[str, asked_one_of(GROUPS), words("The rows.")] = GROUPS[0]
+    group_by: Annotated[str, one_of(GROUPS), words("The rows.")] = GROUPS[0]
     method: METHOD = FIFO
 
 
@@ -163,7 +163,7 @@ class _Summed(NamedTuple):
             matched=row.matched,
             realized_sats=row.realized_sats,
             fees_sats=row.fees_sats,
-            realized_percent=None if percent is None else json_out.exact(percent),
+            realized_percent=json_out.exact(percent),
             held=Holding(count=len(row.held), cost_sats=row.held_sats, mark_sats=None),
             unmatched_sales=row.unmatched_sales,
             unknown_fees=row.unknown_fees,

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from contextlib import suppress
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, structs
 
@@ -25,7 +25,7 @@ from server.control import heed_limits
 from server.http.answers import INVALID, MANAGER_AWAY, NOT_YOURS, TOO_MANY_RUN, Error
 from server.http.api_errors import ApiError, invalid
 from server.http.route import route
-from server.http.shapes import Answer, Body, Wrong, described_as, read_by, read_fields, whole
+from server.http.shapes import Answer, Body, Wrong, described_as, one_of, read_by, read_fields, whole
 from server.task_handler import is_idle
 from server.tasks import (
     NOT_ALLOWED,
@@ -59,7 +59,7 @@ def _ids(value: Any) -> tuple[int, ...]:
 class TaskActions(Body, frozen=True, kw_only=True):
     """An action, and the tasks that it is for: those with these `ids`, or those with this `tag`."""
 
-    action: Annotated[Literal["start", "stop", "delete", "change"], words("What is done to each.")]
+    action: Annotated[str, one_of(("start", "stop", "delete", "change")), words("What is done to each.")]
     ids: (
         Annotated[
             tuple[Annotated[int, within(1, MAX_ID)], ...],

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Raw, json
 
-from core.fields import Count, Time, text_of, words
+from core.fields import Count, Time, words
 from models import base, budgets, commits, users
 from models.api_tokens import READ, TRADE
 from models.ledger import closing as ledger
@@ -22,7 +22,7 @@ from models.tasks.tasks import NoSuchBudget, TaskExists, TaskLimitReached
 from server import task_venues
 from server.config import bids as task_config
 from server.config.bids import BiddingConfig, BiddingTaskChange, NewBiddingTask
-from server.config.parts import ErrorParams, LastCycle, has_tag, stored_tags
+from server.config.parts import AskedTasks, ErrorParams, LastCycle, has_tag, stored_tags
 from server.http import json_out
 from server.http.answers import (
     INVALID,
@@ -39,7 +39,7 @@ from server.http.answers import (
 )
 from server.http.api_errors import ApiError, invalid
 from server.http.route import route
-from server.http.shapes import Answer, Asked, described_as, own_words, read_by
+from server.http.shapes import Answer, described_as
 from server.http.tagged import Tagged
 from server.task_handler import TaskHandler
 from server.withdrawals.ways_out import refuse_without_way_out
@@ -50,14 +50,6 @@ TAKEN = "There is a task for this slug already."
 NOT_ALLOWED = "The plan is over, or the address is not whitelisted any more."
 _LIMIT = "The plan's task limit is reached."
 _SHOWN_MS = 30_000  # a task that falls silent is shown as that after this long at the latest
-
-
-class AskedTasks(Asked, frozen=True, kw_only=True):
-    """The tasks that are wanted."""
-
-    tag: Annotated[Annotated[str, text_of(1, 200)] | None, read_by(own_words), words("Only those with this tag.")] = (
-        None
-    )
 
 
 class TaskFills(Answer, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from server import (
     admin,
     auth,
     autolist,
+    autolist_preview,
     budgets,
     control,
     events,
@@ -34,7 +35,6 @@ from server import (
 )
 from server.http.base import Handler
 from server.http.route import routes_of
-from server.listing import preview as autolist_preview
 from server.replay import task_replay
 from server.withdrawals import withdraw as withdrawals
 

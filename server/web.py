@@ -13,10 +13,11 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from msgspec import Raw
+
 from server.http import json_out
 from server.http.api_errors import not_found
 from server.http.base import Handler
-from server.http.json_out import Raw
 from server.http.route import Route, route
 from web import FOLDER
 
@@ -179,4 +180,4 @@ def _describe(declared: list[Route]) -> tuple[Raw, bytes, str]:
     from server.openapi.document import document
 
     made = document(declared)
-    return Raw(json_out.dumps(made)), page.render(made).encode(), page.POLICY
+    return Raw(json_out.dumps(made).encode()), page.render(made).encode(), page.POLICY

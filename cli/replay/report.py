@@ -42,7 +42,9 @@ def values(
         found["fillRule"] = FILL_RULE
         found["changes"] = changes
         found["decisions"] = [_decision(step) for step in _telling(outcome.steps)]
-        found["fills"] = to_builtins([fill_shown(fill, outcome) for fill in outcome.fills], builtin_types=(Decimal,))
+        found["fills"] = to_builtins(
+            [fill_shown(fill, outcome) for fill in outcome.fills], builtin_types=(Decimal,), enc_hook=Decimal
+        )
         found["summary"] = _summary(outcome)
     return found
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType, defstruct
 
@@ -18,7 +18,7 @@ from core.fields import Sats, words
 from core.settings import VENUES
 from server.config.parts import ADDRESSES, STEPS, TAGS, described, shown_part
 from server.http.json_out import dumps
-from server.http.shapes import Answer, Body, Wrong, as_pasted, camel, read_by, read_fields
+from server.http.shapes import Answer, Body, Wrong, as_pasted, camel, one_of, read_by, read_fields
 from strategy.bid_config import MAX_TEXT, Problem
 from strategy.listing.listing_config import (
     CHOICES,
@@ -51,11 +51,6 @@ def _collection_id(value: Any) -> str | None:
     return found
 
 
-def one_of(name: str, text: str) -> Any:
-    """Makes the type of a field of listings that is one of its choices."""
-    return Annotated[Literal.__getitem__(CHOICES[name]), words(text)]
-
-
 _TRAIT = {"maxLength": MAX_TEXT}
 # A field's type, with its bounds and words; ListingConfig has the defaults.
 FIELDS: dict[str, Any] = {
@@ -69,7 +64,7 @@ FIELDS: dict[str, Any] = {
         read_by(_collection_id),
         words("Its collection; taken from an earlier look at the inscription when left out."),
     ],
-    "price_mode": one_of("price_mode", "How the price is found."),
+    "price_mode": Annotated[str, one_of(CHOICES["price_mode"]), words("How the price is found.")],
     "price_percent": Annotated[
         Decimal,
         described(
@@ -85,7 +80,7 @@ FIELDS: dict[str, Any] = {
     "min_margin": Annotated[
         Decimal, described("Least gain over the cost as a fraction (0.1 is 10 %).", minimum=0, maximum=MAX_MARGIN)
     ],
-    "reference": one_of("reference", "The price that pricePercent multiplies."),
+    "reference": Annotated[str, one_of(CHOICES["reference"]), words("The price that pricePercent multiplies.")],
     "allow_below_reference": Annotated[bool, words("Let pricePercent be below 1.")],
     "trait_type": Annotated[
         str, described("Trait category whose cheapest listing is the reference traitFloor.", **_TRAIT)

@@ -11,16 +11,18 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType
 
 from core import pasted
-from core.fields import Count, words
+from core.fields import Count, text_of, words
 from server.http.answers import FailedStep, Seconds
 from server.http.shapes import (
     Answer,
+    Asked,
     Body,
     OpenAnswer,
     Wrong,
     as_pasted,
     beyond_one_task,
     camel,
+    own_words,
     plain_text,
     read_by,
     then,
@@ -184,6 +186,14 @@ TAGS = Annotated[
     read_by(_tags),
     beyond_one_task("names the tasks that are handled together"),
 ]
+
+
+class AskedTasks(Asked, frozen=True, kw_only=True):
+    """The tasks of a kind that are wanted."""
+
+    tag: Annotated[Annotated[str, text_of(1, 200)] | None, read_by(own_words), words("Only those with this tag.")] = (
+        None
+    )
 
 
 def stored_tags(given: Mapping[str, Any], otherwise: str = "[]") -> str:

@@ -27,6 +27,7 @@ from tornado.iostream import StreamClosedError
 from tornado.web import Application
 
 from server.http import json_out
+from server.http.answers import Error
 
 MAX_BODY = 64 * 1024
 MAX_PATH, MAX_HEADERS = 8 * 1024, 16 * 1024
@@ -98,7 +99,7 @@ class _Guard(HTTPMessageDelegate):
         """Answers and ends the connection; with `reads_on` Tornado reads on and the rest comes to us."""
         self._refused = True
         begun = time.monotonic()
-        body = json_out.dumps({"error": error, "message": message}).encode()
+        body = json_out.encoded(Error(error=error, message=message))
         headers = HTTPHeaders(
             {
                 "Content-Type": "application/json",

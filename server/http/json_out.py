@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from decimal import Decimal
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, overload
 
-from msgspec import Struct, json, structs
+from msgspec import Raw, Struct, json, structs
 
 from core import event_words
 from strategy.pricing import plain
 
 
-class Raw(str):
-    """JSON text that is ready to send."""
+class Exact(Decimal):
+    """A number that a Struct writes digit for digit; msgspec writes any other Decimal below a millionth as 1E-7."""
 
     __slots__ = ()
 
 
-text = encode_basestring
-_ENCODER = json.Encoder(decimal_format="number")
+def _digits(value: Any) -> Raw:
+    if isinstance(value, Exact):
+        return Raw(plain(value).encode())
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+_ENCODER = json.Encoder(enc_hook=_digits, decimal_format="number")
 iso = event_words.iso  # a time is written alike in answers and in what hooks send
 
 
 def dumps(value: Any) -> str:
-    """Writes `value` (None, bool, int, str, Decimal, Raw, dict, list or tuple of such) as JSON text."""
-    if isinstance(value, Raw):
-        return value
+    """Writes `value` (None, bool, int, str, Decimal, Struct, dict, list or tuple of such) as JSON text."""
     if isinstance(value, str):
         return encode_basestring(value)
     if value is None:
@@ -49,13 +52,11 @@ def dumps(value: Any) -> str:
 
 
 def encoded(value: Any) -> bytes:
-    """Encodes `value` for the wire, as `dumps` writes it."""
-    if isinstance(value, Struct) or (isinstance(value, list) and value and isinstance(value[0], Struct)):
-        try:
-            return _ENCODER.encode(value)
-        except UnicodeEncodeError:
-            return _ENCODER.encode(_writable(value))
-    return dumps(value).encode("utf-8", "replace")
+    """Encodes a shape, a list of shapes, or JSON that is ready (`Raw`), for the wire."""
+    try:
+        return _ENCODER.encode(value)
+    except UnicodeEncodeError:
+        return _ENCODER.encode(_writable(value))
 
 
 def _writable(value: Any) -> Any:
@@ -69,9 +70,17 @@ def _writable(value: Any) -> Any:
     return [_writable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def exact(value: Decimal) -> Decimal:
-    """Returns a number in its only form, as every answer has it."""
-    return Decimal(plain(value))
+@overload
+def exact(value: Decimal) -> Decimal: ...
+
+
+@overload
+def exact(value: None) -> None: ...
+
+
+def exact(value: Decimal | None) -> Decimal | None:
+    """Returns a number as every answer has it: in its only form, digit for digit."""
+    return None if value is None else Exact(value)
 
 
 def seconds(ms: int) -> int:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Annotated, Any, NamedTuple
 
-from msgspec import UNSET, Meta, Struct, inspect, structs
+from msgspec import UNSET, Meta, Struct, inspect
 
 from core import pasted
 from core.errors import BidkeeperError
@@ -29,7 +29,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Read = Callable[[Any], Any]
 Fault = tuple[str, str]  # a field by the caller's name, and what is wrong with it
-Shape = TypeVar("Shape", bound=Struct)
 
 
 def camel(name: str) -> str:
@@ -102,14 +101,9 @@ def then(convert: Callable[[Any], Any]) -> Meta:
 
 
 def one_of(choices: Iterable[str]) -> Meta:
-    """Makes the mark of a text that is one of `choices`."""
+    """Makes the mark of a text that is one of `choices`; in a query a tuple of such has commas between them."""
     allowed = tuple(choices)
-    return Meta(extra={"read": _one_of(allowed)}, extra_json_schema={"enum": list(allowed)})
-
-
-def some_of(choices: Iterable[str]) -> Meta:
-    """Makes the mark of a parameter that has some of `choices`, with commas between them."""
-    return Meta(extra={"read": _choices(tuple(choices))})
+    return Meta(extra={"choices": allowed}, extra_json_schema={"enum": list(allowed)})
 
 
 def beyond_one_task(why: str, *values: str) -> Meta:
@@ -190,33 +184,27 @@ AnyText = Annotated[str, read_by(any_text)]
 # ---- readers of types
 
 
-def choices_in(annotation: Any) -> tuple[Any, ...]:
-    """Returns the choices of a field's annotation as they were written: msgspec sorts them."""
-    if get_origin(annotation) is Literal:
-        return get_args(annotation)
-    return next((found for each in get_args(annotation) if (found := choices_in(each))), ())
-
-
-def reader(kind: inspect.Type, declared: tuple[Any, ...] = ()) -> Read:
-    """Makes the reader of a field's type, which returns the value or raises Wrong; `declared` are its choices."""
+def reader(kind: inspect.Type) -> Read:
+    """Makes the reader of a field's type, which returns the value or raises Wrong."""
     if isinstance(kind, inspect.Metadata):
         marks = kind.extra or {}
-        read = _own(marks["read"]) if "read" in marks else reader(kind.type, declared)
+        if "read" in marks:
+            read = _own(marks["read"])
+        else:
+            read = _one_of(marks["choices"]) if "choices" in marks else reader(kind.type)
         return _converted(read, marks["then"]) if "then" in marks else read
     if isinstance(kind, inspect.UnionType):
         some = [each for each in kind.types if not isinstance(each, inspect.NoneType)]
         if len(some) != 1:
             raise TypeError(f"a field of several types needs a reader of its own: {kind}")
-        inner = reader(some[0], declared)
+        inner = reader(some[0])
         return lambda value: None if value is None else inner(value)
     if isinstance(kind, inspect.IntType):
         return _whole_within(kind.ge, kind.le)
     if isinstance(kind, inspect.StrType):
         return _text_within(kind.min_length, kind.max_length)
-    if isinstance(kind, inspect.LiteralType):
-        return _one_of(declared)
     if isinstance(kind, inspect.VarTupleType | inspect.ListType):
-        return _list_of(reader(kind.item_type, declared), kind.min_length, kind.max_length)
+        return _list_of(reader(kind.item_type), kind.min_length, kind.max_length)
     if isinstance(kind, inspect.StructType):
         return _nested(kind.cls)
     simple: dict[type, Read] = {
@@ -274,13 +262,12 @@ def _text_within(least: int | None, most: int | None) -> Read:
     return check
 
 
-def _one_of(choices: Iterable[Any]) -> Read:
-    allowed = tuple(choices)
-    *others, last = map(str, allowed)
-    must_be = f"must be {', '.join(others)} or {last}" if others else f"must be {last}"
+def _one_of(choices: tuple[str, ...]) -> Read:
+    *others, last = choices
+    must_be = f"must be {', '.join(others)} or {last}"
 
-    def check(value: Any) -> Any:
-        if type(value) not in (str, int) or value not in allowed:
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or value not in choices:
             raise Wrong(must_be)
         return value
 
@@ -333,11 +320,8 @@ def _fields(shape: type[Struct]) -> dict[str, _Field]:
     """Returns the fields of a shape by the caller's names, in their order."""
     found = inspect.type_info(shape)
     assert isinstance(found, inspect.StructType)
-    choices = {each.name: choices_in(each.type) for each in structs.fields(shape)}
     return {
-        each.encode_name: _Field(
-            each.name, reader(each.type, choices[each.name]), each.required, _extra(each.type).get("beyond")
-        )
+        each.encode_name: _Field(each.name, reader(each.type), each.required, _extra(each.type).get("beyond"))
         for each in found.fields
     }
 
@@ -405,12 +389,6 @@ def own_words(given: str) -> str:
     return _query_text(pasted.trimmed(given))
 
 
-def asked_one_of(choices: Iterable[str]) -> Meta:
-    """Makes the mark of a parameter that is one of `choices`."""
-    allowed = tuple(choices)
-    return Meta(extra={"read": _choice(allowed)}, extra_json_schema={"type": "string", "enum": list(allowed)})
-
-
 TimeText = Annotated[int, read_by(milliseconds), AS_TEXT, Meta(extra_json_schema={"minLength": 1})]
 AskedTime = TimeText | None
 AS_TIME = "A time such as 2026-11-20T12:00:00Z, or a day such as 2026-11-20, in UTC."
@@ -420,11 +398,7 @@ AS_TIME = "A time such as 2026-11-20T12:00:00Z, or a day such as 2026-11-20, in 
 def _parameters(shape: type[Asked]) -> dict[str, tuple[str, Read, bool]]:
     found = inspect.type_info(shape)
     assert isinstance(found, inspect.StructType)
-    choices = {each.name: choices_in(each.type) for each in structs.fields(shape)}
-    return {
-        each.encode_name: (each.name, _query_reader(each.type, choices[each.name]), each.required)
-        for each in found.fields
-    }
+    return {each.encode_name: (each.name, _query_reader(each.type), each.required) for each in found.fields}
 
 
 def parameters_of(shape: type[Asked]) -> tuple[str, ...]:
@@ -433,32 +407,33 @@ def parameters_of(shape: type[Asked]) -> tuple[str, ...]:
 
 
 def read_query(shape: type[Asked], given: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
-    """Returns the right parameters by the names of `shape`'s fields, and every fault as a detail."""
+    """Returns the right parameters by the names of `shape`'s fields, and every fault as a detail.
+
+    A required one that is left out is as an empty one, which some readers take: then the operation judges it.
+    """
     values, faults = dict[str, Any](), list[str]()
     for key, (name, read, is_required) in _parameters(shape).items():
-        if key in given:
+        if key in given or is_required:
             try:
-                values[name] = read(given[key])
+                values[name] = read(given.get(key, ""))
             except Wrong as wrong:
-                faults += [f"{key}: {found}" for found in wrong.texts]
-        elif is_required:
-            faults.append(f"{key}: {_MISSING}")
+                faults += [f"{key}: {found}" for found in (wrong.texts if key in given else [_MISSING])]
     return values, faults
 
 
-def _query_reader(kind: inspect.Type, declared: tuple[Any, ...]) -> Read:
+def _query_reader(kind: inspect.Type) -> Read:
     if isinstance(kind, inspect.Metadata):
-        own = (kind.extra or {}).get("read")
-        return _query_reader(kind.type, declared) if own is None else _own(own)
+        marks = kind.extra or {}
+        if "read" in marks:
+            return _own(marks["read"])
+        return _choice(marks["choices"]) if "choices" in marks else _query_reader(kind.type)
     if isinstance(kind, inspect.UnionType):
         (inner,) = (each for each in kind.types if not isinstance(each, inspect.NoneType))
-        return _query_reader(inner, declared)
+        return _query_reader(inner)
     if isinstance(kind, inspect.IntType):
         return _digits(kind.ge or 0, MAX_ID if kind.le is None else kind.le)
-    if isinstance(kind, inspect.LiteralType):
-        return _choice(declared)
-    if isinstance(kind, inspect.VarTupleType) and isinstance(kind.item_type, inspect.LiteralType):
-        return _choices(declared)
+    if isinstance(kind, inspect.VarTupleType):
+        return _choices(_extra(kind.item_type)["choices"])
     if isinstance(kind, inspect.StrType):
         return _query_text
     raise TypeError(f"no parameter is of the type {kind}")

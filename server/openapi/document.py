@@ -153,10 +153,7 @@ def _answer(operation: Operation, schemas: Document) -> Document:
         content = _content({"type": "array", "items": one} if is_list else one, schemas)
     response = _response(operation.says, operation.media.partition(";")[0], content, operation.headers)
     for media in operation.others:
-        is_text = not media.startswith("image/")
-        response["content"][media] = {
-            "schema": {"type": "string"} if is_text else {"type": "string", "format": "binary"}
-        }
+        response["content"][media] = {"schema": _of_media(media)}
     return response
 
 

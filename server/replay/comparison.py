@@ -290,8 +290,8 @@ def fill_shown(fill: Fill, outcome: Simulation) -> ReplayedFill:
         price=fill.order.price_sats,
         quantity=exact(fill.order.quantity),
         sold_at=fill.sale.price,
-        floor=None if floor is None else exact(floor),
-        floor_24h_later=None if later is None else exact(later),
+        floor=exact(floor),
+        floor_24h_later=exact(later),
     )
 
 

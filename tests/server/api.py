@@ -43,6 +43,12 @@ class Answer:
         return {detail.partition(":")[0] for detail in self.details}
 
 
+def digits(text: str) -> Decimal:
+    """Reads a number of an answer, which never has an exponent."""
+    assert "e" not in text.lower(), f"{text} is not written digit for digit"
+    return Decimal(text)
+
+
 class Api:
     """Asks the service at `base_url`; a body that is no bytes or text is sent as JSON."""
 
@@ -75,7 +81,7 @@ class Api:
         is_picture = response.headers.get("Content-Type", "").startswith("image/")
         text = response.body.decode(errors="surrogateescape" if is_picture else "strict")
         is_json = response.headers.get("Content-Type") == "application/json"
-        value = json.loads(text, parse_float=Decimal) if text and is_json else None
+        value = json.loads(text, parse_float=digits) if text and is_json else None
         return Answer(response.code, response.headers, value, text)
 
     async def raw(self, path: str, headers: dict[str, str]) -> HTTPResponse:

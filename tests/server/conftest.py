@@ -12,11 +12,10 @@ from tornado.ioloop import IOLoop
 from tornado.testing import bind_unused_port
 
 from core.settings import Settings
-from server import admin, autolist, health, metrics, task_venues, wallet
+from server import admin, autolist, autolist_facts, health, metrics, task_venues, wallet
 from server import app as app_module
 from server.app import make_app, make_server
 from server.http import manager_client, replay_starter
-from server.listing import checks
 from server.urls import ROUTES
 from server.withdrawals import ways_out
 from server.withdrawals import withdraw as withdrawals
@@ -62,7 +61,7 @@ _WAITS = (
     (admin, "PATIENCE_S"),
     (app_module, "_SIGNER_S"),
     (autolist, "SHOWN_S"),
-    (checks, "PATIENCE_S"),
+    (autolist_facts, "PATIENCE_S"),
     (wallet, "_PATIENCE_S"),
     (health, "PATIENCE_S"),
     (manager_client, "_PING_S"),

@@ -17,8 +17,7 @@ from models.events.reading import Told
 from models.events.table import Event
 from server import events as noun
 from server.http import feed as feed_file
-from server.http.feed import Feed, TooManyWaiters
-from server.http.shown import event_shown
+from server.http.feed import Feed, TooManyWaiters, event_shown
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 

@@ -34,6 +34,24 @@ async def test_floor_answers_price_and_count(service: Service) -> None:
 
 
 @pytest.mark.gen_test
+@pytest.mark.parametrize("path", ["/api/tasks/floor", "/api/market/book"])
+async def test_query_without_slug_names_its_other_faults_as_well(service: Service, path: str) -> None:
+    answer = await service.ask("GET", f"{path}?venue=satflow")
+
+    assert (answer.status, answer.names()) == (400, {"slug", "venue"})
+
+
+@pytest.mark.gen_test
+async def test_prices_below_a_millionth_are_written_digit_for_digit(service: Service) -> None:
+    service.gateway.answers["rune_asks"] = AskBook((ask(3, "0.000000125"),), 1)
+
+    answer = await service.ask("GET", "/api/tasks/rune-market?ticker=DOG")
+
+    assert answer.json["floor"] == Decimal("0.000000125")
+    assert "0.000000125" in answer.text
+
+
+@pytest.mark.gen_test
 async def test_floor_of_a_rune_asks_for_runes(service: Service) -> None:
     await service.ask("GET", "/api/tasks/floor?slug=DOG%E2%80%A2GO&type=rune")
 

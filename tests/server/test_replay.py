@@ -73,7 +73,7 @@ def in_process(tmp_path: Path, entries: Iterable[Entry], changed: BidConfig, own
 
 def result(path: Path, own: BidConfig, changed: BidConfig) -> Any:
     found = compared(JournalPart([path], None, None), own, changed).compared
-    return to_builtins(found, builtin_types=(Decimal,))
+    return to_builtins(found, builtin_types=(Decimal,), enc_hook=Decimal)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from models.ledger import purchases
 from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.table import Task
-from server.listing.checks import UNPROVED
+from server.autolist_facts import UNPROVED
 from strategy.bid_config import load_bid_config
 from tests.server.api import Answer
 from tests.server.autolist_tasks import INSCRIPTION, VAULT, lies_at

@@ -28,6 +28,7 @@ from models.ledger.listing_table import LIVE, Listing
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
 from server import task_venues
+from server.autolist_facts import known_collection, with_known_cost
 from server.config import listings as listing_config
 from server.control import EffectiveState
 from server.http.answers import INVALID, NOT_YOURS, SIGNER_AWAY, TOO_MANY_LOOKUPS, TOO_SLOW, ReasonCode
@@ -35,7 +36,6 @@ from server.http.api_errors import invalid
 from server.http.json_out import exact
 from server.http.route import route
 from server.http.shapes import Answer, one_of
-from server.listing.checks import known_collection, with_known_cost
 from server.task_handler import TaskHandler
 from strategy.bid_config import BidConfig
 from strategy.fault_codes import Step
