@@ -198,7 +198,7 @@ def to_wire(error: VenueError) -> dict[str, Any]:
 
 
 def from_wire(wire: Any) -> VenueError:
-    """Makes the error that `to_wire` wrote. Raises ValueError for any other object."""
+    """Makes the error that `to_wire` wrote. Raises ValueError or OverflowError for any other object."""
     if not isinstance(wire, dict):
         raise ValueError("the error is not an object")
     kind, message = wire.get("kind"), wire.get("message")
