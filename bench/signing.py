@@ -8,7 +8,6 @@ import struct
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 
 from embit.ec import PrivateKey
@@ -21,7 +20,7 @@ from wallet.ceilings import Ceilings, Rate
 from wallet.hash160 import hash160
 from wallet.keystore.keys import Keystore
 from wallet.policy import PLAY_VENUE
-from wallet.protocol import BidMessage, Grant
+from wallet.protocol import BidMessage, GiveGrant, Grant, SignBid
 from wallet.psbt.check_listing import check_listing
 from wallet.psbt.decode import Psbt, encode
 from wallet.psbt.listing import ListingIntent, OutpointFacts, Owner
@@ -73,12 +72,11 @@ def _whole_signer(unverified: Callable[[], object]) -> Row:
         grant = Grant(
             1, user, 1, PLAY_VENUE, ("bid",), "frogs", 1, 1 << 50, 1 << 50, user, 3_600_000, now_ms + 3_600_000
         )
-        terms = asdict(grant) | {"operations": ["bid"]}
-        secret = signer.handle({"op": "grant", "grant": terms})["secret"]
+        secret = signer.handle(GiveGrant(grant)).secret
 
         def bid() -> None:
             asked = BidMessage(f"{next(bids):032x}", 1, "1", now_ms + 900_000, "frogs", now_ms, user)
-            signer.handle({"op": "sign_bid", "task": 1, "token": 1, "secret": secret, "bid": asdict(asked)})
+            signer.handle(SignBid(1, 1, secret, asked))
 
         return _row("bid through the whole signer, synced to disk", bid, "unverified", unverified, calls=50)
 

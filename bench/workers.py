@@ -172,7 +172,7 @@ def _sign(request: dict[str, Any]) -> dict[str, Any]:
             "vault_pubkey": "22" * 32,
         },
         "rooms": {"rooms": [{"whose": "task", "most_sats": 100_000_000, "signed_sats": 0, "frees_ms": 0}]},
-        "sign_bid": {"message": "what was signed", "signature": "a signature"},
+        "sign_bid": {"message": "what was signed", "signature": "c2lnbmVk"},
     }.get(request["op"], {})
 
 

@@ -8,11 +8,12 @@ from cli import arguments
 from cli.wallet import PATIENCE_S, receive_of
 from cli.wallet import add_arguments as add_address
 from core.errors import BidkeeperError
+from core.fields import MAX_SATS
 from core.settings import VENUES, Settings
 from markets.listings import ListingToDraft
 from markets.market_client import MarketClient
 from wallet.judgement import in_words, to_judge
-from wallet.protocol import MAX_SATS, UserKeys
+from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient
 
 

@@ -54,6 +54,7 @@ class _Nothing(Struct, frozen=True):
 
 
 Answering: TypeAlias = Callable[[Any], Any]  # takes the request; returns its answer, or an awaitable of it
+AsRequest: TypeAlias = Callable[[dict[str, Any], type["Request[Any]"]], "Request[Any]"]  # raises BadJson
 _encoder = json.Encoder()
 _FAILED = b'{"error":"internal","message":"failed; the log has the reason"}\n'
 
@@ -64,7 +65,11 @@ def call(address: Address, peer: str, request: Request[A], *, timeout: float) ->
     `timeout` (seconds) bounds each step of the exchange. Raises PeerUnavailable when the peer cannot be reached
     or its answer is lost or not understood, PeerRefused when it refuses.
     """
-    line = exchange(address, peer, _encoder.encode(request) + b"\n", timeout=timeout)
+    return read_answer(request, peer, exchange(address, peer, _encoder.encode(request) + b"\n", timeout=timeout))
+
+
+def read_answer(request: Request[A], peer: str, line: bytes) -> A:
+    """Reads the line that answers the request. Raises PeerUnavailable or PeerRefused."""
     try:
         reply = _replies(type(request)).decode(line)
         if not isinstance(reply.error, UnsetType):
@@ -93,6 +98,7 @@ class Verbs:
 
     A function may be a coroutine function. PeerRefused is sent with its code; any other exception is logged and becomes
     the code `internal`. A request of another kind is refused with the code `unknown`, a misshapen one with `misshapen`.
+    `as_request` reads the object of one kind, where a program has words of its own for faults.
     """
 
     def __init__(
@@ -102,28 +108,32 @@ class Verbs:
         *,
         unknown: str = "unknown_op",
         misshapen: str = "unreadable",
+        unreadable: str = "unreadable",
         most_values: int = MOST_VALUES,
+        as_request: AsRequest | None = None,
     ) -> None:
         self._peer = peer
         self._functions = functions
         self._kinds = {str(kind.__struct_config__.tag): kind for kind in functions}
         self._unknown = unknown
         self._misshapen = misshapen
+        self._unreadable = unreadable
         self._most_values = most_values
+        self._as_request = as_request or _as_request
 
     def read(self, line: bytes) -> Request[Any]:
         """Reads a request. Raises PeerRefused with a text that names the fault."""
         try:
             given = read_object(line, "request", self._most_values)
         except BadJson as error:
-            raise self._refused("unreadable", str(error)) from None
+            raise self._refused(self._unreadable, str(error)) from None
         op = given.get("op")
         if not isinstance(op, str) or op not in self._kinds:
             raise self._refused(self._unknown, f"unknown operation {repr(op)[:_SHOWN]}: {OTHER_VERSION}")
         try:
-            return convert(given, self._kinds[op])
-        except ValidationError as error:
-            raise self._refused(self._misshapen, f"{op}: {fault_of(error)}") from None
+            return self._as_request(given, self._kinds[op])
+        except BadJson as error:
+            raise self._refused(self._misshapen, str(error)) from None
 
     def _refused(self, code: str, text: str) -> PeerRefused:
         log.warning("refused a request: %s", text)
@@ -147,6 +157,13 @@ class Verbs:
         except Exception:
             log.exception("failed to answer %s", name)
             return _FAILED
+
+
+def _as_request(given: dict[str, Any], kind: type[Request[Any]]) -> Request[Any]:
+    try:
+        return convert(given, kind)
+    except ValidationError as error:
+        raise BadJson(f"{given['op']}: {fault_of(error)}") from None
 
 
 def fault_of(error: ValidationError) -> str:

@@ -1,17 +1,10 @@
-"""Judgements of drafts that are not signed: each rule's finding, and the cover of the signature that would be made.
-
-Standard library only, since all clients of the signer import it.
-"""
+"""Judgements of drafts that are not signed, in words: each rule's finding, and the cover of the signature to be."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
 
-from wallet.protocol import LISTING_INTENT_DIGITS, ListingToSign
-
-Form = Literal["plain", "secure", "transfer", "sale", "recovery"]
+from wallet.protocol import LISTING_INTENT_DIGITS, Form, Judgement, ListingToSign, Side
 
 _NO_INTENT = "0" * LISTING_INTENT_DIGITS
 _COVER: dict[Form, str] = {
@@ -28,59 +21,6 @@ _NAMES: dict[Form, str] = {
     "sale": "sale out of that escrow (SINGLE|ANYONECANPAY 0x83, by its leaf)",
     "recovery": "recovery out of that escrow (ALL or DEFAULT)",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A rule's finding. `holds` None: it could not be judged; `why` is empty where it holds."""
-
-    rule: str
-    holds: bool | None
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """An input or output of the draft. `sats` None: the draft does not tell. `address` may be empty.
-
-    `outpoint` (`txid:vout`) is an input's.
-    """
-
-    sats: int | None
-    script: str
-    address: str
-    is_ours: bool
-    is_covered: bool
-    outpoint: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The judgement of one draft. `is_signed`: every rule holds, so that it would be signed now.
-
-    `payout_sats` come to us and `least_sats` must; None where a rule before them does not hold.
-    """
-
-    form: Form
-    is_signed: bool
-    findings: tuple[Finding, ...]
-    inputs: tuple[Side, ...]
-    outputs: tuple[Side, ...]
-    payout_sats: int | None
-    least_sats: int | None
-
-
-def read_judgement(answer: Mapping[str, Any]) -> Judgement:
-    """Reads the signer's answer. Raises KeyError or TypeError when it is no judgement."""
-    return Judgement(
-        answer["form"],
-        answer["is_signed"],
-        tuple(Finding(**each) for each in answer["findings"]),
-        tuple(Side(**each) for each in answer["inputs"]),
-        tuple(Side(**each) for each in answer["outputs"]),
-        answer["payout_sats"],
-        answer["least_sats"],
-    )
 
 
 def to_judge(

@@ -1,48 +1,56 @@
-"""The protocol of the signer: values, and their strict reading on the signer's side."""
+"""The protocol of the signer: each request with its answer, for both ends. Bounds are checked as one is read.
+
+A request names each field of the bid, offer, listing, grant or withdrawal in it: defaults are for those who ask.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from decimal import ROUND_CEILING, Decimal
+from typing import Annotated, Generic, Literal, TypeVar
 
+from msgspec import Meta, field
+
+from core.call import Request, Shape
 from core.errors import BidkeeperError
+from core.fields import MAX_ID, MAX_SATS, Id, Sats, text_of, within, words
+from strategy.plan_inputs import SignedRoom
+
+A = TypeVar("A")
 
 Operation = Literal["bid", "list", "cancel"]
 SigningKey = Literal["payment", "vault"]
-
 Scope = Literal["global", "user", "task"]
 State = Literal["run", "reduce", "halt"]
+Source = Literal["bidding", "payment", "vault", "escrow"]
+Form = Literal["plain", "secure", "transfer", "sale", "recovery"]
 
 OPERATIONS: tuple[Operation, ...] = ("bid", "list", "cancel")
-SIGNING_KEYS: tuple[SigningKey, ...] = ("payment", "vault")
 SCOPES: tuple[Scope, ...] = ("global", "user", "task")
 STATES: tuple[State, ...] = ("run", "reduce", "halt")  # each stricter than the one before
-MAX_SATS = 21_000_000 * 100_000_000
+SOURCES: tuple[Source, ...] = ("bidding", "payment", "vault", "escrow")
 MAX_MS = 1 << 53
-MAX_ID = (1 << 63) - 1
 MAX_TEXT = 256
 # How far a task's token may rise in one step: starts raise it by one.
 TOKEN_JUMP = 1_000_000
 # A PSBT is read up to 32 KiB, here in base64; and how many a venue may want signed beside the listing's own.
 MAX_PSBT_TEXT = 4 * -(-32 * 1024 // 3)
 MAX_SECURE = 4
-LISTING_INTENT_DIGITS = 64
+BID_INTENT_DIGITS, WITHDRAWAL_INTENT_DIGITS, LISTING_INTENT_DIGITS = 32, 40, 64
 # PSBTs that pay for one offer, and coins that may be spent for it: each is looked up before it is signed.
 MAX_OFFER_PSBTS = 4
 MAX_COINS = 20
 MAX_VENUE_TEXT = 512
+MAX_FEE_PER_KVB = 10_000_000
+VIRTUAL_KB = 1000
+# Sats for 1000 vB. The least is the nodes' relay minimum; the most is above any price that blocks have had for long.
+LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB = 1_000, 300_000
 
 DISK_FULL = "disk-full"  # the tag of what is refused for want of room on the signer's disk
 
-_INSCRIPTION = re.compile(r"[0-9a-f]{64}i(?:0|[1-9][0-9]{0,9})")
-_LEAF = re.compile(r"([0-9a-f]{2}){1,1000}")
-_OUTPOINT = re.compile(r"[0-9a-f]{64}:(?:0|[1-9][0-9]{0,9})")
-
 
 class RequestError(ValueError):
-    """A request to the signer with a missing, unknown or misshapen field; the message names it."""
+    """A request to the signer whose fields do not fit each other; the message names them."""
 
 
 class PolicyRefused(BidkeeperError):
@@ -58,8 +66,61 @@ class PolicyRefused(BidkeeperError):
         self.highest = highest
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+# The kinds of fields. Where words are given they are the fault's, with the field's name in place of {}.
+_INDEX = r"(0|[1-9][0-9]{0,9})"
+# 0 to 4294967295, in its only spelling
+_VOUT = (
+    r"(0|[1-9][0-9]{0,8}|[1-3][0-9]{9}|4[01][0-9]{8}|42[0-8][0-9]{7}|429[0-3][0-9]{6}|4294[0-8][0-9]{5}"
+    r"|42949[0-5][0-9]{4}|429496[0-6][0-9]{3}|4294967[01][0-9]{2}|42949672[0-8][0-9]|429496729[0-5])"
+)
+_ASCII = r"\A[\x00-\x7f]*\Z"
+_BASE64 = words(f"{{}} must be base64 of at most {MAX_PSBT_TEXT} characters", max_length=MAX_PSBT_TEXT, pattern=_ASCII)
+_MAYBE_TEXT = words(f"{{}} must be text of 1 to {MAX_TEXT} characters", max_length=MAX_TEXT)
+_NOT_WRITTEN = "{} is not written as one"
+
+Price = Annotated[int, within(1, MAX_SATS)]
+Ms = Annotated[int, within(0, MAX_MS)]
+Text = Annotated[str, text_of(1, MAX_TEXT)]
+MaybeText = Annotated[str, _MAYBE_TEXT]
+VenueText = Annotated[str, text_of(1, MAX_VENUE_TEXT)]
+Psbt = Annotated[str, _BASE64, Meta(min_length=1)]
+MaybePsbt = Annotated[str, _BASE64]
+Outpoint = Annotated[str, words("outpoint is not written as one", pattern=rf"\A[0-9a-f]{{64}}:{_VOUT}\Z")]
+InscriptionId = Annotated[str, words(_NOT_WRITTEN, pattern=rf"\A[0-9a-f]{{64}}i{_INDEX}\Z")]
+MaybeInscriptionId = Annotated[str, words(_NOT_WRITTEN, pattern=rf"\A([0-9a-f]{{64}}i{_INDEX})?\Z")]
+Leaf = Annotated[str, words(_NOT_WRITTEN, pattern=r"\A([0-9a-f]{2}){1,1000}\Z")]
+Key = Annotated[SigningKey, words("{} must be payment or vault")]
+
+
+def _hex(*digits: int) -> Meta:
+    lengths = "|".join(f"[0-9a-f]{{{each}}}" for each in digits)
+    return words(f"{{}} must be {digits[0]} lower-case hex digits", pattern=rf"\A({lengths})\Z")
+
+
+BidIntent = Annotated[str, _hex(BID_INTENT_DIGITS)]
+ListingIntent = Annotated[str, _hex(LISTING_INTENT_DIGITS)]
+WithdrawalIntent = Annotated[str, _hex(WITHDRAWAL_INTENT_DIGITS)]
+AnyIntent = Annotated[str, _hex(BID_INTENT_DIGITS, LISTING_INTENT_DIGITS, WITHDRAWAL_INTENT_DIGITS)]
+Operations = Annotated[tuple[Operation, ...], words(f"{{}} must be a list of {' and '.join(OPERATIONS)}", min_length=1)]
+OfferPsbts = Annotated[
+    tuple[Psbt, ...],
+    words(f"{{}} must be a list of 1 to {MAX_OFFER_PSBTS} PSBTs", min_length=1, max_length=MAX_OFFER_PSBTS),
+]
+OfferCoins = Annotated[
+    tuple[Outpoint, ...],
+    words(f"{{}} must be a list of 1 to {MAX_COINS} outpoints", min_length=1, max_length=MAX_COINS),
+]
+SecurePsbts = Annotated[
+    tuple[Psbt, ...], words(f"{{}} must be a list of at most {MAX_SECURE} PSBTs", max_length=MAX_SECURE)
+]
+Coins = Annotated[tuple[Outpoint, ...], words("{} must be a list of outpoints")]
+Trait = Annotated[tuple[Text, Text] | None, words("{} must be a type and a value")]
+_OF_ID = f"must be a whole number from 1 to {MAX_ID}"
+_TaskAndToken = tuple[Annotated[Id, words(f"task {_OF_ID}")], Annotated[Id, words(f"token {_OF_ID}")]]
+Tokens = Annotated[tuple[_TaskAndToken, ...], words("tokens must be a list of pairs")]
+
+
+class Grant(Shape, frozen=True):
     """The rights of one task at the signer until `expires_ms`.
 
     `user` is the sign-in address whose keys sign; bought goods go to `receive`, or with `to_vault` to the user's own
@@ -70,50 +131,47 @@ class Grant:
     A grant replaces the task's former one; its `token` must be higher than any seen for the task.
     """
 
-    task: int
-    user: str
-    token: int
-    venue: str
-    operations: tuple[Operation, ...]
-    slug: str
-    hardcap_sats: int
-    outstanding_sats: int
-    outstanding_task_sats: int
-    receive: str
-    max_expiry_ms: int
-    expires_ms: int
-    inscription_id: str = ""
-    min_price_sats: int = 0
+    task: Id
+    user: Text
+    token: Id
+    venue: Text
+    operations: Operations
+    slug: MaybeText
+    hardcap_sats: Sats
+    outstanding_sats: Sats
+    outstanding_task_sats: Sats
+    receive: Text
+    max_expiry_ms: Ms
+    expires_ms: Ms
+    inscription_id: MaybeInscriptionId = ""
+    min_price_sats: Sats = 0
     to_vault: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BidMessage:
+class BidMessage(Shape, frozen=True):
     """One bid to be signed. `intent` is 32 hex digits and names the order for ever.
 
     `price` is the whole order's sats, `quantity` canonical decimal text as it stands in the signed message. `receive`
     is the address that the marketplace will be told; the grant says which one it must be.
     """
 
-    intent: str
-    price: int
-    quantity: str
-    expires_ms: int
-    slug: str
-    timestamp_ms: int
-    receive: str
+    intent: BidIntent
+    price: Price
+    quantity: Text
+    expires_ms: Ms
+    slug: Text
+    timestamp_ms: Ms
+    receive: Text
 
 
-@dataclass(frozen=True, slots=True)
-class SignedBid:
+class SignedBid(Shape, frozen=True):
     """A signed bid: the text and its base64 BIP-322 signature by the user's payment address."""
 
     message: str
     signature: str
 
 
-@dataclass(frozen=True, slots=True)
-class OfferToSign:
+class OfferToSign(Shape, frozen=True):
     """One bid to be signed that PSBTs pay for. `intent` is 32 hex digits and names the order for ever.
 
     `price` is the whole order's sats and `quantity` as in a bid's message. `psbts` are the venue's drafts in base64,
@@ -121,26 +179,24 @@ class OfferToSign:
     that they pay to. `trait` is (type, value) for a bid on a trait.
     """
 
-    intent: str
-    price: int
-    quantity: str
-    expires_ms: int
-    slug: str
-    psbts: tuple[str, ...]
-    leaf: str
-    coins: tuple[str, ...]
-    trait: tuple[str, str] | None = None
+    intent: BidIntent
+    price: Price
+    quantity: Text
+    expires_ms: Ms
+    slug: Text
+    psbts: OfferPsbts
+    leaf: Leaf
+    coins: OfferCoins
+    trait: Trait = None
 
 
-@dataclass(frozen=True, slots=True)
-class SignedOffer:
+class SignedOffer(Shape, frozen=True):
     """The same PSBTs in base64 with the signatures of the user's payment address, not final, in their order."""
 
     psbts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ListingToSign:
+class ListingToSign(Shape, frozen=True):
     """One listing to be signed. `intent` is 64 hex digits and names it for ever; `outpoint` is `txid:vout`.
 
     `price` in sats is the seller's before the venue's fees. `psbt` and each of `secure` are the venue's drafts in
@@ -148,14 +204,14 @@ class ListingToSign:
     item out of the escrow that `transfer` moves it into, and `recovery`, where the venue has one, brings it back.
     """
 
-    intent: str
-    inscription_id: str
-    outpoint: str
-    price: int
-    psbt: str
-    secure: tuple[str, ...] = ()
-    transfer: str = ""
-    recovery: str = ""
+    intent: ListingIntent
+    inscription_id: InscriptionId
+    outpoint: Outpoint
+    price: Price
+    psbt: Psbt
+    secure: SecurePsbts = ()
+    transfer: MaybePsbt = ""
+    recovery: MaybePsbt = ""
 
     @property
     def drafts(self) -> tuple[str, ...]:
@@ -168,8 +224,7 @@ class ListingToSign:
         return bool(self.transfer or self.recovery)
 
 
-@dataclass(frozen=True, slots=True)
-class SignedListing:
+class SignedListing(Shape, frozen=True):
     """The same PSBTs in base64 with the signatures of the user's vault, not final, in the order of the drafts."""
 
     psbt: str
@@ -178,8 +233,95 @@ class SignedListing:
     recovery: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UserKeys:
+class WithdrawalToSign(Shape, frozen=True):
+    """Coins of a user to be sent to their own address. `intent` is 40 hex digits and names it for ever.
+
+    From `payment` or `vault` all of `coins` (`txid:vout`) are spent and `amount_sats` of them (None: all, less the fee)
+    go to the address that `user` signs in with; the signer writes the transaction. With an `inscription_id` the one
+    coin, of the vault or of an escrow of the vault's key, goes there whole, and `fee_coins` of the payment address pay
+    for it. `fee_per_kvb` is sats for 1000 vB: 12.5 sat/vB are 12,500.
+
+    From `escrow` the inscription goes back to the vault instead.
+
+    From `bidding` `psbt` (base64) is `venue`'s draft that takes `amount_sats` out of its wallet to the payment address.
+    """
+
+    intent: WithdrawalIntent
+    user: Text
+    source: Annotated[Source, words(f"{{}} must be one of {', '.join(SOURCES)}")]
+    coins: Coins
+    fee_coins: Coins = ()
+    inscription_id: MaybeInscriptionId = ""
+    amount_sats: Price | None = None
+    fee_per_kvb: Annotated[int, within(0, MAX_FEE_PER_KVB)] = 0
+    venue: MaybeText = ""
+    psbt: MaybePsbt = ""
+
+
+class SignedWithdrawal(Shape, frozen=True):
+    """A signed withdrawal: either `transaction` in hex, ready for the network, or a `psbt` that the venue completes.
+
+    `sent_sats` arrive, `fee_sats` are the network's. `txid` is final.
+    """
+
+    txid: str
+    transaction: str
+    psbt: str
+    sent_sats: int
+    fee_sats: int
+
+
+class Amounts(Shape, frozen=True):
+    """The sats of a withdrawal that would arrive, and the network's."""
+
+    sent_sats: int
+    fee_sats: int
+
+
+class Finding(Shape, frozen=True):
+    """A rule's finding. `holds` None: it could not be judged; `why` is empty where it holds."""
+
+    rule: str
+    holds: bool | None
+    why: str
+
+
+class Side(Shape, frozen=True):
+    """An input or output of the draft. `sats` None: the draft does not tell. `address` may be empty.
+
+    `outpoint` (`txid:vout`) is an input's.
+    """
+
+    sats: int | None
+    script: str
+    address: str
+    is_ours: bool
+    is_covered: bool
+    outpoint: str = ""
+
+
+class Judgement(Shape, frozen=True):
+    """The judgement of one draft. `is_signed`: every rule holds, so that it would be signed now.
+
+    `payout_sats` come to us and `least_sats` must; None where a rule before them does not hold.
+    """
+
+    form: Form
+    is_signed: bool
+    findings: tuple[Finding, ...]
+    inputs: tuple[Side, ...]
+    outputs: tuple[Side, ...]
+    payout_sats: int | None
+    least_sats: int | None
+
+
+class Judgements(Shape, frozen=True):
+    """The judgements of a listing's drafts, the plain one first."""
+
+    judgements: tuple[Judgement, ...]
+
+
+class UserKeys(Shape, frozen=True):
     """A user's own addresses: payment (P2WPKH), vault (P2TR). Keys in hex: compressed, and x-only internal.
 
     `escrows` are the addresses through which the vault's listed items pass, each with its venue; the vault's key opens
@@ -193,8 +335,7 @@ class UserKeys:
     escrows: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class SignerStatus:
+class SignerStatus(Shape, frozen=True):
     """The signer's state. `play`: its keys are play money's; `reason`: why it is not ready (else empty)."""
 
     state: Literal["ready", "reconciling", "locked"]
@@ -202,8 +343,7 @@ class SignerStatus:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ControlState:
+class ControlState(Shape, frozen=True):
     """A switch for bids: for all (`subject` is empty), for a user (sign-in address) or a task (its id as text).
 
     Only in `run` they are; cancels are signed in every state.
@@ -214,221 +354,161 @@ class ControlState:
     state: State
 
 
-def take(request: Mapping[str, Any], *names: str) -> list[Any]:
-    """Returns the values of these fields; each must be there, and no other. Raises RequestError."""
-    unknown = request.keys() - set(names)
-    if unknown:
-        raise RequestError(f"unknown field {min(unknown)[:MAX_TEXT]!r}")
-    for name in names:
-        if name not in request:
-            raise RequestError(f"{name} is missing")
-    return [request[name] for name in names]
+class SignerControls(Shape, frozen=True, rename={"states": "controls", "has_halt_file": "file"}):
+    """`states`: every scope that is not on `run`, in any order. `has_halt_file`: the operator's file stops all bids."""
+
+    states: tuple[ControlState, ...]
+    has_halt_file: bool
 
 
-def whole(name: str, value: Any, low: int, high: int) -> int:
-    """Returns `value` if it is a whole number from `low` to `high` and no boolean. Raises RequestError."""
-    if type(value) is not int or not low <= value <= high:
-        raise RequestError(f"{name} must be a whole number from {low} to {high}")
-    return value
+class Secret(Shape, frozen=True):
+    secret: str
 
 
-def flag(name: str, value: Any) -> bool:
-    """Returns `value` if it is true or false. Raises RequestError."""
-    if type(value) is not bool:
-        raise RequestError(f"{name} must be true or false")
-    return value
+class Signature(Shape, frozen=True):
+    signature: str
 
 
-def text(name: str, value: Any) -> str:
-    """Returns `value` if it is 1 to MAX_TEXT characters of valid Unicode. Raises RequestError."""
-    if type(value) is not str or not 0 < len(value) <= MAX_TEXT:
-        raise RequestError(f"{name} must be text of 1 to {MAX_TEXT} characters")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise RequestError(f"{name} must be valid Unicode") from None
-    return value
+class SignedPsbt(Shape, frozen=True):
+    psbt: str
 
 
-def venue_text(name: str, value: Any) -> str:
-    """Returns `value` if it is text of a length that a venue's challenge or sign-in may have. Raises RequestError."""
-    if type(value) is not str or not 0 < len(value) <= MAX_VENUE_TEXT:
-        raise RequestError(f"{name} must be text of 1 to {MAX_VENUE_TEXT} characters")
-    return value
+class Higher(Shape, frozen=True):
+    """The tasks that had a higher token than the given one, each with it."""
+
+    higher: tuple[tuple[int, int], ...]
 
 
-def text_or_nothing(name: str, value: Any) -> str:
-    """Returns `text`, or "". Raises RequestError."""
-    return "" if value == "" else text(name, value)
+class Rooms(Shape, frozen=True):
+    rooms: tuple[SignedRoom, ...]
 
 
-def hex_text(name: str, value: Any, digits: int) -> str:
-    """Returns `value` if it is `digits` lower-case hex digits. Raises RequestError."""
-    if type(value) is not str or len(value) != digits or not set(value) <= set("0123456789abcdef"):
-        raise RequestError(f"{name} must be {digits} lower-case hex digits")
-    return value
+class LowestPrice(Shape, frozen=True):
+    price: int | None
 
 
-def task_and_token(task: Any, token: Any) -> tuple[int, int]:
-    """Returns a task's id and token, both at least 1. Raises RequestError."""
-    return whole("task", task, 1, MAX_ID), whole("token", token, 1, MAX_ID)
+class WasSigned(Shape, frozen=True):
+    signed: bool
 
 
-def tasks_and_tokens(value: Any) -> list[tuple[int, int]]:
-    """Returns many of them, from a list of pairs. Raises RequestError."""
-    if not isinstance(value, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in value):
-        raise RequestError("tokens must be a list of pairs")
-    return [task_and_token(*pair) for pair in value]
+class Unlock(Request[None], frozen=True, tag="unlock"):
+    passphrase: Text
 
 
-def read_grant(value: Any) -> Grant:
-    """Reads a grant as it came over the socket. Addresses and slug are checked by the signer. Raises RequestError."""
-    if not isinstance(value, dict):
-        raise RequestError("grant must be an object")
-    fresh = dict(zip(_names(Grant), take(value, *_names(Grant)), strict=True))
-    operations = fresh["operations"]
-    if not isinstance(operations, list) or not operations or any(item not in OPERATIONS for item in operations):
-        raise RequestError(f"operations must be a list of {' and '.join(OPERATIONS)}")
-    task, token = task_and_token(fresh["task"], fresh["token"])
-    return Grant(
-        task=task,
-        user=text("user", fresh["user"]),
-        token=token,
-        venue=text("venue", fresh["venue"]),
-        operations=tuple(operation for operation in OPERATIONS if operation in operations),
-        slug=text_or_nothing("slug", fresh["slug"]),
-        hardcap_sats=whole("hardcap_sats", fresh["hardcap_sats"], 0, MAX_SATS),
-        outstanding_sats=whole("outstanding_sats", fresh["outstanding_sats"], 0, MAX_SATS),
-        outstanding_task_sats=whole("outstanding_task_sats", fresh["outstanding_task_sats"], 0, MAX_SATS),
-        receive=text("receive", fresh["receive"]),
-        max_expiry_ms=whole("max_expiry_ms", fresh["max_expiry_ms"], 0, MAX_MS),
-        expires_ms=whole("expires_ms", fresh["expires_ms"], 0, MAX_MS),
-        inscription_id=inscription_or_nothing(fresh["inscription_id"]),
-        min_price_sats=whole("min_price_sats", fresh["min_price_sats"], 0, MAX_SATS),
-        to_vault=flag("to_vault", fresh["to_vault"]),
-    )
+class AskStatus(Request[SignerStatus], frozen=True, tag="status"):
+    """Needs no key."""
 
 
-def read_bid(value: Any) -> BidMessage:
-    """Reads a bid as it came over the socket; its slug and quantity are checked by the grammar. Raises RequestError."""
-    if not isinstance(value, dict):
-        raise RequestError("bid must be an object")
-    fresh = dict(zip(_names(BidMessage), take(value, *_names(BidMessage)), strict=True))
-    return BidMessage(
-        intent=hex_text("intent", fresh["intent"], 32),
-        price=whole("price", fresh["price"], 1, MAX_SATS),
-        quantity=text("quantity", fresh["quantity"]),
-        expires_ms=whole("expires_ms", fresh["expires_ms"], 0, MAX_MS),
-        slug=text("slug", fresh["slug"]),
-        timestamp_ms=whole("timestamp_ms", fresh["timestamp_ms"], 0, MAX_MS),
-        receive=text("receive", fresh["receive"]),
-    )
+class AskAddresses(Request[UserKeys], frozen=True, tag="addresses"):
+    user: Text
 
 
-def read_offer(value: Any) -> OfferToSign:
-    """Reads an offer as it came over the socket; its PSBTs are read by the checks. Raises RequestError."""
-    if not isinstance(value, dict):
-        raise RequestError("offer must be an object")
-    fresh = dict(zip(_names(OfferToSign), take(value, *_names(OfferToSign)), strict=True))
-    psbts, coins = fresh["psbts"], fresh["coins"]
-    if not isinstance(psbts, list) or not 0 < len(psbts) <= MAX_OFFER_PSBTS:
-        raise RequestError(f"psbts must be a list of 1 to {MAX_OFFER_PSBTS} PSBTs")
-    if not isinstance(coins, list) or not 0 < len(coins) <= MAX_COINS:
-        raise RequestError(f"coins must be a list of 1 to {MAX_COINS} outpoints")
-    outpoints = tuple(read_outpoint(coin) for coin in coins)
-    if len(set(outpoints)) != len(outpoints):
-        raise RequestError("coins must be different ones")
-    return OfferToSign(
-        intent=hex_text("intent", fresh["intent"], 32),
-        price=whole("price", fresh["price"], 1, MAX_SATS),
-        quantity=text("quantity", fresh["quantity"]),
-        expires_ms=whole("expires_ms", fresh["expires_ms"], 0, MAX_MS),
-        slug=text("slug", fresh["slug"]),
-        psbts=tuple(psbt_text("psbts", psbt) for psbt in psbts),
-        leaf=_shaped("leaf", fresh["leaf"], _LEAF),
-        coins=outpoints,
-        trait=_trait_or_nothing(fresh["trait"]),
-    )
+class GiveGrant(Request[Secret], frozen=True, tag="grant"):
+    grant: Grant
 
 
-def read_listing(value: Any) -> ListingToSign:
-    """Reads a listing as it came over the socket; its PSBTs are read by the checks. Raises RequestError."""
-    if not isinstance(value, dict):
-        raise RequestError("listing must be an object")
-    fresh = dict(zip(_names(ListingToSign), take(value, *_names(ListingToSign)), strict=True))
-    secure = fresh["secure"]
-    if not isinstance(secure, list) or len(secure) > MAX_SECURE:
-        raise RequestError(f"secure must be a list of at most {MAX_SECURE} PSBTs")
-    return ListingToSign(
-        intent=hex_text("intent", fresh["intent"], LISTING_INTENT_DIGITS),
-        inscription_id=_shaped("inscription_id", fresh["inscription_id"], _INSCRIPTION),
-        outpoint=read_outpoint(fresh["outpoint"]),
-        price=whole("price", fresh["price"], 1, MAX_SATS),
-        psbt=psbt_text("psbt", fresh["psbt"]),
-        secure=tuple(psbt_text("secure", psbt) for psbt in secure),
-        transfer=_psbt_or_nothing("transfer", fresh["transfer"]),
-        recovery=_psbt_or_nothing("recovery", fresh["recovery"]),
-    )
+class RevokePlace(Request[None], frozen=True, tag="revoke_place"):
+    task: Id
+    token: Id
 
 
-def read_outpoint(value: Any) -> str:
-    """Returns `txid:vout` as explorers write it, in its only spelling. Raises RequestError."""
-    outpoint = _shaped("outpoint", value, _OUTPOINT)
-    whole("outpoint", int(outpoint.partition(":")[2]), 0, 0xFFFFFFFF)
-    return outpoint
+class EndRights(Request[None], frozen=True, tag="end_rights"):
+    task: Id
+    token: Id
 
 
-def read_signing_key(value: Any) -> SigningKey:
-    """Returns which of a user's keys is to sign. Raises RequestError."""
-    if value not in SIGNING_KEYS:
-        raise RequestError(f"key must be {' or '.join(SIGNING_KEYS)}")
-    key: SigningKey = value
-    return key
+class EndAllRights(Request[Higher], frozen=True, tag="end_all_rights"):
+    tokens: Tokens
 
 
-def read_control(scope: Any, subject: Any, state: Any) -> ControlState:
-    """Reads a control as it came over the socket. A user's address is checked by the signer. Raises RequestError."""
-    if scope not in SCOPES or state not in STATES:
-        raise RequestError(f"scope must be one of {', '.join(SCOPES)}, state one of {', '.join(STATES)}")
-    if scope == "global":
-        if subject != "":
-            raise RequestError("subject must be empty when the scope is global")
-    elif scope == "task":
-        number = text("subject", subject)
-        if not number.isascii() or not number.isdecimal() or number != str(whole("subject", int(number), 1, MAX_ID)):
-            raise RequestError("subject must be a task's id")
-    return ControlState(scope, subject if scope != "user" else text("subject", subject), state)
+_CONTROL = words(f"scope must be one of {', '.join(SCOPES)}, state one of {', '.join(STATES)}")
 
 
-def _trait_or_nothing(value: Any) -> tuple[str, str] | None:
-    if value is None:
-        return None
-    if not isinstance(value, list) or len(value) != 2:
-        raise RequestError("trait must be a type and a value")
-    return text("trait", value[0]), text("trait", value[1])
+class SetControl(Request[None], frozen=True, tag="control"):
+    scope: Annotated[Scope, _CONTROL]
+    subject: MaybeText
+    state: Annotated[State, _CONTROL]
 
 
-def inscription_or_nothing(value: Any) -> str:
-    """Returns an inscription's id, or "". Raises RequestError."""
-    return "" if value == "" else _shaped("inscription_id", value, _INSCRIPTION)
+class AskControls(Request[SignerControls], frozen=True, tag="controls"):
+    """Needs no key."""
 
 
-def _shaped(name: str, value: Any, shape: re.Pattern[str]) -> str:
-    if type(value) is not str or not shape.fullmatch(value):
-        raise RequestError(f"{name} is not written as one")
-    return value
+class UnderGrant(Request[A], Generic[A], frozen=True):
+    """A request of a task: with the token of its grant, and the grant's secret."""
+
+    task: Id
+    token: Id
+    secret: Text
 
 
-def psbt_text(name: str, value: Any) -> str:
-    """Returns `value` if its length allows it to be a PSBT in base64. Raises RequestError."""
-    if type(value) is not str or not 0 < len(value) <= MAX_PSBT_TEXT or not value.isascii():
-        raise RequestError(f"{name} must be base64 of at most {MAX_PSBT_TEXT} characters")
-    return value
+class AskRooms(UnderGrant[Rooms], frozen=True, tag="rooms"):
+    """About the grant's own ceilings."""
 
 
-def _psbt_or_nothing(name: str, value: Any) -> str:
-    return "" if value == "" else psbt_text(name, value)
+class AskRoomsUnder(Request[Rooms], frozen=True, tag="rooms_under"):
+    task: Annotated[int, within(0, MAX_ID)]
+    user: Text
+    outstanding_task_sats: Sats
+    outstanding_sats: Sats
 
 
-def _names(kind: type[Grant] | type[BidMessage] | type[OfferToSign] | type[ListingToSign]) -> list[str]:
-    return [field.name for field in fields(kind)]
+class SignBid(UnderGrant[SignedBid], frozen=True, tag="sign_bid"):
+    bid: BidMessage
+
+
+class SignOffer(UnderGrant[SignedOffer], frozen=True, tag="sign_offer"):
+    offer: OfferToSign
+
+
+class SignListing(UnderGrant[SignedListing], frozen=True, tag="sign_listing"):
+    listing: ListingToSign
+
+
+class JudgeListing(Request[Judgements], frozen=True, tag="judge"):
+    user: Text
+    venue: Text
+    min_price_sats: Sats
+    listing: ListingToSign
+
+
+class SignWithdrawal(Request[SignedWithdrawal], frozen=True, tag="sign_withdrawal"):
+    withdrawal: WithdrawalToSign
+
+
+class JudgeWithdrawal(Request[Amounts], frozen=True, tag="judge_withdrawal"):
+    withdrawal: WithdrawalToSign
+
+
+class SignChallenge(UnderGrant[Signature], frozen=True, tag="sign_challenge"):
+    challenge: VenueText
+    key: Key = "payment"
+
+
+class SignBrake(Request[Signature], frozen=True, tag="sign_brake"):
+    user: Text
+    venue: Text
+    challenge: VenueText
+
+
+class SignSignIn(UnderGrant[Signature], frozen=True, tag="sign_sign_in"):
+    text: VenueText
+    key: Key
+
+
+class SignDelist(UnderGrant[SignedPsbt], frozen=True, tag="sign_delist"):
+    outpoint: Outpoint
+    psbt: Psbt
+
+
+class AskLowestListing(Request[LowestPrice], frozen=True, tag="lowest_listing"):
+    outpoint: Outpoint
+
+
+class AskWasSigned(Request[WasSigned], frozen=True, tag="was_signed"):
+    intent: AnyIntent
+
+
+def per_kvb(rate: Decimal) -> int:
+    """Returns a fee rate of sats for a virtual byte as sats for 1000, rounded up."""
+    return int((rate * VIRTUAL_KB).to_integral_value(ROUND_CEILING))

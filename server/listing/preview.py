@@ -45,8 +45,8 @@ from strategy.listing.plan_listing import plan_listing
 from strategy.listing.price import guard
 from strategy.listing.reference import SALES
 from strategy.listing.schedule import scheduled
-from wallet.judgement import Judgement, in_words, to_judge, verdict
-from wallet.protocol import UserKeys
+from wallet.judgement import in_words, to_judge, verdict
+from wallet.protocol import Judgement, UserKeys
 from wallet.signer_client import SignerError
 
 MAX_AGE_S = 10.0

@@ -15,11 +15,10 @@ from markets.base import TooManyLookups, VenueError
 from markets.utxos import Utxo
 from server.http.user_market import UserMarket
 from wallet.facts_client import FactsError, read_facts
-from wallet.protocol import MAX_COINS, PolicyRefused
+from wallet.protocol import MAX_COINS, VIRTUAL_KB, PolicyRefused
 from wallet.psbt.transaction import Outpoint
 from wallet.withdrawal import rules
 from wallet.withdrawal.compose import INPUT_VSIZE, Coin, CoinKind
-from wallet.withdrawal.request import VIRTUAL_KB
 
 _AT_ONCE = 4
 _FACTS_AGE_S = 10.0

@@ -21,20 +21,22 @@ from server.http.user_market import UserMarket
 from server.withdrawals.coins import Choosing, Chosen, LeftOut
 from wallet.address import parse
 from wallet.escrow_terms import all_terms, escrow_terms_of
-from wallet.protocol import MAX_COINS, PolicyRefused, UserKeys
+from wallet.protocol import (
+    LEAST_FEE_PER_KVB,
+    MAX_COINS,
+    MOST_FEE_PER_KVB,
+    VIRTUAL_KB,
+    PolicyRefused,
+    Source,
+    UserKeys,
+    WithdrawalToSign,
+    per_kvb,
+)
 from wallet.psbt.decode import decode_base64
 from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow, escrow_at
 from wallet.psbt.script import script_of
 from wallet.psbt.transaction import WireError
 from wallet.withdrawal.compose import Coin, CoinKind, Composed, send_inscription, send_sats
-from wallet.withdrawal.request import (
-    LEAST_FEE_PER_KVB,
-    MOST_FEE_PER_KVB,
-    VIRTUAL_KB,
-    Source,
-    WithdrawalToSign,
-    per_kvb,
-)
 
 NOTHING = "Nothing can be withdrawn"
 UNCOVERED = "Open bids would not be covered"

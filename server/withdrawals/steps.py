@@ -12,15 +12,17 @@ import logging
 import secrets
 import time
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.json import decode
+from msgspec.structs import asdict, replace
 
 from markets.base import AuthFailed, NotFound, NotSupported, Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from models.ledger import withdrawals
 from models.ledger.withdrawals import CONFIRMED, REFUSED, RESERVED, SUBMITTED, UNKNOWN, NewWithdrawal, Withdrawal
 from server.http.services import Services
 from server.withdrawals.planner import WithdrawalPlan
+from wallet.protocol import WITHDRAWAL_INTENT_DIGITS, SignedWithdrawal, WithdrawalToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
-from wallet.withdrawal.request import WITHDRAWAL_INTENT_DIGITS, SignedWithdrawal, as_request, from_request
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ def write_down(user_id: int, plan: WithdrawalPlan, now_ms: int) -> Withdrawal:
         user_id=user_id,
         source=asked.source,
         destination=plan.destination,
-        request=json.dumps(as_request(asked)),
+        request=json.dumps(asdict(asked)),
         coins=plan.coins,
         venue=asked.venue or None,
         inscription_id=asked.inscription_id or None,
@@ -96,7 +98,7 @@ async def _send_signed(services: Services, row: Withdrawal, signed: SignedWithdr
 
 async def _signature(services: Services, row: Withdrawal) -> SignedWithdrawal:
     """Asks for the signature, which is the same each time for one row."""
-    asked = from_request(json.loads(row.request))
+    asked = decode(row.request, type=WithdrawalToSign)
     return await services.signer(lambda signer: signer.sign_withdrawal(asked))
 
 

@@ -25,8 +25,8 @@ from server.http.shapes import Answer, Body, Wrong, as_pasted, number, one_of, r
 from server.withdrawals import coins
 from server.withdrawals.planner import CannotWithdraw, InvalidWithdrawal, Wanted, WithdrawalPlan, WithdrawalPlanner
 from server.withdrawals.steps import carry_out, look_after, write_down
+from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, SOURCES, VIRTUAL_KB, Source
 from wallet.signer_client import SignerError, SignerRefused
-from wallet.withdrawal.request import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, SOURCES, VIRTUAL_KB, Source
 
 # More than a signature takes, which is waited for: a row is signed or refused before the answer.
 _SENDS_S = 7.0

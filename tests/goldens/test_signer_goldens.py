@@ -6,7 +6,6 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 from core.errors import PeerRefused
 from tests.goldens.socket_files import hold
+from tests.shapes import replace
 from tests.wallet import (
     escrow_attacks,
     escrows,

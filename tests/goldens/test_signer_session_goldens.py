@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 from tests import goldens
 from tests.goldens.socket_files import hold
 from tests.goldens.socket_tap import Session, Tap
+from tests.shapes import replace
 from tests.wallet import escrows, listings, offers, test_practice_venues, withdrawal_cases
 from tests.wallet.conftest import BID, GRANT, OTHER_USER, USER, intent
 from tests.wallet.facts_server import facts_server, ok, wire
@@ -22,13 +23,12 @@ from tests.wallet.offer_desk import OFFER_GRANT, facts_of, offer
 from tests.wallet.socket_house import House, house
 from tests.wallet.test_sign_escrows import CEILINGS, ORDNET, psbts
 from tests.wallet.test_sign_ins import TEXT
-from wallet.protocol import ListingToSign, OfferToSign
+from wallet.protocol import ListingToSign, OfferToSign, WithdrawalToSign
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog, verify_chain
 from wallet.signer.ledger import Ledger
 from wallet.signer.start_checks import require_agreement
 from wallet.signer_client import SignerClient
-from wallet.withdrawal.request import WithdrawalToSign
 
 # The listing in escrow is of another task and venue than the plain one.
 ESCROW_TASK = TASK + 1

@@ -6,7 +6,6 @@ import asyncio
 import json
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from tests.gateway.listing_examples import TXID
 from tests.gateway.test_facts_program import ANSWERS, FactsBench
 from tests.goldens.socket_files import hold
 from tests.goldens.socket_frames import by_http, by_line, frames, odd_fields
+from tests.shapes import asdict, replace
 from tests.wallet import withdrawal_cases
 from tests.wallet.conftest import BID, GRANT, START_MS, USER, intent
 from tests.wallet.listing_desk import listing
@@ -26,7 +26,6 @@ from tests.wallet.socket_house import house
 from tests.workers.conftest import installation, patient_with_zygotes
 from tests.workers.installation import Installation, eventually
 from wallet.signer.audit import AuditLog
-from wallet.withdrawal.request import as_request
 
 __all__ = ["installation", "make_bench", "patient_with_zygotes"]  # fixtures, for this module's own use
 pytestmark = pytest.mark.slow
@@ -88,7 +87,7 @@ def good_requests(secret: str) -> list[dict[str, Any]]:
     right = {"task": 17, "token": 5, "secret": secret}
     out = "ab" * 32 + ":0"
     grant = asdict(replace(GRANT, task=30, token=1)) | {"operations": ["bid"]}
-    withdrawal = as_request(withdrawal_cases.from_payment())
+    withdrawal = asdict(withdrawal_cases.from_payment())
     return [
         {"op": "status"},
         {"op": "addresses", "user": USER},

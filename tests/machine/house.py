@@ -21,8 +21,11 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 from unittest.mock import patch
 
+from msgspec import to_builtins
+
 import simulator.handler
 import wallet.signer_client
+from core.call import Request
 from core.errors import PeerRefused, PeerUnavailable
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
@@ -42,6 +45,7 @@ from simulator.world import World
 from tests.machine.clockwork import AtOnce, Clock, Loop
 from tests.machine.manager import Crash, Manager
 from tests.machine.wire import HANDLERS_ASYNCIO, Wire
+from tests.wallet import lines
 from wallet.ceilings import ceilings_of
 from wallet.keystore.keys import Keystore
 from wallet.signer.audit import AuditLog
@@ -190,7 +194,7 @@ class House:
             *((part, "ThreadPoolExecutor", at_once) for part in parts if hasattr(part, "ThreadPoolExecutor")),
             (simulator.handler, "asyncio", HANDLERS_ASYNCIO),
             (Http, "_exchange", exchange),
-            (wallet.signer_client, "ask", self._ask_signer),
+            (wallet.signer_client, "call", self._ask_signer),
         ):
             self._stack.enter_context(patch.object(place, name, value))
 
@@ -239,12 +243,12 @@ class House:
             leaf = Unknown if request.verb in verbs.WRITES else Unavailable
             return json.dumps({"error": to_wire(leaf("failed in the gateway"))}).encode()
 
-    def _ask_signer(self, path: Path, peer: str, request: dict[str, Any], *, timeout: float) -> dict[str, Any]:
+    def _ask_signer(self, path: Path, peer: str, request: Request[Any], *, timeout: float) -> Any:
         fails = self.signer_fails.pop(0) if self.signer_fails else ""
         if fails == "away":
             raise PeerUnavailable(peer, "cannot be asked")
         try:
-            answer: dict[str, Any] = json.loads(json.dumps(self._handled(json.loads(json.dumps(request)))))
+            answer = self._handled(lines.read(to_builtins(request)))
         except PeerRefused as refused:
             if refused.code in MUST_NOT_BE_ASKED:
                 self._complaints.found.append(f"signer: was asked for what it must refuse: {refused}")
@@ -254,7 +258,7 @@ class House:
             raise PeerUnavailable(peer, "closed the connection without an answer")
         return answer
 
-    def _handled(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _handled(self, request: Request[Any]) -> Any:
         return self._signer.handle(request)
 
     # Workers

@@ -19,6 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 import wallet.facts_client
+from core.call import Request
 from core.subscription_plans import SubscriptionPlan
 from gateway.app import Gateway
 from gateway.limits.breaker import Breaker
@@ -112,7 +113,7 @@ class Stage(House):
 
         return failed
 
-    def _handled(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _handled(self, request: Request[Any]) -> Any:
         """Returns the signer's answer; it looks outputs up at the gateway, as its process does."""
         found = {}
         for outpoint in self._signer.outpoints_to_look_up(request):

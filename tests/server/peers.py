@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec import convert
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_unix_socket
 from tornado.web import Application, RequestHandler
@@ -40,7 +41,7 @@ from models.tasks import tasks
 from strategy.book import VenueProfile
 from tests.server.api import START_MS
 from wallet import address
-from wallet.protocol import read_control
+from wallet.protocol import SetControl
 
 
 class _Peer:
@@ -145,7 +146,8 @@ class FakeSigner(_Peer):
         if request["op"] == "status":
             return {"state": self.state, "play": True, "reason": "" if self.state == "ready" else "no passphrase"}
         if request["op"] == "control":
-            return self._control(request["scope"], request["subject"], request["state"])
+            asked = convert(request, SetControl)
+            return self._control(asked.scope, asked.subject, asked.state)
         if request["op"] == "controls":
             kept = [{"scope": scope, "subject": name, "state": state} for (scope, name), state in self.controls.items()]
             return {"controls": kept, "file": self.has_halt_file}
@@ -196,7 +198,6 @@ class FakeSigner(_Peer):
 
     def _control(self, scope: str, subject: str, state: str) -> dict[str, Any]:
         self.before_control(state)
-        read_control(scope, subject, state)
         self.told.append((scope, subject, state))
         if state == "run":
             self.controls.pop((scope, subject), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -394,7 +394,7 @@ async def test_a_worker_plans_what_the_preview_said(
     market.trait_asks_ = [ask(140_000)]
     service.clock.now_ms = world.clock.now_ms
     token = token_of(world.user, service.clock.now_ms)
-    monkeypatch.setattr(peers, "keys_of", lambda user: asdict(KEYS))
+    monkeypatch.setattr(peers, "keys_of", lambda user: structs.asdict(KEYS))
     for verb in ("asks", "bids", "own_bids", "balance", "fees", "floors", "profile"):
         service.gateway.answers[verb] = _answering(getattr(market, verb), verb)
     body = {"slug": "cats", "hardcapSats": 100_000} | fields

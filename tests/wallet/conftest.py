@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +16,8 @@ from hypothesis import settings
 
 from core import files
 from core.errors import PeerRefused
+from tests.shapes import asdict, replace
+from tests.wallet import lines
 from tests.wallet.proofs import OWNER, STRANGER, p2tr_address, p2wpkh_address
 from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore
@@ -156,7 +158,8 @@ class Bench:
         return self.directory / "keystore.json"
 
     def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
-        return self.signer.handle({"op": op, **arguments}, self.known(arguments))
+        answer: dict[str, Any] = lines.handle(self.signer, {"op": op, **arguments}, self.known(arguments))
+        return answer
 
     def grant(self, **changes: Any) -> str:
         terms = asdict(replace(self.terms, **changes))

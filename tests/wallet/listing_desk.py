@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from tests.shapes import replace
 from tests.wallet.conftest import GRANT, START_MS, USER, Bench
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listings import INSCRIPTION, PRICE, Case, honest

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from tests.shapes import replace
 from tests.wallet.conftest import GRANT, HOUR_MS, START_MS, USER, Bench, intent
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.offers import COINS, PRICE, VENUE, Offer, honest

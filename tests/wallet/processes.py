@@ -8,11 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from core.local import ask
+from tests.shapes import replace
 from tests.wallet.conftest import BID, GRANT, HOUR_MS, intent
 from wallet.keystore import keystore
 from wallet.keystore.keys_import import seed_of

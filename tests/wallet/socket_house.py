@@ -16,6 +16,7 @@ from tests.wallet.conftest import START_MS, USER
 from tests.wallet.fixed_keys import fixed_keys
 from wallet.ceilings import Ceilings
 from wallet.facts_client import ask_facts
+from wallet.signer import reading
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer
@@ -66,7 +67,7 @@ class House:
             clocks = {"clock": lambda: self.now_ms, "steady_ms": lambda: self.steady_ms}
             signer = Signer(ledger, audit, fixed_keys(USER), ceilings=self._ceilings, **clocks)
             answer = signer.answering(partial(ask_facts, self.facts_socket, timeout_s=_PATIENCE_S))
-            server = await local_server.serve(self.socket, answer)
+            server = await local_server.serve(self.socket, reading.verbs(answer))
             self._ready.set()
             await self._stop.wait()
             server.close()

@@ -11,7 +11,6 @@ import os
 import random
 import string
 from collections import Counter
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import pytest
 
 from core.errors import PeerRefused
 from tests.examples import part_of
+from tests.shapes import asdict, replace
 from tests.wallet.conftest import BID, GRANT, USER, intent
 from tests.wallet.evil import SIGN_IN, Judge
 from tests.wallet.fixed_keys import fixed_keys

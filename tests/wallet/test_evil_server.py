@@ -6,17 +6,19 @@ What is signed is judged by other code: embit's reading of the transaction, and 
 from __future__ import annotations
 
 import base64
+import json
 import random
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from embit.psbt import PSBT
 from embit.transaction import Transaction
+from msgspec.json import encode
 
 from core.errors import PeerRefused
+from tests.shapes import replace
 from tests.wallet.conftest import OTHER_USER, USER
 from tests.wallet.listings import INSCRIPTION, TIP, key, script_by
 from tests.wallet.proofs import OWNER, STRANGER
@@ -39,7 +41,6 @@ from tests.wallet.withdrawal_cases import (
     p2wsh,
 )
 from wallet.ceilings import Ceilings
-from wallet.withdrawal.request import as_request
 
 REQUESTS = 3_000
 DAILY = 2_000_000
@@ -92,7 +93,7 @@ class EvilServer:
         if self.answers and rng.random() < 0.1:
             request = dict(rng.choice(list(self.answers.values()))[0])
         else:
-            request = dict(as_request(self._fresh(number)))
+            request = json.loads(encode(self._fresh(number)))
         if rng.random() < 0.3:
             name = rng.choice(sorted(request))
             others = [None, "", [], 0, 1, -1, True, 2**70, OTHER_USER, "vault", INSCRIPTION, [ITEM[0]], list(COINS)]

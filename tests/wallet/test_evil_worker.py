@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 
 from core.errors import PeerRefused
 from tests.examples import part_of
+from tests.shapes import asdict, replace
 from tests.wallet.conftest import BID, GRANT, OTHER_USER, USER, intent
 from tests.wallet.evil import Judge
 from tests.wallet.facts_server import facts_server, ok, wire

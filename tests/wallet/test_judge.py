@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import convert
 
 from core.errors import PeerRefused
+from tests.shapes import replace
+from tests.wallet import lines
 from tests.wallet.conftest import OTHER_USER, USER, tag_of
 from tests.wallet.facts_server import facts_server, ok, wire
 from tests.wallet.listing_desk import FACTS, LIST_GRANT, Desk, RealDesk, desk, listing, text
@@ -18,8 +20,8 @@ from tests.wallet.psbt_attacks import ATTACKS, is_harmless
 from tests.wallet.socket_house import house
 from wallet.address import p2wpkh
 from wallet.ceilings import Ceilings
-from wallet.judgement import Judgement, Side, in_words, read_judgement, to_judge, verdict
-from wallet.protocol import ListingToSign
+from wallet.judgement import in_words, to_judge, verdict
+from wallet.protocol import Judgement, ListingToSign, Side
 from wallet.psbt.check_listing import RULES
 from wallet.psbt.judge_listing import judge_listing
 from wallet.psbt.transaction import TxOutput
@@ -39,7 +41,7 @@ def opened(tmp_path: Path) -> Iterator[Desk]:
 
 def judged(opened: Desk, asked: dict[str, Any] | None = None, **changes: Any) -> list[Judgement]:
     request = {"user": USER, "venue": "simulator", "min_price_sats": 0, "listing": asked or listing()} | changes
-    return [read_judgement(each) for each in opened.ask("judge", **request)["judgements"]]
+    return [convert(each, Judgement) for each in opened.ask("judge", **request)["judgements"]]
 
 
 def wrong(judgement: Judgement) -> dict[str, bool | None]:
@@ -167,16 +169,16 @@ def test_a_misshapen_question_is_refused(opened: Desk, changes: dict[str, Any]) 
 
 def test_it_looks_up_the_output_and_those_with_the_same_payout(opened: Desk) -> None:
     request = {"op": "judge", "user": USER, "venue": "simulator", "min_price_sats": 0, "listing": listing()}
-    assert opened.signer.outpoints_to_look_up(request) == (OUTPOINT,)
+    assert lines.look_up(opened.signer, request) == (OUTPOINT,)
     opened.ledger.payouts.put("ab" * 32 + ":0", AT_400K, 0x81, "ab" * 32 + ":0")
     request["listing"] = listing(1, 400_000)
-    assert opened.signer.outpoints_to_look_up(request) == (OUTPOINT, "ab" * 32 + ":0")
+    assert lines.look_up(opened.signer, request) == (OUTPOINT, "ab" * 32 + ":0")
     paid_else = honest("p2tr", "OKX")
     paid_else.payout.value = AT_400K.value
     request["listing"] = listing(1, 400_000, psbt=text(paid_else.draft.encode()), secure=[])
-    assert opened.signer.outpoints_to_look_up(request) == (OUTPOINT, "ab" * 32 + ":0")
+    assert lines.look_up(opened.signer, request) == (OUTPOINT, "ab" * 32 + ":0")
     request["listing"] = listing(psbt="AAAA")
-    assert opened.signer.outpoints_to_look_up(request) == (OUTPOINT,)
+    assert lines.look_up(opened.signer, request) == (OUTPOINT,)
 
 
 def test_over_the_socket(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from core.call import Request
 from core.errors import PeerRefused
 from tests.wallet.conftest import OTHER_USER, START_MS, USER
 from tests.wallet.processes import PASSPHRASE, WORDS, Start, live_bid, live_grant, sealed_keystore, started_in
@@ -20,7 +21,7 @@ from wallet.keystore import keystore
 from wallet.keystore.keys import Keystore, derive_user
 from wallet.keystore.keys_import import seed_of
 from wallet.keystore.keystore_file import Contents, Imported, KeystoreError
-from wallet.protocol import SignerStatus
+from wallet.protocol import AskStatus, SignerStatus, Unlock
 from wallet.signer import key_lines
 from wallet.signer.audit import AuditLog, verify_chain
 from wallet.signer.ledger import Ledger
@@ -194,7 +195,7 @@ async def test_a_line_that_cannot_be_written_keeps_it_locked_until_the_next_try(
         log.note(line)
 
     def answering_with(keys: Keystore | None, reason: str) -> Answering:
-        async def answer(request: dict[str, Any]) -> dict[str, Any]:
+        async def answer(request: Request[Any]) -> dict[str, Any]:
             return {"reason": reason, "users": keys and keys.users}
 
         return answer
@@ -202,14 +203,14 @@ async def test_a_line_that_cannot_be_written_keeps_it_locked_until_the_next_try(
     directory = log.path.parent
     with closing(Ledger(directory / "signer.db")):
         states = SignerStates(directory, "satflow", answering_with, lambda control: None, note, lambda: START_MS)
-        asked = {"op": "unlock", "passphrase": PASSPHRASE}
+        asked = Unlock(PASSPHRASE)
         with pytest.raises(PeerRefused, match="No space left"):
             await states.handle(asked)
-        locked = await states.handle({"op": "status"})
+        locked = await states.handle(AskStatus())
         assert locked == {"reason": "failed to read or write audit.jsonl: No space left on device", "users": None}
         full[0] = False
-        assert await states.handle(asked) == {}
-        assert await states.handle({"op": "status"}) == {"reason": "", "users": (USER,)}
+        assert await states.handle(asked) is None
+        assert await states.handle(AskStatus()) == {"reason": "", "users": (USER,)}
     assert [line[1] for line in log.lines()] == [USER]
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.shapes import replace
 from tests.wallet.conftest import GRANT, START_MS
 from wallet.policy import RecentSignatures, UnexpiredBids
 from wallet.protocol import ControlState

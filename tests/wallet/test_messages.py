@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shapes import replace
 from tests.wallet.conftest import BID, GRANT
 from wallet.messages import (
     SIGN_IN_BEGINNINGS,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.shapes import replace
 from tests.wallet.conftest import START_MS
 from tests.wallet.facts_server import facts_server, ok, wire
 from tests.wallet.listings import output

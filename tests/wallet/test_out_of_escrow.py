@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from core.errors import PeerRefused
 from core.settings import Settings
+from tests.shapes import replace
 from tests.wallet.conftest import OTHER_USER, USER, tag_of
 from tests.wallet.escrows import FORMS, THEIRS, tree_of
 from tests.wallet.listings import INSCRIPTION, TIP, script_by

@@ -8,13 +8,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.errors import PeerRefused
+from tests.shapes import asdict, replace
+from tests.wallet import lines
 from tests.wallet.conftest import OTHER_USER, START_MS, USER
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listing_desk import LIST_GRANT, SECURE_AT_PLAY, listing_intent, text
@@ -53,7 +54,7 @@ class Desk:
         task = 100 + item.number
         grant = replace(LIST_GRANT, task=task, user=user, token=self.count, inscription_id=item.inscription_id)
         terms = asdict(replace(grant, min_price_sats=1))
-        secret = self.signer.handle({"op": "grant", "grant": terms | {"operations": list(grant.operations)}})["secret"]
+        secret = lines.handle(self.signer, {"op": "grant", "grant": terms})["secret"]
         plain = item.draft(LISTING, [Pay(price + self.count if secure else price, PAYOUT_SCRIPT)])
         forms = [item.draft(SECURE_LISTING, [Pay(price, PAYOUT_SCRIPT)])] if secure else []
         listing = {
@@ -67,9 +68,10 @@ class Desk:
             "recovery": "",
         }
         request = {"op": "sign_listing", "task": task, "token": self.count, "secret": secret, "listing": listing}
-        self.looked_up = self.signer.outpoints_to_look_up(request)
+        self.looked_up = lines.look_up(self.signer, request)
         known = {outpoint: self.facts[outpoint] for outpoint in self.looked_up if outpoint in self.facts}
-        return self.signer.handle(request, known)
+        answer: dict[str, Any] = lines.handle(self.signer, request, known)
+        return answer
 
     def spent(self, item: Item, *, in_block: bool) -> None:
         self.facts[str(item.outpoint)] = replace(item.facts, is_unspent=False, is_spent_in_block=in_block)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.shapes import replace
 from tests.wallet.conftest import BID, GRANT, START_MS
 from wallet import policy
 from wallet.ceilings import Ceilings, Rate

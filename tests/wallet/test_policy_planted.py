@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.shapes import replace
 from tests.wallet import test_policy as tests
 from wallet import policy
 from wallet.ceilings import Ceilings, Rate

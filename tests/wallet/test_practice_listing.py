@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from embit.transaction import TransactionOutput
 
 from simulator.bitcoin.chain import Coin
 from simulator.listing.psbt import drafts, read_signed
+from tests.shapes import replace
 from tests.wallet.conftest import HOUR_MS
 from tests.wallet.facts_server import facts_server, ok, wire
 from tests.wallet.listing_desk import FACTS, LIST_GRANT, TASK, desk, listing, listing_intent

@@ -15,6 +15,7 @@ import pytest
 from core.errors import PeerRefused
 from core.settings import Settings
 from simulator.ordnet.scripts import MARKET, xonly
+from tests.wallet import lines
 from tests.wallet.conftest import USER
 from tests.wallet.escrows import FORMS, OURS, THEIRS, Case, honest, of_facts
 from tests.wallet.listing_desk import Desk, desk, listing, listing_intent
@@ -228,15 +229,15 @@ def test_the_payout_is_the_escrows_own_whatever_becomes_of_the_output_before_it(
     request, facts, item = other_item()
     secret = open_desk.grant(venue=ORDNET, token=20, task=77, inscription_id=item)
     wanted = {"op": "sign_listing", "task": 77, "token": 20, "secret": secret, "listing": request}
-    assert open_desk.signer.outpoints_to_look_up(wanted) == (request["outpoint"], str(case.check().outpoint))
+    assert lines.look_up(open_desk.signer, wanted) == (request["outpoint"], str(case.check().outpoint))
     assert case.facts is not None
     gone = replace(case.facts, is_unspent=False, is_spent_in_block=True)
     known = {request["outpoint"]: facts, str(case.intent.outpoint): gone}
     with pytest.raises(PeerRefused) as refused:
-        open_desk.signer.handle(wanted, known)
+        lines.handle(open_desk.signer, wanted, known)
     assert refused.value.code == "outputs-unique"
     escrow = replace(gone, outpoint=case.check().outpoint)
-    assert open_desk.signer.handle(wanted, known | {str(escrow.outpoint): escrow})
+    assert lines.handle(open_desk.signer, wanted, known | {str(escrow.outpoint): escrow})
 
 
 def test_its_user_keeps_a_place_while_it_can_be_bought(open_desk: Desk) -> None:

@@ -8,11 +8,13 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.wallet import lines
 from tests.wallet.conftest import BID, OTHER_USER, START_MS, tag_of
 from tests.wallet.listing_desk import (
     FACTS,
@@ -411,8 +413,8 @@ def test_the_vault_signs_no_challenge_for_a_bidder(open_desk: Desk) -> None:
 
 def test_what_is_looked_up_is_the_listings_output_and_only_for_whoever_may_list(open_desk: Desk) -> None:
     request = {"op": "sign_listing", "task": TASK, "token": 5, "secret": open_desk.secret, "listing": listing()}
-    assert (look_up := open_desk.signer.outpoints_to_look_up)(request) == (listing()["outpoint"],)
-    assert look_up({"op": "status"}) == look_up({"op": "sign_bid"}) == ()
+    assert (look_up := partial(lines.look_up, open_desk.signer))(request) == (listing()["outpoint"],)
+    assert look_up({"op": "status"}) == look_up({"op": "controls"}) == ()
     assert tag_of(look_up, request | {"secret": "ab"}) == "grant-live"
     assert tag_of(look_up, request | {"listing": listing(inscription_id=OTHER_INSCRIPTION)}) == "op-allowed"
     open_desk.sign(listing())

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import convert
 
 from core.errors import PeerRefused
+from tests.shapes import asdict, replace
+from tests.wallet import lines
 from tests.wallet.conftest import OTHER_USER, USER, tag_of
 from tests.wallet.listings import INSCRIPTION, PAYMENT, script_by
 from tests.wallet.proofs import OWNER, nested_address, p2tr_address, p2wpkh_address
@@ -35,12 +37,12 @@ from tests.wallet.withdrawal_cases import (
     runs,
 )
 from wallet.address import parse
+from wallet.protocol import WithdrawalToSign
 from wallet.psbt.script import script_of
 from wallet.psbt.transaction import Transaction, decode_network
 from wallet.signer.audit import verify_chain
 from wallet.signer.start_checks import require_agreement
 from wallet.withdrawal.compose import vsize
-from wallet.withdrawal.request import WithdrawalToSign, as_request, from_request
 
 HOME = script_by("p2wpkh", OWNER)
 
@@ -178,9 +180,9 @@ def test_no_attack_is_signed_over_the_signers_own_door(signer: Desk, attack: Any
 
 
 def judged(signer: Desk, asked: WithdrawalToSign) -> dict[str, Any]:
-    request = {"op": "judge_withdrawal", "withdrawal": as_request(asked)}
-    assert set(signer.signer.outpoints_to_look_up(request)) == {*asked.coins, *asked.fee_coins}
-    return signer.ask("judge_withdrawal", withdrawal=as_request(asked))
+    request = {"op": "judge_withdrawal", "withdrawal": asdict(asked)}
+    assert set(lines.look_up(signer.signer, request)) == {*asked.coins, *asked.fee_coins}
+    return signer.ask("judge_withdrawal", withdrawal=asdict(asked))
 
 
 def test_a_judgement_tells_what_a_signature_would_and_makes_none(signer: Desk) -> None:
@@ -201,7 +203,7 @@ def test_a_judgement_refuses_an_attack_by_the_same_rule(signer: Desk, attack: An
     if case.coins:
         asked = replace(asked, coins=case.coins)
     if case.key is PAYMENT:
-        assert tag_of(signer.ask, "judge_withdrawal", withdrawal=as_request(asked)) == tag_of(signer.sign, asked)
+        assert tag_of(signer.ask, "judge_withdrawal", withdrawal=asdict(asked)) == tag_of(signer.sign, asked)
 
 
 def test_a_judgement_wants_facts_keys_and_no_halt_file(signer: Desk) -> None:
@@ -209,10 +211,10 @@ def test_a_judgement_wants_facts_keys_and_no_halt_file(signer: Desk) -> None:
     signer.facts = {}
     assert tag_of(judged, signer, asked) == "inputs-confirmed"
     signer.facts, signer.has_halt_file = known, True
-    assert tag_of(signer.ask, "judge_withdrawal", withdrawal=as_request(asked)) == "control-state"
+    assert tag_of(signer.ask, "judge_withdrawal", withdrawal=asdict(asked)) == "control-state"
     signer.has_halt_file = False
     signer.signer._authority.keystore = None
-    assert tag_of(signer.ask, "judge_withdrawal", withdrawal=as_request(asked)) == "locked"
+    assert tag_of(signer.ask, "judge_withdrawal", withdrawal=asdict(asked)) == "locked"
 
 
 # intents
@@ -248,7 +250,7 @@ def test_was_signed(signer: Desk) -> None:
 
 def test_what_is_looked_up_and_when_nothing_is(signer: Desk) -> None:
     def looked_up(asked: WithdrawalToSign) -> tuple[str, ...]:
-        return signer.signer.outpoints_to_look_up({"op": "sign_withdrawal", "withdrawal": as_request(asked)})
+        return lines.look_up(signer.signer, {"op": "sign_withdrawal", "withdrawal": asdict(asked)})
 
     assert looked_up(from_payment()) == tuple(COINS)
     assert looked_up(of_inscription(2)) == (ITEM[0], next(iter(COINS)))
@@ -335,7 +337,7 @@ BAD: list[dict[str, Any]] = [
 @pytest.mark.parametrize("changes", BAD, ids=repr)
 def test_a_request_that_is_not_as_agreed(signer: Desk, changes: dict[str, Any]) -> None:
     with pytest.raises(PeerRefused) as refused:
-        signer.ask("sign_withdrawal", withdrawal={**as_request(from_payment()), **changes})
+        signer.ask("sign_withdrawal", withdrawal={**asdict(from_payment()), **changes})
     assert refused.value.code == "bad-request"
 
 
@@ -358,11 +360,11 @@ def test_a_request_with_fields_of_another_source(signer: Desk, asked: Withdrawal
 
 
 def test_a_request_without_a_field_or_with_none(signer: Desk) -> None:
-    whole = dict(as_request(from_payment()))
+    whole = asdict(from_payment())
     for name in whole:
         with pytest.raises(PeerRefused):
             signer.ask("sign_withdrawal", withdrawal={key: value for key, value in whole.items() if key != name})
     for value in (None, [], "x"):
         with pytest.raises(PeerRefused):
             signer.ask("sign_withdrawal", withdrawal=value)
-    assert from_request(json.loads(json.dumps(whole))) == from_payment()
+    assert convert(json.loads(json.dumps(whole)), WithdrawalToSign) == from_payment()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.errors import PeerRefused, PeerUnavailable
+from tests.shapes import replace
 from tests.wallet.conftest import BID
 from tests.wallet.listing_desk import listing
 from wallet.protocol import ListingToSign, SignedListing
@@ -22,13 +24,13 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> Any:
     asked: list[dict[str, Any]] = []
 
     def put(answer: Any) -> list[dict[str, Any]]:
-        def ask(path: Path, peer: str, request: dict[str, Any], *, timeout: float) -> Any:
-            asked.append(request | {"timeout": timeout})
+        def exchange(path: Path, peer: str, line: bytes, *, timeout: float) -> bytes:
+            asked.append(json.loads(line) | {"timeout": timeout})
             if isinstance(answer, Exception):
                 raise answer
-            return answer
+            return json.dumps({"ok": answer}).encode() + b"\n"
 
-        monkeypatch.setattr("wallet.signer_client.ask", ask)
+        monkeypatch.setattr("core.call.exchange", exchange)
         return asked
 
     return put
@@ -43,14 +45,14 @@ CLIENT = SignerClient(Path("signer.sock"), timeout_s=2.0)
 )
 def test_a_listings_answer_that_is_not_as_agreed_is_none(answer: dict[str, Any], answered: Any) -> None:
     answered(answer)
-    with pytest.raises(SignerUnavailable, match="unreadable"):
+    with pytest.raises(SignerUnavailable, match="different versions"):
         CLIENT.sign_listing(1, 1, "s", LISTING)
 
 
 @pytest.mark.parametrize("answer", [{}, {"rooms": None}, {"rooms": [{}]}, {"rooms": ["task"]}])
 def test_rooms_that_are_not_as_agreed_are_none(answer: dict[str, Any], answered: Any) -> None:
     answered(answer)
-    with pytest.raises(SignerUnavailable, match="unreadable"):
+    with pytest.raises(SignerUnavailable, match="different versions"):
         CLIENT.rooms(1, 1, "s")
 
 
@@ -58,7 +60,7 @@ def test_a_listings_answer_waits_for_the_facts_too(answered: Any) -> None:
     asked = answered({"psbt": "a", "secure": ["b"], "transfer": "t", "recovery": "r"})
     assert CLIENT.sign_listing(1, 2, "s", LISTING) == SignedListing("a", ("b",), "t", "r")
     assert asked[0]["timeout"] == 7.0
-    assert asked[0]["listing"]["secure"] == LISTING.secure
+    assert asked[0]["listing"]["secure"] == list(LISTING.secure)
     answered({"signature": "s"})
     assert CLIENT.sign_challenge(1, 2, "s", "c") == "s"
     assert (asked[1]["timeout"], asked[1]["key"]) == (2.0, "payment")
@@ -94,3 +96,10 @@ def test_only_a_rules_no_is_a_no(error: Exception, kind: type[SignerError], answ
         with pytest.raises(SignerError) as raised:
             call()
         assert type(raised.value) is kind
+
+
+def test_text_that_is_no_unicode_is_refused_before_it_is_sent(answered: Any) -> None:
+    asked = answered({"message": "m", "signature": "s"})
+    with pytest.raises(SignerRefused, match="sign_bid cannot be sent"):
+        CLIENT.sign_bid(1, 1, "s", replace(BID, slug="\ud800"))
+    assert asked == []

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.wallet import lines
 from tests.wallet.conftest import BID, OTHER_USER, USER, Bench, intent, tag_of
 from wallet.ceilings import Ceilings, Rate
 from wallet.signer.audit import verify_chain
@@ -73,8 +74,8 @@ def test_a_state_that_the_signer_does_not_know_signs_nothing(bench: Bench) -> No
 def test_a_locked_signer_takes_control_states_and_tells_them(bench: Bench) -> None:
     secret = bench.grant()
     locked = Signer(bench.ledger, bench.audit, None, ceilings=Ceilings(), clock=lambda: bench.now_ms)
-    locked.handle({"op": "control", "scope": "global", "subject": "", "state": "halt"})
-    assert locked.handle({"op": "controls"}) == {
+    lines.handle(locked, {"op": "control", "scope": "global", "subject": "", "state": "halt"})
+    assert lines.handle(locked, {"op": "controls"}) == {
         "controls": [{"scope": "global", "subject": "", "state": "halt"}],
         "file": False,
     }

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from core.call import Request
 from core.errors import PeerRefused
 from core.local import ask
 from tests.wallet.conftest import USER, intent
@@ -30,6 +31,10 @@ from wallet.signer_client import (
 )
 
 PR_GET_DUMPABLE = 3
+
+
+class ExportKeys(Request[None], frozen=True, tag="export_keys"):
+    """A request that the signer does not know."""
 
 
 @pytest.fixture
@@ -212,7 +217,7 @@ def test_an_answer_that_failed_half_way_is_unavailable_and_not_a_refusal(start: 
     with pytest.raises(SignerUnavailable):
         client.addresses("bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4")
     with pytest.raises(SignerRefused, match="default-deny"):
-        client._ask(lambda answer: None, "export_keys")
+        client._ask(ExportKeys())
     assert client.sign_challenge(17, 5, secret, "still answering")
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import pytest
 
+from tests.shapes import asdict
+from tests.wallet import lines
 from tests.wallet.conftest import GRANT, Bench, tag_of
 
 
 @pytest.mark.parametrize("request_", [{}, {"op": "export_keys"}, {"op": None}, {"op": ["status"]}, {"op": "__init__"}])
 def test_what_has_no_name_here_is_denied(request_: dict[str, Any], bench: Bench) -> None:
-    assert tag_of(bench.signer.handle, request_) == "default-deny"
+    assert tag_of(lines.handle, bench.signer, request_) == "default-deny"
 
 
 BAD_WHOLE = [True, 1.0, "1", None, -1, 2**63, [], float("nan")]

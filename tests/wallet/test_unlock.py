@@ -11,13 +11,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from core.errors import PeerRefused
 from core.local import ask
+from tests.shapes import replace
 from tests.wallet.conftest import OTHER_USER, USER
 from tests.wallet.processes import (
     DEADLINE_S,

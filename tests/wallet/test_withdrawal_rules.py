@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.shapes import asdict, replace
 from tests.wallet.conftest import OTHER_USER, START_MS, USER, tag_of
 from tests.wallet.listings import INSCRIPTION, TIP, script_by
 from tests.wallet.proofs import OWNER, p2tr_address
@@ -31,10 +31,9 @@ from tests.wallet.withdrawal_cases import (
     of_inscription,
 )
 from wallet.ceilings import DAY_MS, Ceilings
-from wallet.protocol import PolicyRefused
+from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, PolicyRefused
 from wallet.withdrawal import rules
 from wallet.withdrawal.compose import vsize
-from wallet.withdrawal.request import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, as_request
 
 HOME = script_by("p2wpkh", OWNER)
 
@@ -88,7 +87,7 @@ def test_a_wallet_that_is_the_payment_address_itself_has_nothing_to_withdraw() -
 
 
 def test_no_field_of_a_request_names_a_destination() -> None:
-    assert set(as_request(from_payment())) == {
+    assert set(asdict(from_payment())) == {
         "intent",
         "user",
         "source",

@@ -9,7 +9,7 @@ import base64
 import copy
 import functools
 import struct
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +18,7 @@ from embit import script
 from embit.ec import PrivateKey
 from embit.util import key as curve
 
+from tests.shapes import asdict, replace
 from tests.wallet.conftest import USER, Bench
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listings import (
@@ -38,10 +39,10 @@ from tests.wallet.listings import (
 )
 from wallet.keystore.keys import Keystore
 from wallet.policy import PLAY_VENUE
+from wallet.protocol import WithdrawalToSign
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.transaction import Outpoint
 from wallet.withdrawal.psbt import ApprovedWithdrawal, check_withdrawal
-from wallet.withdrawal.request import WithdrawalToSign, as_request
 from wallet.withdrawal.sign import sign_withdrawal
 
 PAYMENT_SCRIPT, VAULT_SCRIPT = script_by("p2wpkh", PAYMENT), script_by("p2tr", VAULT)
@@ -219,7 +220,7 @@ class Desk(Bench):
         return self.facts
 
     def sign(self, asked: WithdrawalToSign) -> dict[str, Any]:
-        return self.ask("sign_withdrawal", withdrawal=as_request(asked))
+        return self.ask("sign_withdrawal", withdrawal=asdict(asked))
 
 
 desk = Desk.opened

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from core.fields import MAX_SATS
 from wallet.address import AddressError, parse
-from wallet.protocol import MAX_SATS, PolicyRefused
+from wallet.protocol import PolicyRefused
 from wallet.psbt import fields
 from wallet.psbt.common import (
     MOST_BLOCKS_BEHIND,

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wallet.protocol import MAX_SATS, PolicyRefused
+from core.fields import MAX_SATS
+from wallet.protocol import PolicyRefused
 from wallet.psbt.common import (
     MOST_BLOCKS_BEHIND,
     claimed,

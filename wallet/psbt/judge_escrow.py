@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from wallet.escrow_terms import EscrowTerms
-from wallet.judgement import Finding, Form, Judgement
-from wallet.protocol import PolicyRefused
+from wallet.protocol import Finding, Form, Judgement, PolicyRefused
 from wallet.psbt.check_escrow import ApprovedEscrow, EscrowDrafts, check_escrow
 from wallet.psbt.common import psbt_strict
 from wallet.psbt.escrow import escrow_of

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from wallet import bech32
-from wallet.judgement import Finding, Form, Judgement, Side
-from wallet.protocol import PolicyRefused
+from wallet.protocol import Finding, Form, Judgement, PolicyRefused, Side
 from wallet.psbt.check_listing import RULES, Draft, inputs_reserved, payout_of
 from wallet.psbt.common import claimed, psbt_strict
 from wallet.psbt.decode import Psbt

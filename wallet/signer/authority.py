@@ -12,19 +12,19 @@ from typing import Any, Literal
 
 from core.errors import PeerRefused
 from strategy.plan_inputs import SignedRoom
-from wallet import policy, protocol
+from wallet import policy
 from wallet.ceilings import Ceilings, Rate
 from wallet.keystore.keys import Keystore, UserSecrets
 from wallet.policy import HeldGrant, RecentSignatures
-from wallet.protocol import Grant, Operation, PolicyRefused, Scope
+from wallet.protocol import Grant, Operation, PolicyRefused, Scope, UnderGrant
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
+from wallet.signer.reading import PEER
 from wallet.signer.signed import HOUR_MS, MINUTE_MS
 
-PEER = "signer"
 LOCKED = "locked"
 
-Answer = dict[str, Any]
+Entry = dict[str, Any]  # of the audit log
 CancelKind = Literal["challenges", "sign-ins", "brakes"]
 
 _KINDS: dict[str, CancelKind] = {
@@ -81,14 +81,10 @@ class Authority:
             self._may_add(user, len(keystore.users))
         return keystore.secrets_of(user)
 
-    def live(self, task: Any, token: Any, secret: Any, operation: Operation) -> HeldGrant:
-        """Returns the grant that allows `operation`. Raises RequestError, PolicyRefused, or PeerRefused when there are
-        no keys.
-        """
-        task, token = protocol.task_and_token(task, token)
-        secret = protocol.text("secret", secret)
+    def live(self, asked: UnderGrant[Any], operation: Operation) -> HeldGrant:
+        """Returns the grant that allows `operation`. Raises PolicyRefused, or PeerRefused when there are no keys."""
         keystore = self.unlocked()
-        held = policy.grant_live(self.ledger.grant_of(task), token, secret, self.clock())
+        held = policy.grant_live(self.ledger.grant_of(asked.task), asked.token, asked.secret, self.clock())
         policy.op_allowed(held, operation)
         if operation != "cancel":
             self._may_place(held.grant)
@@ -102,7 +98,7 @@ class Authority:
         policy.outstanding_user(policy.most_outstanding(grant.outstanding_sats, most), found["user"].sats, price)
         policy.outstanding_host(most.outstanding_host, found["host"].sats, price)
 
-    def rooms(self, task: int, user: str, task_sats: int, user_sats: int) -> list[SignedRoom]:
+    def rooms(self, task: int, user: str, task_sats: int, user_sats: int) -> tuple[SignedRoom, ...]:
         """Returns how far each ceiling is used that a bid under a grant of these sums would meet."""
         now_ms, most = self.clock(), self.ceilings
         found = self.ledger.signed.unexpired(task, user, now_ms)
@@ -113,12 +109,12 @@ class Authority:
         ]
         if most.outstanding_host:
             ceilings.append(("installation", most.outstanding_host, found["host"]))
-        return [
+        return tuple(
             SignedRoom(
                 whose, sats, signed.sats, signed.frees_ms, 0, *expiries["host" if whose == "installation" else whose]
             )
             for whose, sats, signed in ceilings
-        ]
+        )
 
     def rates(self, grant: Grant, now_ms: int, bid_sats: int = 0) -> None:
         """Refuses a bid or listing (0 sats) that exceeds the rates for a minute or an hour."""
@@ -184,7 +180,7 @@ class SignaturesToCancel:
     Time goes by `steady_ms`: no change of the clock refuses a cancel, or allows one more.
     """
 
-    def __init__(self, logged: Iterable[Answer], now_ms: int, steady_ms: Callable[[], int]) -> None:
+    def __init__(self, logged: Iterable[Entry], now_ms: int, steady_ms: Callable[[], int]) -> None:
         self._steady_ms = steady_ms
         self._made: dict[CancelKind, deque[tuple[int, int | str]]] = {kind: deque() for kind in _KINDS.values()}
         ages = sorted((max(0, now_ms - entry["time_ms"]), at, entry) for at, entry in enumerate(logged))

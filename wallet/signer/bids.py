@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
-from wallet import policy, protocol
+from wallet import policy
 from wallet.policy import HeldGrant
-from wallet.protocol import BidMessage
-from wallet.signer.authority import Answer, Authority
+from wallet.protocol import BidMessage, SignBid, SignedBid
+from wallet.signer.authority import Authority, Entry
 from wallet.signer.challenges import signed_by
 from wallet.signer.signed import BidSignature
 
@@ -16,12 +16,10 @@ class BidSigner:
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
-    def sign_bid(self, request: Answer) -> Answer:
-        task, token, secret, given = protocol.take(request, "task", "token", "secret", "bid")
-        bid = protocol.read_bid(given)
+    def sign_bid(self, asked: SignBid) -> SignedBid:
         with self._authority.ledger.transaction():
-            signed = self._signed(self._authority.live(task, token, secret, "bid"), bid)
-        return {"message": signed.message, "signature": signed.signature}
+            signed = self._signed(self._authority.live(asked, "bid"), asked.bid)
+        return SignedBid(signed.message, signed.signature)
 
     def _signed(self, held: HeldGrant, bid: BidMessage) -> BidSignature:
         """Returns the bid's signature: the stored one if the intent was signed, else a new one, stored and audited."""
@@ -55,7 +53,7 @@ class BidSigner:
         return signed
 
 
-def _entry(signed: BidSignature, bid: BidMessage) -> Answer:
+def _entry(signed: BidSignature, bid: BidMessage) -> Entry:
     return {
         "operation": "bid",
         "intent": signed.intent,

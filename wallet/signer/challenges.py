@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 
-from wallet import policy, protocol
+from wallet import policy
 from wallet.address import sign_in_address
 from wallet.bip322 import verify_ownership
 from wallet.keystore.keys import UserSecrets
-from wallet.protocol import Grant, PolicyRefused, SigningKey
-from wallet.signer.authority import Answer, Authority
+from wallet.protocol import Grant, PolicyRefused, Signature, SignBrake, SignChallenge, SigningKey, SignSignIn
+from wallet.signer.authority import Authority, Entry
 from wallet.signer.signing import sign_message
 
 
@@ -22,48 +22,39 @@ class ChallengeSigner:
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
-    def sign_challenge(self, request: Answer) -> Answer:
-        """Signs a challenge. Without `key` the payment key signs."""
-        named = {"key": "payment", **request}
-        task, token, secret, challenge, key = protocol.take(named, "task", "token", "secret", "challenge", "key")
-        challenge, key = protocol.venue_text("challenge", challenge), protocol.read_signing_key(key)
-        grant = self._authority.live(task, token, secret, "cancel").grant
-        policy.key_allowed(grant, key)
-        policy.challenge_template(challenge)
+    def sign_challenge(self, asked: SignChallenge) -> Signature:
+        grant = self._authority.live(asked, "cancel").grant
+        policy.key_allowed(grant, asked.key)
+        policy.challenge_template(asked.challenge)
         self._authority.may_cancel(grant.task)
         self._authority.recent.count("challenges", grant.task)
-        return self._logged(grant.user, key, challenge, _under(grant, "challenge"))
+        return self._logged(grant.user, asked.key, asked.challenge, _under(grant, "challenge"))
 
-    def sign_brake(self, request: Answer) -> Answer:
+    def sign_brake(self, asked: SignBrake) -> Signature:
         """Signs a challenge with the payment key of a user who has keys, without a grant.
 
         A challenge can only cancel, and a caller here may ask for a grant to cancel in any case.
         """
-        user, venue, challenge = protocol.take(request, "user", "venue", "challenge")
-        user, venue = sign_in_address(protocol.text("user", user)), protocol.text("venue", venue)
-        challenge = protocol.venue_text("challenge", challenge)
-        authority = self._authority
+        user, authority = sign_in_address(asked.user), self._authority
         keystore = authority.unlocked()
-        policy.market(venue, play=keystore.is_play)
+        policy.market(asked.venue, play=keystore.is_play)
         if user not in keystore.users:
             raise PolicyRefused("dest-allow", "no user of this signer signs in with this address")
-        policy.challenge_template(challenge)
+        policy.challenge_template(asked.challenge)
         authority.may_brake(user)
         authority.recent.count("brakes", user)
-        return self._logged(user, "payment", challenge, {"operation": "brake", "venue": venue})
+        return self._logged(user, "payment", asked.challenge, {"operation": "brake", "venue": asked.venue})
 
-    def sign_sign_in(self, request: Answer) -> Answer:
+    def sign_sign_in(self, asked: SignSignIn) -> Signature:
         """Signs a sign-in with the payment or the vault key: a venue's session belongs to both addresses."""
-        task, token, secret, text, key = protocol.take(request, "task", "token", "secret", "text", "key")
-        text, key = protocol.venue_text("text", text), protocol.read_signing_key(key)
         authority = self._authority
-        grant = authority.live(task, token, secret, "cancel").grant
-        policy.sign_in_template(grant, text, _address(authority.unlocked().secrets_of(grant.user), key))
+        grant = authority.live(asked, "cancel").grant
+        policy.sign_in_template(grant, asked.text, _address(authority.unlocked().secrets_of(grant.user), asked.key))
         authority.may_sign_in(grant.task)
         authority.recent.count("sign-ins", grant.task)
-        return self._logged(grant.user, key, text, _under(grant, "sign-in"))
+        return self._logged(grant.user, asked.key, asked.text, _under(grant, "sign-in"))
 
-    def _logged(self, user: str, key: SigningKey, message: str, entry: Answer) -> Answer:
+    def _logged(self, user: str, key: SigningKey, message: str, entry: Entry) -> Signature:
         """Signs the text; the log has its line before the signature leaves."""
         authority = self._authority
         secrets = authority.unlocked().secrets_of(user)
@@ -71,10 +62,10 @@ class ChallengeSigner:
         digest = hashlib.sha256(message.encode()).hexdigest()
         about = {"user": user, "address": _address(secrets, key), "message_sha256": digest}
         authority.audit.append(authority.clock(), entry | about)
-        return {"signature": signature}
+        return Signature(signature)
 
 
-def _under(grant: Grant, operation: str) -> Answer:
+def _under(grant: Grant, operation: str) -> Entry:
     return {"operation": operation, "task": grant.task, "token": grant.token}
 
 

@@ -7,15 +7,15 @@ import hashlib
 
 from embit.ec import PrivateKey
 
-from wallet import policy, protocol
-from wallet.protocol import PolicyRefused
+from wallet import policy
+from wallet.protocol import PolicyRefused, SignDelist, SignedPsbt
 from wallet.psbt.decode import from_base64
 from wallet.psbt.delist import check_delist
 from wallet.psbt.listing import ApprovedListing, Owner
 from wallet.psbt.script import own_script
 from wallet.psbt.sign import sign_listing
 from wallet.psbt.transaction import Outpoint, WireError
-from wallet.signer.authority import Answer, Authority
+from wallet.signer.authority import Authority
 
 
 class DelistSigner:
@@ -24,15 +24,12 @@ class DelistSigner:
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
-    def sign_delist(self, request: Answer) -> Answer:
-        names = "task", "token", "secret", "outpoint", "psbt"
-        task, token, secret, outpoint, psbt = protocol.take(request, *names)
-        outpoint, psbt = protocol.read_outpoint(outpoint), protocol.psbt_text("psbt", psbt)
+    def sign_delist(self, asked: SignDelist) -> SignedPsbt:
         authority = self._authority
-        grant = authority.live(task, token, secret, "cancel").grant
+        grant = authority.live(asked, "cancel").grant
         policy.key_allowed(grant, "vault")
         vault = authority.unlocked().secrets_of(grant.user).vault
-        approved = _checked(psbt, outpoint, vault)
+        approved = _checked(asked.psbt, asked.outpoint, vault)
         authority.may_cancel(grant.task)
         authority.recent.count("challenges", grant.task)
         signed = sign_listing(approved, vault)
@@ -44,12 +41,12 @@ class DelistSigner:
                 "token": grant.token,
                 "user": grant.user,
                 "inscription_id": grant.inscription_id,
-                "outpoint": outpoint,
-                "draft_sha256": hashlib.sha256(psbt.encode()).hexdigest(),
+                "outpoint": asked.outpoint,
+                "draft_sha256": hashlib.sha256(asked.psbt.encode()).hexdigest(),
                 "unsigned_txid": approved.psbt.transaction.txid()[::-1].hex(),
             },
         )
-        return {"psbt": base64.b64encode(signed).decode()}
+        return SignedPsbt(base64.b64encode(signed).decode())
 
 
 def _checked(psbt: str, outpoint: str, vault: PrivateKey) -> ApprovedListing:

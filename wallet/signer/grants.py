@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import logging
+import re
 import sqlite3
 from collections.abc import Callable
-from dataclasses import asdict, astuple, replace
 
-from wallet import policy, protocol
+from msgspec.structs import asdict, astuple, replace
+
+from core.fields import MAX_ID
+from wallet import policy
 from wallet.address import sign_in_address
 from wallet.messages import MessageError, check_slug
-from wallet.protocol import ControlState, Grant, RequestError
-from wallet.signer.authority import Answer, Authority
+from wallet.protocol import (
+    MAX_TEXT,
+    OPERATIONS,
+    STATES,
+    AskControls,
+    ControlState,
+    EndAllRights,
+    EndRights,
+    GiveGrant,
+    Grant,
+    Higher,
+    PolicyRefused,
+    RequestError,
+    RevokePlace,
+    Secret,
+    SetControl,
+    SignerControls,
+)
+from wallet.signer.authority import Authority, Entry
 
 log = logging.getLogger(__name__)
 
 _SECRET_BYTES = 32
+_TASK = re.compile(r"[1-9][0-9]{0,18}")  # its id, in its only spelling
 
 
 class Grants:
@@ -26,9 +47,8 @@ class Grants:
         self._ledger = authority.ledger
         self._rng_bytes = rng_bytes
 
-    def grant(self, request: Answer) -> Answer:
-        (given,) = protocol.take(request, "grant")
-        grant = _checked(protocol.read_grant(given))
+    def grant(self, asked: GiveGrant) -> Secret:
+        grant = _checked(asked.grant)
         policy.market(grant.venue, play=self._authority.unlocked().is_play)
         self._authority.secrets_of(grant.user)
         secret = self._rng_bytes(_SECRET_BYTES).hex()
@@ -38,68 +58,59 @@ class Grants:
             policy.token_jump(highest, grant.token, self._authority.ceilings)
             self._ledger.put_grant(grant, policy.secret_hash(secret))
         log.info("task %d: grant under token %d for %s", grant.task, grant.token, grant.slug or grant.inscription_id)
-        return {"secret": secret}
+        return Secret(secret)
 
-    def revoke_place(self, request: Answer) -> Answer:
-        task, token = protocol.task_and_token(*protocol.take(request, "task", "token"))
+    def revoke_place(self, asked: RevokePlace) -> None:
         with self._ledger.transaction():
-            self._see_token(task, token)
-            self._ledger.revoke_place(task, token)
-        log.info("task %d: no more places up to token %d", task, token)
-        return {}
+            self._see_token(asked.task, asked.token)
+            self._ledger.revoke_place(asked.task, asked.token)
+        log.info("task %d: no more places up to token %d", asked.task, asked.token)
 
-    def end_rights(self, request: Answer) -> Answer:
-        task, token = protocol.task_and_token(*protocol.take(request, "task", "token"))
+    def end_rights(self, asked: EndRights) -> None:
         with self._ledger.transaction():
-            self._see_token(task, token)
-            self._ledger.end_rights(task, token)
-        log.info("task %d: grants withdrawn up to token %d", task, token)
-        return {}
+            self._see_token(asked.task, asked.token)
+            self._ledger.end_rights(asked.task, asked.token)
+        log.info("task %d: grants withdrawn up to token %d", asked.task, asked.token)
 
-    def end_all_rights(self, request: Answer) -> Answer:
+    def end_all_rights(self, asked: EndAllRights) -> Higher:
         """Withdraws the grants of many tasks.
 
         Answers which tasks had a higher token, and which one: their grants may stand. A token far above all others ends
         the task's grant, too, but is not remembered: one task whose row is wrong must not hold up all others.
         """
-        (tokens,) = protocol.take(request, "tokens")
-        pairs = protocol.tasks_and_tokens(tokens)
         with self._ledger.transaction():
-            seen = [(task, self._ledger.highest_token(task)) for task, _ in pairs]
-            for task, token in pairs:
+            seen = [(task, self._ledger.highest_token(task)) for task, _ in asked.tokens]
+            for task, token in asked.tokens:
                 try:
                     self._see_token(task, token)
-                except protocol.PolicyRefused as refusal:
+                except PolicyRefused as refusal:
                     log.error("task %d: its token is not remembered: %s", task, refusal)
                 self._ledger.end_rights(task, token)
-        log.info("%d tasks: grants withdrawn", len(pairs))
-        return {"higher": [had for had, (_, token) in zip(seen, pairs, strict=True) if had[1] > token]}
+        log.info("%d tasks: grants withdrawn", len(asked.tokens))
+        return Higher(tuple(had for had, (_, token) in zip(seen, asked.tokens, strict=True) if had[1] > token))
 
     def _see_token(self, task: int, token: int) -> None:
         """Remembers a token of the task, which ends every lower one for ever. Refuses one far above all others."""
         policy.token_jump(self._ledger.highest_token(task), token, self._authority.ceilings)
         self._ledger.see_token(task, token)
 
-    def control(self, request: Answer) -> Answer:
+    def control(self, asked: SetControl) -> None:
         """Sets one state. A state that is set already is neither written nor logged again.
 
         Each change is a line in the audit log, so those to a looser state are limited. Tightening never waits, and
         needs no room in the signer's file: then the log alone has the state until there is room, also at a start.
         """
-        control = protocol.read_control(*protocol.take(request, "scope", "subject", "state"))
-        if control.scope == "user":
-            control = replace(control, subject=sign_in_address(control.subject))
+        control = ControlState(asked.scope, _subject(asked), asked.state)
         former = self._ledger.control_of(control.scope, control.subject)
         if former != control.state:
             entry = {"operation": "control", "former": former, **asdict(control)}
-            if protocol.STATES.index(control.state) > protocol.STATES.index(former):
+            if STATES.index(control.state) > STATES.index(former):
                 self._tighten(control, entry)
             else:
                 self._loosen(control, entry)
         log.info("%s %s: %s, was %s", control.scope, control.subject, control.state, former)
-        return {}
 
-    def _tighten(self, control: ControlState, entry: Answer) -> None:
+    def _tighten(self, control: ControlState, entry: Entry) -> None:
         """Sets a stricter state, which is in force though neither file nor log can take it. Raises OSError then."""
         audit = self._authority.audit
         last_line = audit.number
@@ -111,7 +122,7 @@ class Grants:
             if audit.number == last_line:
                 audit.append(self._authority.clock(), entry)
 
-    def _loosen(self, control: ControlState, entry: Answer) -> None:
+    def _loosen(self, control: ControlState, entry: Entry) -> None:
         authority, now = self._authority, self._authority.clock()
         authority.require_room()  # the room for the log's lines is kept for cancels
         authority.may_loosen(now)
@@ -123,7 +134,7 @@ class Grants:
                 authority.audit.append(now, entry | {"former": entry["state"], "state": entry["former"]})
             raise
 
-    def _change(self, control: ControlState, entry: Answer, loosened_ms: int | None = None) -> None:
+    def _change(self, control: ControlState, entry: Entry, loosened_ms: int | None = None) -> None:
         with self._ledger.transaction():
             if loosened_ms is not None:
                 self._ledger.count_loosened(loosened_ms)
@@ -132,14 +143,27 @@ class Grants:
             self._authority.audit.append(self._authority.clock(), entry)
         self._ledger.unstored.pop((control.scope, control.subject), None)
 
-    def controls(self, request: Answer) -> Answer:
-        protocol.take(request)
-        controls = [asdict(control) for control in self._ledger.controls()]
-        return {"controls": controls, "file": self._authority.has_halt_file()}
+    def controls(self, asked: AskControls) -> SignerControls:
+        return SignerControls(tuple(self._ledger.controls()), self._authority.has_halt_file())
+
+
+def _subject(asked: SetControl) -> str:
+    """Returns the subject in its normal form. Raises RequestError or AddressError."""
+    if asked.scope == "global":
+        if asked.subject:
+            raise RequestError("subject must be empty when the scope is global")
+        return ""
+    if not asked.subject:
+        raise RequestError(f"subject must be text of 1 to {MAX_TEXT} characters")
+    if asked.scope == "user":
+        return sign_in_address(asked.subject)
+    if not _TASK.fullmatch(asked.subject) or int(asked.subject) > MAX_ID:
+        raise RequestError("subject must be a task's id")
+    return asked.subject
 
 
 def _checked(grant: Grant) -> Grant:
-    """Returns the grant with its addresses in their normal form. Raises RequestError or AddressError."""
+    """Returns the grant with operations and addresses in their normal form. Raises RequestError or AddressError."""
     if "list" in grant.operations and not grant.inscription_id:
         raise RequestError("a grant to list must name its inscription")
     if grant.slug or not grant.inscription_id:
@@ -147,4 +171,9 @@ def _checked(grant: Grant) -> Grant:
             check_slug(grant.slug)
         except MessageError as error:
             raise RequestError(str(error)) from None
-    return replace(grant, user=sign_in_address(grant.user), receive=sign_in_address(grant.receive))
+    return replace(
+        grant,
+        user=sign_in_address(grant.user),
+        receive=sign_in_address(grant.receive),
+        operations=tuple(operation for operation in OPERATIONS if operation in grant.operations),
+    )

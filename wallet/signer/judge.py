@@ -7,20 +7,20 @@ before one is started. Rules that hang on a grant or on the pace of signatures a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
 
-from wallet import policy, protocol
+from msgspec.structs import replace
+
+from wallet import policy
 from wallet.address import sign_in_address
 from wallet.ceilings import Ceilings
-from wallet.judgement import Finding, Form, Judgement
 from wallet.keystore.keys import UserSecrets
-from wallet.protocol import ListingToSign, PolicyRefused
+from wallet.protocol import Finding, Form, JudgeListing, Judgement, Judgements, ListingToSign, PolicyRefused
 from wallet.psbt.check_escrow import EscrowDrafts
 from wallet.psbt.judge_escrow import judge_escrow
 from wallet.psbt.judge_listing import SIGHASHES, judge_listing
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.transaction import TxOutput
-from wallet.signer.authority import Answer, Authority
+from wallet.signer.authority import Authority
 from wallet.signer.listing_terms import intent_of, owner_of, raw_psbt, rivals_of
 from wallet.signer.listings import MOST_RIVALS
 from wallet.signer.payouts import outputs_unique
@@ -35,7 +35,7 @@ class ListingJudge:
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
-    def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
+    def outpoints_to_look_up(self, request: JudgeListing) -> tuple[str, ...]:
         """Returns the listed output, and others that were listed for the same payout. Raises as `judge` does."""
         secrets, _, _, listing = self._asked(request)
         drafts = [(psbt, SIGHASHES[form]) for form, psbt in _forms(listing)]
@@ -45,18 +45,15 @@ class ListingJudge:
             rivals = []  # the rule that finds it says so
         return (listing.outpoint, *rivals[:MOST_RIVALS])
 
-    def judge(self, request: Answer, facts: Facts) -> Answer:
-        return {"judgements": [asdict(each) for each in self.judgements(request, facts)]}
-
-    def judgements(self, request: Answer, facts: Facts) -> list[Judgement]:
-        """Judges each PSBT, the plain one first. Raises PolicyRefused or RequestError for a question that is none."""
+    def judge(self, request: JudgeListing, facts: Facts) -> Judgements:
+        """Judges each PSBT, the plain one first. Raises PolicyRefused or AddressError for a question that is none."""
         asked = self._asked(request)
         listing = asked[3]
         if listing.is_in_escrow:
-            return self._in_escrow(asked, facts)
-        return [self._judged(form, psbt, asked, facts) for form, psbt in _forms(listing)]
+            return Judgements(self._in_escrow(asked, facts))
+        return Judgements(tuple(self._judged(form, psbt, asked, facts) for form, psbt in _forms(listing)))
 
-    def _in_escrow(self, asked: _Asked, facts: Facts) -> list[Judgement]:
+    def _in_escrow(self, asked: _Asked, facts: Facts) -> tuple[Judgement, ...]:
         secrets, venue, least, listing = asked
         ceilings = self._authority.ceilings
         terms = ceilings.escrow_terms.get(venue)
@@ -68,17 +65,13 @@ class ListingJudge:
         outpoint, payout = (str(found.outpoint), found.payout) if found else ("", None)
         judged = [self._with_ours(each, asked, facts, outpoint, payout) for each in judgements]
         is_signed = all(each.is_signed for each in judged)
-        return [replace(each, is_signed=is_signed) for each in judged]
+        return tuple(replace(each, is_signed=is_signed) for each in judged)
 
-    def _asked(self, request: Answer) -> _Asked:
-        user, venue, least, given = protocol.take(request, "user", "venue", "min_price_sats", "listing")
-        user, venue = sign_in_address(protocol.text("user", user)), protocol.text("venue", venue)
-        least = protocol.whole("min_price_sats", least, 0, protocol.MAX_SATS)
-        listing = protocol.read_listing(given)
-        keystore = self._authority.unlocked()
+    def _asked(self, request: JudgeListing) -> _Asked:
+        user, keystore = sign_in_address(request.user), self._authority.unlocked()
         if user not in keystore.users:
             raise PolicyRefused("dest-allow", "no user of this signer signs in with this address")
-        return keystore.secrets_of(user), venue, least, listing
+        return keystore.secrets_of(user), request.venue, request.min_price_sats, request.listing
 
     def _judged(self, form: Form, psbt: str, asked: _Asked, facts: Facts) -> Judgement:
         secrets, venue, least, listing = asked

@@ -10,9 +10,10 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import asdict
 
 from wallet.ceilings import DAY_MS
 from wallet.policy import HeldGrant, RecentSignatures
@@ -133,7 +134,7 @@ class Ledger:
 
     def put_grant(self, grant: Grant, secret_hash: str) -> None:
         """Stores a grant in place of the task's former one and remembers its token."""
-        terms = json.dumps({field.name: getattr(grant, field.name) for field in fields(Grant)})
+        terms = json.dumps(asdict(grant))
         self._database.execute(
             "INSERT OR REPLACE INTO grants (task, token, secret_hash, terms) VALUES (?, ?, ?, ?)",
             (grant.task, grant.token, secret_hash, terms),

@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from wallet import policy, protocol
+from wallet import policy
 from wallet.policy import HeldGrant
-from wallet.protocol import ListingToSign
+from wallet.protocol import AskLowestListing, ListingToSign, LowestPrice, SignedListing, SignListing
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.approved import Approved, approved
-from wallet.signer.authority import Answer, Authority
+from wallet.signer.authority import Authority, Entry
 from wallet.signer.listing_terms import drafts_to_sign, intent_of, rivals_of
 from wallet.signer.payouts import is_gone, outputs_unique
 from wallet.signer.signed import ListingSignature
@@ -31,7 +31,7 @@ class ListingSigner:
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
-    def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
+    def outpoints_to_look_up(self, request: SignListing) -> tuple[str, ...]:
         """Returns the outputs that `sign_listing` needs facts of; none when the listing was signed before.
 
         Raises as `sign_listing` does: nothing is looked up without the right to list.
@@ -44,7 +44,7 @@ class ListingSigner:
         drafts = drafts_to_sign(listing, venue, authority.ceilings)
         return (listing.outpoint, *rivals_of(drafts, listing.outpoint, secrets, authority.ledger.payouts)[:MOST_RIVALS])
 
-    def sign_listing(self, request: Answer, facts: Mapping[str, OutpointFacts]) -> Answer:
+    def sign_listing(self, request: SignListing, facts: Mapping[str, OutpointFacts]) -> SignedListing:
         ledger = self._authority.ledger
         if gone := [outpoint for outpoint, each in facts.items() if is_gone(each)]:
             with ledger.transaction():  # of its own: a refusal leaves it done, and the next try asks about others
@@ -55,20 +55,17 @@ class ListingSigner:
             signed = self._known(held, listing) or self._signed(held, listing, facts)
         first, *others = signed.answer
         if not listing.is_in_escrow:
-            return {"psbt": first, "secure": others, "transfer": "", "recovery": ""}
+            return SignedListing(first, tuple(others))
         transfer, recovery = (*others, "")[:2]
-        return {"psbt": first, "secure": [], "transfer": transfer, "recovery": recovery}
+        return SignedListing(first, (), transfer, recovery)
 
-    def lowest_listing(self, request: Answer) -> Answer:
-        (outpoint,) = protocol.take(request, "outpoint")
-        return {"price": self._authority.ledger.signed.lowest_listing(protocol.read_outpoint(outpoint))}
+    def lowest_listing(self, request: AskLowestListing) -> LowestPrice:
+        return LowestPrice(self._authority.ledger.signed.lowest_listing(request.outpoint))
 
-    def _asked(self, request: Answer) -> tuple[HeldGrant, ListingToSign]:
-        task, token, secret, given = protocol.take(request, "task", "token", "secret", "listing")
-        listing = protocol.read_listing(given)
-        held = self._authority.live(task, token, secret, "list")
-        policy.own_inscription(held.grant, listing.inscription_id)
-        return held, listing
+    def _asked(self, request: SignListing) -> tuple[HeldGrant, ListingToSign]:
+        held = self._authority.live(request, "list")
+        policy.own_inscription(held.grant, request.listing.inscription_id)
+        return held, request.listing
 
     def _known(self, held: HeldGrant, listing: ListingToSign) -> ListingSignature | None:
         """Returns the listing signed under this intent; refuses the intent with other fields."""
@@ -121,7 +118,7 @@ def _drafts_hash(listing: ListingToSign) -> str:
     return hashlib.sha256("\n".join(drafts).encode()).hexdigest()
 
 
-def _entry(signed: ListingSignature, found: Approved) -> Answer:
+def _entry(signed: ListingSignature, found: Approved) -> Entry:
     """Returns the audit entry. `unsigned_txids`: of the transactions that were signed, in the order of the answer."""
     return {
         "operation": "list",

@@ -10,11 +10,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from wallet import policy, protocol
+from wallet import policy
 from wallet.co_signers import SETTING, CoSigners
 from wallet.keystore.keys import UserSecrets
 from wallet.policy import HeldGrant
-from wallet.protocol import OfferToSign, PolicyRefused
+from wallet.protocol import OfferToSign, PolicyRefused, RequestError, SignedOffer, SignOffer
 from wallet.psbt.check_offer import check_offer
 from wallet.psbt.decode import from_base64
 from wallet.psbt.listing import OutpointFacts, Owner
@@ -22,7 +22,7 @@ from wallet.psbt.offer import ApprovedOffer, OfferIntent
 from wallet.psbt.script import own_script
 from wallet.psbt.sign import sign_offer
 from wallet.psbt.transaction import Outpoint, WireError
-from wallet.signer.authority import Answer, Authority
+from wallet.signer.authority import Authority, Entry
 from wallet.signer.signed import BidSignature
 
 Facts = Mapping[str, OutpointFacts]
@@ -36,7 +36,7 @@ class OfferSigner:
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
-    def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
+    def outpoints_to_look_up(self, request: SignOffer) -> tuple[str, ...]:
         """Returns the coins that `sign_offer` needs facts of, none when the offer was signed before.
 
         Raises as `sign_offer` does: nothing is looked up without the right to bid.
@@ -44,16 +44,17 @@ class OfferSigner:
         held, offer = self._asked(request)
         return () if self._known(held, offer) else offer.coins
 
-    def sign_offer(self, request: Answer, facts: Facts) -> Answer:
+    def sign_offer(self, request: SignOffer, facts: Facts) -> SignedOffer:
         with self._authority.ledger.transaction():
             held, offer = self._asked(request)
             signed = self._known(held, offer) or self._signed(held, offer, facts)
-        return {"psbts": json.loads(signed.signature)}
+        return SignedOffer(tuple(json.loads(signed.signature)))
 
-    def _asked(self, request: Answer) -> tuple[HeldGrant, OfferToSign]:
-        task, token, secret, given = protocol.take(request, "task", "token", "secret", "offer")
-        offer = protocol.read_offer(given)
-        held = self._authority.live(task, token, secret, "bid")
+    def _asked(self, request: SignOffer) -> tuple[HeldGrant, OfferToSign]:
+        offer = request.offer
+        if len(set(offer.coins)) != len(offer.coins):
+            raise RequestError("coins must be different ones")
+        held = self._authority.live(request, "bid")
         _co_signers(self._authority, held.grant.venue)
         policy.offer_terms(held.grant, offer)
         return held, offer
@@ -138,7 +139,7 @@ def _message(held: HeldGrant, offer: OfferToSign) -> str:
     return json.dumps(["offer", *fields, sorted(offer.coins)])
 
 
-def _entry(signed: BidSignature, offer: OfferToSign, approved: ApprovedOffer) -> Answer:
+def _entry(signed: BidSignature, offer: OfferToSign, approved: ApprovedOffer) -> Entry:
     """Returns the audit entry. `unsigned_txid` is the funding transaction's, `inputs` are its coins."""
     transaction = approved.psbt.transaction
     return {

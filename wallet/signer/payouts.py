@@ -13,7 +13,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 
-from wallet.protocol import MAX_SATS, PolicyRefused
+from core.fields import MAX_SATS
+from wallet.protocol import PolicyRefused
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.sighash import SECURE_LISTING
 from wallet.psbt.transaction import TxOutput

@@ -19,9 +19,11 @@ import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
+from core.call import Request
 from core.errors import PeerRefused
 from core.files import is_full
 from wallet import protocol
@@ -29,10 +31,22 @@ from wallet.address import AddressError, sign_in_address
 from wallet.ceilings import Ceilings
 from wallet.facts_client import AskFacts, FactsError
 from wallet.keystore.keys import Keystore
-from wallet.protocol import DISK_FULL, PolicyRefused, RequestError, SignerStatus
+from wallet.protocol import (
+    DISK_FULL,
+    LISTING_INTENT_DIGITS,
+    WITHDRAWAL_INTENT_DIGITS,
+    AskAddresses,
+    AskStatus,
+    AskWasSigned,
+    PolicyRefused,
+    RequestError,
+    SignerStatus,
+    UserKeys,
+    WasSigned,
+)
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog
-from wallet.signer.authority import PEER, Answer, Authority
+from wallet.signer.authority import Authority
 from wallet.signer.bids import BidSigner
 from wallet.signer.challenges import ChallengeSigner
 from wallet.signer.delists import DelistSigner
@@ -42,9 +56,9 @@ from wallet.signer.ledger import Ledger
 from wallet.signer.listing_terms import escrow_addresses
 from wallet.signer.listings import ListingSigner
 from wallet.signer.offers import OfferSigner
-from wallet.signer.rooms import Rooms
+from wallet.signer.reading import BAD_REQUEST, DEFAULT_DENY, PEER
+from wallet.signer.rooms import RoomKeeper
 from wallet.signer.withdrawals import WithdrawalSigner
-from wallet.withdrawal.request import WITHDRAWAL_INTENT_DIGITS
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +66,7 @@ _LOOKING_UP_AT_ONCE = 4
 
 T = TypeVar("T")
 Facts = Mapping[str, OutpointFacts]
-_OnFacts = tuple[Callable[[Answer], tuple[str, ...]], Callable[[Answer, Facts], Answer]]
+_OnFacts = tuple[Callable[[Any], tuple[str, ...]], Callable[[Any, Facts], Any]]
 
 
 def _steady_ms() -> int:
@@ -94,56 +108,56 @@ class Signer:
             steady_ms=steady_ms,
             is_short=is_short,
         )
-        grants, challenges, rooms = Grants(authority, rng_bytes), ChallengeSigner(authority), Rooms(authority)
+        grants, challenges, rooms = Grants(authority, rng_bytes), ChallengeSigner(authority), RoomKeeper(authority)
         listings, offers, withdrawals = ListingSigner(authority), OfferSigner(authority), WithdrawalSigner(authority)
         judge = ListingJudge(authority)
         # Requests that need facts of outputs: which outputs, and the answer itself.
-        self._on_facts: dict[str, _OnFacts] = {
-            "judge": (judge.outpoints_to_look_up, judge.judge),
-            "sign_listing": (listings.outpoints_to_look_up, listings.sign_listing),
-            "sign_offer": (offers.outpoints_to_look_up, offers.sign_offer),
-            "judge_withdrawal": (withdrawals.coins_to_judge, withdrawals.judge_withdrawal),
-            "sign_withdrawal": (withdrawals.outpoints_to_look_up, withdrawals.sign_withdrawal),
+        self._on_facts: dict[type[Request[Any]], _OnFacts] = {
+            protocol.JudgeListing: (judge.outpoints_to_look_up, judge.judge),
+            protocol.SignListing: (listings.outpoints_to_look_up, listings.sign_listing),
+            protocol.SignOffer: (offers.outpoints_to_look_up, offers.sign_offer),
+            protocol.JudgeWithdrawal: (withdrawals.coins_to_judge, withdrawals.judge_withdrawal),
+            protocol.SignWithdrawal: (withdrawals.outpoints_to_look_up, withdrawals.sign_withdrawal),
         }
-        self._operations: dict[str, Callable[[Answer], Answer]] = {
-            "status": self._status,
-            "addresses": self._addresses,
-            "grant": grants.grant,
-            "revoke_place": grants.revoke_place,
-            "end_rights": grants.end_rights,
-            "end_all_rights": grants.end_all_rights,
-            "control": grants.control,
-            "controls": grants.controls,
-            "rooms": rooms.rooms,
-            "rooms_under": rooms.rooms_under,
-            "sign_bid": BidSigner(authority).sign_bid,
-            "sign_challenge": challenges.sign_challenge,
-            "sign_brake": challenges.sign_brake,
-            "sign_sign_in": challenges.sign_sign_in,
-            "sign_delist": DelistSigner(authority).sign_delist,
-            "lowest_listing": listings.lowest_listing,
-            "was_signed": self._was_signed,
+        self._operations: dict[type[Request[Any]], Callable[[Any], Any]] = {
+            AskStatus: self._status,
+            AskAddresses: self._addresses,
+            protocol.GiveGrant: grants.grant,
+            protocol.RevokePlace: grants.revoke_place,
+            protocol.EndRights: grants.end_rights,
+            protocol.EndAllRights: grants.end_all_rights,
+            protocol.SetControl: grants.control,
+            protocol.AskControls: grants.controls,
+            protocol.AskRooms: rooms.rooms,
+            protocol.AskRoomsUnder: rooms.rooms_under,
+            protocol.SignBid: BidSigner(authority).sign_bid,
+            protocol.SignChallenge: challenges.sign_challenge,
+            protocol.SignBrake: challenges.sign_brake,
+            protocol.SignSignIn: challenges.sign_sign_in,
+            protocol.SignDelist: DelistSigner(authority).sign_delist,
+            protocol.AskLowestListing: listings.lowest_listing,
+            AskWasSigned: self._was_signed,
         }
 
-    def handle(self, request: Answer, facts: Facts | None = None) -> Answer:
+    def handle(self, request: Request[T], facts: Facts | None = None) -> T:
         """Answers one request; `facts` describe the outputs (`txid:vout`) that `outpoints_to_look_up` named.
 
         Raises PeerRefused with the rule's tag, `bad-request` or `locked` as its code.
         """
-        on_facts = self._needing_facts(request)
+        on_facts = self._on_facts.get(type(request))
         if on_facts is not None:
-            return self._answered(request, lambda arguments: on_facts[1](arguments, facts or {}))
-        return self._answered(request, self._operation(request.get("op")))
+            return self._answered(request, lambda asked: on_facts[1](asked, facts or {}))
+        return self._answered(request, self._operations.get(type(request), _denied))
 
-    def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
+    def outpoints_to_look_up(self, request: Request[Any]) -> tuple[str, ...]:
         """Returns the outputs whose facts the request needs; none for most requests.
 
         Raises as `handle` does, for requests that would be refused whatever the facts are.
         """
-        on_facts = self._needing_facts(request)
+        on_facts = self._on_facts.get(type(request))
         return () if on_facts is None else self._answered(request, on_facts[0])
 
-    def answering(self, ask_facts: AskFacts) -> Callable[[Answer], Awaitable[Answer]]:
+    def answering(self, ask_facts: AskFacts) -> Callable[[Request[Any]], Awaitable[Any]]:
         """Returns `handle` with facts asked in threads: bids and cancels do not wait for slow ones."""
         threads = ThreadPoolExecutor(_LOOKING_UP_AT_ONCE, thread_name_prefix="facts")
 
@@ -154,7 +168,7 @@ class Signer:
                 log.warning("%s", error)
                 return None
 
-        async def answer(request: Answer) -> Answer:
+        async def answer(request: Request[Any]) -> Any:
             outpoints = self.outpoints_to_look_up(request)
             loop = asyncio.get_running_loop()
             found = await asyncio.gather(*(loop.run_in_executor(threads, look_up, each) for each in outpoints))
@@ -163,61 +177,51 @@ class Signer:
 
         return answer
 
-    def _needing_facts(self, request: Answer) -> _OnFacts | None:
-        name = request.get("op")
-        return self._on_facts.get(name) if isinstance(name, str) else None
-
-    def _operation(self, name: object) -> Callable[[Answer], Answer]:
-        return self._operations.get(name, _denied) if isinstance(name, str) else _denied
-
-    def _answered(self, request: Answer, operation: Callable[[Answer], T]) -> T:
-        """Calls the operation with the request's arguments, and turns its errors into codes for the client.
+    def _answered(self, request: Request[Any], operation: Callable[[Any], T]) -> T:
+        """Calls the operation with the request, and turns its errors into codes for the client.
 
         What a full disk has stopped is done again once, if the reserve could be freed.
         """
-        arguments = dict(request)
-        name = arguments.pop("op", None)
+        name = request.__struct_config__.tag
         try:
             try:
-                return operation(arguments)
+                return operation(request)
             except (sqlite3.Error, OSError) as error:
                 if not (is_full(error) and self._free_reserve()):
                     raise
-                return operation(arguments)
+                return operation(request)
         except PolicyRefused as refused:
-            log.warning("refused %.20s of task %.20s: %.300s", name, arguments.get("task"), refused)
+            log.warning("refused %.20s of task %.20s: %.300s", name, getattr(request, "task", None), refused)
             raise PeerRefused(PEER, refused.tag, refused.message, refused.highest) from None
         except (RequestError, AddressError) as error:
             log.warning("refused %.20s: %.300s", name, error)
-            raise PeerRefused(PEER, "bad-request", str(error)) from None
+            raise PeerRefused(PEER, BAD_REQUEST, str(error)) from None
         except (sqlite3.Error, OSError) as error:
             if not is_full(error):
                 raise
             log.error("failed at %.20s: the disk of the signer's directory is full: %s", name, error)
             raise PeerRefused(PEER, DISK_FULL, "the disk of the signer's directory is full: make room") from error
 
-    def _status(self, request: Answer) -> Answer:
-        protocol.take(request)
+    def _status(self, asked: AskStatus) -> SignerStatus:
         keystore = self._authority.keystore
         if keystore is None:
-            return asdict(SignerStatus("locked", play=False, reason=self._authority.locked_reason))
-        return asdict(SignerStatus("ready", play=keystore.is_play))
+            return SignerStatus("locked", play=False, reason=self._authority.locked_reason)
+        return SignerStatus("ready", play=keystore.is_play)
 
-    def _addresses(self, request: Answer) -> Answer:
-        (user,) = protocol.take(request, "user")
-        secrets = self._authority.secrets_of(sign_in_address(protocol.text("user", user)))
-        return asdict(replace(secrets.public, escrows=escrow_addresses(secrets, self._authority.ceilings)))
+    def _addresses(self, asked: AskAddresses) -> UserKeys:
+        secrets = self._authority.secrets_of(sign_in_address(asked.user))
+        return replace(secrets.public, escrows=escrow_addresses(secrets, self._authority.ceilings))
 
-    def _was_signed(self, request: Answer) -> Answer:
-        (intent,) = protocol.take(request, "intent")
-        if isinstance(intent, str) and len(intent) == protocol.LISTING_INTENT_DIGITS:
-            listing = protocol.hex_text("intent", intent, protocol.LISTING_INTENT_DIGITS)
-            return {"signed": self._ledger.signed.listing(listing) is not None}
-        if isinstance(intent, str) and len(intent) == WITHDRAWAL_INTENT_DIGITS:
-            withdrawal = protocol.hex_text("intent", intent, WITHDRAWAL_INTENT_DIGITS)
-            return {"signed": self._ledger.withdrawals.find(withdrawal) is not None}
-        return {"signed": self._ledger.signed.bid(protocol.hex_text("intent", intent, 32)) is not None}
+    def _was_signed(self, asked: AskWasSigned) -> WasSigned:
+        found: object
+        if len(asked.intent) == LISTING_INTENT_DIGITS:
+            found = self._ledger.signed.listing(asked.intent)
+        elif len(asked.intent) == WITHDRAWAL_INTENT_DIGITS:
+            found = self._ledger.withdrawals.find(asked.intent)
+        else:
+            found = self._ledger.signed.bid(asked.intent)
+        return WasSigned(found is not None)
 
 
-def _denied(request: Answer) -> Answer:
-    raise PolicyRefused("default-deny", "there is no such operation")
+def _denied(request: Request[Any]) -> Any:
+    raise PolicyRefused(DEFAULT_DENY, "there is no such operation")

@@ -16,14 +16,15 @@ import sqlite3
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from core import files, local_server
+from core.call import Request
 from core.errors import PeerRefused
 from core.layout import OPERATORS_SOCKET
-from wallet import policy, protocol
+from wallet import policy
 from wallet.bip322 import self_test
 from wallet.ceilings import Ceilings
 from wallet.facts_client import ask_facts
@@ -31,11 +32,12 @@ from wallet.keystore import hardening, keystore, passphrase_source
 from wallet.keystore.keys import Keystore
 from wallet.keystore.keystore_file import KeystoreError
 from wallet.keystore.seal import WrongPassphrase
-from wallet.protocol import ControlState
-from wallet.signer import key_lines, start_checks
+from wallet.protocol import DISK_FULL, AskStatus, ControlState, SetControl, SignerStatus, Unlock
+from wallet.signer import key_lines, reading, start_checks
 from wallet.signer.audit import AuditLog
-from wallet.signer.authority import LOCKED, PEER, Answer
+from wallet.signer.authority import LOCKED, Entry
 from wallet.signer.ledger import Ledger
+from wallet.signer.reading import PEER
 from wallet.signer.signer import Signer
 from wallet.signer.signing import require_libsecp256k1
 
@@ -45,12 +47,11 @@ HALT_FILE = "halt"
 KEYSTORE = "keystore.json"
 AUDIT_LOG = "audit.jsonl"
 LEDGER = "signer.db"
-RECONCILING = "reconciling"
 WRONG = "wrong-passphrase"
 TOO_MANY = "too-many-tries"
 _ROOM_S = 5.0  # between two tries to have the reserve, and the log's room, again
 
-Answering = Callable[[Answer], Awaitable[Answer]]
+Answering = Callable[[Request[Any]], Awaitable[Any]]
 
 
 def now_ms() -> int:
@@ -101,9 +102,9 @@ def run(
             return signer_with(keys, locked_reason).answering(partial(ask_facts, facts_socket))
 
         def set_control(control: ControlState) -> None:
-            signer_with(None, "").handle({"op": "control", **asdict(control)})
+            signer_with(None, "").handle(SetControl(control.scope, control.subject, control.state))
 
-        def note(entry: Answer) -> None:
+        def note(entry: Entry) -> None:
             audit.append(clock(), entry)
 
         def keep_room() -> None:
@@ -133,7 +134,7 @@ class SignerStates:
         market: str,
         answering_with: Callable[[Keystore | None, str], Answering],
         set_control: Callable[[ControlState], None],
-        note: Callable[[Answer], None],
+        note: Callable[[Entry], None],
         clock: Callable[[], int],
     ) -> None:
         self._directory = directory
@@ -169,32 +170,28 @@ class SignerStates:
         except KeystoreError as error:
             self._lock(str(error))
 
-    async def handle(self, request: Answer) -> Answer:
+    async def handle(self, request: Request[Any]) -> Any:
         """Answers one request. Wrong passphrases are counted with those of all clients."""
         return await self._answered(request, self._tries_of_clients)
 
-    async def handle_operator(self, request: Answer) -> Answer:
+    async def handle_operator(self, request: Request[Any]) -> Any:
         """Answers one request of an operator. Wrong passphrases are counted apart from those of clients."""
         return await self._answered(request, self._tries_of_operators)
 
-    async def _answered(self, request: Answer, tries: passphrase_source.Tries) -> Answer:
+    async def _answered(self, request: Request[Any], tries: passphrase_source.Tries) -> Any:
         """Answers a request; `unlock` takes a while, and others are answered meanwhile."""
-        if request.get("op") == "unlock":
-            return await self._unlock(request, tries)
+        if isinstance(request, Unlock):
+            return await self._unlock(request.passphrase, tries)
         answer = await self._answer(request)
-        if request.get("op") == "status" and self._is_reconciling:
-            return {**answer, "state": RECONCILING, "reason": "it compares what it has signed with its audit log"}
+        if isinstance(request, AskStatus) and self._is_reconciling:
+            doing = "it compares what it has signed with its audit log"
+            return SignerStatus("reconciling", play=answer.play, reason=doing)
         return answer
 
-    async def _unlock(self, request: Answer, tries: passphrase_source.Tries) -> Answer:
-        try:
-            _, passphrase = protocol.take(request, "op", "passphrase")
-            passphrase = protocol.text("passphrase", passphrase)
-        except protocol.RequestError as error:
-            raise PeerRefused(PEER, "bad-request", str(error)) from None
+    async def _unlock(self, passphrase: str, tries: passphrase_source.Tries) -> None:
         async with self._one_at_a_time:
             if self._is_ready:
-                return {}
+                return
             if self._market == policy.PLAY_VENUE:
                 raise PeerRefused(
                     PEER, LOCKED, "the practice marketplace takes play keys only, which need no unlocking"
@@ -213,7 +210,6 @@ class SignerStates:
             self._tries_of_clients.forget()
             self._tries_of_operators.forget()
             self._ready(opened)
-            return {}
 
     def _take(self, tries: passphrase_source.Tries) -> bool:
         try:
@@ -223,7 +219,7 @@ class SignerStates:
                 raise
             if not files.free_reserve(self._directory):
                 text = "the disk of the signer's directory is full, and a try cannot be counted: make room"
-                raise PeerRefused(PEER, protocol.DISK_FULL, text) from error
+                raise PeerRefused(PEER, DISK_FULL, text) from error
             return tries.take(self._clock())
 
     def _opened(self, passphrase: str) -> Keystore:
@@ -316,8 +312,10 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     operators_path, operators = directory / OPERATORS_SOCKET, frozenset({os.getuid(), local_server.ROOT})
-    server = await local_server.serve(socket_path, states.handle, allowed_uids=allowed_uids)
-    of_operators = await local_server.serve(operators_path, states.handle_operator, allowed_uids=operators)
+    server = await local_server.serve(socket_path, reading.verbs(states.handle), allowed_uids=allowed_uids)
+    of_operators = await local_server.serve(
+        operators_path, reading.verbs(states.handle_operator), allowed_uids=operators
+    )
     log.info("answering at %s", socket_path)
     while not stop.is_set():
         with contextlib.suppress(TimeoutError):

@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from embit import bip39
+from msgspec.structs import asdict
 
 from wallet.bip322 import verify_ownership
 from wallet.ceilings import DAY_MS

@@ -11,22 +11,31 @@ import hashlib
 import json
 from dataclasses import replace
 
-from wallet import protocol
+from msgspec.structs import asdict
+
 from wallet.address import sign_in_address
 from wallet.escrow_terms import all_terms
 from wallet.keystore.keys import UserSecrets
 from wallet.policy import intent_conflict, market
-from wallet.protocol import PolicyRefused
+from wallet.protocol import (
+    MAX_COINS,
+    Amounts,
+    JudgeWithdrawal,
+    PolicyRefused,
+    RequestError,
+    SignedWithdrawal,
+    SignWithdrawal,
+    WithdrawalToSign,
+)
 from wallet.psbt.decode import from_base64
 from wallet.psbt.escrow import RECOVERY_BLOCKS, escrow_at
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import Outpoint, WireError
-from wallet.signer.authority import Answer, Authority
+from wallet.signer.authority import Authority, Entry
 from wallet.signer.signed_withdrawals import WithdrawalSignature
 from wallet.withdrawal import rules
 from wallet.withdrawal.compose import Coin, CoinKind, Composed, send_inscription, send_sats
 from wallet.withdrawal.psbt import ApprovedWithdrawal, check_withdrawal
-from wallet.withdrawal.request import WithdrawalToSign, as_request, read_withdrawal
 from wallet.withdrawal.rules import Facts
 from wallet.withdrawal.sign import sign_composed, sign_withdrawal
 
@@ -39,43 +48,39 @@ class WithdrawalSigner:
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
-    def outpoints_to_look_up(self, request: Answer) -> tuple[str, ...]:
+    def outpoints_to_look_up(self, request: SignWithdrawal) -> tuple[str, ...]:
         """Returns the coins that `sign_withdrawal` needs facts of, none for a known intent. Raises as that does."""
         asked = self._asked(request)
         return () if self._known(asked) else (*asked.coins, *asked.fee_coins)
 
-    def sign_withdrawal(self, request: Answer, facts: Facts) -> Answer:
+    def sign_withdrawal(self, request: SignWithdrawal, facts: Facts) -> SignedWithdrawal:
         with self._authority.ledger.transaction():
             asked = self._asked(request)
             signed = self._known(asked) or self._signed(asked, facts)
-        return {
-            "txid": signed.txid,
-            "transaction": signed.signed_transaction,
-            "psbt": signed.signed_psbt,
-            "sent_sats": signed.sent_sats,
-            "fee_sats": signed.fee_sats,
-        }
+        return SignedWithdrawal(
+            signed.txid, signed.signed_transaction, signed.signed_psbt, signed.sent_sats, signed.fee_sats
+        )
 
-    def judge_withdrawal(self, request: Answer, facts: Facts) -> Answer:
+    def judge_withdrawal(self, request: JudgeWithdrawal, facts: Facts) -> Amounts:
         """Judges a withdrawal by every rule but those of the pace, and signs nothing; its intent does not matter."""
         asked = self._asked(request)
         secrets = self._authority.unlocked().secrets_of(asked.user)
         if asked.source == "bidding":
             approved = _of_venue(asked, facts, secrets)
-            return {"sent_sats": approved.sent_sats, "fee_sats": approved.fee_sats}
+            return Amounts(approved.sent_sats, approved.fee_sats)
         composed = self._composed(asked, facts, secrets)
-        return {"sent_sats": composed.sent_sats, "fee_sats": composed.fee_sats}
+        return Amounts(composed.sent_sats, composed.fee_sats)
 
-    def coins_to_judge(self, request: Answer) -> tuple[str, ...]:
+    def coins_to_judge(self, request: JudgeWithdrawal) -> tuple[str, ...]:
         """Returns the coins that `judge_withdrawal` needs facts of. Raises as that does."""
         asked = self._asked(request)
         return (*asked.coins, *asked.fee_coins)
 
-    def _asked(self, request: Answer) -> WithdrawalToSign:
-        (given,) = protocol.take(request, "withdrawal")
-        asked = read_withdrawal(given)
+    def _asked(self, request: SignWithdrawal | JudgeWithdrawal) -> WithdrawalToSign:
+        asked = request.withdrawal
+        _refuse_leftovers(asked)
         if sign_in_address(asked.user) != asked.user:
-            raise protocol.RequestError("user must be a sign-in address in its normal form")
+            raise RequestError("user must be a sign-in address in its normal form")
         keystore = self._authority.unlocked()
         rules.halt_file(self._authority.has_halt_file())
         self._authority.require_room()
@@ -178,6 +183,30 @@ class WithdrawalSigner:
         )
 
 
+def _refuse_leftovers(asked: WithdrawalToSign) -> None:
+    """Refuses fields that its source does not use, and coins that are named twice. Raises RequestError."""
+    coins = (*asked.coins, *asked.fee_coins)
+    if len(coins) > MAX_COINS or len(set(coins)) != len(coins):
+        raise RequestError(f"coins must be different ones, {MAX_COINS} at most")
+    if asked.source == "bidding":
+        if asked.amount_sats is None or not asked.venue or not asked.psbt:
+            raise RequestError("bidding needs amount_sats, venue and psbt")
+        if asked.fee_coins or asked.inscription_id or asked.fee_per_kvb:
+            raise RequestError("bidding takes neither fee_coins, inscription_id nor fee_per_kvb")
+    elif asked.venue or asked.psbt:
+        raise RequestError(f"{asked.source} takes neither venue nor psbt")
+    elif asked.inscription_id:
+        is_one = asked.source in ("vault", "escrow") and len(asked.coins) == 1
+        if not is_one or not asked.fee_coins or asked.amount_sats is not None:
+            raise RequestError("an inscription is one coin of the vault, with fee_coins and without amount_sats")
+    elif asked.source == "escrow":
+        raise RequestError("escrow needs an inscription_id")
+    elif asked.fee_coins:
+        raise RequestError("fee_coins are for an inscription")
+    if not asked.coins:
+        raise RequestError("coins are missing")
+
+
 def _of_venue(asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> ApprovedWithdrawal:
     try:
         raw = from_base64(asked.psbt)
@@ -201,10 +230,10 @@ def _coin(outpoint: str, facts: Facts, kind: CoinKind, script: bytes, inscriptio
 
 
 def _request_hash(asked: WithdrawalToSign) -> str:
-    return hashlib.sha256(json.dumps(as_request(asked), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(asdict(asked), sort_keys=True).encode()).hexdigest()
 
 
-def _entry(signed: WithdrawalSignature, asked: WithdrawalToSign) -> Answer:
+def _entry(signed: WithdrawalSignature, asked: WithdrawalToSign) -> Entry:
     return {
         "operation": "withdraw",
         "intent": signed.intent,

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from wallet.protocol import PolicyRefused
+from wallet.protocol import VIRTUAL_KB, PolicyRefused
 from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow
 from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput
-from wallet.withdrawal.request import VIRTUAL_KB
 from wallet.withdrawal.rules import dust, dust_limit, fee_abs, fee_share
 
 # "recovery": an escrow that only its recovery leaf opens; other escrows are "p2tr", opened by key path.

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wallet.protocol import MAX_COINS, MAX_SATS, PolicyRefused
+from core.fields import MAX_SATS
+from wallet.protocol import MAX_COINS, PolicyRefused
 from wallet.psbt import fields
 from wallet.psbt.common import claimed, named_sighash, psbt_strict, tx_form
 from wallet.psbt.decode import Map, Psbt, key_type

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from core.fields import MAX_SATS
 from wallet.address import AddressError, parse
 from wallet.ceilings import Ceilings
-from wallet.protocol import MAX_SATS, PolicyRefused
+from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, VIRTUAL_KB, PolicyRefused
 from wallet.psbt.common import MOST_BLOCKS_BEHIND
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.script import script_of
 from wallet.psbt.transaction import TxOutput
-from wallet.withdrawal.request import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, VIRTUAL_KB
 
 Facts = Mapping[str, OutpointFacts]
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from markets.base import VenueError
 from strategy.fault_codes import Step
 from strategy.listing.price import guard
-from wallet.judgement import Judgement, to_judge, verdict
+from wallet.judgement import to_judge, verdict
+from wallet.protocol import Judgement
 from wallet.signer_client import SignerError
 from workers.context import Context
 from workers.faults import Faults

@@ -11,22 +11,23 @@ import os
 from collections.abc import Callable
 from enum import StrEnum
 
+from msgspec.structs import asdict
+
 from markets.base import VenueError
 from models.ledger import withdrawals
 from models.ledger.withdrawals import REFUSED, RESERVED, CoinsTaken, NewWithdrawal
 from models.users import User
 from strategy.fates import PlaceResult
 from strategy.fault_codes import FaultCode, Step
-from wallet.protocol import UserKeys
-from wallet.signer_client import SignerError, SignerLocked, SignerRefused
-from wallet.withdrawal.request import (
+from wallet.protocol import (
     LEAST_FEE_PER_KVB,
     MOST_FEE_PER_KVB,
     VIRTUAL_KB,
+    UserKeys,
     WithdrawalToSign,
-    as_request,
     per_kvb,
 )
+from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from workers.bidding.coins import PaymentCoins
 from workers.context import Context
 from workers.faults import Faults
@@ -111,7 +112,7 @@ def _reserved_and_signed(
         user_id=user_id,
         source=asked.source,
         destination=vault,
-        request=json.dumps(as_request(asked)),
+        request=json.dumps(asdict(asked)),
         coins=(*asked.coins, *asked.fee_coins),
         inscription_id=asked.inscription_id,
     )

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import logging
 import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec.json import encode
 
 from core import logs
+from core.call import Request, read_answer
 from core.settings import Settings, load
 from markets import verbs
 from markets.base import AskBook, Balance, Fees, OwnBid, OwnBids
@@ -31,6 +33,8 @@ from models.tasks.table import RUNNING, STOPPED, Task
 from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.book import Ask, VenueProfile
 from strategy.listing.listing_config import ListingConfig, dump_listing_config
+from strategy.plan_inputs import SignedRoom
+from wallet import protocol
 from wallet.signer_client import SignerClient
 from workers.context import Context
 from workers.process import worker
@@ -39,11 +43,14 @@ from workers.process.title import set_title
 
 log = logging.getLogger(__name__)
 
+A = TypeVar("A")
+
 _NOBODY = "bc1qnobody"
 _VAULT = "bc1pnobody"
 _INSCRIPTION = "0" * 64 + "i0"
 _OUTPOINT = "0" * 64 + ":0"
 _NOWHERE = Path("/nonexistent")
+_SIGNED = "c2lnbmVk"  # or to be signed
 _CYCLES = 3
 
 
@@ -93,7 +100,7 @@ class MadeUpMarket(MarketClient):
             case verbs.Outpoint():
                 return OutpointFacts(_OUTPOINT, 546, "", True, True, (_INSCRIPTION,), (), 1, 1, None)
             case verbs.DraftListing():
-                return ListingDraft("what is to be signed", ())
+                return ListingDraft(_SIGNED, ())
             case verbs.ListItem(order):
                 ask = order.ask
                 self._listings = [OwnListing(ask.inscription_id, ask.inscription_id, ask.slug, ask.price, ask.owner)]
@@ -110,23 +117,17 @@ class MadeUpSigner(SignerClient):
     def __init__(self) -> None:
         super().__init__(_NOWHERE)
 
-    def _ask(
-        self, read: Callable[[dict[str, Any]], Any], op: str, timeout_s: float | None = None, **fields: Any
-    ) -> Any:
-        answers: dict[str, dict[str, Any]] = {
-            "addresses": {
-                "payment": _NOBODY,
-                "payment_pubkey": "02" + "11" * 32,
-                "vault": _VAULT,
-                "vault_pubkey": "22" * 32,
-            },
-            "rooms": {"rooms": [{"whose": "task", "most_sats": 1 << 40, "signed_sats": 0, "frees_ms": None}]},
-            "sign_bid": {"message": "what was signed", "signature": "a signature"},
-            "sign_challenge": {"signature": "a signature"},
-            "sign_listing": {"psbt": "what was signed", "secure": [], "transfer": "", "recovery": ""},
-            "was_signed": {"signed": False},
+    def _ask(self, request: Request[A], looked_up: int = 0) -> A:
+        answers: dict[type[Request[Any]], object] = {
+            protocol.AskAddresses: protocol.UserKeys(_NOBODY, "02" + "11" * 32, _VAULT, "22" * 32),
+            protocol.AskRooms: protocol.Rooms((SignedRoom("task", 1 << 40, 0),)),
+            protocol.SignBid: protocol.SignedBid("what was signed", _SIGNED),
+            protocol.SignChallenge: protocol.Signature(_SIGNED),
+            protocol.SignListing: protocol.SignedListing(_SIGNED, ()),
+            protocol.AskWasSigned: protocol.WasSigned(signed=False),
         }
-        return read(json.loads(json.dumps(answers[op])))
+        encode(request)
+        return read_answer(request, "signer", encode({"ok": answers[type(request)]}))
 
 
 def warm_up() -> Settings | None:

@@ -21,7 +21,7 @@ from tests.server.test_venues import REAL
 from tests.server.withdrawals.asking import withdraw
 from tests.server.withdrawals.chain import Chain
 from tests.server.withdrawals.test_bidding_wallet import bidding
-from wallet.withdrawal.request import SOURCES
+from wallet.protocol import SOURCES
 
 NOTHING_SET = dict.fromkeys(("unisat_url", "mempool_url", "ord_url"))
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from markets.base import Fees
 from markets.outpoint_facts import OutpointFacts
 from markets.utxos import Utxo
+from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.listing.listing_world import SECOND, ListingMarket, ListingSigner
-from wallet.protocol import UserKeys
+from wallet.protocol import SignedWithdrawal, UserKeys, WithdrawalToSign
 from wallet.signer_client import SignerUnavailable
-from wallet.withdrawal.request import SignedWithdrawal, WithdrawalToSign
 
 ESCROW, HOME, COIN = "bc1pescrow", "44" * 32 + ":0", "55" * 32 + ":2"
 OWN = replace(KEYS, escrows={ESCROW: "simulator"})

@@ -8,7 +8,7 @@ from markets.base import Unavailable
 from strategy.listing.listing_config import ListingConfig
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.listing.listing_world import FIRST, ListingWorld
-from wallet.judgement import Finding, Judgement
+from wallet.protocol import Finding, Judgement
 from wallet.signer_client import SignerUnavailable
 
 DRY = ListingConfig(dry_run=True, min_price_sats=50_000)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from core.call import Request
 from core.errors import PeerRefused
 from wallet.signer_client import SignerClient, SignerRefused
 from workers import exits
@@ -31,10 +32,10 @@ class Asks:
 def lived(monkeypatch: pytest.MonkeyPatch, tag: str, least_life_s: float, cycles: int = 3) -> tuple[int, int]:
     """Returns the exit code of a worker that is refused with `tag`, and how many cycles it had left."""
 
-    def ask(path: Path, peer: str, request: dict[str, Any], *, timeout: float) -> Any:
+    def call(path: Path, peer: str, request: Request[Any], *, timeout: float) -> Any:
         raise PeerRefused("signer", tag, "no")
 
-    monkeypatch.setattr("wallet.signer_client.ask", ask)
+    monkeypatch.setattr("wallet.signer_client.call", call)
     monkeypatch.setattr("workers.process.worker._LEAST_LIFE_S", least_life_s)
     idle: Any = SimpleNamespace(pause=lambda seconds: None, rotate=lambda: None, touch=lambda: None)
     context: Any = SimpleNamespace(signer=SignerClient(Path("signer.sock")))
