@@ -113,7 +113,7 @@ def test_a_keystore_that_others_may_read(examine: Examine, environment: dict[str
 
 
 @pytest.mark.parametrize(
-    ("forms", "told"),
+    ("forms", "said"),
     [
         ([], None),
         (
@@ -123,19 +123,19 @@ def test_a_keystore_that_others_may_read(examine: Examine, environment: dict[str
     ],
 )
 def test_forms_that_a_former_version_had_confirmed(
-    examine: Examine, environment: dict[str, str], forms: list[dict[str, str]], told: str | None
+    examine: Examine, environment: dict[str, str], forms: list[dict[str, str]], said: str | None
 ) -> None:
     signer = Path(environment["BIDKEEPER_DATA_DIR"]) / "signer"
     signer.mkdir(mode=0o700)
     assert "learnt forms" not in examine("data")
     (signer / "learnt.json").write_text(json.dumps({"forms": forms, "hmac": ""}))
     check = examine("data").get("learnt forms")
-    if told is None:
+    if said is None:
         assert check is None
     else:
         assert check and check.status == "warn"
         more = "a draft of another form is no longer refused, and is signed when every rule holds"
-        assert check.text == f"{told}: {more}"
+        assert check.text == f"{said}: {more}"
         assert f"delete {signer}/learnt.json" in check.remedy
 
 

@@ -194,7 +194,7 @@ def test_defaults_and_examples_are_values_of_their_schemas() -> None:
 
 
 def test_no_schema_has_the_name_of_its_own_list() -> None:
-    """Generated clients name the variable of an object after its class, beside those of its fields."""
+    """Generated clients name the variable of an object after its class, next to those of its fields."""
     for name, schema in COMPONENTS["schemas"].items():
         lists = [field for field, shape in schema.get("properties", {}).items() if shape.get("type") == "array"]
         assert name.lower() not in map(str.lower, lists), name
