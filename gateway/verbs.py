@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -110,8 +109,11 @@ class FactsVerbs(VerbTable):
         return await self._facts.whereabouts(call.args.inscription_id, call.max_age_s)
 
     @answers(verbs.Status)
-    async def _status(self, call: Call[verbs.Status]) -> str:
-        return text({"market": self._market, "venues": {venue.name: venue.status() for venue in self._venues}})
+    async def _status_told(self, call: Call[verbs.Status]) -> str:
+        return text(self._status())
+
+    def _status(self) -> dict[str, Any]:
+        return {"market": self._market, "venues": {venue.name: venue.status() for venue in self._venues}}
 
 
 class Verbs(FactsVerbs):
@@ -284,6 +286,5 @@ class Verbs(FactsVerbs):
         await self._fences.hold(frozenset(call.args.tasks), call.args.hold_s)
         return "null"
 
-    @answers(verbs.Status)
-    async def _status_with_writes(self, call: Call[verbs.Status]) -> str:
-        return text(json.loads(await self._status(call)) | {"writes_under_way": len(self._fences)})
+    def _status(self) -> dict[str, Any]:
+        return super()._status() | {"writes_under_way": len(self._fences)}

@@ -10,6 +10,9 @@
         └── NotFound, AuthFailed, SignInNeeded, NotSupported
 
 Catch by branch, raise by leaf. Sats are int, unit prices and quantities Decimal, times int milliseconds.
+
+A value of which there may be hundreds is `array_like`: a row of its fields in their order. A new field goes to the end,
+where a program of another version refuses the row; in the middle it would be read by another field's name.
 """
 
 from __future__ import annotations
@@ -198,7 +201,7 @@ def to_wire(error: VenueError) -> dict[str, Any]:
 
 
 def from_wire(wire: Any) -> VenueError:
-    """Makes the error that `to_wire` wrote. Raises ValueError for any other object."""
+    """Makes the error that `to_wire` wrote. Raises ValueError or OverflowError for any other object."""
     if not isinstance(wire, dict):
         raise ValueError("the error is not an object")
     kind, message = wire.get("kind"), wire.get("message")

@@ -88,7 +88,7 @@ class GatewayClient:
         try:
             answer = verbs.read_answer(body, kind)
             value = from_wire(answer.error) if isinstance(answer.ok, UnsetType) else answer.ok
-        except (ValueError, RecursionError) as error:
+        except (ValueError, OverflowError, RecursionError) as error:
             raise lost(f"failed to understand the gateway: {error}; restart it if it is of another version") from error
         if isinstance(value, VenueError):
             raise value

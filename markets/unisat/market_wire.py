@@ -251,7 +251,7 @@ def item(answer: Any, inscription_id: str) -> Item:
         image_url=link(found.get("collectionHighResImgUrl")),
         content_type=text_or_none(found.get("contentType")),
         owner=text_or_none(first(found, "utxo.address", "address")),
-        output=None if output is None or vout is None else f"{output}:{vout}",
+        output=text_or_none(None if output is None or vout is None else f"{output}:{vout}"),
         output_value=whole_or_none(first(found, "utxo.satoshi", "utxo.value")),
         genesis=inscription_id.partition("i")[0],
         listing_price=whole_or_none(found.get("price")) if is_listed else None,

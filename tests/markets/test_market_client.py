@@ -40,7 +40,10 @@ ORDER = BidOrder(5, Decimal("1.50"), "s", "runes", "p", "k", "r", 7, 8, "c2ln", 
 
 
 def _ok(value: Any) -> bytes:
-    body = json.dumps({"ok": value}).encode()
+    return _answer(json.dumps({"ok": value}).encode())
+
+
+def _answer(body: bytes) -> bytes:
     return f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
@@ -192,6 +195,7 @@ def test_a_place_that_was_handed_over_is_never_sent_again(scripted: Any) -> None
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
         b'HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{"error": {}}',
         b"X" * 20_000,
+        _answer(b'{"error":{"kind":"rate_limited","message":"","retry_after_s":1' + b"0" * 400 + b"}}"),
     ],
 )
 @pytest.mark.parametrize("write", [_place, _list, _delist])

@@ -306,6 +306,7 @@ def test_odd_row_in_the_list_of_statistics_hides_no_other(odd: Any) -> None:
         ({"address": 7}, {"owner": None, "seller": None}),
         ({"address": 7, "utxo": {"address": VAULT}}, {"owner": VAULT, "seller": None}),
         ({"utxo": []}, {"owner": VAULT, "output": None}),
+        ({"utxo": {"txid": "\ud800", "vout": 1}}, {"owner": VAULT, "output": None}),
         ({"collectionId": 7}, {"collection_id": None}),
         ({"attrs": [None, {"traitType": "Hat", "value": "Red"}]}, {"traits": (("Hat", "Red"),)}),
         ({"attrs": []}, {"traits": None}),
