@@ -59,7 +59,12 @@ AutolistPreview = listing_config.shape(
     "The config of a new auto-list task; or, with `taskId`, changes to that task's config as PUT takes them.\n\n"
     "Without `taskId` the inscription is required, and a task of the caller's for it is used.",
     listing_config.FIELDS
-    | {"task_id": Annotated[Annotated[int, Meta(ge=1)] | None, words("The caller's task that is to be changed.")]},
+    | {
+        "task_id": Annotated[
+            Annotated[int, Meta(extra_json_schema={"minimum": 1})] | None,
+            words("The caller's task that is to be changed."),
+        ]
+    },
     listing_config.NEW | {"inscription_id": UNSET, "task_id": UNSET},
 )
 

@@ -72,7 +72,12 @@ TaskPreview = shape(
     Without `taskId` the slug is required, and a task of the caller's for the same slug is used.
     """,
     task_config.FIELDS
-    | {"task_id": Annotated[Annotated[int, Meta(ge=1)] | None, words("The caller's task that is to be changed.")]},
+    | {
+        "task_id": Annotated[
+            Annotated[int, Meta(extra_json_schema={"minimum": 1})] | None,
+            words("The caller's task that is to be changed."),
+        ]
+    },
     task_config.NEW | {"slug": UNSET, "task_id": UNSET},
 )
 

@@ -200,8 +200,12 @@ def reader(kind: inspect.Type) -> Read:
         inner = reader(some[0])
         return lambda value: None if value is None else inner(value)
     if isinstance(kind, inspect.IntType):
+        if (kind.ge is None) != (kind.le is None) or kind.gt is not None or kind.lt is not None:
+            raise TypeError(f"a whole number of a body has both bounds, ge and le, or none: {kind}")
         return _whole_within(kind.ge, kind.le)
     if isinstance(kind, inspect.StrType):
+        if (kind.min_length is None) != (kind.max_length is None) or kind.pattern is not None:
+            raise TypeError(f"a text of a body has both lengths or none, and no pattern: {kind}")
         return _text_within(kind.min_length, kind.max_length)
     if isinstance(kind, inspect.VarTupleType | inspect.ListType):
         return _list_of(reader(kind.item_type), kind.min_length, kind.max_length)

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from msgspec import Meta
 
+from server.http.shapes import Body, read_fields
 from server.openapi import document as openapi
 from server.openapi.page import render
 from server.urls import DECLARED
@@ -92,6 +94,18 @@ def test_every_operation_of_the_route_table_is_described_and_nothing_else() -> N
 
     there = sorted((method, named(path)) for method, path in operations())
     assert sorted((method, path) for method, path, _ in described()) == there
+
+
+def test_a_bound_that_the_reader_of_bodies_would_ignore_is_refused() -> None:
+    class Open(Body, frozen=True, kw_only=True):
+        count: Annotated[int, Meta(ge=1)]
+
+    class Odd(Body, frozen=True, kw_only=True):
+        name: Annotated[str, Meta(pattern="^a")]
+
+    for shape in (Open, Odd):
+        with pytest.raises(TypeError, match="of a body has both"):
+            read_fields(shape, {})
 
 
 def test_objects_have_their_fields() -> None:
