@@ -13,7 +13,6 @@ from markets.capabilities import Capabilities
 from markets.market_client import MarketClient
 from markets.venues import capabilities
 from models import base
-from models.tasks.silence import damaged_words
 from wallet.signer_client import SignerClient
 from workers.crashpoints import crashpoint
 
@@ -56,7 +55,7 @@ class Context:
     def damage(self) -> str:
         """The damage of the database in words, for which nothing is placed; "" if none is known."""
         found = base.look_for_damage()
-        return "" if found is None else damaged_words(found.text)
+        return "" if found is None else found.for_owners
 
     @property
     def venue(self) -> Capabilities:

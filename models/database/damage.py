@@ -53,6 +53,13 @@ class Damage:
     is_lost: bool = False
     inodes: tuple[tuple[str, int], ...] = ()
 
+    @property
+    def for_owners(self) -> str:
+        """The damage in the words of tasks' owners."""
+        return (
+            f"the installation's database is damaged ({self.text}): nothing is placed until the operator has mended it"
+        )
+
 
 def words_of(error: BaseException | None) -> str:
     """Returns the words of damage in a database's error, or in one that led to it; "" if it is of another kind.

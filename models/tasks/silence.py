@@ -29,11 +29,6 @@ _LAST_MOVE = Prepared(
 )
 
 
-def damaged_words(damage: str) -> str:
-    """Describes a damaged database to a task's owner."""
-    return f"the installation's database is damaged ({damage}): nothing is placed until the operator has mended it"
-
-
 def shown_running(task: Task | ListedTask) -> bool:
     """Tells whether callers see the task as running: over a damaged database only while it has a worker."""
     return task.is_running and (task.observed == RUNNING or base.damage() is None)
@@ -54,7 +49,7 @@ def shown_error(task: Task | ListedTask, user_id: int, slowest_s: Callable[[], i
     """
     is_running = task.is_running
     if is_running and (damage := base.damage()) is not None:
-        words = damaged_words(damage.text) + ("" if shown_running(task) else _NO_WORKER)
+        words = damage.for_owners + ("" if shown_running(task) else _NO_WORKER)
         return ShownError(words, FaultCode.DATABASE_DAMAGED, "{}")
     stored = ShownError(task.last_error, task.last_error_code, task.last_error_params)
     if task.last_error is not None or not is_running or task.last_cycle_ms is None:
