@@ -202,6 +202,15 @@ class Installation:
         assert answer.status_code < 300, answer.text
         return answer.json()
 
+    def confirm(self, txid: str) -> None:
+        """Puts a transaction into a block as soon as it was sent: a busy machine answers a withdrawal before that."""
+
+        def is_in_a_block() -> bool:
+            self.sim("POST", "/sim/confirm", {"txid": txid})
+            return bool(self.sim("GET", f"/mempool/api/tx/{txid}/status")["confirmed"])
+
+        until(is_in_a_block, "the transaction")
+
     def put_collection(self, slug: str, asks: list[int], **more: Any) -> None:
         self.sim("PUT", f"/sim/collections/{slug}", {"asks": [{"price": price} for price in asks], "bids": [], **more})
 

@@ -273,8 +273,13 @@ def test_the_sats_come_home(live: Operator) -> None:
     before = live.trader.ok("GET", "/api/wallet")["paymentSats"]
     assert live.asks(quote)["destination"] == payment
     made = live.asks(withdraw)
-    live.service.sim("POST", "/sim/confirm", {"txid": made["txid"]})
     wanted = before + made["sentSats"]
-    until(lambda: (live.trader.ok("GET", "/api/wallet")["paymentSats"] or 0) >= wanted, "the sats")
+
+    def are_home() -> bool:
+        # On a busy machine it was answered before it was sent, and has a transaction later.
+        live.service.sim("POST", "/sim/confirm", {})
+        return (live.trader.ok("GET", "/api/wallet")["paymentSats"] or 0) >= wanted
+
+    until(are_home, "the sats")
     assert made["sentSats"] > 340_000
     assert live.asks(home)["destination"] == live.trader.address

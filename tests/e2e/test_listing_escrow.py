@@ -79,7 +79,7 @@ def at_home_again(seller: Seller, escrow: str, seconds: float = SLOW_S) -> str:
         return str(home[0]["txid"]) if home and home[0]["state"] in ("submitted", "confirmed") else None
 
     txid = until(on_its_way, "the way home", seconds)
-    seller.service.sim("POST", "/sim/confirm", {"txid": txid})
+    seller.service.confirm(txid)
     assert place(seller) == (seller.vault, f"{txid}:0")
     return f"{txid}:0"
 
@@ -144,7 +144,7 @@ def test_its_owner_gets_it_out_of_the_escrow_and_the_end_of_its_task_does(servic
     sent = seller.trader.ok("POST", "/api/wallet/withdraw", wanted)
     assert (sent["from"], escrow in sent["coins"]) == (source, True)
     assert sent["destination"] == (seller.vault if source == "escrow" else seller.trader.address)
-    service.sim("POST", "/sim/confirm", {"txid": sent["txid"]})
+    service.confirm(sent["txid"])
     assert place(seller) == (sent["destination"], f"{sent['txid']}:0")
     if source == "vault":
         return

@@ -190,7 +190,7 @@ def test_when_the_lock_opens_it_comes_home_and_is_listed_from_there(town: Town) 
         seller = sellers[name]
         sent = taken_out(seller, source)
         assert town.escrows[name] in sent["coins"]
-        service.sim("POST", "/sim/confirm", {"txid": sent["txid"]})
+        service.confirm(sent["txid"])
         assert sent["destination"] == (seller.vault if source == "escrow" else seller.trader.address)
         assert place(seller) == (sent["destination"], f"{sent['txid']}:0")
     kill(service, "lister", sellers["dying"])
