@@ -27,7 +27,6 @@ from models.users import User
 from tests import postgresql
 from tests.databases import another, rows
 from tests.e2e.installation import until
-from tests.models.test_migrations import MODELS
 from tests.models.test_orders import new, running_task
 
 pytestmark = postgresql.only
@@ -50,7 +49,7 @@ def as_sqlite() -> Any:
 def test_each_column_is_as_in_sqlite(database: str, as_sqlite: Sqlite) -> None:
     ours = base.database.obj
     assert isinstance(ours, Postgresql)
-    assert set(ours.columns()) == {model._meta.table_name for model in MODELS} | {"schema_migration"}
+    assert set(ours.columns()) == {model._meta.table_name for model in copying.every_model()} | {"schema_migration"}
     for table, columns in as_sqlite.columns().items():
         assert ours.columns()[table] == columns, table
         if table == "schema_migration":
