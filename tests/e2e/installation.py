@@ -42,10 +42,11 @@ class Refused(AssertionError):
         return (self.method == "GET" or self.path.endswith("/preview")) and self.status in (429, 502, 503)
 
 
-def until(what: Callable[[], T], describe: str, seconds: float = PATIENCE) -> T:
+def until(what: Callable[[], T], describe: str | Callable[[], str], seconds: float = PATIENCE) -> T:
     """Returns the value of `what` as soon as it is true; fails when it does not become so in time.
 
-    The longer it takes the less often it looks: asking twenty times a second costs ten times what the service does.
+    A `describe` that is called tells what there was in its place. The longer it takes the less often it looks: asking
+    twenty times a second costs ten times what the service does.
     """
     deadline, pause, refused = time.monotonic() + seconds, 0.03, ""
     while True:
@@ -56,7 +57,9 @@ def until(what: Callable[[], T], describe: str, seconds: float = PATIENCE) -> T:
             if not refusal.is_for_now:
                 raise
             refused = f"; the last refusal: {refusal}"
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {describe}{refused}"
+        if time.monotonic() >= deadline:
+            told = describe if isinstance(describe, str) else describe()
+            raise AssertionError(f"not within {seconds:.0f} s: {told}{refused}")
         time.sleep(pause)
         pause = min(pause * 1.2, 0.3)
 
@@ -133,10 +136,20 @@ class Installation:
         assert self.process.wait(PATIENCE) == 0, self.output()
         return time.monotonic() - began
 
-    def last_words(self, lines: int = 12) -> str:
-        """Returns the end of every log, for a search of the cause when a test failed."""
+    def last_words(self, lines: int = 40) -> str:
+        """Returns the end of every log, for a search of the cause when a test failed.
+
+        Of lines that differ in their numbers alone it has the last, so that a test's own waiting hides nothing.
+        """
         logs = sorted((self.data_dir / "logs").glob("*.log"))
-        ends = {log.name: log.read_text(errors="replace").splitlines()[-lines:] for log in logs}
+        ends: dict[str, list[str]] = {}
+        for log in logs:
+            kinds: dict[str, str] = {}
+            for line in log.read_text(errors="replace").splitlines():
+                kind = re.sub(r"\d+", "", line)
+                kinds.pop(kind, None)
+                kinds[kind] = line
+            ends[log.name] = list(kinds.values())[-lines:]
         return "\n".join(f"{name}: {line[:300]}" for name, end in ends.items() for line in end)
 
     def destroy(self) -> None:

@@ -280,6 +280,6 @@ def test_the_sats_come_home(live: Operator) -> None:
         live.service.sim("POST", "/sim/confirm", {})
         return (live.trader.ok("GET", "/api/wallet")["paymentSats"] or 0) >= wanted
 
-    until(are_home, "the sats")
+    until(are_home, lambda: f"{wanted} sats, sent {made}; there is {live.trader.ok('GET', '/api/wallet')}")
     assert made["sentSats"] > 340_000
     assert live.asks(home)["destination"] == live.trader.address

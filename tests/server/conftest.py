@@ -94,7 +94,9 @@ def make_service(
     made: list[tuple[Service, Any]] = []
 
     def make(manager_wait_s: float = 0.2, **settings: Any) -> Service:
-        chosen = replace(Settings(data_dir=tmp_path, database_url=database, whitelist=frozenset({"*"})), **settings)
+        # No practice market listens at port 1; at its own port one may run that is not the test's.
+        own = Settings(data_dir=tmp_path, database_url=database, whitelist=frozenset({"*"}), simulator_port=1)
+        chosen = replace(own, **settings)
         clock = Clock(START_MS)
         app = make_app(chosen, clock_ms=clock, manager_wait_s=manager_wait_s)
         services = app.settings["services"]
