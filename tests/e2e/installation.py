@@ -45,7 +45,7 @@ class Refused(AssertionError):
 def until(what: Callable[[], T], describe: str | Callable[[], str], seconds: float = PATIENCE) -> T:
     """Returns the value of `what` as soon as it is true; fails when it does not become so in time.
 
-    A `describe` that is called tells what there was in its place. The longer it takes the less often it looks: asking
+    A callable `describe` is called when the time is over. The longer it takes the less often it looks: asking
     twenty times a second costs ten times what the service does.
     """
     deadline, pause, refused = time.monotonic() + seconds, 0.03, ""
