@@ -179,8 +179,10 @@ def test_no_secret_is_to_be_found_anywhere(watched: Watched, tmp_path: Path) -> 
     tries.rmdir()
     assert watched.unlock(NEW_PASSPHRASE) == ""
     (watched.data / "signer").rename(watched.data / "elsewhere")
+    (watched.data / "signer").touch()  # else the signer makes its directory anew, and its door there
     with pytest.raises(SignerUnavailable):  # a user that cannot be written
         client.addresses("bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4")
+    (watched.data / "signer").unlink()
     (watched.data / "elsewhere").rename(watched.data / "signer")
     watched.end(signer, signal.SIGABRT)
     with pytest.raises(PeerUnavailable):
