@@ -15,7 +15,7 @@ from simulator.bitcoin.transactions import moved, script_of, spend
 from simulator.engine import Engine
 from simulator.orders import Order
 from simulator.sales import Sale
-from simulator.wallets.bidding_wallets import Pair, kind_of, leaf, witness_script
+from simulator.wallets.bidding_wallets import Pair, kind_of, leaf_output, witness_script
 from simulator.wallets.wallets import Item
 
 _ESCROW = "the practice market's own script"
@@ -65,6 +65,6 @@ def _opened(pair: Pair, address: str) -> Witness:
     """Makes the witness that spends a bidding wallet's coin: it shows the wallet's script."""
     kind = kind_of(address, pair)
     if kind == "leaf":
-        found = leaf(pair)
-        return Witness([_SCHNORR, _SCHNORR, found.script, found.control_block])
+        output = leaf_output(pair)
+        return Witness([_SCHNORR, _SCHNORR, output.leaf, output.control_block])
     return Witness([b"", _ECDSA, _ECDSA, witness_script(pair, kind).data])

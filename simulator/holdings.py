@@ -13,7 +13,7 @@ def hold(engine: Engine, address: str, items: list[Item]) -> None:
     for inscription in engine.wallets.inscriptions.pop(address, {}):
         if inscription not in kept:
             engine.chain.forget(inscription)
-            _end_listing(engine, inscription, "the inscription is gone")
+            end_listing(engine, inscription, "the inscription is gone")
     for item in items:
         give(engine, item, address)
 
@@ -32,11 +32,12 @@ def send(engine: Engine, item: Item, to: str, *, confirmed: bool = True) -> None
     """Puts `item` on a new output of `to`, even the holder's own."""
     engine.wallets.move(item, to)
     engine.chain.place(item.id, to, confirmed=confirmed)
-    _end_listing(engine, item.id, "the inscription was moved")
+    end_listing(engine, item.id, "the inscription was moved")
     engine.changes += 1
 
 
-def _end_listing(engine: Engine, inscription: str, reason: str) -> None:
+def end_listing(engine: Engine, inscription: str, reason: str) -> None:
+    """Cancels every signed listing of an inscription whose output is spent."""
     for ask in engine.asks_of(inscription):
         if ask.outpoint:
             engine.cancel(ask, reason)

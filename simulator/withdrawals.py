@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from embit.ec import PublicKey
 from embit.psbt import PSBT
-from embit.script import Script, Witness
+from embit.script import Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
 from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.leaf_output import LEAF_VERSION
 from simulator.bitcoin.psbt import Map
+from simulator.bitcoin.taproot import whole_digest
 from simulator.bitcoin.transactions import outpoint_of, script_of, spend
 from simulator.engine import Engine
 from simulator.listing.poison import Poison, poisoned_outputs
 from simulator.listing.psbt import read
 from simulator.money import coins
-from simulator.network import Rejected, leaf_digest, send
+from simulator.network import Rejected, send
 from simulator.rules import Refusal
-from simulator.wallets.bidding_wallets import Pair, WalletKind, kind_of, leaf, market_key, witness_script
+from simulator.wallets.bidding_wallets import Pair, WalletKind, kind_of, leaf_output, market_key, witness_script
 
 FEE_PER_VB = 8
 DUST = 330
@@ -58,9 +60,9 @@ def draft(engine: Engine, payment: str, amount: int, poison: Poison | None = Non
     for at, coin in enumerate(chosen):
         psbt.inputs[at].witness_utxo = coin.output
         if kind == "leaf":
-            found = leaf(pair)
-            psbt.inputs[at].taproot_internal_key = PublicKey.from_xonly(found.control_block[1:])
-            psbt.inputs[at].taproot_scripts[found.control_block] = found.script + b"\xc0"
+            output = leaf_output(pair)
+            psbt.inputs[at].taproot_internal_key = PublicKey.from_xonly(output.internal)
+            psbt.inputs[at].taproot_scripts[output.control_block] = output.leaf + bytes([LEAF_VERSION])
         else:
             psbt.inputs[at].non_witness_utxo = engine.chain.transaction(coin.txid)
             psbt.inputs[at].witness_script = witness_script(pair, kind)
@@ -100,28 +102,18 @@ def _fee(inputs: int) -> int:
 
 def _completed(tx: Transaction, at: int, spent: list[Coin], given: Map, pair: Pair, kind: WalletKind) -> list[bytes]:
     """Returns the whole witness: the user's signature from the PSBT, and the market's. Raises Refusal."""
-    key = bytes.fromhex(pair.public_key)
+    key, ours = bytes.fromhex(pair.public_key), market_key(*pair[:2])
     if kind == "leaf":
-        found = leaf(pair)
-        theirs = given.get(_LEAF_SIG + key[1:] + found.hash)
+        output = leaf_output(pair)
+        theirs = given.get(_LEAF_SIG + key[1:] + output.leaf_hash)
+        digest = whole_digest(tx, at, [coin.output for coin in spent], leaf=output.leaf)
         # The stack is taken from its end: the first key of the script gets the last signature.
-        witness = [_leaf_signature(tx, at, spent, found.script, pair), theirs, found.script, found.control_block]
+        witness = [ours.schnorr_sign(digest).serialize(), theirs, output.leaf, output.control_block]
     else:
         script = witness_script(pair, kind)
         theirs = given.get(_PARTIAL_SIG + key)
-        witness = [b"", theirs, _own_signature(tx, at, script, spent[at], pair), script.data]
+        digest = tx.sighash_segwit(at, script, spent[at].value, SIGHASH.ALL)
+        witness = [b"", theirs, ours.sign(digest).serialize() + bytes([SIGHASH.ALL]), script.data]
     if theirs is None:
         raise Refusal("signedWithdrawPSBT is not signed")
     return [item for item in witness if item is not None]
-
-
-def _leaf_signature(tx: Transaction, at: int, spent: list[Coin], script: bytes, pair: Pair) -> bytes:
-    digest = leaf_digest(tx, at, spent, script)
-    signature: bytes = market_key(*pair[:2]).schnorr_sign(digest).serialize()
-    return signature
-
-
-def _own_signature(tx: Transaction, at: int, script: Script, coin: Coin, pair: Pair) -> bytes:
-    digest = tx.sighash_segwit(at, script, coin.value, SIGHASH.ALL)
-    signature: bytes = market_key(*pair[:2]).sign(digest).serialize()
-    return signature + bytes([SIGHASH.ALL])

@@ -7,13 +7,12 @@ from typing import Literal, NamedTuple
 
 from embit import script
 from embit.ec import PrivateKey, PublicKey
-from embit.hashes import tagged_hash
 from embit.script import Script
-from embit.util import secp256k1
+
+from simulator.bitcoin.leaf_output import LeafOutput
 
 WalletKind = Literal["2of2", "2of3", "leaf"]
 KINDS: tuple[WalletKind, ...] = ("2of2", "2of3", "leaf")
-_LEAF_VERSION = 0xC0
 
 
 class Pair(NamedTuple):
@@ -22,15 +21,6 @@ class Pair(NamedTuple):
     payment: str
     ordinals: str
     public_key: str
-
-
-class Leaf(NamedTuple):
-    """The one leaf of a taproot wallet, whose internal key is the market's spare one."""
-
-    script: bytes
-    hash: bytes
-    control_block: bytes
-    output: bytes
 
 
 def market_key(payment: str, ordinals: str, *, spare: bool = False) -> PrivateKey:
@@ -47,31 +37,23 @@ def witness_script(pair: Pair, kind: WalletKind) -> Script:
     return script.multisig(2, keys)
 
 
-def leaf(pair: Pair) -> Leaf:
-    """Returns the leaf that user and market must both sign for (BIP-342)."""
+def leaf_output(pair: Pair) -> LeafOutput:
+    """Returns the taproot output whose one leaf user and market must both sign for (BIP-342).
+
+    The internal key is the market's spare one.
+    """
     theirs, ours = bytes.fromhex(pair.public_key)[1:], market_key(*pair[:2]).get_public_key().xonly()
     code = b"\x20" + theirs + b"\xac\x20" + ours + b"\xba\x52\x9c"  # CHECKSIG, CHECKSIGADD, 2 NUMEQUAL
-    hashed = bytes(tagged_hash("TapLeaf", bytes([_LEAF_VERSION, len(code)]) + code))
-    internal = market_key(*pair[:2], spare=True).get_public_key()
-    tweak = tagged_hash("TapTweak", internal.xonly() + hashed)
-    point = _tweaked(internal.xonly(), tweak)
-    control = bytes([_LEAF_VERSION | (point[0] & 1)]) + internal.xonly()
-    return Leaf(code, hashed, control, b"\x51\x20" + point[1:])
+    return LeafOutput(market_key(*pair[:2], spare=True).get_public_key().xonly(), code)
 
 
 def address_of(pair: Pair, kind: WalletKind) -> str:
     """Returns the address, always the same one for a pair and a kind."""
     if kind == "leaf":
-        return str(Script(leaf(pair).output).address())
+        return str(leaf_output(pair).script.address())
     return str(script.p2wsh(witness_script(pair, kind)).address())
 
 
 def kind_of(address: str, pair: Pair) -> WalletKind:
     """Returns the kind of the pair's wallet at this address."""
     return next(kind for kind in KINDS if address_of(pair, kind) == address)
-
-
-def _tweaked(internal: bytes, tweak: bytes) -> bytes:
-    """Returns the compressed output key, with its own parity: embit's `taproot_tweak` always gives the even one."""
-    point = secp256k1.ec_pubkey_parse(b"\x02" + internal)
-    return bytes(secp256k1.ec_pubkey_serialize(secp256k1.ec_pubkey_add(point, tweak)))
