@@ -33,14 +33,15 @@ def follow(engine: Engine, owner: str) -> None:
         coins(engine, owner)
 
 
-def set_coins(engine: Engine, owner: str, values: list[int]) -> None:
-    """Makes coins of these sats all the money of `owner`."""
+def set_coins(engine: Engine, owner: str, values: list[int]) -> list[Coin]:
+    """Makes coins of these sats all the money of `owner`, and returns them."""
     engine.wallets.set_balance(owner, 0)
     coins(engine, owner)
     engine.wallets.set_balance(owner, sum(values))
     if values:
         engine.chain.mint(f"play money {owner}", [(value, owner) for value in values], {})
     engine.changes += 1
+    return _held(engine.chain, owner)
 
 
 def settle(engine: Engine, tx: Transaction, held: dict[int, tuple[str, ...]], *, confirmed: bool = True) -> str:

@@ -131,6 +131,19 @@ def text(value: Any, name: str, limit: int = MAX_TEXT) -> str:
     return value
 
 
+def optional_text(fields: dict[str, Any], name: str) -> str | None:
+    """Reads a field that may be left out or null."""
+    return None if fields.get(name) is None else text(fields[name], name)
+
+
+def flag(fields: dict[str, Any], name: str, *, default: bool) -> bool:
+    """Reads a field that is true or false."""
+    value = fields.get(name, default)
+    if not isinstance(value, bool):
+        raise bad(f"{name} must be true or false")
+    return value
+
+
 def items(value: Any, name: str, limit: int = 5000) -> list[dict[str, Any]]:
     """Reads a list of at most `limit` objects."""
     if not isinstance(value, list) or len(value) > limit or not all(isinstance(item, dict) for item in value):

@@ -4,47 +4,14 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-Operation = Literal[
-    "challenge",
-    "floors",
-    "book",
-    "sales",
-    "own_bids",
-    "balance",
-    "place",
-    "cancel",
-    "list",
-    "draft",
-    "wallet",
-    "item",
-    "collection",
-    "fees",
-    "output",
-    "inscription",
-    "index",
-    "holdings",
-    "tx",
-    "outspend",
-    "tip",
-    "withdraw",
-    "broadcast",
-    "content",
-]
-Mode = Literal[
-    "timeout",
-    "cut",
-    "error_500",
-    "rate_429",
-    "refuse_400",
-    "auth_401",
-    "bad_json",
-    "slow",
-    "stale",
-    "late",
-    "accept_then_timeout",
-    "accept_then_500",
-    "accept_twice",
-    "cancel_lie",
-]
+_Trade = Literal["challenge", "place", "cancel", "draft", "list", "withdraw"]
+_Market = Literal["floors", "book", "sales", "own_bids", "balance", "wallet", "item", "collection", "content"]
+_Chain = Literal["fees", "output", "inscription", "index", "holdings", "tx", "outspend", "tip", "broadcast"]
+Operation = Literal[_Trade, _Market, _Chain]
+
+_NothingDone = Literal["timeout", "cut", "error_500", "rate_429", "refuse_400", "auth_401"]
+_Done = Literal["bad_json", "slow", "stale", "late"]
+_SaidOtherwise = Literal["accept_then_timeout", "accept_then_500", "accept_twice", "cancel_lie"]
+Mode = Literal[_NothingDone, _Done, _SaidOtherwise]
 OPERATIONS: frozenset[str] = frozenset(get_args(Operation))
 MODES: frozenset[str] = frozenset(get_args(Mode))

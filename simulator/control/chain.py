@@ -6,7 +6,7 @@ from simulator import scripts
 from simulator.handler import JsonHandler
 from simulator.money import set_coins
 from simulator.wallets.bidding_wallets import KINDS
-from simulator.wire import bad, only, text, whole
+from simulator.wire import bad, optional_text, text, whole
 
 _MOST_COINS = 200
 _MOST_BLOCKS = 10_000
@@ -16,15 +16,12 @@ class PutCoins(JsonHandler):
     """`PUT /sim/coins/{address} {values: [sats]}`: makes these coins all the money of an address and returns them."""
 
     def put(self, address: str) -> None:
-        body = self.body()
-        only(body, frozenset({"values"}), "the body")
+        body = self.fields("values")
         values = body.get("values")
         if not isinstance(values, list) or len(values) > _MOST_COINS:
             raise bad(f"values must be a list of at most {_MOST_COINS}")
         owner = scripts.known_address(text(address, "address"))
-        engine = self.world.engine
-        set_coins(engine, owner, [whole(value, "values", 1) for value in values])
-        coins = [coin for coin in engine.chain.unspent(owner) if not coin.inscriptions and not coin.runes]
+        coins = set_coins(self.engine, owner, [whole(value, "values", 1) for value in values])
         self.send([{"outpoint": coin.outpoint, "value": coin.value} for coin in coins])
 
 
@@ -35,13 +32,12 @@ class PutBiddingWallets(JsonHandler):
     """
 
     def put(self) -> None:
-        body = self.body()
-        only(body, frozenset({"kind"}), "the body")
+        body = self.fields("kind")
         kinds = [kind for kind in KINDS if kind == body.get("kind")]
         if not kinds:
             raise bad(f"kind must be one of {', '.join(KINDS)}")
-        self.world.engine.wallets.bidding_kind = kinds[0]
-        self.world.engine.changes += 1
+        self.engine.wallets.bidding_kind = kinds[0]
+        self.engine.changes += 1
         self.send({"kind": kinds[0]})
 
 
@@ -49,33 +45,29 @@ class Confirm(JsonHandler):
     """`POST /sim/confirm {txid?}`: puts this transaction, or every waiting one, into the newest block."""
 
     def post(self) -> None:
-        body = self.body() if self.request.body else {}
-        only(body, frozenset({"txid"}), "the body")
-        wanted = text(body["txid"], "txid") if body.get("txid") is not None else None
-        self.send({"confirmed": self.world.engine.chain.confirm(wanted)})
-        self.world.engine.changes += 1
+        body = self.fields("txid") if self.request.body else {}
+        self.send({"confirmed": self.engine.chain.confirm(optional_text(body, "txid"))})
+        self.engine.changes += 1
 
 
 class Reorganise(JsonHandler):
     """`POST /sim/reorganise {txid}`: its block and those after it leave the chain; what is in them waits."""
 
     def post(self) -> None:
-        body = self.body()
-        only(body, frozenset({"txid"}), "the body")
-        chain, txid = self.world.engine.chain, text(body.get("txid"), "txid")
+        body = self.fields("txid")
+        chain, txid = self.engine.chain, text(body.get("txid"), "txid")
         if txid not in chain.transactions or not chain.confirmations(txid):
             raise bad("txid: is in no block")
         self.send({"waiting": chain.reorganise(txid)})
-        self.world.engine.changes += 1
+        self.engine.changes += 1
 
 
 class Blocks(JsonHandler):
     """`POST /sim/blocks {count}`: so many blocks come at once, beside those of the clock; a reset ends it."""
 
     def post(self) -> None:
-        body = self.body()
-        only(body, frozenset({"count"}), "the body")
-        chain = self.world.engine.chain
+        body = self.fields("count")
+        chain = self.engine.chain
         chain.mined += whole(body.get("count"), "count", 1, _MOST_BLOCKS)
-        self.world.engine.changes += 1
+        self.engine.changes += 1
         self.send({"height": chain.height()})

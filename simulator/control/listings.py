@@ -13,7 +13,7 @@ from simulator.orders import Order
 from simulator.ordnet.offers import VENUE as ORDNET
 from simulator.purchases import buy_signed
 from simulator.rules import Refusal
-from simulator.wire import ApiError, bad, only, text, whole
+from simulator.wire import ApiError, bad, flag, only, optional_text, text, whole
 from simulator.world import World
 
 
@@ -24,9 +24,8 @@ class Move(JsonHandler):
     """
 
     def post(self) -> None:
-        body = self.body()
-        only(body, frozenset({"inscriptionId", "address", "confirmed"}), "the body")
-        engine = self.world.engine
+        body = self.fields("inscriptionId", "address", "confirmed")
+        engine = self.engine
         inscription = text(body.get("inscriptionId"), "inscriptionId")
         to = scripts.known_address(text(body.get("address"), "address"))
         confirmed = flag(body, "confirmed", default=True)
@@ -53,10 +52,9 @@ class Delist(JsonHandler):
     """`POST /sim/delist {inscriptionId, venue?}`: makes the venue drop a listing of its own accord."""
 
     def post(self) -> None:
-        body = self.body()
-        only(body, frozenset({"inscriptionId", "venue"}), "the body")
-        engine = self.world.engine
-        venue = text(body["venue"], "venue") if body.get("venue") is not None else None
+        body = self.fields("inscriptionId", "venue")
+        engine = self.engine
+        venue = optional_text(body, "venue")
         ask = engine.ask_of(text(body.get("inscriptionId"), "inscriptionId"), venue)
         if ask is None:
             raise ApiError(404, "not listed", "NOT_FOUND")
@@ -72,9 +70,8 @@ class Escrow(JsonHandler):
     """
 
     def post(self) -> None:
-        body = self.body()
-        only(body, frozenset({"inscriptionId", "back", "confirmed"}), "the body")
-        engine = self.world.engine
+        body = self.fields("inscriptionId", "back", "confirmed")
+        engine = self.engine
         listed = engine.asks_of(text(body.get("inscriptionId"), "inscriptionId"))
         ask = next((each for each in listed if each.papers), None)
         if ask is None:
@@ -94,8 +91,7 @@ class PutPoison(JsonHandler):
     """`PUT /sim/poison {mode}`: makes listing drafts evil, by a name of `poison.Poison`; null ends it."""
 
     def put(self) -> None:
-        body = self.body()
-        only(body, frozenset({"mode"}), "the body")
+        body = self.fields("mode")
         mode = body.get("mode")
         if mode is not None and (not isinstance(mode, str) or mode not in POISONS):
             raise bad(f"mode must be null or one of {', '.join(sorted(POISONS))}")
@@ -113,9 +109,8 @@ class PutOutput(JsonHandler):
     """
 
     def put(self, outpoint: str) -> None:
-        body = self.body()
-        only(body, frozenset({"inscriptions", "runes"}), "the body")
-        coin = self.world.engine.chain.coins.get(outpoint)
+        body = self.fields("inscriptions", "runes")
+        coin = self.engine.chain.coins.get(outpoint)
         if coin is None:
             raise ApiError(404, "no such output", "NOT_FOUND")
         given, runes = body.get("inscriptions", []), body.get("runes", {})
@@ -123,8 +118,8 @@ class PutOutput(JsonHandler):
             raise bad("inscriptions must be a list and runes an object, of at most 100 together")
         extra = [text(each, "inscriptions") for each in given]
         found = {text(name, "runes"): _rune(row, f"runes.{name[:40]}") for name, row in runes.items()}
-        self.world.engine.chain.add_to(coin, extra, found)
-        self.world.engine.changes += 1
+        self.engine.chain.add_to(coin, extra, found)
+        self.engine.changes += 1
         self.send({"outpoint": coin.outpoint, "inscriptions": coin.inscriptions, "runes": runes})
 
 
@@ -152,14 +147,6 @@ def buy_listing(world: World, ask: Order, *, confirmed: bool) -> dict[str, Any]:
         "buyer": sale.receive,
         "outpoint": coin.outpoint if coin else None,
     }
-
-
-def flag(body: dict[str, Any], name: str, *, default: bool) -> bool:
-    """Reads a field that is true or false. Raises ApiError(400)."""
-    value = body.get(name, default)
-    if not isinstance(value, bool):
-        raise bad(f"{name} must be true or false")
-    return value
 
 
 def _rune(row: Any, name: str) -> tuple[int, int]:

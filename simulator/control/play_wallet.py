@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulator.handler import JsonHandler
-from simulator.wire import bad, only
+from simulator.wire import bad
 
 _LONGEST_TEXT = 2_000
 
@@ -19,8 +19,7 @@ class PlayWalletSign(JsonHandler):
     """`POST /sim/play-wallet/sign {message}`: signs it by BIP-322; the text may have line feeds."""
 
     def post(self) -> None:
-        body = self.body()
-        only(body, frozenset({"message"}), "the body")
+        body = self.fields("message")
         message = body.get("message")
         if not isinstance(message, str) or not 1 <= len(message) <= _LONGEST_TEXT:
             raise bad(f"message must be a text of 1 to {_LONGEST_TEXT} characters")

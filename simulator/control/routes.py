@@ -11,7 +11,7 @@ from typing import Any
 from simulator import money
 from simulator.calls.limits import BURST, PER_MONTH, PER_SECOND
 from simulator.control.chain import Blocks, Confirm, PutBiddingWallets, PutCoins, Reorganise
-from simulator.control.listings import Delist, Escrow, Move, PutOutput, PutPoison, buy_listing, flag
+from simulator.control.listings import Delist, Escrow, Move, PutOutput, PutPoison, buy_listing
 from simulator.control.play_wallet import PlayWalletAddress, PlayWalletSign
 from simulator.control.scenes import PutCollection, PutRune, PutSaleNamesOtherItem, PutScenes, PutWallet, summary
 from simulator.control.windows import PutWindows
@@ -19,7 +19,7 @@ from simulator.handler import JsonHandler
 from simulator.orders import Order
 from simulator.sales import Sale
 from simulator.selling import sell
-from simulator.wire import MAX_WHOLE, amount, bad, number, only, text, whole
+from simulator.wire import MAX_WHOLE, amount, flag, number, optional_text, whole
 from simulator.world import World
 
 log = logging.getLogger(__name__)
@@ -31,12 +31,9 @@ class Reset(JsonHandler):
     """`POST /sim/reset {seed, background}`: forgets everything, also faults, counts and quotas."""
 
     def post(self) -> None:
-        body = self.body() if self.request.body else {}
-        only(body, frozenset({"seed", "background"}), "the body")
+        body = self.fields("seed", "background") if self.request.body else {}
         seed = whole(body.get("seed", 0), "seed", -MAX_WHOLE, MAX_WHOLE)
-        background = body.get("background", False)
-        if not isinstance(background, bool):
-            raise bad("background must be true or false")
+        background = flag(body, "background", default=False)
         self.world.reset(seed, background=background)
         log.info("reset to seed %s, answers as %s, background traders %s", seed, self.world.shape, background)
         self.send({"seed": seed, "background": background, "shape": self.world.shape})
@@ -46,7 +43,7 @@ class PutFaults(JsonHandler):
     """`PUT /sim/faults [{operation, mode, count?|probability?, delaySeconds?}]`: replaces all faults."""
 
     def put(self) -> None:
-        self.world.faults.put(self.body_value(), self.world.engine)
+        self.world.faults.put(self.body_value(), self.engine)
         self.send(self.world.faults.rows())
 
     def get(self) -> None:
@@ -60,10 +57,10 @@ class GetHistory(JsonHandler):
     """
 
     def get(self) -> None:
-        self.world.engine.expire()
+        self.engine.expire()
         asked = self.get_query_argument("since", "")
         since = self.query_whole("since", 0, 0, MAX_WHOLE) if asked else None
-        self.send(self.world.engine.history.rows(since))
+        self.send(self.engine.history.rows(since))
 
 
 class GetRequests(JsonHandler):
@@ -77,7 +74,7 @@ class GetState(JsonHandler):
     """`GET /sim/state`: every market with floor and size."""
 
     def get(self) -> None:
-        engine = self.world.engine
+        engine = self.engine
         engine.expire()
         markets = engine.markets.values()
         self.send(
@@ -108,22 +105,19 @@ class Sell(JsonHandler):
     """
 
     def post(self) -> None:
-        body = self.body()
-        names = frozenset({"slug", "inscriptionId", "bidId", "fillQuantity", "confirmed", "venue", "networkFee"})
-        only(body, names, "the body")
+        body = self.fields("slug", "inscriptionId", "bidId", "fillQuantity", "confirmed", "venue", "networkFee")
         fee = whole(body.get("networkFee", 0), "networkFee", 0, MAX_WHOLE)
         slug, inscription, bid_id, venue = (
-            text(body[name], name) if body.get(name) is not None else None
-            for name in ("slug", "inscriptionId", "bidId", "venue")
+            optional_text(body, name) for name in ("slug", "inscriptionId", "bidId", "venue")
         )
-        ask = self.world.engine.ask_of(inscription, venue) if inscription and not slug and not bid_id else None
+        ask = self.engine.ask_of(inscription, venue) if inscription and not slug and not bid_id else None
         if ask is not None and ask.outpoint:
             self.send(buy_listing(self.world, ask, confirmed=flag(body, "confirmed", default=True)))
             return
         wanted = amount(body["fillQuantity"], "fillQuantity") if body.get("fillQuantity") is not None else None
-        bid, sales = sell(self.world.engine, slug, inscription, bid_id, wanted, fee)
-        money.follow(self.world.engine, bid.maker)
-        still_open = self.world.engine.order(bid.order_id) is not None
+        bid, sales = sell(self.engine, slug, inscription, bid_id, wanted, fee)
+        money.follow(self.engine, bid.maker)
+        still_open = self.engine.order(bid.order_id) is not None
         self.send(
             {
                 "sold": _sold(bid, sales),
@@ -143,15 +137,14 @@ class PutLimits(JsonHandler):
     """
 
     def put(self) -> None:
-        body = self.body()
-        only(body, frozenset({"perSecond", "burst", "monthly", "daily"}), "the body")
+        body = self.fields("perSecond", "burst", "monthly", "daily")
         self.world.limits.change(
             whole(body.get("perSecond", PER_SECOND), "perSecond", 1, MAX_LIMIT),
             whole(body.get("burst", BURST), "burst", 1, MAX_LIMIT),
             whole(body.get("monthly", PER_MONTH), "monthly", 0, MAX_WHOLE),
             whole(body.get("daily", 0), "daily", 0, MAX_WHOLE),
         )
-        self.world.engine.changes += 1
+        self.engine.changes += 1
         self.get()
 
     def get(self) -> None:

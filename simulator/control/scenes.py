@@ -9,7 +9,7 @@ from simulator.handler import JsonHandler
 from simulator.holdings import hold
 from simulator.money import follow
 from simulator.orders import Market
-from simulator.wire import bad, only, text, whole
+from simulator.wire import bad, flag, optional_text, text, whole
 from simulator.world import World
 
 
@@ -23,15 +23,12 @@ class PutCollection(JsonHandler):
     """
 
     def put(self, slug: str) -> None:
-        body = self.body()
-        only(body, frozenset({"name", "listingTraits", "creator", "asks", "bids"}), "the body")
+        body = self.fields("name", "listingTraits", "creator", "asks", "bids")
         slug = text(slug, "slug")
         name = text(body["name"], "name") if "name" in body else ""
-        engine = self.world.engine
+        engine = self.engine
         known = engine.market("ordinals", slug)
-        listing_traits = body.get("listingTraits", known.listing_traits if known else True)
-        if not isinstance(listing_traits, bool):
-            raise bad("listingTraits must be true or false")
+        listing_traits = flag(body, "listingTraits", default=known.listing_traits if known else True)
         creator = scripts.known_address(text(body["creator"], "creator")) if "creator" in body else ""
         rows = scripts.collection_rows(body)
         market = engine.open_market("ordinals", slug, name)
@@ -49,10 +46,9 @@ class PutRune(JsonHandler):
     """
 
     def put(self, ticker: str) -> None:
-        body = self.body()
-        only(body, frozenset({"divisibility", "asks", "bids"}), "the body")
+        body = self.fields("divisibility", "asks", "bids")
         ticker = text(ticker, "ticker")
-        engine = self.world.engine
+        engine = self.engine
         known = engine.market("runes", ticker)
         default = known.divisibility if known else 0
         divisibility = whole(body.get("divisibility", default), "divisibility", 0, 38)
@@ -69,18 +65,17 @@ class PutWallet(JsonHandler):
     """
 
     def put(self, address: str) -> None:
-        body = self.body()
-        only(body, frozenset({"balance", "inscriptions"}), "the body")
+        body = self.fields("balance", "inscriptions")
         address = scripts.known_address(text(address, "address"))
-        wallets = self.world.engine.wallets
+        wallets = self.engine.wallets
         balance = whole(body["balance"], "balance") if "balance" in body else None
         held = scripts.inscriptions(body["inscriptions"]) if "inscriptions" in body else None
         if balance is not None:
             wallets.set_balance(address, balance)
-            follow(self.world.engine, address)
+            follow(self.engine, address)
         if held is not None:
-            hold(self.world.engine, address, held)
-        self.world.engine.changes += 1
+            hold(self.engine, address, held)
+        self.engine.changes += 1
         kept = wallets.inscriptions.get(address, {})
         self.send({"address": address, "balance": wallets.balance(address), "inscriptions": len(kept)})
 
@@ -93,11 +88,8 @@ class PutScenes(JsonHandler):
     """
 
     def put(self) -> None:
-        body = self.body()
-        only(body, frozenset({"names", "ahead"}), "the body")
-        names, ahead = body.get("names"), body.get("ahead", False)
-        if not isinstance(ahead, bool):
-            raise bad("ahead must be true or false")
+        body = self.fields("names", "ahead")
+        names, ahead = body.get("names"), flag(body, "ahead", default=False)
         if names == "drawn":
             self.world.scenes.draw()
         elif isinstance(names, list) and all(isinstance(name, str) for name in names):
@@ -117,12 +109,10 @@ class PutSaleNamesOtherItem(JsonHandler):
     """
 
     def put(self) -> None:
-        body = self.body()
-        only(body, frozenset({"inscriptionId"}), "the body")
-        named = body.get("inscriptionId")
-        self.world.engine.sales.other_item = None if named is None else text(named, "inscriptionId")
-        self.world.engine.changes += 1
-        self.send({"inscriptionId": self.world.engine.sales.other_item})
+        body = self.fields("inscriptionId")
+        self.engine.sales.other_item = optional_text(body, "inscriptionId")
+        self.engine.changes += 1
+        self.send({"inscriptionId": self.engine.sales.other_item})
 
 
 def summary(world: World, market: Market) -> dict[str, Any]:
