@@ -10,11 +10,10 @@ from embit.script import Witness
 from embit.transaction import Transaction, TransactionOutput
 
 from simulator import money
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.transactions import moved, script_of, spend
+from simulator.bitcoin.chain import Coin, moved, script_of, spend
 from simulator.engine import Engine
+from simulator.history import Sale
 from simulator.orders import Order
-from simulator.sales import Sale
 from simulator.wallets.bidding_wallets import Pair, kind_of, leaf_output, witness_script
 from simulator.wallets.wallets import Item
 

@@ -11,22 +11,23 @@ from decimal import Decimal
 from typing import Any
 
 from simulator.bitcoin.chain import Chain
-from simulator.history import Event, History
-from simulator.open_orders import OpenOrders
+from simulator.history import Event, History, Sales
 from simulator.orders import (
+    BidTerms,
     Kind,
     Market,
     MarketKey,
+    OpenOrders,
     Order,
     Origin,
+    Refusal,
     Side,
     Trait,
+    check_bid,
     load_market,
     market_key,
     unit_price,
 )
-from simulator.rules import BidTerms, Refusal, check_bid
-from simulator.sales import Sales
 from simulator.wallets.wallets import Wallets
 from wallet import address
 

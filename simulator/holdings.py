@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.bitcoin.transactions import script_of
+from simulator.bitcoin.chain import script_of
 from simulator.engine import Engine
 from simulator.wallets.wallets import Item
 

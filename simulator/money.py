@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Chain, Coin
-from simulator.bitcoin.transactions import address_of, outpoint_of, script_of, spent_together
+from simulator.bitcoin.chain import Chain, Coin, address_of, outpoint_of, script_of, spent_together
 from simulator.engine import Engine
 
 

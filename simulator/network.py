@@ -7,10 +7,8 @@ from embit.hashes import hash160
 from embit.script import Script, p2pkh_from_p2wpkh, p2wsh
 from embit.transaction import SIGHASH, Transaction, TransactionInput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.leaf_output import LeafOutput
-from simulator.bitcoin.taproot import is_whole_signed
-from simulator.bitcoin.transactions import address_of, outpoint_of
+from simulator.bitcoin.chain import Coin, address_of, outpoint_of
+from simulator.bitcoin.taproot import LeafOutput, is_whole_signed
 from simulator.engine import Engine
 from simulator.holdings import end_listing
 from simulator.money import settle

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from simulator.engine import Engine
+from simulator.history import Sale
 from simulator.listing.psbt import signed_sale
 from simulator.listing.release import release
 from simulator.listing.sale_transaction import INSCRIPTION_AT, Buyer, complete
-from simulator.orders import Order
+from simulator.orders import Order, Refusal
 from simulator.ordnet import purchase
 from simulator.ordnet.offers import VENUE as ORDNET
 from simulator.protected import purchase as protected_purchase
-from simulator.rules import Refusal
-from simulator.sales import Sale
 
 
 def buy(engine: Engine, ask: Order, buyer: str) -> Sale:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 
 from simulator.engine import Engine
+from simulator.history import Sale
 from simulator.item_names import name_of
 from simulator.orders import Market, Order, Trait
-from simulator.sales import Sale
 from simulator.trades import fill
 from simulator.wallets.wallets import Item
 from simulator.wire import EXACT, ApiError, bad, decimal_places

@@ -9,10 +9,10 @@ from itertools import pairwise
 from simulator import money
 from simulator.deliveries import deliver
 from simulator.engine import Engine
+from simulator.history import Sale
 from simulator.holdings import give
 from simulator.orders import Order, unit_price
 from simulator.ordnet import settlement
-from simulator.sales import Sale
 from simulator.wallets.wallets import Item
 from simulator.wire import EXACT
 

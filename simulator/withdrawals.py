@@ -7,17 +7,15 @@ from embit.psbt import PSBT
 from embit.script import Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.leaf_output import LEAF_VERSION
+from simulator.bitcoin.chain import Coin, outpoint_of, script_of, spend
 from simulator.bitcoin.psbt import Map
-from simulator.bitcoin.taproot import whole_digest
-from simulator.bitcoin.transactions import outpoint_of, script_of, spend
+from simulator.bitcoin.taproot import LEAF_VERSION, whole_digest
 from simulator.engine import Engine
 from simulator.listing.poison import Poison, poisoned_outputs
 from simulator.listing.psbt import read
 from simulator.money import coins
 from simulator.network import Rejected, send
-from simulator.rules import Refusal
+from simulator.orders import Refusal
 from simulator.wallets.bidding_wallets import Pair, WalletKind, kind_of, leaf_output, market_key, witness_script
 
 FEE_PER_VB = 8

@@ -10,7 +10,7 @@ from typing import Any
 
 from simulator.calls.counts import Counts
 from simulator.calls.limits import Limits
-from simulator.crowd.traders import Traders
+from simulator.crowd import Traders
 from simulator.engine import Engine
 from simulator.faults import Faults
 from simulator.listing.auctions import Auctions

@@ -1,19 +1,69 @@
-"""Taproot's signatures (BIP-341, BIP-342): of a whole transaction, and a listing's, which leaves other inputs open.
+"""Taproot's outputs and signatures (BIP-341, BIP-342): an output that a leaf spends, alone in its tree or beside another.
 
-embit's own digest is wrong for ANYONECANPAY and for SINGLE.
+embit's own digest is wrong for ANYONECANPAY and for SINGLE, which sign a listing.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from embit.ec import ECError, PublicKey, SchnorrSig
 from embit.hashes import tagged_hash
 from embit.script import Script
-from embit.transaction import Transaction, TransactionOutput
+from embit.transaction import Transaction, TransactionOutput, compact
+from embit.util import secp256k1
 
-from simulator.bitcoin.leaf_output import LEAF_VERSION
+LEAF_VERSION = 0xC0
+
+
+@dataclass(frozen=True, slots=True)
+class LeafOutput:
+    """An output with the leaf that it is spent by: `internal` is the x-only key that may spend it alone.
+
+    `beside` is the hash of the tree's other leaf, empty when there is none.
+    """
+
+    internal: bytes
+    leaf: bytes
+    beside: bytes = b""
+
+    @property
+    def leaf_hash(self) -> bytes:
+        """The hash of the leaf."""
+        return hash_of(self.leaf)
+
+    @property
+    def root(self) -> bytes:
+        """The merkle root."""
+        if not self.beside:
+            return self.leaf_hash
+        return bytes(tagged_hash("TapBranch", b"".join(sorted((self.leaf_hash, self.beside)))))
+
+    def _tweaked(self) -> bytes:
+        """Returns the output key with its parity in front (02 or 03)."""
+        tweak = tagged_hash("TapTweak", self.internal + self.root)
+        point = secp256k1.ec_pubkey_parse(b"\x02" + self.internal)
+        return bytes(secp256k1.ec_pubkey_serialize(secp256k1.ec_pubkey_add(point, tweak)))
+
+    @property
+    def script(self) -> Script:
+        return Script(b"\x51\x20" + self._tweaked()[1:])
+
+    @property
+    def leaf_script(self) -> Script:
+        return Script(self.leaf)
+
+    @property
+    def control_block(self) -> bytes:
+        return bytes([LEAF_VERSION | (self._tweaked()[0] & 1)]) + self.internal + self.beside
+
+
+def hash_of(leaf: bytes) -> bytes:
+    """Returns the hash of a leaf."""
+    return bytes(tagged_hash("TapLeaf", bytes([LEAF_VERSION]) + compact.to_bytes(len(leaf)) + leaf))
+
 
 ALL_ANYONECANPAY = 0x81
 SINGLE_ANYONECANPAY = 0x83

@@ -9,10 +9,9 @@ from simulator.handler import JsonHandler
 from simulator.holdings import send
 from simulator.listing.poison import POISONS, Poison
 from simulator.listing.stranding import give_back, strand
-from simulator.orders import Order
+from simulator.orders import Order, Refusal
 from simulator.ordnet.offers import VENUE as ORDNET
 from simulator.purchases import buy_signed
-from simulator.rules import Refusal
 from simulator.wire import ApiError, bad, flag, only, optional_text, text, whole
 from simulator.world import World
 

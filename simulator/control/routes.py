@@ -16,8 +16,8 @@ from simulator.control.play_wallet import PlayWalletAddress, PlayWalletSign
 from simulator.control.scenes import PutCollection, PutRune, PutSaleNamesOtherItem, PutScenes, PutWallet, summary
 from simulator.control.windows import PutWindows
 from simulator.handler import JsonHandler
+from simulator.history import Sale
 from simulator.orders import Order
-from simulator.sales import Sale
 from simulator.selling import sell
 from simulator.wire import MAX_WHOLE, amount, flag, number, optional_text, whole
 from simulator.world import World

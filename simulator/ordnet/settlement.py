@@ -6,9 +6,8 @@ from embit.script import Witness
 from embit.transaction import Transaction, TransactionOutput
 
 from simulator import money
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.leaf_output import LeafOutput
-from simulator.bitcoin.transactions import parse, script_of, spend
+from simulator.bitcoin.chain import Coin, parse, script_of, spend
+from simulator.bitcoin.taproot import LeafOutput
 from simulator.engine import Engine
 from simulator.orders import Order
 from simulator.ordnet.scripts import ENCLAVE, GATE, MARKET, fee_script

@@ -9,7 +9,7 @@ from embit import script
 from embit.ec import PrivateKey, PublicKey
 from embit.script import Script
 
-from simulator.bitcoin.leaf_output import LeafOutput
+from simulator.bitcoin.taproot import LeafOutput
 
 WalletKind = Literal["2of2", "2of3", "leaf"]
 KINDS: tuple[WalletKind, ...] = ("2of2", "2of3", "leaf")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from simulator.item_names import name_of
-from simulator.pictures.content import content_of, kind_of, media_of
+from simulator.pictures import content_of, kind_of, media_of
 from simulator.wallets.wallets import Item
 from tests.simulator.desk import PUPPETS, Desk, Trader
 

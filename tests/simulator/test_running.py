@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import requests
 
-from simulator.crowd.courses import DRIFT_EVERY
+from simulator.crowd import DRIFT_EVERY
 from simulator.state import StateFile
 from simulator.world import World, wall_clock_ms
 from tests.clock import Clock

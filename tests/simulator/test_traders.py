@@ -8,11 +8,12 @@ from itertools import pairwise
 
 import pytest
 
-from simulator.crowd.bidders import MAX_BIDS
-from simulator.crowd.courses import (
+from simulator.crowd import (
     DEMOS,
     DRIFT_EVERY,
     FIRST_SALE,
+    MAX_ASKS,
+    MAX_BIDS,
     OUTBID_EVERY,
     SALE_EVERY,
     SWEEP_EVERY,
@@ -20,10 +21,8 @@ from simulator.crowd.courses import (
     Demo,
     load_course,
 )
-from simulator.crowd.sellers import MAX_ASKS
-from simulator.orders import Market, Order, Trait, market_key
-from simulator.rules import BidTerms
-from simulator.sales import Sale
+from simulator.history import Sale
+from simulator.orders import BidTerms, Market, Order, Trait, market_key
 from simulator.world import World
 from tests.clock import Clock
 from tests.examples import part_of

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from embit.transaction import TransactionOutput
 
-from simulator.bitcoin.transactions import script_of
-from simulator.crowd.courses import BUY_EVERY, DEMOS, Course
-from simulator.crowd.sellers import Sellers
+from simulator.bitcoin.chain import script_of
+from simulator.crowd import BUY_EVERY, DEMOS, Course, Sellers
 from simulator.holdings import give
 from simulator.listing.listings import AskTerms, Signed, draft, list_signed
 from simulator.listing.psbt import drafts

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.crowd.courses import DEMOS, Course
-from simulator.crowd.sellers import Sellers
+from simulator.crowd import DEMOS, Course, Sellers
 from simulator.orders import Order, load_order
 from simulator.state import StateFile
 from simulator.world import World

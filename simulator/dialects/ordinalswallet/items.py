@@ -17,7 +17,7 @@ from simulator.dialects.ordinalswallet.base import (
 )
 from simulator.members import item_of
 from simulator.orders import Market, Order, Trait
-from simulator.pictures.content import media_of
+from simulator.pictures import media_of
 from simulator.wallets.wallets import Item
 from simulator.wire import ApiError
 

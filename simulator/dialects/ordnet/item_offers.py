@@ -9,11 +9,10 @@ from simulator.dialects.ordnet.fields import life_hours, payment_key, signed_ste
 from simulator.dialects.ordnet.offers import OfferCancel
 from simulator.dialects.ordnet.placing import OfferWrite
 from simulator.faults import AFTER_THE_DEED, Fault
-from simulator.orders import Market, Order
+from simulator.orders import Market, Order, Refusal
 from simulator.ordnet import item_offers
 from simulator.ordnet.item_offers import Draft
 from simulator.ordnet.poison import another, indexes, spoiled
-from simulator.rules import Refusal
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 
 MAX_ITEMS = 20

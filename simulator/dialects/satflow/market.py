@@ -9,7 +9,7 @@ from simulator.calls.operations import Operation
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attributes
 from simulator.item_names import name_of
 from simulator.orders import Kind, Market, Order, Trait
-from simulator.pictures.content import media_of
+from simulator.pictures import media_of
 from simulator.shapes import iso
 from simulator.wire import ApiError, bad
 

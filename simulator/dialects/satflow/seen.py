@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from simulator.history import Sale
 from simulator.orders import Market, Order, Side
-from simulator.sales import Sale
 from simulator.shapes import iso
 from simulator.wire import plain
 

@@ -8,7 +8,7 @@ from typing import Any
 from simulator.calls.operations import Operation
 from simulator.dialects.satflow.base import SatflowHandler, peek, sign_in_address
 from simulator.faults import AFTER_THE_DEED, Fault
-from simulator.rules import Refusal
+from simulator.orders import Refusal
 from simulator.wire import bad, text, whole
 from simulator.withdrawals import draft, submit
 

@@ -10,7 +10,7 @@ from simulator.dialects.unisat.base import VENUE, UnisatHandler, refused
 from simulator.dialects.unisat.seen import Traits
 from simulator.item_names import name_of
 from simulator.orders import Order
-from simulator.pictures.content import media_of
+from simulator.pictures import media_of
 from simulator.scenes import Made
 from simulator.wallets.wallets import Item
 from simulator.wire import bad, text

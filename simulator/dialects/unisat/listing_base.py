@@ -15,8 +15,7 @@ from simulator.listing.auctions import Asked, Step
 from simulator.listing.listings import Cause, Unlistable
 from simulator.listing.plain_listings import base64_of
 from simulator.listing.psbt import Draft
-from simulator.orders import Order
-from simulator.rules import Refusal
+from simulator.orders import Order, Refusal
 from simulator.wire import ApiError, text
 from wallet import address as addresses
 
