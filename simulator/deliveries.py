@@ -14,8 +14,7 @@ from simulator.bitcoin.chain import Coin, moved, script_of, spend
 from simulator.engine import Engine
 from simulator.history import Sale
 from simulator.orders import Order
-from simulator.wallets.bidding_wallets import Pair, kind_of, leaf_output, witness_script
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item, Pair, bidding_kind_of, leaf_output, witness_script
 
 _ESCROW = "the practice market's own script"
 # This chain does not have the keys: placeholders of the size of signatures.
@@ -62,7 +61,7 @@ def _backing(engine: Engine, payment: str, sats: int) -> list[Coin]:
 
 def _opened(pair: Pair, address: str) -> Witness:
     """Makes the witness that spends a bidding wallet's coin: it shows the wallet's script."""
-    kind = kind_of(address, pair)
+    kind = bidding_kind_of(address, pair)
     if kind == "leaf":
         output = leaf_output(pair)
         return Witness([_SCHNORR, _SCHNORR, output.leaf, output.control_block])

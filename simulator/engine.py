@@ -28,7 +28,7 @@ from simulator.orders import (
     market_key,
     unit_price,
 )
-from simulator.wallets.wallets import Wallets
+from simulator.wallets import Wallets
 from wallet import address
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simulator.bitcoin.chain import script_of
 from simulator.engine import Engine
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 
 
 def hold(engine: Engine, address: str, items: list[Item]) -> None:

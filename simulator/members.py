@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.engine import Engine
-from simulator.item_names import name_of
 from simulator.orders import Market, Order
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item, name_of, number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,5 +46,4 @@ def known_item(engine: Engine, inscription: str) -> Item | None:
 def item_of(ask: Order) -> Item:
     """Returns the inscription of a listing that no play wallet holds."""
     assert ask.inscription is not None
-    number = int.from_bytes(ask.inscription.encode()[:4]) % 90_000_000
-    return Item(ask.inscription, ask.slug, name_of(ask.slug, ask.inscription), ask.traits, number)
+    return Item(ask.inscription, ask.slug, name_of(ask.slug, ask.inscription), ask.traits, number_of(ask.inscription))

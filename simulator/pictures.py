@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 
 Kind = Literal["picture", "svg", "text", "large"]
 _OTHERS: tuple[Kind, ...] = ("svg", "text", "large")

@@ -10,9 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 from simulator.engine import Engine
-from simulator.item_names import name_of
 from simulator.orders import Market, Side, Trait, unit_price
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item, name_of, number_of
 from simulator.wire import EXACT, MAX_SATS, MAX_WHOLE, amount, bad, items, only, text, whole
 from wallet import address
 
@@ -88,8 +87,9 @@ def _inscription(row: dict[str, Any], where: str) -> Item:
     name = text(row["name"], f"{where}.name") if "name" in row else ""
     found = text(row.get("id"), f"{where}.id")
     slug = text(row.get("collection"), f"{where}.collection").lower()
-    number = int.from_bytes(found.encode()[:4]) % 90_000_000
-    return Item(found, slug, name or name_of(slug, found), traits(row.get("traits", {}), f"{where}.traits"), number)
+    return Item(
+        found, slug, name or name_of(slug, found), traits(row.get("traits", {}), f"{where}.traits"), number_of(found)
+    )
 
 
 def traits(value: Any, name: str) -> tuple[Trait, ...]:

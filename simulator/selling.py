@@ -6,10 +6,9 @@ from decimal import Decimal
 
 from simulator.engine import Engine
 from simulator.history import Sale
-from simulator.item_names import name_of
 from simulator.orders import Market, Order, Trait
 from simulator.trades import fill
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item, name_of
 from simulator.wire import EXACT, ApiError, bad, decimal_places
 
 MAX_ITEMS = 100

@@ -13,7 +13,7 @@ from simulator.history import Sale
 from simulator.holdings import give
 from simulator.orders import Order, unit_price
 from simulator.ordnet import settlement
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 from simulator.wire import EXACT
 
 

@@ -16,7 +16,7 @@ from simulator.listing.psbt import read
 from simulator.money import coins
 from simulator.network import Rejected, send
 from simulator.orders import Refusal
-from simulator.wallets.bidding_wallets import Pair, WalletKind, kind_of, leaf_output, market_key, witness_script
+from simulator.wallets import Pair, WalletKind, bidding_kind_of, leaf_output, market_key, witness_script
 
 FEE_PER_VB = 8
 DUST = 330
@@ -53,7 +53,7 @@ def draft(engine: Engine, payment: str, amount: int, poison: Poison | None = Non
         raise Refusal("the amount does not pay for its fee")
     outputs = poisoned_outputs(outputs, poison)
     pair = wallets.pair_of(source)
-    kind = kind_of(source, pair)
+    kind = bidding_kind_of(source, pair)
     psbt = PSBT(Transaction(2, [spend(coin.outpoint) for coin in chosen], outputs))
     for at, coin in enumerate(chosen):
         psbt.inputs[at].witness_utxo = coin.output
@@ -87,7 +87,7 @@ def submit(engine: Engine, payment: str, signed: str) -> str:
     for at, coin in enumerate(spent):
         address = ours[bytes.fromhex(coin.script)]
         pair = wallets.pair_of(address)
-        tx.vin[at].witness = Witness(_completed(tx, at, spent, psbt.inputs[at], pair, kind_of(address, pair)))
+        tx.vin[at].witness = Witness(_completed(tx, at, spent, psbt.inputs[at], pair, bidding_kind_of(address, pair)))
     try:
         return send(engine, tx.serialize())
     except Rejected as rejected:

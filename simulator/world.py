@@ -21,7 +21,7 @@ from simulator.scenes import Scenes
 from simulator.sessions.challenges import Challenges
 from simulator.sessions.wallet_sessions import WalletSessions
 from simulator.shapes import Shape, shape_of
-from simulator.wallets.play_wallet import PlayWallet
+from simulator.wallets import PlayWallet
 
 VERSION = 1
 

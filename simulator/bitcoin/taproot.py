@@ -1,4 +1,4 @@
-"""Taproot's outputs and signatures (BIP-341, BIP-342): an output that a leaf spends, alone in its tree or beside another.
+"""Taproot's outputs and signatures (BIP-341, BIP-342): an output that a leaf spends, alone in its tree or beside one.
 
 embit's own digest is wrong for ANYONECANPAY and for SINGLE, which sign a listing.
 """

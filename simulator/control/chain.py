@@ -5,7 +5,7 @@ from __future__ import annotations
 from simulator import scripts
 from simulator.handler import JsonHandler
 from simulator.money import set_coins
-from simulator.wallets.bidding_wallets import KINDS
+from simulator.wallets import KINDS
 from simulator.wire import bad, optional_text, text, whole
 
 _MOST_COINS = 200

@@ -13,7 +13,7 @@ from simulator.bitcoin.chain import Coin, script_of
 from simulator.engine import Engine
 from simulator.listing.psbt import Drafts, drafts, read, read_signed
 from simulator.orders import Market, Order, Refusal
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from simulator.engine import Engine
 from simulator.listing.listings import AskTerms, ask_order, holding, refuse
 from simulator.listing.psbt import Draft, SignedSale, encode_sale
 from simulator.orders import Order, Refusal
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 
 
 def draft_plain(engine: Engine, wanted: Sequence[AskTerms]) -> Draft:

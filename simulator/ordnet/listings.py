@@ -23,7 +23,7 @@ from simulator.ordnet.offers import VENUE, new_id
 from simulator.ordnet.scripts import passthrough_output, practice_key
 from simulator.ordnet.sessions import Session
 from simulator.ordnet.signed import DEFAULT, key_path_witness, leaf_signature
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 
 SELLER_FEE_BPS = 100
 LEAST_PRICE = 1_000

@@ -11,7 +11,7 @@ from simulator.bitcoin.taproot import LeafOutput
 from simulator.engine import Engine
 from simulator.orders import Order
 from simulator.ordnet.scripts import ENCLAVE, GATE, MARKET, fee_script
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 
 # The venue's share of an offer's price: from the documents' example and settlements on the chain.
 OFFER_FEE_BPS = 250

@@ -22,7 +22,7 @@ from simulator.listing.psbt import read
 from simulator.orders import Order, Refusal
 from simulator.ordnet.signed import key_path_witness, leaf_signature
 from simulator.protected.escrow import sale_output
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 
 LEAST_POSTAGE = 330
 TRANSFER_FEE = 12

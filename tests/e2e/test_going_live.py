@@ -33,7 +33,7 @@ SLUG = "live-frogs"
 VENUE = """
 import hashlib
 from embit.ec import PrivateKey
-from simulator.wallets import bidding_wallets as wallets
+from simulator import wallets
 def key(payment, ordinals, *, spare=False):
     return PrivateKey(hashlib.sha256(f"another marketplace {spare} {payment} {ordinals}".encode()).digest())
 wallets.market_key = key

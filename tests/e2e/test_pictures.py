@@ -12,7 +12,7 @@ import requests
 
 from cli.demo.gifts import gifts
 from simulator.pictures import Kind, content_of, kind_of
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 from tests.e2e.installation import Installation, Trader
 
 pytestmark = pytest.mark.slow

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from simulator.item_names import name_of
 from simulator.pictures import content_of, kind_of, media_of
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item, name_of
 from tests.simulator.desk import PUPPETS, Desk, Trader
 
 ANN = Trader(1)

@@ -14,7 +14,7 @@ from simulator.holdings import give
 from simulator.listing.listings import AskTerms, Signed, draft, list_signed
 from simulator.listing.psbt import drafts
 from simulator.orders import Order
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 from simulator.world import World
 from tests.clock import Clock
 from tests.examples import part_of

@@ -16,9 +16,9 @@ from simulator.dialects.ordinalswallet.base import (
     outpoint_of,
 )
 from simulator.dialects.ordinalswallet.items import protection
-from simulator.item_names import name_of
 from simulator.members import members
 from simulator.orders import Market, Order
+from simulator.wallets import name_of
 from simulator.wire import plain
 
 DAY_MS = 86_400_000

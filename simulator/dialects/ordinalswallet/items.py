@@ -18,7 +18,7 @@ from simulator.dialects.ordinalswallet.base import (
 from simulator.members import item_of
 from simulator.orders import Market, Order, Trait
 from simulator.pictures import media_of
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 from simulator.wire import ApiError
 
 _INSCRIPTION = re.compile(r"[0-9a-f]{64}i\d{1,9}")

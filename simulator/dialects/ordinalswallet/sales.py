@@ -11,9 +11,9 @@ from simulator.calls.operations import Operation
 from simulator.dialects.ordinalswallet.base import VENUE, OrdinalsWalletHandler, escrow_id, made_up_txid, moment
 from simulator.engine import Engine
 from simulator.history import Sale
-from simulator.item_names import name_of
 from simulator.listing.sale_transaction import INSCRIPTION_AT, SELLER_AT
 from simulator.scenes import Made
+from simulator.wallets import name_of
 from simulator.wire import plain
 
 MAX_PAGE = 100

@@ -16,7 +16,7 @@ from simulator.dialects.ordinalswallet.base import (
 from simulator.dialects.ordinalswallet.items import collection_of, escrow, meta
 from simulator.dialects.unisat.indexer import rune_id
 from simulator.pictures import media_of
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 from simulator.wire import plain
 
 

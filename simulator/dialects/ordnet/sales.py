@@ -9,8 +9,8 @@ from simulator.dialects.ordnet.base import OrdnetHandler, moment
 from simulator.dialects.ordnet.fields import slug_filter
 from simulator.dialects.ordnet.market import BTC, collection_row
 from simulator.history import Sale
-from simulator.item_names import name_of
 from simulator.ordnet.offers import VENUE
+from simulator.wallets import name_of
 
 
 class Sales(OrdnetHandler):

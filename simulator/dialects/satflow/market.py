@@ -7,10 +7,10 @@ from typing import Any
 
 from simulator.calls.operations import Operation
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attributes
-from simulator.item_names import name_of
 from simulator.orders import Kind, Market, Order, Trait
 from simulator.pictures import media_of
 from simulator.shapes import iso
+from simulator.wallets import name_of
 from simulator.wire import ApiError, bad
 
 MAX_SLUGS = 200

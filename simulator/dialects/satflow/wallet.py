@@ -14,7 +14,7 @@ from simulator.money import follow
 from simulator.orders import Market, Order, ticker_key
 from simulator.pictures import media_of
 from simulator.shapes import iso
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 from simulator.wire import EXACT, ApiError, bad
 
 MAX_PAGE = 100
