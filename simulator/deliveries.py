@@ -9,7 +9,7 @@ from __future__ import annotations
 from embit.script import Witness
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator import money
+from simulator import holdings
 from simulator.bitcoin.chain import Coin, moved, script_of, spend
 from simulator.engine import Engine
 from simulator.history import Sale
@@ -42,9 +42,9 @@ def deliver(engine: Engine, bid: Order, sale: Sale, item: Item, fee: int) -> str
     for at, coin in enumerate(backing, start=1):
         address = coin.address or ""
         tx.vin[at].witness = _opened(engine.wallets.pair_of(address), address)
-    txid = money.settle(engine, tx, {0: held.inscriptions})
+    txid = holdings.settle(engine, tx, {0: held.inscriptions})
     onward = moved(f"{txid}:0", TransactionOutput(held.value, script_of(bid.receive)))
-    money.settle(engine, onward, {0: held.inscriptions})
+    holdings.settle(engine, onward, {0: held.inscriptions})
     engine.wallets.move(item, bid.receive)
     return txid
 
@@ -53,7 +53,7 @@ def _backing(engine: Engine, payment: str, sats: int) -> list[Coin]:
     """Returns coins of the bidding wallets of `payment` that come to `sats`, or all of them."""
     found: list[Coin] = []
     for address in engine.wallets.bidding_wallets(payment):
-        for coin in sorted(money.coins(engine, address), key=lambda coin: -coin.value):
+        for coin in sorted(holdings.coins(engine, address), key=lambda coin: -coin.value):
             if sum(each.value for each in found) < sats:
                 found.append(coin)
     return found

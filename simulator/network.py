@@ -10,8 +10,7 @@ from embit.transaction import SIGHASH, Transaction, TransactionInput
 from simulator.bitcoin.chain import Coin, address_of, outpoint_of
 from simulator.bitcoin.taproot import LeafOutput, is_whole_signed
 from simulator.engine import Engine
-from simulator.holdings import end_listing
-from simulator.money import settle
+from simulator.holdings import end_listing, settle
 
 MAX_WEIGHT = 400_000
 LEAST_FEE_PER_KVB = 1_000

@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
-from simulator import money
+from simulator import holdings
 from simulator.deliveries import deliver
 from simulator.engine import Engine
 from simulator.history import Sale
@@ -94,7 +94,7 @@ def _settle(
         settled.append(replace(sale, txid=txid or ""))
     if bid.kind == "runes":
         engine.wallets.credit_rune(bid.receive, bid.slug, quantity)
-    money.follow(engine, bid.maker)
+    holdings.follow(engine, bid.maker)
     balance = engine.wallets.backing(bid.maker)
     for other in engine.bids_of(bid.maker, hidden=True):
         if other.price > balance and not other.funding:

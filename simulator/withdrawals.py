@@ -11,9 +11,9 @@ from simulator.bitcoin.chain import Coin, outpoint_of, script_of, spend
 from simulator.bitcoin.psbt import Map
 from simulator.bitcoin.taproot import LEAF_VERSION, whole_digest
 from simulator.engine import Engine
+from simulator.holdings import coins
 from simulator.listing.poison import Poison, poisoned_outputs
 from simulator.listing.psbt import read
-from simulator.money import coins
 from simulator.network import Rejected, send
 from simulator.orders import Refusal
 from simulator.wallets import Pair, WalletKind, bidding_kind_of, leaf_output, market_key, witness_script

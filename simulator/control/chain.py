@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simulator import scripts
 from simulator.handler import JsonHandler
-from simulator.money import set_coins
+from simulator.holdings import set_coins
 from simulator.wallets import KINDS
 from simulator.wire import bad, optional_text, text, whole
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from simulator import money
+from simulator import holdings
 from simulator.calls.limits import BURST, PER_MONTH, PER_SECOND
 from simulator.control.chain import Blocks, Confirm, PutBiddingWallets, PutCoins, Reorganise
 from simulator.control.listings import Delist, Escrow, Move, PutOutput, PutPoison, buy_listing
@@ -116,7 +116,7 @@ class Sell(JsonHandler):
             return
         wanted = amount(body["fillQuantity"], "fillQuantity") if body.get("fillQuantity") is not None else None
         bid, sales = sell(self.engine, slug, inscription, bid_id, wanted, fee)
-        money.follow(self.engine, bid.maker)
+        holdings.follow(self.engine, bid.maker)
         still_open = self.engine.order(bid.order_id) is not None
         self.send(
             {

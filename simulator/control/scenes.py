@@ -6,8 +6,7 @@ from typing import Any
 
 from simulator import scripts
 from simulator.handler import JsonHandler
-from simulator.holdings import hold
-from simulator.money import follow
+from simulator.holdings import follow, hold
 from simulator.orders import Market
 from simulator.wire import bad, flag, optional_text, text, whole
 from simulator.world import World

@@ -6,7 +6,7 @@ from typing import Any
 
 from simulator.calls.operations import Operation
 from simulator.handler import DialectHandler
-from simulator.members import known_item
+from simulator.holdings import known_item
 from simulator.pictures import Content, content_of
 from simulator.wire import ApiError
 from simulator.world import World

@@ -15,7 +15,7 @@ from simulator.bitcoin.chain import Coin, script_of, spend
 from simulator.bitcoin.psbt import Map, Psbt, Unsigned, spends
 from simulator.bitcoin.taproot import LeafOutput
 from simulator.engine import Engine
-from simulator.money import coins
+from simulator.holdings import coins
 from simulator.orders import Refusal
 from simulator.ordnet.scripts import announcement
 from simulator.ordnet.signed import payment_witness, redeem

@@ -16,7 +16,7 @@ from embit.transaction import Transaction, TransactionOutput
 from simulator.bitcoin.chain import Coin, script_of, spend
 from simulator.bitcoin.psbt import Unsigned, parse, spends
 from simulator.engine import Engine
-from simulator.members import Member, members
+from simulator.holdings import Member, members
 from simulator.orders import Market, Order, Refusal
 from simulator.ordnet.funding import Spendable, select, spendable, whole
 from simulator.ordnet.offers import HOUR_MS, VENUE, new_id

@@ -10,7 +10,7 @@ from decimal import Decimal
 from simulator.bitcoin.chain import script_of
 from simulator.bitcoin.psbt import parse
 from simulator.engine import Engine
-from simulator.members import Member, members
+from simulator.holdings import Member, members
 from simulator.orders import Market, Order, Refusal
 from simulator.ordnet.funding import Parent, Spendable, select, spendable
 from simulator.ordnet.scripts import OfferTerms, offer_output

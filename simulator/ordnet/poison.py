@@ -10,8 +10,8 @@ from embit.transaction import Transaction, TransactionOutput
 from simulator.bitcoin.chain import Coin, script_of, spend
 from simulator.bitcoin.psbt import SIGHASH_TYPE, TAP_LEAF_SCRIPT, Unsigned, spends
 from simulator.engine import Engine
+from simulator.holdings import coins
 from simulator.listing.poison import NONE_ANYONECANPAY, THIEF, Poison
-from simulator.money import coins
 from simulator.ordnet.listings import Draft
 from simulator.ordnet.scripts import practice_key, xonly
 

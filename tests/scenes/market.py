@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from simulator.dialects.ordinalswallet.base import gross
 from simulator.engine import Engine
 from simulator.history import Sale
-from simulator.members import members
+from simulator.holdings import members
 from simulator.orders import Market, Order, market_key
 from tests.scenes.stage import DIALECTS, ORDINALSWALLET, ORDNET, SATFLOW, Stage
 

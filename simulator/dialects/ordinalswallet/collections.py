@@ -16,7 +16,7 @@ from simulator.dialects.ordinalswallet.base import (
     outpoint_of,
 )
 from simulator.dialects.ordinalswallet.items import protection
-from simulator.members import members
+from simulator.holdings import members
 from simulator.orders import Market, Order
 from simulator.wallets import name_of
 from simulator.wire import plain

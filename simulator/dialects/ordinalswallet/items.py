@@ -15,7 +15,7 @@ from simulator.dialects.ordinalswallet.base import (
     outpoint_of,
     serialized,
 )
-from simulator.members import item_of
+from simulator.holdings import item_of
 from simulator.orders import Market, Order, Trait
 from simulator.pictures import media_of
 from simulator.wallets import Item

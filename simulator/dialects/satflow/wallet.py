@@ -10,7 +10,7 @@ from simulator.bitcoin.chain import belongs_to
 from simulator.calls.operations import Operation
 from simulator.dialects.satflow import seen
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attribute, sign_in_address
-from simulator.money import follow
+from simulator.holdings import follow
 from simulator.orders import Market, Order, ticker_key
 from simulator.pictures import media_of
 from simulator.shapes import iso
