@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import pairwise
 
 from simulator import holdings
-from simulator.deliveries import deliver
+from simulator.bidding_wallets import deliver
 from simulator.engine import Engine
 from simulator.history import Sale
 from simulator.holdings import give
