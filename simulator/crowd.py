@@ -10,8 +10,8 @@ from typing import Any
 
 from simulator.engine import Engine
 from simulator.orders import TICK, Kind, Market, Order, Refusal, Trait
-from simulator.purchases import buy, buy_signed
 from simulator.selling import sell
+from simulator.trades import buy, buy_signed
 
 # The range of a floor, as shares of its start.
 LOWEST, HIGHEST = 0.6, 1.6

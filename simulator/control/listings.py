@@ -11,7 +11,7 @@ from simulator.listing.poison import POISONS, Poison
 from simulator.listing.stranding import give_back, strand
 from simulator.orders import Order, Refusal
 from simulator.ordnet.offers import VENUE as ORDNET
-from simulator.purchases import buy_signed
+from simulator.trades import buy_signed
 from simulator.wire import ApiError, bad, flag, only, optional_text, text, whole
 from simulator.world import World
 
