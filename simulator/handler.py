@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 from tornado import web
 
-from simulator.calls.operations import Operation
+from simulator.calls import Fault, Operation
 from simulator.engine import Engine
-from simulator.faults import Fault
 from simulator.scenes import Told
 from simulator.wire import ApiError, bad, dumps, load_object, loads, only
 from simulator.world import World

@@ -8,11 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from simulator.calls.counts import Counts
-from simulator.calls.limits import Limits
+from simulator.calls import Counts, Faults, Limits
 from simulator.crowd import Traders
 from simulator.engine import Engine
-from simulator.faults import Faults
 from simulator.listing.auctions import Auctions
 from simulator.listing.listings import AskTerms
 from simulator.listing.poison import Poison

@@ -9,7 +9,7 @@ import logging
 from typing import Any
 
 from simulator import holdings
-from simulator.calls.limits import BURST, PER_MONTH, PER_SECOND
+from simulator.calls import BURST, PER_MONTH, PER_SECOND
 from simulator.control.chain import Blocks, Confirm, PutBiddingWallets, PutCoins, Reorganise
 from simulator.control.listings import Delist, Escrow, Move, PutOutput, PutPoison, buy_listing
 from simulator.control.play_wallet import PlayWalletAddress, PlayWalletSign

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.handler import DialectHandler
 from simulator.holdings import known_item
 from simulator.pictures import Content, content_of

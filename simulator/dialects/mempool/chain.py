@@ -11,7 +11,7 @@ from embit.script import Script
 from embit.transaction import Transaction, TransactionInput
 
 from simulator.bitcoin.chain import Coin, address_of, outpoint_of
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.mempool.base import MempoolHandler
 from simulator.engine import Engine
 from simulator.wire import ApiError

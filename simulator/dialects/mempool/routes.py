@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.mempool import broadcast
 from simulator.dialects.mempool import chain as mempool_chain
 from simulator.dialects.mempool.base import MempoolHandler

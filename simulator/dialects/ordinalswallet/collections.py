@@ -6,7 +6,7 @@ from collections import Counter
 from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.ordinalswallet.base import (
     RUNE_SLUG,
     VENUE,

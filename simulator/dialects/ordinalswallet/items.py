@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from simulator.bitcoin.chain import LEAST_POSTAGE, Coin
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.ordinalswallet.base import (
     CREATORS_PART,
     VENUE,

@@ -7,10 +7,9 @@ from base64 import b64decode
 from typing import Any
 
 from simulator.bitcoin.chain import address_of, outpoint_of
-from simulator.calls.operations import Operation
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.dialects.ordinalswallet.base import VENUE, OrdinalsWalletHandler, escrow_id, mainnet_address
 from simulator.dialects.satflow.base import peek
-from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.listing.listings import AskTerms, Cause, Unlistable
 from simulator.listing.plain_listings import base64_of, check_plain, draft_plain, list_plain
 from simulator.listing.poison import poisoned

@@ -6,9 +6,8 @@ import re
 from typing import Any
 
 from simulator.bitcoin.taproot import LeafOutput
-from simulator.calls.operations import Operation
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.dialects.ordinalswallet.base import VENUE, OrdinalsWalletHandler, mainnet_address
-from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.listing.listings import AskTerms, Cause, Unlistable
 from simulator.orders import Order, Refusal
 from simulator.protected.escrow import cosigner

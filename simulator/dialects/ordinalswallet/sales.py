@@ -7,7 +7,7 @@ from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
 from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME, block_time, outpoint_of
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.ordinalswallet.base import VENUE, OrdinalsWalletHandler, escrow_id, made_up_txid, moment
 from simulator.engine import Engine
 from simulator.history import Sale

@@ -7,11 +7,10 @@ import uuid
 from typing import Any
 
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
-from simulator.calls.operations import Operation
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.dialects.ordnet.base import Bucket, OrdnetHandler
 from simulator.dialects.ordnet.fields import ordinals_key, signed_step, step
 from simulator.dialects.satflow.base import peek
-from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.listing.listings import Unlistable
 from simulator.orders import Order, Refusal
 from simulator.ordnet import listings

@@ -7,11 +7,10 @@ import json
 from typing import Any
 
 from simulator.bitcoin.chain import script_of
-from simulator.calls.operations import Operation
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.dialects.ordnet.base import Bucket, OrdnetHandler
 from simulator.dialects.ordnet.fields import life_hours, ordinals_key, payment_key, signed_step, step, utxo_row, utxos
 from simulator.dialects.ordnet.offers import prices
-from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.orders import Market, Order, Refusal
 from simulator.ordnet.offers import MAX_COUNT, Draft, OfferAsk, draft, enter, signed_order, stale, unsigned_order
 from simulator.ordnet.poison import another, indexes, spoiled

@@ -7,9 +7,8 @@ from base64 import b64decode
 from typing import Any
 
 from simulator.bitcoin.chain import belongs_to
-from simulator.calls.operations import Operation
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.dialects.satflow.base import SatflowHandler, peek, sign_in_address
-from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.listing.listings import AskTerms, Signed, draft, list_signed, refuse
 from simulator.listing.poison import poisoned
 from simulator.orders import Refusal

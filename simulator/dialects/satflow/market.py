@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attributes
 from simulator.orders import Kind, Market, Order, Trait
 from simulator.pictures import media_of

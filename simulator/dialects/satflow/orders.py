@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from simulator.bitcoin.chain import belongs_to
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, peek, sign_in_address
 from simulator.orders import BidTerms, Kind, Market, Refusal, Side, Trait
 from simulator.wire import MAX_WHOLE, ApiError, amount, bad, items, text, whole

@@ -7,7 +7,7 @@ import binascii
 from typing import Any
 
 from simulator.bitcoin.chain import belongs_to
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.satflow import seen
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attribute, sign_in_address
 from simulator.holdings import follow

@@ -6,9 +6,8 @@ from base64 import b64decode
 from typing import Any
 
 from simulator.bidding_wallets import draft, submit
-from simulator.calls.operations import Operation
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.dialects.satflow.base import SatflowHandler, peek, sign_in_address
-from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.orders import Refusal
 from simulator.wire import bad, text, whole
 

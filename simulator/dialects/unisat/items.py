@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.unisat.base import VENUE, UnisatHandler, refused
 from simulator.dialects.unisat.seen import Traits
 from simulator.orders import Order

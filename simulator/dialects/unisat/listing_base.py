@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.dialects.unisat.base import VENUE, UnisatHandler, refused
-from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.listing.auctions import Asked, Step
 from simulator.listing.listings import Cause, Unlistable
 from simulator.listing.plain_listings import base64_of
