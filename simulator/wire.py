@@ -1,14 +1,12 @@
-"""Readers of requests and writers of answers: strict JSON, whole sats, exact decimals.
-
-Every reader raises ApiError(400) that names the field, so that bad input never becomes a traceback.
-"""
+"""Readers of requests and writers of answers: strict JSON, whole sats, exact decimals, the form of a venue's answers."""
 
 from __future__ import annotations
 
 import json
 import re
+import time
 from decimal import ROUND_HALF_UP, Context, Decimal
-from typing import Any
+from typing import Any, Literal
 
 MAX_SATS = 21_000_000 * 100_000_000
 # JavaScript's largest whole number: a venue written for it can mean no larger one.
@@ -156,3 +154,17 @@ def only(fields: dict[str, Any], allowed: frozenset[str], where: str) -> None:
     unknown = sorted(str(field)[:40] for field in fields if field not in allowed)
     if unknown:
         raise bad(f"{where} has unknown fields: {', '.join(unknown[:10])}")
+
+
+Shape = Literal["documented", "seen"]
+
+
+def shape_of(seed: int) -> Shape:
+    """Returns the form in which a market of this seed answers: "seen" for even ones."""
+    return "documented" if seed % 2 else "seen"
+
+
+def iso(time_ms: int) -> str:
+    """Returns a time as text, as JavaScript prints it."""
+    seconds, ms = divmod(time_ms, 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{ms:03}Z"

@@ -18,8 +18,8 @@ from simulator.ordnet.desk import Desk
 from simulator.scenes import Scenes
 from simulator.sessions.challenges import Challenges
 from simulator.sessions.wallet_sessions import WalletSessions
-from simulator.shapes import Shape, shape_of
 from simulator.wallets import PlayWallet
+from simulator.wire import Shape, shape_of
 
 VERSION = 1
 

@@ -9,9 +9,8 @@ from simulator.calls import Operation
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attributes
 from simulator.orders import Kind, Market, Order, Trait
 from simulator.pictures import media_of
-from simulator.shapes import iso
 from simulator.wallets import name_of
-from simulator.wire import ApiError, bad
+from simulator.wire import ApiError, bad, iso
 
 MAX_SLUGS = 200
 # The days of each span of volumes.

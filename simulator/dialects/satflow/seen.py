@@ -10,8 +10,7 @@ from typing import Any
 
 from simulator.history import Sale
 from simulator.orders import Market, Order, Side
-from simulator.shapes import iso
-from simulator.wire import plain
+from simulator.wire import iso, plain
 
 PAGE = 250
 LIFE_FIELDS = ("cancelledAt", "invalidAt", "fillPendingAt", "fillCompletedAt")

@@ -13,9 +13,8 @@ from simulator.dialects.satflow.base import VENUE, SatflowHandler, attribute, si
 from simulator.holdings import follow
 from simulator.orders import Market, Order, ticker_key
 from simulator.pictures import media_of
-from simulator.shapes import iso
 from simulator.wallets import Item
-from simulator.wire import EXACT, ApiError, bad
+from simulator.wire import EXACT, ApiError, bad, iso
 
 MAX_PAGE = 100
 
