@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.state import StateFile
-from simulator.world import World
+from simulator.world import StateFile, World
 from tests.simulator.desk import Desk
 from tests.simulator.test_running import Program, program  # noqa: F401
 from wallet.bip322 import verify_ownership

@@ -17,8 +17,7 @@ import pytest
 import requests
 
 from simulator.crowd import DRIFT_EVERY
-from simulator.state import StateFile
-from simulator.world import World, wall_clock_ms
+from simulator.world import StateFile, World, wall_clock_ms
 from tests.clock import Clock
 from tests.ports import free_ports
 from tests.simulator.desk import ANN, HEADERS, PUPPETS, SATFLOW

@@ -8,8 +8,7 @@ import pytest
 
 from simulator.crowd import DEMOS, Course, Sellers
 from simulator.orders import Order, load_order
-from simulator.state import StateFile
-from simulator.world import World
+from simulator.world import StateFile, World
 from tests.clock import Clock
 from tests.simulator.desk import PUPPETS, Desk
 from tests.simulator.plain_seller import ow_listed, token, unisat_listed
