@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator import scripts
+from simulator.control import books
 from simulator.handler import JsonHandler
 from simulator.holdings import set_coins
 from simulator.wallets import KINDS
@@ -20,7 +20,7 @@ class PutCoins(JsonHandler):
         values = body.get("values")
         if not isinstance(values, list) or len(values) > _MOST_COINS:
             raise bad(f"values must be a list of at most {_MOST_COINS}")
-        owner = scripts.known_address(text(address, "address"))
+        owner = books.known_address(text(address, "address"))
         coins = set_coins(self.engine, owner, [whole(value, "values", 1) for value in values])
         self.send([{"outpoint": coin.outpoint, "value": coin.value} for coin in coins])
 

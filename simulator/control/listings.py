@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from simulator import scripts
+from simulator.control import books
 from simulator.handler import JsonHandler
 from simulator.holdings import send
 from simulator.listing.poison import POISONS, Poison
@@ -26,7 +26,7 @@ class Move(JsonHandler):
         body = self.fields("inscriptionId", "address", "confirmed")
         engine = self.engine
         inscription = text(body.get("inscriptionId"), "inscriptionId")
-        to = scripts.known_address(text(body.get("address"), "address"))
+        to = books.known_address(text(body.get("address"), "address"))
         confirmed = flag(body, "confirmed", default=True)
         holder, coin = engine.wallets.holder_of(inscription), engine.chain.coin_of(inscription)
         if holder is None or coin is None:
