@@ -11,8 +11,19 @@ from typing import Any
 from simulator import holdings
 from simulator.calls import BURST, PER_MONTH, PER_SECOND
 from simulator.control.books import PutCollection, PutRune, PutSaleNamesOtherItem, PutScenes, PutWallet, summary
-from simulator.control.chain import Blocks, Confirm, PutBiddingWallets, PutCoins, Reorganise
-from simulator.control.listings import Delist, Escrow, Move, PutOutput, PutPoison, buy_listing
+from simulator.control.chain import (
+    Blocks,
+    Confirm,
+    Delist,
+    Escrow,
+    Move,
+    PutBiddingWallets,
+    PutCoins,
+    PutOutput,
+    PutPoison,
+    Reorganise,
+    buy_listing,
+)
 from simulator.control.play_wallet import PlayWalletAddress, PlayWalletSign
 from simulator.control.windows import PutWindows
 from simulator.handler import JsonHandler
