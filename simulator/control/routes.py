@@ -1,7 +1,4 @@
-"""The control routes `/sim/...`: set a scene, read the history. For tests and demos, never through nginx.
-
-Times are milliseconds since the epoch, prices sats of the whole order, paths percent-encoded.
-"""
+"""The control routes set a scene and show the history."""
 
 from __future__ import annotations
 
@@ -24,13 +21,11 @@ from simulator.control.chain import (
     Reorganise,
     buy_listing,
 )
-from simulator.control.play_wallet import PlayWalletAddress, PlayWalletSign
-from simulator.control.windows import PutWindows
 from simulator.handler import JsonHandler
 from simulator.history import Sale
 from simulator.orders import Order
 from simulator.selling import sell
-from simulator.wire import MAX_WHOLE, amount, flag, number, optional_text, whole
+from simulator.wire import MAX_WHOLE, amount, bad, flag, number, optional_text, whole
 from simulator.world import World
 
 log = logging.getLogger(__name__)
@@ -211,3 +206,39 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "/healthz": Health,
     }
     return [(path, handler, {"world": world}) for path, handler in here.items()]
+
+
+_LONGEST_TEXT = 2_000
+
+
+class PlayWalletAddress(JsonHandler):
+    """`GET /sim/play-wallet`: its address."""
+
+    def get(self) -> None:
+        self.send({"address": self.world.play_wallet.address})
+
+
+class PlayWalletSign(JsonHandler):
+    """`POST /sim/play-wallet/sign {message}`: signs it by BIP-322; the text may have line feeds."""
+
+    def post(self) -> None:
+        body = self.fields("message")
+        message = body.get("message")
+        if not isinstance(message, str) or not 1 <= len(message) <= _LONGEST_TEXT:
+            raise bad(f"message must be a text of 1 to {_LONGEST_TEXT} characters")
+        if not message.replace("\n", "").isprintable():
+            raise bad("message must be lines of printable characters")
+        wallet = self.world.play_wallet
+        self.send({"address": wallet.address, "signature": wallet.sign(message)})
+
+
+class PutWindows(JsonHandler):
+    """`PUT /sim/windows {seconds}`: sets the length of ord.net's windows, for tests; a reset ends it."""
+
+    def put(self) -> None:
+        body = self.fields("seconds")
+        self.world.ordnet.windows.seconds = whole(body.get("seconds"), "seconds", 1, 3600)
+        self.get()
+
+    def get(self) -> None:
+        self.send({"seconds": self.world.ordnet.windows.seconds})
