@@ -1,4 +1,8 @@
-"""Bidding wallets on the chain: the purchases that they pay, and the withdrawals that their user signs."""
+"""Bidding wallets on the chain: the purchases that they pay, and the withdrawals that their user signs.
+
+As at Satflow, a purchase is two transactions: the item goes into the market's own script while the wallet pays the
+seller, and then on to the buyer. A withdrawal is a PSBT for its user, and then the market's own half.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,25 @@
-"""Every dialect request before its answer: it is named, counted, limited, and struck by a fault."""
+"""Every dialect request before its answer: its operation is counted, limited, and struck by a fault.
+
+A fault's modes, for a write (place, cancel, list) and for a read:
+
+- timeout: nothing is done; hangs `delaySeconds`, then the connection closes. A read: the same.
+- cut: nothing is done; the connection closes at once. A read: the same.
+- error_500, refuse_400, auth_401: nothing is done; that status. A read: the same.
+- rate_429: nothing is done; 429 with `retry-after` of `delaySeconds`. A read: the same.
+- bad_json: done; the answer is not JSON. A read: not JSON.
+- slow: done after `delaySeconds`, even when the client is gone. A read: answered after `delaySeconds`.
+- stale: done as ever. A read: answered from the market as it was when the fault was set.
+- late: done and confirmed; a bid or listing shows in reads (a cancel takes effect) after `delaySeconds`. A read: as
+  slow.
+- accept_then_timeout: done; hangs `delaySeconds`, then the connection closes. A read: hangs likewise.
+- accept_then_500: done; 500. A read: 500.
+- accept_twice: a bid stands twice; else done as ever. A read: as ever.
+- cancel_lie: a cancel is confirmed and not done, of several bids for the first, the third, ...; else done as ever. A
+  read: as ever.
+
+docs/simulator.md has the routes of each operation. A fault comes after key and rate limit, so that a 429 of its own
+does not use it up.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +46,19 @@ Mode = Literal[_NothingDone, _Done, _SaidOtherwise]
 OPERATIONS: frozenset[str] = frozenset(get_args(Operation))
 MODES: frozenset[str] = frozenset(get_args(Mode))
 
+# Limits of an API key: 5 requests a second with a burst of 10, and 100,000 requests a calendar month (UTC).
+PER_SECOND, BURST, PER_MONTH = 5, 10, 100_000
+KEPT_KEYS = 1_000
+WINDOW_SECONDS = 60
 MAX_KEYS = 10_000
 OTHERS = "(others)"
 
 
 class Counts:
-    """Counts by operation and key, every request counted, also a refused or faulty one."""
+    """Counts by operation and key, which show how many requests a client's caches save.
+
+    Every request counts, also a refused or faulty one.
+    """
 
     def __init__(self) -> None:
         self._counts: dict[str, dict[str, int]] = {}
@@ -46,12 +74,6 @@ class Counts:
         return {operation: dict(counts) for operation, counts in self._counts.items()}
 
 
-PER_SECOND = 5
-BURST = 10
-PER_MONTH = 100_000
-KEPT_KEYS = 1_000
-
-
 @dataclass(slots=True)
 class _Key:
     tokens: float
@@ -63,7 +85,10 @@ class _Key:
 
 
 class Limits:
-    """Token bucket, monthly and daily count of every key. `clock` is in ms, `monotonic` in seconds."""
+    """Token bucket, monthly and daily count of every key. `clock` is in ms, `monotonic` in seconds.
+
+    A limit of a day (UTC), which some venues have too, is off until it is set.
+    """
 
     def __init__(self, clock: Callable[[], int], monotonic: Callable[[], float]) -> None:
         self._clock = clock
@@ -135,11 +160,8 @@ class Limits:
             key.day, key.used_today = kept.get("day", ""), int(kept.get("usedToday", 0))  # an older dump has none
 
 
-WINDOW_SECONDS = 60
-
-
 class Windows:
-    """Counts of each client's requests in the current window. `clock` is in ms."""
+    """Rate limits in fixed windows of the clock, as ord.net's are: counts in the current one. `clock` is in ms."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
@@ -167,7 +189,7 @@ def frozen(engine: Engine) -> Engine:
 
 
 # Modes that follow a deed: a request for a draft, which does nothing yet, does not use them up.
-AFTER_THE_DEED = frozenset({"accept_then_timeout", "accept_then_500", "accept_twice", "bad_json", "cancel_lie", "late"})
+AFTER_THE_DEED: frozenset[str] = frozenset({"bad_json", "late", *get_args(_SaidOtherwise)})
 _FIELDS = frozenset({"operation", "mode", "count", "probability", "delaySeconds"})
 _DEFAULT_DELAY = {"timeout": 30.0, "accept_then_timeout": 30.0, "rate_429": 1.0}
 

@@ -1,4 +1,8 @@
-"""Play money and play inscriptions by address, bidding wallets with their scripts, and the play wallet."""
+"""Play money and play inscriptions by address, bidding wallets with their scripts, and the play wallet.
+
+Each address has a balance of its own. Of a payment address's bidding wallets only the first one has sats at first: as
+many as a fresh address, or half of what the payment address was given.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Readers of requests and writers of answers: strict JSON, whole sats, exact decimals, the form of a venue's answers."""
+"""Readers of requests and writers of answers: strict JSON, whole sats, exact decimals.
+
+Every reader raises ApiError(400) that names the field, so that bad input never becomes a traceback. A venue may answer
+in two forms: as its documentation has it, or as its clients have seen it. It is not known which, so each is practised.
+"""
 
 from __future__ import annotations
 

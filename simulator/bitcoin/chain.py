@@ -1,4 +1,4 @@
-"""The play chain: its transactions, the outputs that hold inscriptions, and blocks by the clock."""
+"""The play chain: real transactions, though never mined, outputs that hold inscriptions, and blocks by the clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A reader and a writer of version 0 PSBTs (BIP-174): the transaction, and the fields of each input."""
+"""A reader and a writer of version 0 PSBTs (BIP-174): the transaction, and the fields of each input.
+
+embit's reader is not used: a count in a few hostile bytes makes it fill the memory, and it alters a sequence of 0.
+"""
 
 from __future__ import annotations
 

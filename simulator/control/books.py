@@ -1,4 +1,7 @@
-"""The control routes that set a scene: books and wallets, whose rows are all read and checked before anything changes."""
+"""The control routes that set a scene: books and wallets. Every row is read and checked before anything changes.
+
+Rows may break the market's own rules (no tick, no minimum): a test must be able to set any scene.
+"""
 
 from __future__ import annotations
 

@@ -9,12 +9,10 @@ from simulator.handler import JsonHandler
 from simulator.holdings import send, set_coins
 from simulator.listing.poison import POISONS, Poison
 from simulator.listing.stranding import give_back, strand
-from simulator.orders import Order, Refusal
+from simulator.orders import Refusal
 from simulator.ordnet.offers import VENUE as ORDNET
-from simulator.trades import buy_signed
 from simulator.wallets import KINDS
 from simulator.wire import ApiError, bad, flag, only, optional_text, text, whole
-from simulator.world import World
 
 _MOST_COINS = 200
 _MOST_BLOCKS = 10_000
@@ -185,32 +183,6 @@ class PutOutput(JsonHandler):
         self.engine.chain.add_to(coin, extra, found)
         self.engine.changes += 1
         self.send({"outpoint": coin.outpoint, "inscriptions": coin.inscriptions, "runes": runes})
-
-
-def buy_listing(world: World, ask: Order, *, confirmed: bool) -> dict[str, Any]:
-    """Buys the signed listing `ask`; returns the control call's answer. Raises ApiError(409) when it cannot be sold."""
-    assert ask.inscription is not None
-    try:
-        sale, txid = buy_signed(world.engine, ask, confirmed=confirmed)
-    except Refusal as refusal:
-        raise ApiError(409, f"the listing was not sold and is cancelled: {refusal}", "CONFLICT") from None
-    coin = world.engine.chain.coin_of(ask.inscription)
-    return {
-        "sold": {
-            "orderId": ask.order_id,
-            "slug": ask.slug,
-            "maker": ask.maker,
-            "receive": ask.receive,
-            "price": ask.price,
-            "quantity": 1,
-        },
-        "remaining": 0,
-        "inscriptionId": ask.inscription,
-        "saleIds": [sale.sale_id],
-        "txid": txid,
-        "buyer": sale.receive,
-        "outpoint": coin.outpoint if coin else None,
-    }
 
 
 def _rune(row: Any, name: str) -> tuple[int, int]:

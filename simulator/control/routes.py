@@ -1,4 +1,7 @@
-"""The control routes set a scene and show the history."""
+"""The control routes `/sim/...`: set a scene, read the history. For tests and demos, never through nginx.
+
+Times are milliseconds since the epoch, prices sats of the whole order, paths percent-encoded.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,14 @@ from simulator.control.chain import (
     PutOutput,
     PutPoison,
     Reorganise,
-    buy_listing,
 )
+from simulator.engine import Engine
 from simulator.handler import JsonHandler
 from simulator.history import Sale
-from simulator.orders import Order
+from simulator.orders import Order, Refusal
 from simulator.selling import sell
-from simulator.wire import MAX_WHOLE, amount, bad, flag, number, optional_text, whole
+from simulator.trades import buy_signed
+from simulator.wire import MAX_WHOLE, ApiError, amount, bad, flag, number, optional_text, whole
 from simulator.world import World
 
 log = logging.getLogger(__name__)
@@ -118,7 +122,7 @@ class Sell(JsonHandler):
         )
         ask = self.engine.ask_of(inscription, venue) if inscription and not slug and not bid_id else None
         if ask is not None and ask.outpoint:
-            self.send(buy_listing(self.world, ask, confirmed=flag(body, "confirmed", default=True)))
+            self.send(_bought(self.engine, ask, confirmed=flag(body, "confirmed", default=True)))
             return
         wanted = amount(body["fillQuantity"], "fillQuantity") if body.get("fillQuantity") is not None else None
         bid, sales = sell(self.engine, slug, inscription, bid_id, wanted, fee)
@@ -164,12 +168,31 @@ class Health(JsonHandler):
         self.send({"status": "ok"})
 
 
-def _sold(bid: Order, sales: list[Sale]) -> dict[str, Any]:
+def _bought(engine: Engine, ask: Order, *, confirmed: bool) -> dict[str, Any]:
+    """Buys the signed listing `ask`; returns the answer. Raises ApiError(409) when it cannot be sold."""
+    assert ask.inscription is not None
+    try:
+        sale, txid = buy_signed(engine, ask, confirmed=confirmed)
+    except Refusal as refusal:
+        raise ApiError(409, f"the listing was not sold and is cancelled: {refusal}", "CONFLICT") from None
+    coin = engine.chain.coin_of(ask.inscription)
     return {
-        "orderId": bid.order_id,
-        "slug": bid.slug,
-        "maker": bid.maker,
-        "receive": bid.receive,
+        "sold": _sold(ask, [sale]),
+        "remaining": 0,
+        "inscriptionId": ask.inscription,
+        "saleIds": [sale.sale_id],
+        "txid": txid,
+        "buyer": sale.receive,
+        "outpoint": coin.outpoint if coin else None,
+    }
+
+
+def _sold(order: Order, sales: list[Sale]) -> dict[str, Any]:
+    return {
+        "orderId": order.order_id,
+        "slug": order.slug,
+        "maker": order.maker,
+        "receive": order.receive,
         "price": sum(sale.price for sale in sales),
         "quantity": sum(sale.quantity for sale in sales),
     }
