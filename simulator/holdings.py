@@ -1,4 +1,4 @@
-"""What addresses hold: coins, inscriptions with their outputs, and the known items of a collection.
+"""The holdings of addresses: coins, inscriptions with their outputs, and the known items of a collection.
 
 Balances are numbers in `wallets` and stay the master: the coins of an address are made at the first request for them,
 and follow the number from then on.
