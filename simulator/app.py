@@ -22,8 +22,7 @@ from simulator.dialects.unisat import indexer as unisat_indexer
 from simulator.dialects.unisat import market as unisat_market
 from simulator.dialects.unisat import routes as unisat
 from simulator.handler import NotFound
-from simulator.state import StateFile
-from simulator.world import World
+from simulator.world import StateFile, World
 
 log = logging.getLogger(__name__)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.handler import DialectHandler
-from simulator.members import known_item
-from simulator.pictures.content import Content, content_of
+from simulator.holdings import known_item
+from simulator.pictures import Content, content_of
 from simulator.wire import ApiError
 from simulator.world import World
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.bitcoin.chain import Coin
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.handler import DialectHandler
-from simulator.pictures.content import media_of
+from simulator.pictures import media_of
 from simulator.wire import ApiError
 from simulator.world import World
 

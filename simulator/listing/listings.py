@@ -9,13 +9,11 @@ from typing import Literal
 from embit.ec import ECError, PublicKey
 from embit.transaction import TransactionOutput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.transactions import script_of
+from simulator.bitcoin.chain import Coin, script_of
 from simulator.engine import Engine
 from simulator.listing.psbt import Drafts, drafts, read, read_signed
-from simulator.orders import Market, Order
-from simulator.rules import Refusal
-from simulator.wallets.wallets import Item
+from simulator.orders import Market, Order, Refusal
+from simulator.wallets import Item
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,13 @@ from collections.abc import Sequence
 
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.chain import Coin, outpoint_of, script_of
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY, is_signed
-from simulator.bitcoin.transactions import outpoint_of, script_of
 from simulator.engine import Engine
 from simulator.listing.listings import AskTerms, ask_order, holding, refuse
 from simulator.listing.psbt import Draft, SignedSale, encode_sale
-from simulator.orders import Order
-from simulator.rules import Refusal
-from simulator.wallets.wallets import Item
+from simulator.orders import Order, Refusal
+from simulator.wallets import Item
 
 
 def draft_plain(engine: Engine, wanted: Sequence[AskTerms]) -> Draft:

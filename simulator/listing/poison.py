@@ -8,8 +8,7 @@ from typing import Literal, get_args
 
 from embit.transaction import TransactionOutput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.transactions import script_of
+from simulator.bitcoin.chain import Coin, script_of
 from simulator.engine import Engine
 from simulator.listing.listings import AskTerms
 from simulator.listing.psbt import Draft

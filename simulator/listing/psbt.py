@@ -9,11 +9,10 @@ from embit.psbt import PSBT
 from embit.script import Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
-from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.chain import Coin, spend
 from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt, parse
 from simulator.bitcoin.taproot import ALL_ANYONECANPAY, SINGLE_ANYONECANPAY, is_signed
-from simulator.bitcoin.transactions import spend
-from simulator.rules import Refusal
+from simulator.orders import Refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.transactions import parse
+from simulator.bitcoin.chain import Coin, parse
 from simulator.engine import Engine
 from simulator.listing.psbt import SignedSale, read
-from simulator.orders import Order
-from simulator.rules import Refusal
+from simulator.orders import Order, Refusal
 
 
 def release(engine: Engine, ask: Order, *, confirmed: bool) -> tuple[Coin, SignedSale]:

@@ -15,11 +15,10 @@ from embit.ec import PrivateKey
 from embit.script import Script, Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Chain, Coin
+from simulator.bitcoin.chain import Chain, Coin, spend
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY, is_signed
-from simulator.bitcoin.transactions import spend
 from simulator.listing.psbt import SignedSale
-from simulator.rules import Refusal
+from simulator.orders import Refusal
 
 PADDING = 600
 FEE = 2_000

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.transactions import address_of, parse
+from simulator.bitcoin.chain import Coin, address_of, parse
 from simulator.engine import Engine
-from simulator.orders import Order
-from simulator.rules import Refusal
+from simulator.orders import Order, Refusal
 
 _RECOVERY = 3  # its place in the papers of a listing at ord.net
 

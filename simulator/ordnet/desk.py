@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.calls.windows import Windows
+from simulator.calls import Windows
 from simulator.ordnet.sessions import Session, Sessions
 from simulator.wire import ApiError
 

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.leaf_output import LeafOutput
-from simulator.bitcoin.psbt import Map, Psbt
-from simulator.bitcoin.psbt_write import Unsigned, spends
-from simulator.bitcoin.transactions import script_of, spend
+from simulator.bitcoin.chain import Coin, script_of, spend
+from simulator.bitcoin.psbt import Map, Psbt, Unsigned, spends
+from simulator.bitcoin.taproot import LeafOutput
 from simulator.engine import Engine
-from simulator.money import coins
+from simulator.holdings import coins
+from simulator.orders import Refusal
 from simulator.ordnet.scripts import announcement
 from simulator.ordnet.signed import payment_witness, redeem
-from simulator.rules import Refusal
 from simulator.wire import ApiError, bad
 
 MAX_COINS = 50

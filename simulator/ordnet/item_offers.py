@@ -13,19 +13,16 @@ from decimal import Decimal
 from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.psbt import parse
-from simulator.bitcoin.psbt_write import Unsigned, spends
-from simulator.bitcoin.transactions import script_of, spend
+from simulator.bitcoin.chain import Coin, script_of, spend
+from simulator.bitcoin.psbt import Unsigned, parse, spends
 from simulator.engine import Engine
-from simulator.members import Member, members
-from simulator.orders import Market, Order
+from simulator.holdings import Member, members
+from simulator.orders import Market, Order, Refusal
 from simulator.ordnet.funding import Spendable, select, spendable, whole
 from simulator.ordnet.offers import HOUR_MS, VENUE, new_id
 from simulator.ordnet.scripts import fee_script
 from simulator.ordnet.sessions import Session
 from simulator.ordnet.signed import payment_witness, redeem
-from simulator.rules import Refusal
 from simulator.wire import ApiError, bad
 
 LEAST_PRICE, TICK = 10_000, 1_000

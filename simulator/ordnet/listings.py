@@ -12,22 +12,18 @@ from dataclasses import dataclass
 from embit import script
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.leaf_output import LEAF_VERSION, LeafOutput
-from simulator.bitcoin.psbt import Map
-from simulator.bitcoin.psbt_write import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, TAP_MERKLE_ROOT, Unsigned, spends
-from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
-from simulator.bitcoin.transactions import script_of, spend
+from simulator.bitcoin.chain import Coin, script_of, spend
+from simulator.bitcoin.psbt import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, TAP_MERKLE_ROOT, Map, Unsigned, spends
+from simulator.bitcoin.taproot import LEAF_VERSION, SINGLE_ANYONECANPAY, LeafOutput
 from simulator.engine import Engine
 from simulator.listing.listings import AskTerms, ask_order, holding
 from simulator.listing.psbt import read
-from simulator.orders import Market, Order
+from simulator.orders import Market, Order, Refusal
 from simulator.ordnet.offers import VENUE, new_id
 from simulator.ordnet.scripts import passthrough_output, practice_key
 from simulator.ordnet.sessions import Session
 from simulator.ordnet.signed import DEFAULT, key_path_witness, leaf_signature
-from simulator.rules import Refusal
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 
 SELLER_FEE_BPS = 100
 LEAST_PRICE = 1_000

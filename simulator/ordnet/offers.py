@@ -7,16 +7,15 @@ import uuid
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from simulator.bitcoin.chain import script_of
 from simulator.bitcoin.psbt import parse
-from simulator.bitcoin.transactions import script_of
 from simulator.engine import Engine
-from simulator.members import Member, members
-from simulator.orders import Market, Order
+from simulator.holdings import Member, members
+from simulator.orders import Market, Order, Refusal
 from simulator.ordnet.funding import Parent, Spendable, select, spendable
 from simulator.ordnet.scripts import OfferTerms, offer_output
 from simulator.ordnet.sessions import Session
 from simulator.ordnet.targets import Target, eligible, of_order, root
-from simulator.rules import Refusal
 from simulator.wire import bad
 
 VENUE = "ordnet"

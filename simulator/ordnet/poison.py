@@ -7,12 +7,11 @@ from dataclasses import replace
 
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.psbt_write import SIGHASH_TYPE, TAP_LEAF_SCRIPT, Unsigned, spends
-from simulator.bitcoin.transactions import script_of, spend
+from simulator.bitcoin.chain import Coin, script_of, spend
+from simulator.bitcoin.psbt import SIGHASH_TYPE, TAP_LEAF_SCRIPT, Unsigned, spends
 from simulator.engine import Engine
+from simulator.holdings import coins
 from simulator.listing.poison import NONE_ANYONECANPAY, THIEF, Poison
-from simulator.money import coins
 from simulator.ordnet.listings import Draft
 from simulator.ordnet.scripts import practice_key, xonly
 

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from embit.script import Witness
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.bitcoin.leaf_output import LeafOutput
+from simulator.bitcoin.taproot import LeafOutput
 from simulator.listing.psbt import SignedSale
 from simulator.listing.sale_transaction import SELLER_AT
-from simulator.orders import Order
+from simulator.orders import Order, Refusal
 from simulator.ordnet.scripts import MARKET
 from simulator.ordnet.signed import DEFAULT, holds_for_leaf
-from simulator.rules import Refusal
 
 
 def opener(ask: Order, sale: SignedSale) -> Callable[[Transaction, list[TransactionOutput]], Witness]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from embit.ec import PrivateKey
 from embit.script import Script
 
-from simulator.bitcoin.leaf_output import LeafOutput
+from simulator.bitcoin.taproot import LeafOutput
 
 _IF, _ENDIF, _SHA256, _EQUALVERIFY = b"\x63", b"\x68", b"\xa8", b"\x88"
 _CHECKSIG, _CHECKSIGADD, _CHECKSIGVERIFY = b"\xac", b"\xba", b"\xad"

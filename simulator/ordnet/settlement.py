@@ -5,14 +5,13 @@ from __future__ import annotations
 from embit.script import Witness
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator import money
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.leaf_output import LeafOutput
-from simulator.bitcoin.transactions import parse, script_of, spend
+from simulator import holdings
+from simulator.bitcoin.chain import Coin, parse, script_of, spend
+from simulator.bitcoin.taproot import LeafOutput
 from simulator.engine import Engine
 from simulator.orders import Order
 from simulator.ordnet.scripts import ENCLAVE, GATE, MARKET, fee_script
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 
 # The venue's share of an offer's price: from the documents' example and settlements on the chain.
 OFFER_FEE_BPS = 250
@@ -27,10 +26,10 @@ def settle(engine: Engine, bid: Order, item: Item, seller: str) -> str:
         tx = parse(bid.papers[0])
     else:
         parent = parse(bid.papers[0])
-        money.settle(engine, parent, {})
+        holdings.settle(engine, parent, {})
         tx = _child(bid, coin, parent, seller)
     tx.vin[0].witness = _NOBODYS
-    txid = money.settle(engine, tx, {0: coin.inscriptions})
+    txid = holdings.settle(engine, tx, {0: coin.inscriptions})
     engine.wallets.move(item, bid.receive)
     return txid
 

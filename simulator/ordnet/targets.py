@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.members import Member
+from simulator.holdings import Member
 from simulator.orders import Order, Trait
 from simulator.wire import bad, items, only, text
 

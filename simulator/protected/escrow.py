@@ -10,7 +10,7 @@ import hashlib
 
 from embit.ec import PrivateKey
 
-from simulator.bitcoin.leaf_output import LeafOutput, hash_of
+from simulator.bitcoin.taproot import LeafOutput, hash_of
 
 # The practice venue's key for sales; the real one is the venue's alone.
 COSIGNER = PrivateKey(hashlib.sha256(b"practice market Ordinals Wallet co-signer").digest())

@@ -12,20 +12,17 @@ from dataclasses import dataclass
 
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.leaf_output import LEAF_VERSION, LeafOutput
-from simulator.bitcoin.psbt_write import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, Unsigned, spends
-from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
-from simulator.bitcoin.transactions import script_of, spend
+from simulator.bitcoin.chain import Coin, script_of, spend
+from simulator.bitcoin.psbt import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, Unsigned, spends
+from simulator.bitcoin.taproot import LEAF_VERSION, SINGLE_ANYONECANPAY, LeafOutput
 from simulator.engine import Engine
 from simulator.listing.listings import AskTerms, ask_order, holding, refuse
 from simulator.listing.plain_listings import base64_of
 from simulator.listing.psbt import read
-from simulator.orders import Order
+from simulator.orders import Order, Refusal
 from simulator.ordnet.signed import key_path_witness, leaf_signature
 from simulator.protected.escrow import sale_output
-from simulator.rules import Refusal
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 
 LEAST_POSTAGE = 330
 TRANSFER_FEE = 12

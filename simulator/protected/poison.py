@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.bitcoin.leaf_output import LEAF_VERSION, LeafOutput
-from simulator.bitcoin.psbt_write import SIGHASH_TYPE, TAP_LEAF_SCRIPT, Unsigned
+from simulator.bitcoin.psbt import SIGHASH_TYPE, TAP_LEAF_SCRIPT, Unsigned
+from simulator.bitcoin.taproot import LEAF_VERSION, LeafOutput
 from simulator.engine import Engine
 from simulator.listing.poison import Poison
 from simulator.ordnet.poison import THIEFS_KEY, another

@@ -9,10 +9,9 @@ from embit.transaction import Transaction, TransactionOutput
 
 from simulator.listing.psbt import SignedSale
 from simulator.listing.sale_transaction import SELLER_AT
-from simulator.orders import Order
+from simulator.orders import Order, Refusal
 from simulator.ordnet.signed import DEFAULT, holds_for_leaf
 from simulator.protected.escrow import COSIGNER, sale_output
-from simulator.rules import Refusal
 
 
 def opener(ask: Order, sale: SignedSale) -> Callable[[Transaction, list[TransactionOutput]], Witness]:

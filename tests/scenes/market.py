@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from simulator.dialects.ordinalswallet.base import gross
 from simulator.engine import Engine
-from simulator.members import members
+from simulator.history import Sale
+from simulator.holdings import members
 from simulator.orders import Market, Order, market_key
-from simulator.sales import Sale
 from tests.scenes.stage import DIALECTS, ORDINALSWALLET, ORDNET, SATFLOW, Stage
 
 CATS, DOGS, BIRDS, RUNE, NOWHERE = "cats", "dogs", "birds", "MODELRUNE", "nowhere-at-all"

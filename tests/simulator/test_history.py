@@ -58,11 +58,3 @@ def test_traders_do_not_push_out_what_others_did() -> None:
     rows = kept.rows(since=0)
 
     assert (rows[0]["price"], len(rows)) == (7, 1 + history.KEPT_OF_TRADERS)
-
-
-def test_a_state_file_of_before_numbers_is_read() -> None:
-    kept = History()
-
-    kept.load({"kept": [[1, {"event": "accepted"}]], "traders": [[2, {"event": "filled"}]], "count": 2})
-
-    assert kept.rows() == [{"number": 1, "event": "accepted"}, {"number": 2, "event": "filled"}]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulator.calls.limits import PER_MONTH, Limits
+from simulator.calls import PER_MONTH, Limits
 from simulator.wire import ApiError
 from tests.clock import Clock
 from tests.simulator.desk import SATFLOW, Desk
@@ -35,7 +35,7 @@ async def test_a_burst_of_ten_passes_and_the_eleventh_waits(desk: Desk) -> None:
 
 def test_a_months_quota_ends_and_begins_again(clock: Clock) -> None:
     limits = Limits(clock.ms, clock.seconds)
-    limits.load({"key": {"month": "2025-10", "used": PER_MONTH - 1}})
+    limits.load({"key": {"month": "2025-10", "used": PER_MONTH - 1, "day": "", "usedToday": 0}})
 
     limits.admit("key")
     with pytest.raises(ApiError, match="quota") as refused:

@@ -207,14 +207,3 @@ async def test_listings_and_the_chain_survive_a_restart(desk: Desk) -> None:
     after = desk.world.dump()
     assert (after["engine"], desk.world.engine.ask_of(PUPPET) is not None) == (before["engine"], True)
     await _sold(desk)
-
-
-async def test_a_state_of_before_there_was_a_chain_gets_one(desk: Desk) -> None:
-    await hold(desk)
-    outpoint = await outpoint_of(desk)
-    row = desk.world.dump()
-    del row["engine"]["chain"]
-
-    desk.world.load(row)
-
-    assert await outpoint_of(desk) == outpoint

@@ -205,7 +205,7 @@ async def test_a_key_is_needed_and_its_month_ends(desk: Desk) -> None:
     for headers in ({}, {"Authorization": "Basic practice"}):
         status, answer = await desk.ask("POST", f"{UNISAT}/collection_statistic", body, headers=headers)
         assert (status, answer["code"]) == (401, -1)
-    desk.world.limits.load({"unisat practice": {"month": "2025-10", "used": PER_MONTH - 1}})
+    desk.world.limits.load({"unisat practice": {"month": "2025-10", "used": PER_MONTH - 1, "day": "", "usedToday": 0}})
     assert (await unisat(desk, "list", filter={"nftType": "collection"}, sort={}, start=0, limit=1))[0] == 0
     status, answer = await desk.ask("POST", f"{UNISAT}/collection_statistic", body, headers=BEARER)
     assert (status, "60000 requests a month" in answer["msg"]) == (429, True)

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.leaf_output import LeafOutput
 from simulator.bitcoin.psbt import parse
+from simulator.bitcoin.taproot import LeafOutput
 from simulator.listing.poison import Poison
+from simulator.orders import Refusal
 from simulator.ordnet import scripts
 from simulator.ordnet.funding import Parent
 from simulator.ordnet.poison import spoiled
 from simulator.ordnet.scripts import OfferTerms, offer_output
-from simulator.rules import Refusal
 from tests.wallet.conftest import tag_of
 from tests.wallet.listings import PAYMENT, PAYOUT_ADDRESS, STRANGER
 from tests.wallet.offer_desk import OfferDesk, asked_by, offer_desk

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.mempool.chain import TextHandler
 from simulator.network import Rejected, send
 from simulator.wire import ApiError

@@ -10,9 +10,8 @@ from typing import Any
 from embit.script import Script
 from embit.transaction import Transaction, TransactionInput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.transactions import address_of, outpoint_of
-from simulator.calls.operations import Operation
+from simulator.bitcoin.chain import Coin, address_of, outpoint_of
+from simulator.calls import Operation
 from simulator.dialects.mempool.base import MempoolHandler
 from simulator.engine import Engine
 from simulator.wire import ApiError

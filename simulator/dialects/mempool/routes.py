@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.mempool import broadcast
 from simulator.dialects.mempool import chain as mempool_chain
 from simulator.dialects.mempool.base import MempoolHandler
-from simulator.money import coins
+from simulator.holdings import coins
 from simulator.world import World
 
 FEES = {"fastestFee": 12, "halfHourFee": 8, "hourFee": 5, "economyFee": 3, "minimumFee": 1}

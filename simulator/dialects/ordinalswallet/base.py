@@ -13,8 +13,8 @@ from typing import Any
 
 from simulator.bitcoin.chain import Coin
 from simulator.handler import DialectHandler
+from simulator.history import Sale
 from simulator.orders import Market, Order
-from simulator.sales import Sale
 from simulator.wire import ApiError, bad
 from wallet import address as addresses
 

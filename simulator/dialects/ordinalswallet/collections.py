@@ -6,7 +6,7 @@ from collections import Counter
 from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.ordinalswallet.base import (
     RUNE_SLUG,
     VENUE,
@@ -16,9 +16,9 @@ from simulator.dialects.ordinalswallet.base import (
     outpoint_of,
 )
 from simulator.dialects.ordinalswallet.items import protection
-from simulator.item_names import name_of
-from simulator.members import members
+from simulator.holdings import members
 from simulator.orders import Market, Order
+from simulator.wallets import name_of
 from simulator.wire import plain
 
 DAY_MS = 86_400_000

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from simulator.bitcoin.chain import LEAST_POSTAGE, Coin
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.ordinalswallet.base import (
     CREATORS_PART,
     VENUE,
@@ -15,10 +15,10 @@ from simulator.dialects.ordinalswallet.base import (
     outpoint_of,
     serialized,
 )
-from simulator.members import item_of
+from simulator.holdings import item_of
 from simulator.orders import Market, Order, Trait
-from simulator.pictures.content import media_of
-from simulator.wallets.wallets import Item
+from simulator.pictures import media_of
+from simulator.wallets import Item
 from simulator.wire import ApiError
 
 _INSCRIPTION = re.compile(r"[0-9a-f]{64}i\d{1,9}")

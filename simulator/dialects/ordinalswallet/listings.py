@@ -6,17 +6,15 @@ import re
 from base64 import b64decode
 from typing import Any
 
-from simulator.bitcoin.transactions import address_of, outpoint_of
-from simulator.calls.operations import Operation
+from simulator.bitcoin.chain import address_of, outpoint_of
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.dialects.ordinalswallet.base import VENUE, OrdinalsWalletHandler, escrow_id, mainnet_address
 from simulator.dialects.satflow.base import peek
-from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.listing.listings import AskTerms, Cause, Unlistable
 from simulator.listing.plain_listings import base64_of, check_plain, draft_plain, list_plain
 from simulator.listing.poison import poisoned
 from simulator.listing.psbt import SignedSale, signed_sales
-from simulator.orders import Order
-from simulator.rules import Refusal
+from simulator.orders import Order, Refusal
 from simulator.wire import MAX_WHOLE, ApiError, bad, text, whole
 
 # The smallest output that the network relays to any kind of address.

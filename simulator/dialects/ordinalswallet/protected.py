@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from simulator.bitcoin.leaf_output import LeafOutput
-from simulator.calls.operations import Operation
+from simulator.bitcoin.taproot import LeafOutput
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.dialects.ordinalswallet.base import VENUE, OrdinalsWalletHandler, mainnet_address
-from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.listing.listings import AskTerms, Cause, Unlistable
-from simulator.orders import Order
+from simulator.orders import Order, Refusal
 from simulator.protected.escrow import cosigner
 from simulator.protected.listings import LEAST_POSTAGE, Draft, as_hex, draft, list_protected
 from simulator.protected.poison import spoiled
-from simulator.rules import Refusal
 from simulator.wire import ApiError, bad, text, whole
 
 POLICY = "passthrough_v4"

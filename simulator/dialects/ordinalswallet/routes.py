@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.ordinalswallet.base import PREFIX, OrdinalsWalletHandler
 from simulator.dialects.ordinalswallet.collections import Attributes, Collection, Escrows, Stats
 from simulator.dialects.ordinalswallet.items import Escrow, Inscription, InscriptionOutpoint

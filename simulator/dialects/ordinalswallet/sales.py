@@ -6,15 +6,14 @@ import hashlib
 from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
-from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME, block_time
-from simulator.bitcoin.transactions import outpoint_of
-from simulator.calls.operations import Operation
+from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME, block_time, outpoint_of
+from simulator.calls import Operation
 from simulator.dialects.ordinalswallet.base import VENUE, OrdinalsWalletHandler, escrow_id, made_up_txid, moment
 from simulator.engine import Engine
-from simulator.item_names import name_of
+from simulator.history import Sale
 from simulator.listing.sale_transaction import INSCRIPTION_AT, SELLER_AT
-from simulator.sales import Sale
 from simulator.scenes import Made
+from simulator.wallets import name_of
 from simulator.wire import plain
 
 MAX_PAGE = 100

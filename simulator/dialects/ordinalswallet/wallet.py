@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.mempool.routes import FEES
 from simulator.dialects.ordinalswallet.base import (
     RUNE_SLUG,
@@ -15,8 +15,8 @@ from simulator.dialects.ordinalswallet.base import (
 )
 from simulator.dialects.ordinalswallet.items import collection_of, escrow, meta
 from simulator.dialects.unisat.indexer import rune_id
-from simulator.pictures.content import media_of
-from simulator.wallets.wallets import Item
+from simulator.pictures import media_of
+from simulator.wallets import Item
 from simulator.wire import plain
 
 

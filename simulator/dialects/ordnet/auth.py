@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.ordnet.base import OrdnetHandler, moment
 from simulator.dialects.ordnet.fields import wallet_address
 from simulator.dialects.satflow.base import peek
-from simulator.money import coins
+from simulator.holdings import coins
 from simulator.ordnet.sessions import Session
 from simulator.wire import ApiError, bad, items, text
 

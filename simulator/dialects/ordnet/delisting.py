@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.ordnet.base import Bucket, OrdnetHandler
 from simulator.dialects.ordnet.listings import MAX_ITEMS
 from simulator.orders import Order

@@ -7,7 +7,7 @@ from typing import Any
 
 from embit.ec import ECError, PublicKey
 
-from simulator.bitcoin.keys import belongs_to
+from simulator.bitcoin.chain import belongs_to
 from simulator.ordnet.funding import Spendable
 from simulator.ordnet.offers import DEFAULT_HOURS, LIVES_HOURS
 from simulator.ordnet.sessions import Session

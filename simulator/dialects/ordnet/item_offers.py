@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from simulator.calls import AFTER_THE_DEED, Fault
 from simulator.dialects.ordnet.fields import life_hours, payment_key, signed_step, step, utxo_row, utxos
 from simulator.dialects.ordnet.offers import OfferCancel
 from simulator.dialects.ordnet.placing import OfferWrite
-from simulator.faults import AFTER_THE_DEED, Fault
-from simulator.orders import Market, Order
+from simulator.orders import Market, Order, Refusal
 from simulator.ordnet import item_offers
 from simulator.ordnet.item_offers import Draft
 from simulator.ordnet.poison import another, indexes, spoiled
-from simulator.rules import Refusal
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 
 MAX_ITEMS = 20

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.ordnet.base import OrdnetHandler, moment
-from simulator.members import item_of
+from simulator.holdings import item_of
 from simulator.orders import Order
 from simulator.ordnet.item_offers import FEE_BPS, fee
 from simulator.ordnet.offers import VENUE

@@ -7,19 +7,17 @@ import uuid
 from typing import Any
 
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
-from simulator.calls.operations import Operation
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.dialects.ordnet.base import Bucket, OrdnetHandler
 from simulator.dialects.ordnet.fields import ordinals_key, signed_step, step
 from simulator.dialects.satflow.base import peek
-from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.listing.listings import Unlistable
-from simulator.orders import Order
+from simulator.orders import Order, Refusal
 from simulator.ordnet import listings
 from simulator.ordnet.listings import LEAST_PRICE, Draft
 from simulator.ordnet.offers import VENUE
 from simulator.ordnet.poison import another, spoiled, spoiled_steps, stolen_escrows, stolen_recovery
 from simulator.ordnet.sessions import Session
-from simulator.rules import Refusal
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 
 MAX_ITEMS = 20

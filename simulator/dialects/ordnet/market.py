@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.ordnet.base import OrdnetHandler, moment
 from simulator.dialects.ordnet.fields import slug_filter
-from simulator.members import Member, item_of, members
+from simulator.holdings import Member, item_of, members
 from simulator.orders import Market, Order
 from simulator.ordnet.offers import VENUE, public_id
 from simulator.scenes import Told

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.ordnet.base import Bucket, OrdnetHandler, moment
 from simulator.dialects.ordnet.fields import utxos
-from simulator.members import members
+from simulator.holdings import members
 from simulator.orders import Market, Order
 from simulator.ordnet.offers import DEFAULT_HOURS, HOUR_MS, MAX_COUNT, VENUE, public_id, replaced
 from simulator.ordnet.sessions import Session

@@ -6,18 +6,16 @@ import hashlib
 import json
 from typing import Any
 
-from simulator.bitcoin.transactions import script_of
-from simulator.calls.operations import Operation
+from simulator.bitcoin.chain import script_of
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.dialects.ordnet.base import Bucket, OrdnetHandler
 from simulator.dialects.ordnet.fields import life_hours, ordinals_key, payment_key, signed_step, step, utxo_row, utxos
 from simulator.dialects.ordnet.offers import prices
-from simulator.faults import AFTER_THE_DEED, Fault
-from simulator.orders import Market, Order
+from simulator.orders import Market, Order, Refusal
 from simulator.ordnet.offers import MAX_COUNT, Draft, OfferAsk, draft, enter, signed_order, stale, unsigned_order
 from simulator.ordnet.poison import another, indexes, spoiled
 from simulator.ordnet.sessions import Session
 from simulator.ordnet.targets import root, target_of
-from simulator.rules import Refusal
 from simulator.wire import ApiError, bad, items, text, whole
 
 # The preflight's fields that submit must repeat.

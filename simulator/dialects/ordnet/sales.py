@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.ordnet.base import OrdnetHandler, moment
 from simulator.dialects.ordnet.fields import slug_filter
 from simulator.dialects.ordnet.market import BTC, collection_row
-from simulator.item_names import name_of
+from simulator.history import Sale
 from simulator.ordnet.offers import VENUE
-from simulator.sales import Sale
+from simulator.wallets import name_of
 
 
 class Sales(OrdnetHandler):

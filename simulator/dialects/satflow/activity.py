@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.satflow import seen
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attribute, attributes
+from simulator.history import Sale
 from simulator.orders import Market, Order
-from simulator.sales import Sale
 from simulator.scenes import Made, Told
 from simulator.wire import ApiError, bad
 

@@ -6,13 +6,12 @@ import re
 from base64 import b64decode
 from typing import Any
 
-from simulator.bitcoin.keys import belongs_to
-from simulator.calls.operations import Operation
+from simulator.bitcoin.chain import belongs_to
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.dialects.satflow.base import SatflowHandler, peek, sign_in_address
-from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.listing.listings import AskTerms, Signed, draft, list_signed, refuse
 from simulator.listing.poison import poisoned
-from simulator.rules import Refusal
+from simulator.orders import Refusal
 from simulator.wire import ApiError, bad, items, text, whole
 from wallet import address
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attributes
-from simulator.item_names import name_of
 from simulator.orders import Kind, Market, Order, Trait
-from simulator.pictures.content import media_of
-from simulator.shapes import iso
-from simulator.wire import ApiError, bad
+from simulator.pictures import media_of
+from simulator.wallets import name_of
+from simulator.wire import ApiError, bad, iso
 
 MAX_SLUGS = 200
 # The days of each span of volumes.

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from simulator.bitcoin.keys import belongs_to
-from simulator.calls.operations import Operation
+from simulator.bitcoin.chain import belongs_to
+from simulator.calls import Operation
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, peek, sign_in_address
-from simulator.orders import Kind, Market, Side, Trait
-from simulator.rules import BidTerms, Refusal
+from simulator.orders import BidTerms, Kind, Market, Refusal, Side, Trait
 from simulator.wire import MAX_WHOLE, ApiError, amount, bad, items, text, whole
 from wallet.bip322 import verify_ownership
 

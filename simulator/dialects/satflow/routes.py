@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.satflow.activity import Bids, Listings, SalesActivity
 from simulator.dialects.satflow.base import SatflowHandler
 from simulator.dialects.satflow.listings import IntentSell, List

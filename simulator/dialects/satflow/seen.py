@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from simulator.history import Sale
 from simulator.orders import Market, Order, Side
-from simulator.sales import Sale
-from simulator.shapes import iso
-from simulator.wire import plain
+from simulator.wire import iso, plain
 
 PAGE = 250
 LIFE_FIELDS = ("cancelledAt", "invalidAt", "fillPendingAt", "fillCompletedAt")

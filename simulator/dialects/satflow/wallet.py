@@ -6,16 +6,15 @@ import base64
 import binascii
 from typing import Any
 
-from simulator.bitcoin.keys import belongs_to
-from simulator.calls.operations import Operation
+from simulator.bitcoin.chain import belongs_to
+from simulator.calls import Operation
 from simulator.dialects.satflow import seen
 from simulator.dialects.satflow.base import VENUE, SatflowHandler, attribute, sign_in_address
-from simulator.money import follow
+from simulator.holdings import follow
 from simulator.orders import Market, Order, ticker_key
-from simulator.pictures.content import media_of
-from simulator.shapes import iso
-from simulator.wallets.wallets import Item
-from simulator.wire import EXACT, ApiError, bad
+from simulator.pictures import media_of
+from simulator.wallets import Item
+from simulator.wire import EXACT, ApiError, bad, iso
 
 MAX_PAGE = 100
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.bidding_wallets import draft, submit
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.dialects.satflow.base import SatflowHandler, peek, sign_in_address
-from simulator.faults import AFTER_THE_DEED, Fault
-from simulator.rules import Refusal
+from simulator.orders import Refusal
 from simulator.wire import bad, text, whole
-from simulator.withdrawals import draft, submit
 
 _MAX_PSBT_TEXT = 100_000
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.unisat.base import VENUE, UnisatHandler
 from simulator.engine import Engine
 from simulator.orders import Market

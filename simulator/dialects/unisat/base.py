@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.handler import DialectHandler
 from simulator.orders import Market
 from simulator.wire import ApiError, load_object, whole

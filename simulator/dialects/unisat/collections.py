@@ -10,13 +10,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.unisat import seen
 from simulator.dialects.unisat.actions import Action, Actions
 from simulator.dialects.unisat.base import VENUE, UnisatHandler
-from simulator.item_names import name_of as item_name
 from simulator.orders import Market, Order
 from simulator.scenes import Made, Told
+from simulator.wallets import name_of as item_name
 from simulator.wire import ApiError, amount, bad, text
 
 MAX_COLLECTIONS = 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.unisat.base import UnisatHandler
 from simulator.orders import Market, ticker_key
 from simulator.wire import ApiError

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.unisat.base import VENUE, UnisatHandler, refused
 from simulator.dialects.unisat.seen import Traits
-from simulator.item_names import name_of
 from simulator.orders import Order
-from simulator.pictures.content import media_of
+from simulator.pictures import media_of
 from simulator.scenes import Made
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item, name_of
 from simulator.wire import bad, text
 
 NOT_FOUND = -109

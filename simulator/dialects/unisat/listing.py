@@ -11,8 +11,8 @@ from typing import Any
 
 from embit.transaction import TransactionOutput
 
+from simulator.bitcoin.chain import script_of
 from simulator.bitcoin.taproot import is_owner_signed
-from simulator.bitcoin.transactions import script_of
 from simulator.dialects.unisat.actions import REPRICED
 from simulator.dialects.unisat.base import VENUE, refused
 from simulator.dialects.unisat.listing_base import (
@@ -33,7 +33,7 @@ from simulator.listing.listings import AskTerms, Unlistable
 from simulator.listing.plain_listings import draft_plain, list_plain
 from simulator.listing.poison import poisoned
 from simulator.listing.psbt import Draft, SignedSale, read, signature_of, signed_sales
-from simulator.rules import Refusal
+from simulator.orders import Refusal
 from simulator.wire import ApiError, text
 
 _KEY = re.compile(r"(?:0[23])?([0-9a-f]{64})")

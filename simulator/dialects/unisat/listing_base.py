@@ -8,15 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.dialects.unisat.base import VENUE, UnisatHandler, refused
-from simulator.faults import AFTER_THE_DEED, Fault
 from simulator.listing.auctions import Asked, Step
 from simulator.listing.listings import Cause, Unlistable
 from simulator.listing.plain_listings import base64_of
 from simulator.listing.psbt import Draft
-from simulator.orders import Order
-from simulator.rules import Refusal
+from simulator.orders import Order, Refusal
 from simulator.wire import ApiError, text
 from wallet import address as addresses
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.unisat.base import UnisatHandler
 from simulator.dialects.unisat.collections import (
     CollectionActions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from simulator.calls.operations import Operation
+from simulator.calls import Operation
 from simulator.dialects.unisat.actions import Action, Actions
 from simulator.dialects.unisat.base import MAX_PAGE, VENUE, UnisatHandler
 from simulator.orders import Market, Order, unit_price
