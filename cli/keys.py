@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from cli import keys_prompt
 from cli.arguments import address
+from core.call import call
 from core.errors import BidkeeperError, PeerError, PeerRefused
-from core.local import ask
 from core.settings import Settings
 
 if TYPE_CHECKING:
@@ -182,9 +182,11 @@ def _socket_to_unlock(settings: Settings) -> Path:
 
 
 def _unlock(socket: Path) -> None:
+    from wallet.protocol import Unlock
+
     passphrase = keys_prompt.secret(PASSPHRASE)
     try:
-        ask(socket, "signer", {"op": "unlock", "passphrase": passphrase}, timeout=_UNLOCK_S)
+        call(socket, "signer", Unlock(passphrase), timeout=_UNLOCK_S)
     except PeerRefused as refused:
         raise BidkeeperError(refused.message) from None
     except PeerError as error:

@@ -1,4 +1,4 @@
-"""One JSON line each way, by which processes of one installation ask manager and signer.
+"""One line each way, by which processes of one installation ask each other.
 
 Over a Unix socket, or over TLS at a `core.tls.FarAddress`. The asking side; the answering side is
 `core/local_server.py`, apart so that a worker never imports asyncio.
@@ -6,13 +6,12 @@ Over a Unix socket, or over TLS at a `core.tls.FarAddress`. The asking side; the
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from core.errors import PeerRefused, PeerUnavailable
+from core.errors import PeerUnavailable
 
 MAX_LINE = 1 << 20
 # The kernel's sun_path holds 108 bytes with its final NUL.
@@ -37,14 +36,6 @@ def socket_path_problem(path: Path) -> str | None:
             f"socket path {path} has {length} bytes, the kernel takes {MAX_SOCKET_PATH}: use a shorter data directory"
         )
     return None
-
-
-def ask(address: Address, peer: str, request: dict[str, Any], *, timeout: float) -> dict[str, Any]:
-    """Sends one request to the `peer` at `address` and returns the answer's `ok` object.
-
-    Raises as `exchange` does, and PeerUnavailable for an answer that is unreadable, PeerRefused when it says no.
-    """
-    return _answer(peer, exchange(address, peer, json.dumps(request).encode() + b"\n", timeout=timeout))
 
 
 def exchange(address: Address, peer: str, line: bytes, *, timeout: float) -> bytes:
@@ -77,22 +68,3 @@ def _connected(address: Address, timeout: float) -> socket.socket:
         connection.close()
         raise
     return connection
-
-
-def _answer(peer: str, line: bytes) -> dict[str, Any]:
-    try:
-        answer = json.loads(line)
-    except ValueError as error:
-        raise PeerUnavailable(peer, "gave an answer that is not JSON") from error
-    if not isinstance(answer, dict):
-        raise PeerUnavailable(peer, "gave an answer that is not an object")
-    ok = answer.get("ok")
-    if isinstance(ok, dict):
-        return ok
-    highest = answer.get("highest")
-    raise PeerRefused(
-        peer,
-        str(answer.get("error", "unreadable")),
-        str(answer.get("message", "")),
-        highest if type(highest) is int else None,
-    )

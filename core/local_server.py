@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
-import json
 import logging
 import os
 import socket
@@ -15,11 +13,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from ssl import SSLContext
-from typing import Any
+from typing import Protocol
 
 from core import tls
-from core.call import Verbs
-from core.errors import BidkeeperError, PeerRefused
+from core.errors import BidkeeperError
 from core.local import MAX_LINE, socket_path_problem
 from core.process import hold_lock
 from core.setting_values import HostPort
@@ -32,7 +29,13 @@ _LAST_S = 0.1  # in which connections that were made before the file was removed
 
 # Serves a listening socket; returns the call that stops it.
 Accept = Callable[[socket.socket], Awaitable[Callable[[], object]]]
-Handle = Callable[[dict[str, Any]], "dict[str, Any] | Awaitable[dict[str, Any]]"]
+
+
+class Answering(Protocol):
+    """What a program answers, line by line (`core.call.Verbs`)."""
+
+    async def answer(self, line: bytes) -> bytes:
+        """Answers one line by another one."""
 
 
 def peer_uid(connection: socket.socket) -> int:
@@ -208,11 +211,11 @@ def _make_again(directory: Path, former: os.stat_result) -> None:
         directory.chmod(stat.S_IMODE(former.st_mode))
 
 
-async def serve(path: Path, handle: Verbs | Handle, *, allowed_uids: frozenset[int] | None = None) -> Door:
-    """Answers each line at `path` by the `handle`.
+async def serve(path: Path, answering: Answering, *, allowed_uids: frozenset[int] | None = None) -> Door:
+    """Answers each line at `path`.
 
-    Requests of one connection are answered in order. A `handle` of dicts is answered as Verbs answer. Connections of
-    other users than `allowed_uids` (default: our own) are closed unread.
+    Requests of one connection are answered in order. Connections of other users than `allowed_uids` (default: our own)
+    are closed unread.
     """
     allowed = allowed_uids or frozenset({os.getuid()})
 
@@ -221,7 +224,7 @@ async def serve(path: Path, handle: Verbs | Handle, *, allowed_uids: frozenset[i
         return peer_uid(peer._sock if hasattr(peer, "_sock") else peer) in allowed
 
     async def accept(listener: socket.socket) -> Callable[[], object]:
-        connected = partial(_converse, handle, path.name, may_ask)
+        connected = partial(_converse, answering, path.name, may_ask)
         return (await asyncio.start_unix_server(connected, sock=listener, limit=MAX_LINE)).close
 
     door = Door(path, allowed, accept)
@@ -230,7 +233,7 @@ async def serve(path: Path, handle: Verbs | Handle, *, allowed_uids: frozenset[i
 
 
 async def serve_far(
-    at: HostPort, handle: Verbs | Handle, *, context: SSLContext, roles: frozenset[str] = frozenset({tls.TRADER})
+    at: HostPort, answering: Answering, *, context: SSLContext, roles: frozenset[str] = frozenset({tls.TRADER})
 ) -> asyncio.Server:
     """Answers as `serve` does, but other hosts, over TLS (`core.tls.server_context`) at `at`.
 
@@ -241,7 +244,7 @@ async def serve_far(
     def may_ask(writer: asyncio.StreamWriter) -> bool:
         return tls.role_of(writer.get_extra_info("peercert")) in roles
 
-    connected = partial(_converse, handle, str(at), may_ask)
+    connected = partial(_converse, answering, str(at), may_ask)
     try:
         server = await asyncio.start_server(
             connected, at.host, at.port, ssl=context, ssl_handshake_timeout=tls.HANDSHAKE_S, limit=MAX_LINE
@@ -254,7 +257,7 @@ async def serve_far(
 
 
 async def _converse(
-    handle: Verbs | Handle,
+    answering: Answering,
     where: str,
     may_ask: Callable[[asyncio.StreamWriter], bool],
     reader: asyncio.StreamReader,
@@ -265,10 +268,7 @@ async def _converse(
             log.warning("refused a connection of another user or role at %s", where)
             return
         while line := await _line(reader):
-            if isinstance(handle, Verbs):
-                writer.write(await handle.answer(line))
-            else:
-                writer.write(json.dumps(await _answer(handle, line)).encode() + b"\n")
+            writer.write(await answering.answer(line))
             await writer.drain()
     except (OSError, asyncio.CancelledError):
         # Cancelled means that this process is ending; re-raising would only fill the log (Python 3.11).
@@ -285,21 +285,3 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
         return await reader.readline()
     except ValueError:
         return b""
-
-
-async def _answer(handle: Handle, line: bytes) -> dict[str, Any]:
-    try:
-        request = json.loads(line)
-    except (ValueError, RecursionError):
-        return {"error": "unreadable", "message": "the request is not JSON"}
-    if not isinstance(request, dict):
-        return {"error": "unreadable", "message": "the request is not an object"}
-    try:
-        result = handle(request)
-        return {"ok": await result if inspect.isawaitable(result) else result}
-    except PeerRefused as refusal:
-        told = {"error": refusal.code, "message": refusal.message}
-        return told if refusal.highest is None else told | {"highest": refusal.highest}
-    except Exception:
-        log.exception("failed to answer %s", request.get("op"))
-        return {"error": "internal", "message": "failed; the log has the reason"}

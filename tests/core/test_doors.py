@@ -17,9 +17,9 @@ import pytest
 
 from core import local_server
 from core.errors import PeerUnavailable
-from core.local import ask
 from core.local_server import serve
 from core.process import hold_lock
+from tests.json_lines import Answers, ask
 
 LOOK_S = 0.01
 OTHERS = frozenset({os.getuid(), os.getuid() + 1})
@@ -53,7 +53,7 @@ def during(path: Path, work: Callable[[], Awaitable[None]], uids: frozenset[int]
     """Runs `work` while a program answers at `path`."""
 
     async def main() -> None:
-        door = await serve(path, lambda request: {"pid": os.getpid()}, allowed_uids=uids)
+        door = await serve(path, Answers(lambda request: {"pid": os.getpid()}), allowed_uids=uids)
         try:
             await asyncio.wait_for(work(), 60)
         finally:

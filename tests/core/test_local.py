@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any
 import pytest
 
 from core.errors import PeerRefused, PeerUnavailable
-from core.local import MAX_SOCKET_PATH, ask, socket_path_problem
+from core.local import MAX_SOCKET_PATH, socket_path_problem
 from core.local_server import serve
+from tests.json_lines import Answers, ask
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def peer(tmp_path: Path) -> Iterator[Path]:
     ready = threading.Event()
 
     async def main() -> None:
-        server = await serve(path, answer)
+        server = await serve(path, Answers(answer))
         ready.set()
         try:
             await asyncio.Event().wait()
@@ -51,39 +51,6 @@ def peer(tmp_path: Path) -> Iterator[Path]:
     yield path
     loop.call_soon_threadsafe(task.cancel)
     thread.join(60)
-
-
-def test_asks_and_is_answered(peer: Path) -> None:
-    assert ask(peer, "peer", {"op": "yes", "text": "ü\n"}, timeout=60) == {"echo": {"op": "yes", "text": "ü\n"}}
-
-
-def test_a_refusal_keeps_its_code(peer: Path) -> None:
-    with pytest.raises(PeerRefused) as caught:
-        ask(peer, "peer", {"op": "no"}, timeout=60)
-    assert (caught.value.code, caught.value.message) == ("not-today", "come back tomorrow")
-    assert caught.value.highest is None
-
-
-@pytest.mark.parametrize(("told", "highest"), [(7, 7), ("7", None), (True, None), ([7], None), (7.5, None)])
-def test_a_refusal_brings_the_highest_token_that_was_seen(told: Any, highest: int | None, peer: Path) -> None:
-    with pytest.raises(PeerRefused) as caught:
-        ask(peer, "peer", {"op": "no", "highest": told}, timeout=60)
-    assert caught.value.highest == highest
-
-
-def test_a_fault_inside_the_peer_is_a_refusal_without_details(peer: Path) -> None:
-    with pytest.raises(PeerRefused) as caught:
-        ask(peer, "peer", {"op": "broken"}, timeout=60)
-    assert caught.value.code == "internal"
-
-
-@pytest.mark.parametrize("line", [b"[" * 200_000, b'{"a":' * 100_000, b"{", b"\xff", b"9" * 5_000, b"[]"])
-def test_what_is_no_request_is_answered_as_such(line: bytes, peer: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(60)
-        connection.connect(str(peer))
-        connection.sendall(line + b"\n")
-        assert b'"error": "unreadable"' in connection.recv(1_000)
 
 
 def test_only_the_owner_may_open_the_socket(peer: Path) -> None:

@@ -13,11 +13,11 @@ import pytest
 
 from core import tls
 from core.errors import BidkeeperError, PeerRefused, PeerUnavailable
-from core.local import ask
 from core.local_server import serve_far
 from core.setting_values import HostPort
 from tests.authority import Authority
 from tests.core.test_local import answer
+from tests.json_lines import Answers, ask
 from tests.ports import free_ports
 
 
@@ -47,7 +47,7 @@ def heard(trader: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[HostP
         return answer(request)
 
     async def begin() -> asyncio.Server:
-        return await serve_far(at, hear, context=tls.server_context(trader))
+        return await serve_far(at, Answers(hear), context=tls.server_context(trader))
 
     thread = threading.Thread(target=loop.run_forever)
     thread.start()

@@ -22,13 +22,13 @@ import pytest
 
 from core import tls
 from core.errors import PeerUnavailable
-from core.local import ask
 from core.local_server import serve, serve_far
 from core.setting_values import HostPort
 from tests.authority import Authority
 from tests.deploy.house import CHECKOUT, GROUP, STRANGER, interpreter, packages, run_as
 from tests.e2e.hosts import Host, need_relay
 from tests.e2e.installation import until
+from tests.json_lines import Answers, ask
 from tests.ports import free_ports
 
 pytestmark = pytest.mark.slow
@@ -57,7 +57,7 @@ class Signer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
-        answering = serve(path, self._answer, allowed_uids=frozenset({os.getuid(), RELAY}))
+        answering = serve(path, Answers(self._answer), allowed_uids=frozenset({os.getuid(), RELAY}))
         self._server = asyncio.run_coroutine_threadsafe(answering, self._loop).result(10)
 
     async def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -358,5 +358,5 @@ async def _slow_once(at: HostPort, path: Path, certificates: Path) -> None:
     with socket.create_server((at.host, at.port)), pytest.raises(PeerUnavailable):
         await asyncio.to_thread(ask, path, "gateway", STATUS, timeout=10)
     assert time.monotonic() - began > 0.9, "nginx has not waited for the handshake"
-    async with await serve_far(at, answer, context=tls.server_context(certificates)):
+    async with await serve_far(at, Answers(answer), context=tls.server_context(certificates)):
         assert await asyncio.to_thread(ask, path, "gateway", STATUS, timeout=10) == {"state": "ready"}

@@ -39,6 +39,7 @@ from models.leases.slot import EVERYBODY
 from models.ledger import still_open
 from models.tasks import tasks
 from strategy.book import VenueProfile
+from tests.json_lines import Answers
 from tests.server.api import START_MS
 from wallet import address
 from wallet.protocol import SetControl
@@ -54,7 +55,7 @@ class _Peer:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        self._server = await serve(self.path, self.verbs or self._handle)
+        self._server = await serve(self.path, self.verbs or Answers(self._handle))
 
     async def stop(self) -> None:
         if self._server is not None:

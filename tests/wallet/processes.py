@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from core.local import ask
+from tests.json_lines import ask
 from tests.shapes import replace
 from tests.wallet.conftest import BID, GRANT, HOUR_MS, intent
 from wallet.keystore import keystore

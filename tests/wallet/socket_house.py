@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from core import local_server
-from core.local import ask
+from tests.json_lines import ask
 from tests.wallet.conftest import START_MS, USER
 from tests.wallet.fixed_keys import fixed_keys
 from wallet.ceilings import Ceilings

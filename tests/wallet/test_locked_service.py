@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from core.local import ask
 from tests.e2e.installation import Installation, Trader, until
+from tests.json_lines import ask
 from tests.wallet.processes import PASSPHRASE, sealed_keystore
 
 pytestmark = pytest.mark.slow

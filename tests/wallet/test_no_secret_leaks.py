@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import PeerRefused, PeerUnavailable
-from core.local import ask
+from tests.json_lines import ask
 from tests.wallet.conftest import OTHER_USER, USER
 from tests.wallet.processes import DEADLINE_S, live_bid, live_grant
 from wallet.keystore import keystore

@@ -15,7 +15,7 @@ import pytest
 
 from core.call import Request
 from core.errors import PeerRefused
-from core.local import ask
+from tests.json_lines import ask
 from tests.wallet.conftest import USER, intent
 from tests.wallet.processes import DEADLINE_S, SignerProcess, Start, live_bid, live_grant, started_in
 from wallet.bip322 import verify_ownership

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import PeerRefused
-from core.local import ask
+from tests.json_lines import ask
 from tests.shapes import replace
 from tests.wallet.conftest import OTHER_USER, USER
 from tests.wallet.processes import (
