@@ -4,24 +4,70 @@
 Fields of a mode that is not selected are stored and not used.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from strategy import bid_parts, stored
+from core.fields import MAX_SATS as MAX_SATS  # the plans bound their sums by it, too
+from strategy import bid_parts
 from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop, OnFill
+from strategy.config.table import (
+    MAX_DECIMALS,
+    MAX_TEXT,
+    Field,
+    dump,
+    faults,
+    flag,
+    fraction,
+    load,
+    one_of,
+    part,
+    sats,
+    stored_number,
+    table_of,
+    text,
+    whole,
+)
 
-MAX_SATS = 2_100_000_000_000_000  # every bitcoin there can be; below 2**53, so exact in any JSON
 MOST_ID = 2**53 - 1  # exact in any JSON
-FEE_TIERS = ("fastestFee", "halfHourFee", "hourFee", "minimumFee")
+MOST_FILLS = 1_000_000
+MAX_PERCENT = 10
+EXPIRY_MINUTES = (15, 10_080)
 DEFAULT_EXPIRY_MINUTES = 16
 DEFAULT_LOOP_SECONDS = 30
 MOST_LOOPS = 4  # a calm task without a loop of its own looks at the market once in so many
+TYPES = {"ordinals": "Collection", "rune": "Rune"}
+FEE_TIERS = {
+    "fastestFee": "The next block",
+    "halfHourFee": "Within half an hour",
+    "hourFee": "Within an hour",
+    "minimumFee": "The lowest that is relayed",
+}
+
+if TYPE_CHECKING:
+    FeeRate = str | Decimal
+else:
+    FeeRate = Any  # msgspec cannot tell a Decimal's text from another
+
+# When a field matters.
+IN_PERCENT, IN_SATS = {"bid_mode": ("percent",)}, {"bid_mode": ("fixed",)}
+OF_ITEMS, OF_RUNES = {"type": ("ordinals",)}, {"type": ("rune",)}
+ON_TRAIT = OF_ITEMS | {"bid_type": ("trait",)}
+OUTBIDS = {"outbid_enabled": (True,)}
+WITHOUT_LEVELS = {"bid_levels": (None,)}
+
+
+def _percent(group: str, label: str, words: str, hint: str, **more: Any) -> Field:
+    fault = f"must be above 0 and at most {MAX_PERCENT} (1 is 100 %)"
+    return fraction(group, label, words, hint, above=0, most=MAX_PERCENT, fault=fault, **more)
+
+
+def _part_of_price(least: str, most: str, label: str, words: str, hint: str, **more: Any) -> Field:
+    bounds: dict[str, Any] = {"least": Decimal(least), "most": Decimal(most)}
+    return fraction("moves", label, words, hint, **bounds, fault=f"must be from {least} to {most}", **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,53 +77,139 @@ class BidConfig:
     With `bid_levels`, `bid_count` is the number of their bids.
     """
 
-    slug: str
-    type: str = "ordinals"
-    bid_mode: str = "percent"
-    bid_percent_low: Decimal = Decimal("0.15")
-    bid_percent_high: Decimal = Decimal("0.75")
-    bid_fixed_low: int = 10_000
-    bid_fixed_high: int = 50_000
-    bid_count: int = 5
-    hardcap_sats: int = 0
-    max_bid_total: int = 0
-    bid_expiry_minutes: int | None = None
-    loop_seconds: int | None = None
-    outbid_enabled: bool = False
-    outbid_mode: str = "fixed"
-    outbid_amount: int = 1000
-    outbid_percent: Decimal = Decimal("0.01")
-    update_bid_enabled: bool = True
-    only_bid_if_highest: bool = False
-    bid_type: str = "collection"
-    trait_type: str = ""
-    trait_value: str = ""
-    quantity: Decimal = Decimal(1)
-    quantity_mode: str = "quantity"
-    sats_per_order: int = 0
-    use_vwap: bool = False
-    depth_sats: int = 1_000_000
-    fee_rate: str | Decimal = "halfHourFee"
-    cancel_on_stop: bool = True
-    max_fills: int = 0
-    spend_cap_sats: int = 0
-    dry_run: bool = False
-    update_tolerance: Decimal | None = None
-    keep_within_gap: Decimal = Decimal("0.25")
-    min_age_seconds: int | None = None
-    replace_mode: str = "auto"
-    bid_levels: tuple[BidLevel, ...] | None = None
-    ladder_shape: str = "even"
-    pause_after_fill_seconds: int = 60
-    max_fills_per_day: int = 0
-    spend_cap_per_day_sats: int = 0
-    only_while_floor_between: tuple[Decimal, ...] | None = None
-    pause_on_floor_drop: FloorDrop | None = None
-    active_hours: ActiveHours | None = None
-    ignore_addresses: tuple[str, ...] = ()
-    deliver_to: str = "ordinalsAddress"
-    on_fill: OnFill | None = None
-    budget_id: int | None = None
+    # fmt: off
+    slug: Annotated[str, part("text", "what", "Name",
+        "Collection slug, or rune ticker with or without its bullets.", "")]
+    type: Annotated[str, one_of(TYPES, "what", "Kind", "What the slug names.", "")] = "ordinals"
+    bid_mode: Annotated[str, one_of({"percent": "% of the floor", "fixed": "Fixed sats"}, "range", "Range in",
+        "Whether the range is a fraction of the floor or fixed sats.", "")] = "percent"
+    bid_percent_low: Annotated[Decimal, _percent("range", "Lowest bid",
+        "Low end of the range as a fraction of the floor (0.15 is 15 %).", "", when=IN_PERCENT)] = Decimal("0.15")
+    bid_percent_high: Annotated[Decimal, _percent("range", "Highest bid",
+        "High end of the range as a fraction of the floor.", "", when=IN_PERCENT)] = Decimal("0.75")
+    bid_fixed_low: Annotated[int, sats("range", "Lowest bid", "Low end of the range in sats, in fixed mode.", "",
+        when=IN_SATS)] = 10_000
+    bid_fixed_high: Annotated[int, sats("range", "Highest bid", "High end of the range in sats, in fixed mode.", "",
+        when=IN_SATS)] = 50_000
+    bid_count: Annotated[int, whole(1, 100, "main", "Bids at a time",
+        "Bids kept at the same time; cut to what the plan allows.", "Spread from the highest to the lowest.",
+        when=WITHOUT_LEVELS)] = 5
+    hardcap_sats: Annotated[int, sats("main", "Hard cap",
+        "No bid is above it. Required in percent mode, where 0 is refused.",
+        "No bid is ever above it, whatever the floor does.", no_limit_at_0=True)] = 0
+    max_bid_total: Annotated[int, sats("main", "All bids together",
+        "Most sats of all the task's bids together; 0 is unlimited.", "At most this much at a time; 0 for no limit.",
+        no_limit_at_0=True)] = 0
+    bid_expiry_minutes: Annotated[int | None, whole(*EXPIRY_MINUTES, "main", "Life of a bid",
+        f"Life of a bid; null is {DEFAULT_EXPIRY_MINUTES}.",
+        f"Then it expires and is placed again. Empty: {DEFAULT_EXPIRY_MINUTES} min.", unit="minutes",
+        usual=f"{DEFAULT_EXPIRY_MINUTES}")] = None
+    loop_seconds: Annotated[int | None, whole(5, 86_400, "moves", "Checks the market every",
+        f"Seconds between two cycles; null: every {DEFAULT_LOOP_SECONDS} seconds, up to "
+        f"{DEFAULT_LOOP_SECONDS * MOST_LOOPS} while nothing moves.",
+        f"Empty: every {DEFAULT_LOOP_SECONDS} s, less often while nothing moves.", unit="seconds",
+        usual=f"{DEFAULT_LOOP_SECONDS}")] = None
+    outbid_enabled: Annotated[bool, flag("main", "Outbid others", "Bid above competitors.",
+        "Starts at the lowest price that ranks first, within the range.")] = False
+    outbid_mode: Annotated[str, one_of({"fixed": "Sats", "percent": "Percent"}, "outbid", "Ahead by",
+        "Whether outbidding adds sats or a fraction.", "What is put on top of the rival's price.",
+        when=OUTBIDS)] = "fixed"
+    outbid_amount: Annotated[int, sats("outbid", "Step above a rival", "Sats added above a competitor, in fixed mode.",
+        "For the whole bid or order.", when=OUTBIDS | {"outbid_mode": ("fixed",)})] = 1000
+    outbid_percent: Annotated[Decimal, _percent("outbid", "Step above a rival",
+        "Fraction added above a competitor, in percent mode (0.01 is 1 %).", "Of the rival's price.",
+        when=OUTBIDS | {"outbid_mode": ("percent",)})] = Decimal("0.01")
+    update_bid_enabled: Annotated[bool, flag("moves", "Follow the market", "Replace bids when the market moves.",
+        "Replaces bids when prices move. Off: a bid stays until it expires.")] = True
+    only_bid_if_highest: Annotated[bool, flag("outbid", "Only while highest", "Cancel bids that are not the highest.",
+        "Cancels a bid as soon as another user's is higher.")] = False
+    bid_type: Annotated[str, one_of({"collection": "Every item of the collection", "trait": "Items with a trait"},
+        "trait", "Bid on", "Bids on the whole collection or on one trait.",
+        "A trait's bids follow the floor of the items that have it.", when=OF_ITEMS)] = "collection"
+    trait_type: Annotated[str, text("trait", "Trait", "Trait category, for trait bids.",
+        "Its category, such as Background.", when=ON_TRAIT)] = ""
+    trait_value: Annotated[str, text("trait", "Value", "Trait value, for trait bids.",
+        "Such as Gold. It is looked up at the marketplace.", when=ON_TRAIT)] = ""
+    quantity: Annotated[Decimal, part("quantity", "size", "Tokens an order", "Tokens per bid (runes, quantity mode).",
+        "How many tokens each bid is for.", above=0, most=Decimal(2**128), has_open_top=True,
+        fault=f"must be above 0, with at most {MAX_DECIMALS} decimals",
+        when=OF_RUNES | {"quantity_mode": ("quantity",)})] = Decimal(1)
+    quantity_mode: Annotated[str, one_of({"quantity": "Tokens", "sats": "Sats"}, "size", "Size of an order by",
+        "Whether a rune order is sized by tokens or by sats.", "The same tokens, or the same sats, in each order.",
+        when=OF_RUNES | IN_PERCENT)] = "quantity"
+    sats_per_order: Annotated[int, sats("size", "Sats an order", "Size of a rune order, in sats mode.",
+        "What each bid spends at most; lower prices buy more tokens.",
+        when=OF_RUNES | {"quantity_mode": ("sats",)})] = 0
+    use_vwap: Annotated[bool, flag("vwap", "Average of the book",
+        "Use the volume-weighted average price instead of the floor (runes).",
+        "The range depends on a token's average price, not on the lowest price.", when=OF_RUNES)] = False
+    depth_sats: Annotated[int, sats("vwap", "Depth of the average",
+        "Depth of the order book that the average looks at.",
+        "The average of the cheapest asks that this much would buy.", least=1,
+        when=OF_RUNES | {"use_vwap": (True,)})] = 1_000_000
+    fee_rate: Annotated[FeeRate, part("fee", "more", "Fee rate",
+        "A tier, or sat/vB from 1 to 10000 with at most 3 decimals.", "For transactions that the task builds.",
+        choices=FEE_TIERS, least=1, most=10_000, places=3, unit="sat/vB",
+        fault=f"must be {', '.join(FEE_TIERS)}, or 1 to 10000 sat/vB with at most 3 decimals",
+        is_replayed=False)] = "halfHourFee"
+    cancel_on_stop: Annotated[bool, flag("moves", "Stopping cancels the bids",
+        "Cancel the task's bids when it is stopped.", "Off: they stay until they expire.", is_replayed=False)] = True
+    max_fills: Annotated[int, whole(0, MOST_FILLS, "guards", "Fills in all", "End after so many fills; 0 is never.",
+        "Then the task is done; 0 for no limit.", no_limit_at_0=True)] = 0
+    spend_cap_sats: Annotated[int, sats("guards", "Spend in all", "End after so many sats spent; 0 is never.",
+        "What its fills may cost; 0 for no limit.", no_limit_at_0=True)] = 0
+    dry_run: Annotated[bool, flag("more", "Dry run", "Plan and report, place nothing.",
+        "Plans and keeps books as if it were real; nothing is placed.", is_replayed=False)] = False
+    update_tolerance: Annotated[Decimal | None, _part_of_price("0.001", "0.2", "Moves smaller than this are ignored",
+        "A live bid this close to its rung stays, as a fraction of the price; null: the service's.",
+        "Of the bid's price. Empty: as the installation is set.", usual="usual")] = None
+    keep_within_gap: Annotated[Decimal, _part_of_price("0", "0.45", "Stays within this part of a gap",
+        "Lower rungs also keep a bid this close, as a fraction of the gap between two rungs.",
+        "A bid this near to its place, measured by the gap to the next, is kept.")] = Decimal("0.25")
+    min_age_seconds: Annotated[int | None, whole(0, 3600, "moves", "Minimum age before it moves",
+        "No bid is replaced before this age; null is the service's own.",
+        "A younger bid is not replaced. Empty: as the installation is set.", unit="seconds", usual="usual")] = None
+    replace_mode: Annotated[str, one_of(
+        {"auto": "As money allows", "breakFirst": "Cancel first", "makeFirst": "Place first"}, "moves",
+        "To replace a bid", "Whether a new bid comes before the one that it replaces goes; auto: where limits allow.",
+        "Whether the old or the new bid is at the market in between.")] = "auto"
+    bid_levels: Annotated[tuple[BidLevel, ...] | None, part("levels", "ladder", "Levels of your own",
+        "The prices of the bids, in place of rungs spread over the range; bidCount is then their number.",
+        "A number of bids at each price that you name, in place of the spread.")] = None
+    ladder_shape: Annotated[str, one_of(
+        {"even": "Even gaps", "geometric": "Each the same part of the one above", "top": "Most of them near the top"},
+        "ladder", "Spread", "How rungs are spread: evenly, by equal ratios, or most of them near the top.",
+        "Where the bids between the ends lie.", when=WITHOUT_LEVELS)] = "even"
+    pause_after_fill_seconds: Annotated[int, whole(0, 86_400, "guards", "Pause after a fill",
+        "Nothing is placed for so long after a fill.", "Nothing new is placed for this long.", unit="seconds")] = 60
+    max_fills_per_day: Annotated[int, whole(0, MOST_FILLS, "guards", "Fills a day",
+        "Most fills in any 24 hours; 0 is any number.", "Within 24 hours; 0 for no limit.", no_limit_at_0=True)] = 0
+    spend_cap_per_day_sats: Annotated[int, sats("guards", "Spend a day",
+        "Most sats spent in any 24 hours; 0 is unlimited.", "Within 24 hours; 0 for no limit.", no_limit_at_0=True)] = 0
+    only_while_floor_between: Annotated[tuple[Decimal, ...] | None, part("between", "guards",
+        "Only while the floor is between",
+        "Nothing is placed while the floor (sats of an item or a token, as in GET /api/tasks/floor) is below the "
+        "first or above the second price.",
+        "Outside of it every bid is cancelled.")] = None
+    pause_on_floor_drop: Annotated[FloorDrop | None, part("drop", "guards", "Pause when the floor falls",
+        "All bids go when the floor falls so far, and come back after a pause.",
+        "Every bid is cancelled, and none is placed for a while.")] = None
+    active_hours: Annotated[ActiveHours | None, part("hours", "guards", "Only at these hours",
+        "There are bids only at these hours of the day.", "Each day, by the clocks of a time zone.")] = None
+    ignore_addresses: Annotated[tuple[str, ...], part("lines", "outbid", "Addresses to ignore",
+        "Bids and listings of these addresses are no part of the market.",
+        "One a line. Their bids and listings are no part of the market.")] = ()
+    deliver_to: Annotated[str, one_of({"ordinalsAddress": "Your ordinals address", "vault": "The vault"}, "fill",
+        "What is bought goes to",
+        "Which address gets what is bought; the vault for ordinals only, and always at ord.net.",
+        "Only from the vault can it be listed by the service.", when=OF_ITEMS, is_replayed=False)] = "ordinalsAddress"
+    on_fill: Annotated[OnFill | None, part("onFill", "fill", "List what is bought",
+        "The auto-list task to make of each fill once it is in the vault; null: none.",
+        "Makes an auto-list task of each fill. It needs the vault.", when=OF_ITEMS, is_replayed=False)] = None
+    budget_id: Annotated[int | None, whole(1, MOST_ID, "more", "Shared budget",
+        "The budget whose limits it shares with other tasks; null: none.", "Limits that several tasks share.",
+        kind="budget")] = None
+    # fmt: on
 
     @property
     def expiry_ms(self) -> int:
@@ -146,46 +278,6 @@ class Problem(NamedTuple):
     text: str
 
 
-CHOICES = {
-    "type": ("ordinals", "rune"),
-    "bid_mode": ("percent", "fixed"),
-    "outbid_mode": ("fixed", "percent"),
-    "bid_type": ("collection", "trait"),
-    "quantity_mode": ("quantity", "sats"),
-    "replace_mode": ("auto", "breakFirst", "makeFirst"),
-    "ladder_shape": ("even", "geometric", "top"),
-    "deliver_to": ("ordinalsAddress", "vault"),
-}
-WHOLE_RANGES = {
-    "bid_fixed_low": (0, MAX_SATS),
-    "bid_fixed_high": (0, MAX_SATS),
-    "bid_count": (1, 100),
-    "hardcap_sats": (0, MAX_SATS),
-    "max_bid_total": (0, MAX_SATS),
-    "bid_expiry_minutes": (15, 10_080),
-    "loop_seconds": (5, 86_400),
-    "outbid_amount": (0, MAX_SATS),
-    "sats_per_order": (0, MAX_SATS),
-    "depth_sats": (1, MAX_SATS),
-    "max_fills": (0, 1_000_000),
-    "spend_cap_sats": (0, MAX_SATS),
-    "min_age_seconds": (0, 3600),
-    "pause_after_fill_seconds": (0, 86_400),
-    "max_fills_per_day": (0, 1_000_000),
-    "spend_cap_per_day_sats": (0, MAX_SATS),
-    "budget_id": (1, MOST_ID),
-}
-# Fractions: of a rung's price, and of the gap between two rungs. From half a gap on a bid could hold two rungs.
-FRACTION_RANGES = {
-    "update_tolerance": (Decimal("0.001"), Decimal("0.2")),
-    "keep_within_gap": (Decimal(0), Decimal("0.45")),
-}
-PERCENTS = ("bid_percent_low", "bid_percent_high", "outbid_percent")
-TEXTS = ("slug", "trait_type", "trait_value")
-MAX_PERCENT = 10
-MAX_TEXT = 200
-MAX_QUANTITY = Decimal(2**128)  # rune amounts are 128 bits in their smallest unit ...
-MAX_DECIMALS = 38  # ... which is at most 38 decimals of a token
 _COLLECTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TICKER = re.compile(r"[A-Za-z](?:\u2022?[A-Za-z])*")
 _BULLET = "\u2022"
@@ -223,33 +315,8 @@ def problems(config: BidConfig) -> list[Problem]:
     Both ranges are checked for low <= high, even the unselected one: a contradiction left in storage would surprise at
     the PUT that selects it.
     """
-    found = [*_single_fields(config), *_slug(config)]
+    found = [*(Problem(*fault) for fault in faults(config)), *_parts(config), *_slug(config)]
     return found + list(_between_fields(config, {problem.field for problem in found}))
-
-
-def _single_fields(config: BidConfig) -> Iterator[Problem]:
-    for name, choices in CHOICES.items():
-        if getattr(config, name) not in choices:
-            yield Problem(name, f"must be {' or '.join(choices)}")
-    for name, (least, most) in WHOLE_RANGES.items():
-        value = getattr(config, name)
-        if value is not None and not least <= value <= most:
-            yield Problem(name, f"must be a whole number from {least} to {most}")
-    for name in PERCENTS:
-        if not _is_within(getattr(config, name), Decimal(0), Decimal(MAX_PERCENT)):
-            yield Problem(name, f"must be above 0 and at most {MAX_PERCENT} (1 is 100 %)")
-    for name, (lowest, highest) in FRACTION_RANGES.items():
-        fraction = getattr(config, name)
-        if fraction is not None and not (lowest <= fraction <= highest and _decimals(fraction) <= MAX_DECIMALS):
-            yield Problem(name, f"must be from {lowest} to {highest}")
-    if not _is_within(config.quantity, Decimal(0), MAX_QUANTITY):
-        yield Problem("quantity", f"must be above 0, with at most {MAX_DECIMALS} decimals")
-    if not _is_fee_rate(config.fee_rate):
-        yield Problem("fee_rate", f"must be {', '.join(FEE_TIERS)}, or 1 to 10000 sat/vB with at most 3 decimals")
-    for name in TEXTS:
-        if len(getattr(config, name)) > MAX_TEXT:
-            yield Problem(name, f"must not be longer than {MAX_TEXT} characters")
-    yield from _parts(config)
 
 
 def _parts(config: BidConfig) -> Iterator[Problem]:
@@ -270,31 +337,16 @@ def _parts(config: BidConfig) -> Iterator[Problem]:
         found["ignore_addresses"] = bid_parts.wrong_addresses(config.ignore_addresses)
     if config.on_fill is not None:
         found["on_fill"] = bid_parts.wrong_on_fill(config.on_fill, to_vault=config.to_vault)
-    for name, faults in found.items():
-        if (text := next(faults, None)) is not None:
-            yield Problem(name, text)
-
-
-def _is_within(value: Decimal, above: Decimal, most: Decimal) -> bool:
-    return value.is_finite() and above < value <= most and _decimals(value) <= MAX_DECIMALS
-
-
-def _decimals(value: Decimal) -> int:
-    exponent = value.as_tuple().exponent
-    return -exponent if isinstance(exponent, int) and exponent < 0 else 0
-
-
-def _is_fee_rate(value: str | Decimal) -> bool:
-    if isinstance(value, str):
-        return value in FEE_TIERS
-    return value.is_finite() and 1 <= value <= 10_000 and _decimals(value) <= 3
+    for name, wrong in found.items():
+        if (fault := next(wrong, None)) is not None:
+            yield Problem(name, fault)
 
 
 def _slug(config: BidConfig) -> Iterator[Problem]:
     if not config.slug:
         yield Problem("slug", "must not be empty")
     elif len(config.slug) > MAX_TEXT:
-        return
+        yield Problem("slug", f"must not be longer than {MAX_TEXT} characters")
     elif config.type == "rune":
         letters = len(config.slug.replace(_BULLET, ""))
         if not _TICKER.fullmatch(config.slug) or letters > _TICKER_LETTERS:
@@ -368,12 +420,17 @@ def unsupported(config: BidConfig) -> list[Problem]:
 
 def dump_bid_config(config: BidConfig) -> str:
     """Returns the config as JSON for storage."""
-    return stored.dumps(config)
+    return dump(config)
 
 
 @lru_cache(maxsize=16)  # one request, or one cycle, reads the same text several times
 def load_bid_config(text: str) -> BidConfig:
-    """Reads a config that `dump_bid_config` wrote. Raises ValueError when it is none (strategy/stored.py); ranges are
-    for `problems`.
-    """
-    return stored.loads(BidConfig, text, FEE_TIERS)
+    """Reads a config that `dump_bid_config` wrote. Raises ValueError when it is none; ranges are for `problems`."""
+    return load(BidConfig, text, {"fee_rate": _stored_fee_rate})
+
+
+def _stored_fee_rate(value: Any) -> str | Decimal:
+    return value if isinstance(value, str) and value in FEE_TIERS else stored_number("fee_rate", value)
+
+
+table_of(BidConfig)  # before the workers are forked
