@@ -38,7 +38,7 @@ MAX_PERCENT = 10
 EXPIRY_MINUTES = (15, 10_080)
 DEFAULT_EXPIRY_MINUTES = 16
 DEFAULT_LOOP_SECONDS = 30
-MOST_LOOPS = 4  # a calm task without a loop of its own looks at the market once in so many
+MOST_LOOPS = 4  # a calm task without a loop of its own reads the market once in this many loops
 TYPES = {"ordinals": "Collection", "rune": "Rune"}
 FEE_TIERS = {
     "fastestFee": "The next block",
@@ -50,7 +50,7 @@ FEE_TIERS = {
 if TYPE_CHECKING:
     FeeRate = str | Decimal
 else:
-    FeeRate = Any  # msgspec cannot tell a Decimal's text from another
+    FeeRate = Any  # msgspec has no union of a text and a Decimal
 
 # When a field matters.
 IN_PERCENT, IN_SATS = {"bid_mode": ("percent",)}, {"bid_mode": ("fixed",)}
@@ -102,13 +102,13 @@ class BidConfig:
         no_limit_at_0=True)] = 0
     bid_expiry_minutes: Annotated[int | None, whole(*EXPIRY_MINUTES, "main", "Life of a bid",
         f"Life of a bid; null is {DEFAULT_EXPIRY_MINUTES}.",
-        f"Then it expires and is placed again. Empty: {DEFAULT_EXPIRY_MINUTES} min.", unit="minutes",
+        f"Then it expires and is placed again. Empty: {DEFAULT_EXPIRY_MINUTES} min.", unit="min",
         usual=f"{DEFAULT_EXPIRY_MINUTES}")] = None
     loop_seconds: Annotated[int | None, whole(5, 86_400, "moves", "Checks the market every",
         f"Seconds between two cycles; null: every {DEFAULT_LOOP_SECONDS} seconds, up to "
         f"{DEFAULT_LOOP_SECONDS * MOST_LOOPS} while nothing moves.",
-        f"Empty: every {DEFAULT_LOOP_SECONDS} s, less often while nothing moves.", unit="seconds",
-        usual=f"{DEFAULT_LOOP_SECONDS}")] = None
+        f"Empty: every {DEFAULT_LOOP_SECONDS} s, less often while nothing moves.", unit="s",
+        usual=f"{DEFAULT_LOOP_SECONDS} to {DEFAULT_LOOP_SECONDS * MOST_LOOPS}")] = None
     outbid_enabled: Annotated[bool, flag("main", "Outbid others", "Bid above competitors.",
         "Starts at the lowest price that ranks first, within the range.")] = False
     outbid_mode: Annotated[str, one_of({"fixed": "Sats", "percent": "Percent"}, "outbid", "Ahead by",
@@ -162,13 +162,13 @@ class BidConfig:
         "Plans and keeps books as if it were real; nothing is placed.", is_replayed=False)] = False
     update_tolerance: Annotated[Decimal | None, _part_of_price("0.001", "0.2", "Moves smaller than this are ignored",
         "A live bid this close to its rung stays, as a fraction of the price; null: the service's.",
-        "Of the bid's price. Empty: as the installation is set.", usual="usual")] = None
+        "Of the bid's price. Empty: as the installation is set.", usual="the usual")] = None
     keep_within_gap: Annotated[Decimal, _part_of_price("0", "0.45", "Stays within this part of a gap",
         "Lower rungs also keep a bid this close, as a fraction of the gap between two rungs.",
         "A bid this near to its place, measured by the gap to the next, is kept.")] = Decimal("0.25")
     min_age_seconds: Annotated[int | None, whole(0, 3600, "moves", "Minimum age before it moves",
         "No bid is replaced before this age; null is the service's own.",
-        "A younger bid is not replaced. Empty: as the installation is set.", unit="seconds", usual="usual")] = None
+        "A younger bid is not replaced. Empty: as the installation is set.", unit="s", usual="the usual")] = None
     replace_mode: Annotated[str, one_of(
         {"auto": "As money allows", "breakFirst": "Cancel first", "makeFirst": "Place first"}, "moves",
         "To replace a bid", "Whether a new bid comes before the one that it replaces goes; auto: where limits allow.",
@@ -181,7 +181,7 @@ class BidConfig:
         "ladder", "Spread", "How rungs are spread: evenly, by equal ratios, or most of them near the top.",
         "Where the bids between the ends lie.", when=WITHOUT_LEVELS)] = "even"
     pause_after_fill_seconds: Annotated[int, whole(0, 86_400, "guards", "Pause after a fill",
-        "Nothing is placed for so long after a fill.", "Nothing new is placed for this long.", unit="seconds")] = 60
+        "Nothing is placed for so long after a fill.", "Nothing new is placed for this long.", unit="s")] = 60
     max_fills_per_day: Annotated[int, whole(0, MOST_FILLS, "guards", "Fills a day",
         "Most fills in any 24 hours; 0 is any number.", "Within 24 hours; 0 for no limit.", no_limit_at_0=True)] = 0
     spend_cap_per_day_sats: Annotated[int, sats("guards", "Spend a day",
@@ -198,7 +198,7 @@ class BidConfig:
         "There are bids only at these hours of the day.", "Each day, by the clocks of a time zone.")] = None
     ignore_addresses: Annotated[tuple[str, ...], part("lines", "outbid", "Addresses to ignore",
         "Bids and listings of these addresses are no part of the market.",
-        "One a line. Their bids and listings are no part of the market.")] = ()
+        "One a line. Their bids and listings do not count.")] = ()
     deliver_to: Annotated[str, one_of({"ordinalsAddress": "Your ordinals address", "vault": "The vault"}, "fill",
         "What is bought goes to",
         "Which address gets what is bought; the vault for ordinals only, and always at ord.net.",

@@ -70,11 +70,12 @@ class Shapes(SignedIn):
 
         With type, bounds, default and words. They change with the service's version only.
         """
-        return _shapes()
+        return shapes()
 
 
 @cache
-def _shapes() -> ConfigShapes:
+def shapes() -> ConfigShapes:
+    """Returns the answer, which is the same for every caller."""
     return ConfigShapes(bidding=_fields(BidConfig), autolist=_fields(ListingConfig))
 
 

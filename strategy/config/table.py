@@ -31,7 +31,7 @@ class Field(Struct, frozen=True, kw_only=True):
     `words` describe the field to programs; `label` and `hint` name and explain it in forms, in the group `group`. It
     matters while each field of `when` has one of these values. Values are at least `least` or greater than `above`,
     and at most `most`; a text has at most `longest` characters. A broken bound is reported as `fault`. `usual` is what
-    a form shows for null. `no_limit_at_0`: 0 is no limit. A replay cannot show what a field does that is not
+    a form shows for null. `no_limit_at_0`: 0 is unlimited. A replay cannot show what a field does that is not
     `is_replayed`.
     """
 
@@ -143,7 +143,7 @@ def dump(config: Any) -> str:
 def load(kind: type[Config], text: str, readers: Mapping[str, Callable[[Any], Any]]) -> Config:
     """Reads a config that `dump` wrote; a missing field (stored by an older version) has its default.
 
-    `readers` read the fields whose type msgspec does not know. Raises ValueError when the text is no such JSON, names
+    `readers` read the fields whose type msgspec does not know. Raises ValueError when the text is not such JSON, names
     an unknown field, lacks one without a default, or holds a value that this version would write otherwise: what it
     does not know could be a limit.
     """

@@ -42,7 +42,7 @@ OF_TRAIT = {"reference": ("traitFloor",)}
 
 @dataclass(frozen=True, slots=True)
 class PriceStep:
-    """A price from so many hours after the first listing on: a multiple of the reference, or sats."""
+    """A price from some hours after the first listing on: a multiple of the reference, or sats."""
 
     after_hours: int
     price_percent: Decimal | None = None
@@ -59,49 +59,52 @@ class ListingConfig:
 
     # fmt: off
     price_mode: Annotated[str, one_of(
-        {"percent": "A multiple", "fixed": "Fixed sats", "undercut": "Below the cheapest"}, "price", "Price by",
-        "How the price is found.", "How the price of the listing is found.",
+        {"percent": "Follow a reference", "fixed": "Fixed price", "undercut": "Undercut"}, "price",
+        "How the price is found", "How the price is found.", "",
         says="percent, fixed or undercut")] = "percent"
-    price_percent: Annotated[Decimal, fraction("price", "Multiple",
+    price_percent: Annotated[Decimal, fraction("price", "Part of the reference",
         "Price as a multiple of the reference price (1.05 is 5 % above it).",
-        "105 % is 5 % above the price that it multiplies.", above=0, most=MAX_PERCENT, places=MAX_DECIMALS,
+        "105 % is 5 % above the reference.", above=0, most=MAX_PERCENT, places=MAX_DECIMALS,
         fault=f"must be above 0 and at most {MAX_PERCENT} (1 is the reference price)",
         when=BY_PERCENT)] = Decimal("1.05")
     price_sats: Annotated[int, sats("price", "Price", "The price, in fixed mode, where 0 is refused.",
-        "Whatever the market does.", when=AT_SATS)] = 0
-    undercut_sats: Annotated[int, sats("price", "Below by", "How far below the cheapest listing, in undercut mode.",
-        "How far below the cheapest listing.", when=BELOW_OTHERS)] = 1000
-    min_price_sats: Annotated[int, sats("least", "Minimum price", "The price is never below it.",
-        "Never listed below it; 0 for none.", no_limit_at_0=True)] = 0
-    cost_sats: Annotated[int | None, sats("least", "Cost", "What the inscription cost; null is unknown.",
-        "What you paid for it. Empty: not known.", usual="not known")] = None
-    min_margin: Annotated[Decimal, fraction("least", "Minimum gain",
-        "Least gain over the cost as a fraction (0.1 is 10 %).", "Above what it cost.", least=0, most=MAX_MARGIN,
-        places=MAX_DECIMALS, fault=f"must be from 0 to {MAX_MARGIN} (0.1 is 10 %)")] = Decimal(0)
+        "Rounded up to the marketplace's steps.", when=AT_SATS)] = 0
+    undercut_sats: Annotated[int, sats("price", "Below the cheapest other listing by",
+        "How far below the cheapest listing, in undercut mode.",
+        "Listings that cannot be undercut above your minimum price are skipped.", when=BELOW_OTHERS)] = 1000
+    min_price_sats: Annotated[int, sats("least", "Never below", "The price is never below it.",
+        "Holds against everything else. Empty: no such limit.", no_limit_at_0=True)] = 0
+    cost_sats: Annotated[int | None, sats("least", "What it cost you", "What the inscription cost; null is unknown.",
+        "Empty: the price of its purchase here, where there is one.", usual="not known")] = None
+    min_margin: Annotated[Decimal, fraction("least", "Minimum gain over the cost",
+        "Least gain over the cost as a fraction (0.1 is 10 %).", "After the marketplace's fee.", least=0,
+        most=MAX_MARGIN, places=MAX_DECIMALS, fault=f"must be from 0 to {MAX_MARGIN} (0.1 is 10 %)")] = Decimal(0)
     reference: Annotated[str, one_of(
-        {"floor": "The floor", "traitFloor": "A trait's floor", "purchase": "Its cost", "lastSale": "The last sale"},
-        "price", "Multiple of", "The price that pricePercent multiplies.", "The price that is multiplied.",
+        {"floor": "Floor of the collection", "traitFloor": "Floor of a trait", "purchase": "What you paid",
+         "lastSale": "Last sales"}, "price", "Reference", "The price that pricePercent multiplies.", "",
         says="floor, traitFloor, purchase or lastSale", when=BY_PERCENT)] = "floor"
-    allow_below_reference: Annotated[bool, flag("price", "May be below the multiple's price",
-        "Let pricePercent be below 1.", "Needed for a multiple under 100 %.", when=BY_PERCENT)] = False
+    allow_below_reference: Annotated[bool, flag("price", "A price below the reference is meant",
+        "Let pricePercent be below 1.",
+        "Without this a part below 100 % is refused, so that a slip lists nothing too cheap.",
+        when=BY_PERCENT)] = False
     trait_type: Annotated[str, text("price", "Trait",
         "Trait category whose cheapest listing is the reference traitFloor.", "Its category, such as Background.",
         when=OF_TRAIT)] = ""
-    trait_value: Annotated[str, text("price", "Value", "Trait value of that reference.",
+    trait_value: Annotated[str, text("price", "Its value", "Trait value of that reference.",
         "Such as Gold. It is looked up at the marketplace.", when=OF_TRAIT)] = ""
     loop_seconds: Annotated[int | None, whole(LEAST_LOOP_SECONDS, MOST_LOOP_SECONDS, "more",
         "Checks the market every", "Seconds between two cycles; null is the default of 30.",
-        f"Empty: every {DEFAULT_LOOP_SECONDS} s.", unit="seconds", usual=f"{DEFAULT_LOOP_SECONDS}",
+        f"Empty: every {DEFAULT_LOOP_SECONDS} s.", unit="s", usual=f"{DEFAULT_LOOP_SECONDS}",
         fault=f"must be from {LEAST_LOOP_SECONDS} to {MOST_LOOP_SECONDS}, or null")] = None
     dry_run: Annotated[bool, flag("more", "Dry run",
         "Decide, have the signer judge the marketplace's draft, and report; nothing is signed or listed.",
-        "Plans and keeps books as if it were real; nothing is listed.")] = False
-    price_schedule: Annotated[tuple[PriceStep, ...], part("schedule", "time", "Other prices after a while",
+        "Decides and reports as usual, with the signer's verdict. Nothing is signed or listed.")] = False
+    price_schedule: Annotated[tuple[PriceStep, ...], part("schedule", "time", "Price over time",
         "Prices over time: each step holds from its hour on, in place of the price above.",
         "Each holds from its hour on, counted from the first listing.")] = ()
-    ignore_addresses: Annotated[tuple[str, ...], part("lines", "more", "Addresses to ignore",
+    ignore_addresses: Annotated[tuple[str, ...], part("lines", "more", "Leave out listings of",
         "Listings of these addresses are no part of the market.",
-        "One a line. Their listings are no part of the market.")] = ()
+        "One a line. Their listings do not count; your own never do.")] = ()
     # fmt: on
 
     @property
