@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from core.fields import MAX_SATS as MAX_SATS  # the plans bound their sums by it, too
-from strategy import bid_parts
-from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop, OnFill
+from strategy.config import parts
+from strategy.config.parts import ActiveHours, BidLevel, FloorDrop, OnFill
 from strategy.config.table import (
     MAX_DECIMALS,
     MAX_TEXT,
@@ -325,18 +325,18 @@ def _parts(config: BidConfig) -> Iterator[Problem]:
     is_fixed = config.bid_mode == "fixed"
     if config.bid_levels is not None:
         most = Decimal(MAX_SATS if is_fixed else MAX_PERCENT)
-        found["bid_levels"] = bid_parts.wrong_levels(config.bid_levels, is_fixed=is_fixed, most=most)
+        found["bid_levels"] = parts.wrong_levels(config.bid_levels, is_fixed=is_fixed, most=most)
     if config.only_while_floor_between is not None:
         bounds, is_rune = config.only_while_floor_between, config.type == "rune"
-        found["only_while_floor_between"] = bid_parts.wrong_bounds(bounds, is_rune=is_rune, most=MAX_SATS)
+        found["only_while_floor_between"] = parts.wrong_bounds(bounds, is_rune=is_rune, most=MAX_SATS)
     if config.pause_on_floor_drop is not None:
-        found["pause_on_floor_drop"] = bid_parts.wrong_drop(config.pause_on_floor_drop)
+        found["pause_on_floor_drop"] = parts.wrong_drop(config.pause_on_floor_drop)
     if config.active_hours is not None:
-        found["active_hours"] = bid_parts.wrong_hours(config.active_hours)
+        found["active_hours"] = parts.wrong_hours(config.active_hours)
     if config.ignore_addresses:
-        found["ignore_addresses"] = bid_parts.wrong_addresses(config.ignore_addresses)
+        found["ignore_addresses"] = parts.wrong_addresses(config.ignore_addresses)
     if config.on_fill is not None:
-        found["on_fill"] = bid_parts.wrong_on_fill(config.on_fill, to_vault=config.to_vault)
+        found["on_fill"] = parts.wrong_on_fill(config.on_fill, to_vault=config.to_vault)
     for name, wrong in found.items():
         if (fault := next(wrong, None)) is not None:
             yield Problem(name, fault)

@@ -26,7 +26,7 @@ from server.http.shapes import Answer, Body, Wrong, any_text, camel, number, rea
 from server.http.shapes import text as plain
 from strategy import bid_config
 from strategy.bid_config import BidConfig, Problem, load_bid_config, problems
-from strategy.bid_parts import DEFAULT_OPEN, MOST_OPEN, ActiveHours, BidLevel, FloorDrop, OnFill
+from strategy.config.parts import DEFAULT_OPEN, MOST_OPEN, ActiveHours, BidLevel, FloorDrop, OnFill
 from strategy.listing.listing_config import ListingConfig, dump_listing_config, unstartable
 from strategy.listing.listing_config import problems as problems_of_listing
 

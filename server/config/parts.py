@@ -29,7 +29,7 @@ from server.http.shapes import (
     read_by,
     then,
 )
-from strategy.bid_parts import (
+from strategy.config.parts import (
     CLOCK,
     MOST_AT_A_LEVEL,
     MOST_DROP_MINUTES,

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from core.fields import MAX_SATS
 from strategy.bid_config import Problem
-from strategy.bid_parts import wrong_addresses
+from strategy.config.parts import wrong_addresses
 from strategy.config.table import (
     decimals,
     dump,

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from strategy.bid_config import BidConfig, problems
-from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop, OnFill
+from strategy.config.parts import ActiveHours, BidLevel, FloorDrop, OnFill
 from strategy.listing.listing_config import ListingConfig, dump_listing_config
 
 SLUGS, TICKER = ("cats", "dogs"), "MODELRUNE"

@@ -19,7 +19,7 @@ from strategy.bid_config import (
     problems,
     unsupported,
 )
-from strategy.bid_parts import FloorDrop
+from strategy.config.parts import FloorDrop
 from tests.strategy.market import ladder_config, rune_config
 
 

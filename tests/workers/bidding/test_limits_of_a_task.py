@@ -9,7 +9,7 @@ from models.ledger.limits import Holder, Readings, exposure_limits_of, limits_of
 from models.ledger.order_table import CLOSED, LIVE, Order
 from models.ledger.orders import ExposureLimits, NewOrder, SoldInto
 from strategy.bid_config import BidConfig
-from strategy.bid_parts import ActiveHours
+from strategy.config.parts import ActiveHours
 from strategy.plan_inputs import Limits
 from strategy.reasons import Reason
 from tests.workers.bidding.fakes import KEYS, START_MS
