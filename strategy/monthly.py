@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from strategy.bid_config import DEFAULT_EXPIRY_MINUTES, EXPIRY_MINUTES, BidConfig, normal_slug
 from strategy.bidding.renewal import margin_ms
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.listing import ListingConfig
 
 _DAYS = 30
 MONTH_S = _DAYS * 86_400

@@ -14,8 +14,8 @@ from markets.market_client import MarketClient
 from strategy.bid_config import normal_slug
 from strategy.bidding.measure import without
 from strategy.book import NO_HISTORY, Ask, History
+from strategy.config.listing import ListingConfig
 from strategy.fault_codes import Step
-from strategy.listing.listing_config import ListingConfig
 from strategy.listing.reference import MOST_OUTLIERS, SALES
 
 # A book for pricing may be this old, so that tasks on one collection share it.

@@ -20,7 +20,7 @@ from models.tasks import tasks
 from models.tasks.table import LISTING, RUNNING, Task
 from models.tasks.tasks import TaskExists
 from strategy.bid_config import load_bid_config
-from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config
+from strategy.config.listing import ListingConfig, dump_listing_config, load_listing_config
 from strategy.purchases import ProvenPurchase
 
 log = logging.getLogger(__name__)

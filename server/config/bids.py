@@ -26,9 +26,9 @@ from server.http.shapes import Answer, Body, Wrong, any_text, camel, number, rea
 from server.http.shapes import text as plain
 from strategy import bid_config
 from strategy.bid_config import BidConfig, Problem, load_bid_config, problems
+from strategy.config.listing import ListingConfig, dump_listing_config, unstartable
+from strategy.config.listing import problems as problems_of_listing
 from strategy.config.parts import DEFAULT_OPEN, MOST_OPEN, ActiveHours, BidLevel, FloorDrop, OnFill
-from strategy.listing.listing_config import ListingConfig, dump_listing_config, unstartable
-from strategy.listing.listing_config import problems as problems_of_listing
 
 
 class FillRule(Body, frozen=True, kw_only=True):

@@ -15,8 +15,8 @@ from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, camel
 from strategy.bid_config import BidConfig
+from strategy.config.listing import ListingConfig
 from strategy.config.table import table_of
-from strategy.listing.listing_config import ListingConfig
 
 
 class FormChoice(Answer, frozen=True, kw_only=True):

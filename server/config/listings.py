@@ -1,6 +1,6 @@
 """An auto-list task's config at the JSON edge: its fields and their words, its reader, its form for callers.
 
-Each field is judged by itself when it is read; the rules between fields are in strategy/listing/listing_config.py.
+Each field is judged by itself when it is read; the rules between fields are in strategy/config/listing.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from server.config.parts import TAGS, described, shown_part, types_of
 from server.http.json_out import dumps
 from server.http.shapes import Answer, Body, Wrong, as_pasted, camel, read_by, read_fields
 from strategy.bid_config import Problem
-from strategy.listing.listing_config import (
+from strategy.config.listing import (
     ListingConfig,
     load_listing_config,
     problems,

@@ -29,6 +29,7 @@ from server.http.shapes import (
     read_by,
     then,
 )
+from strategy.config.listing import MOST_HOURS, MOST_STEPS, ListingConfig, PriceStep, load_listing_config
 from strategy.config.parts import (
     CLOCK,
     MOST_AT_A_LEVEL,
@@ -41,7 +42,6 @@ from strategy.config.parts import (
     OnFill,
 )
 from strategy.config.table import Field, table_of
-from strategy.listing.listing_config import MOST_HOURS, MOST_STEPS, ListingConfig, PriceStep, load_listing_config
 
 MOST_TAGS, LONGEST_TAG = 20, 40
 

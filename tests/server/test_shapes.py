@@ -12,9 +12,9 @@ from server.config.listings import FIELDS as LISTING_FIELDS
 from server.http.shapes import camel
 from strategy.bid_config import BidConfig
 from strategy.bid_config import problems as problems_of_bids
+from strategy.config.listing import ListingConfig
+from strategy.config.listing import problems as problems_of_listing
 from strategy.config.table import Field, table_of
-from strategy.listing.listing_config import ListingConfig
-from strategy.listing.listing_config import problems as problems_of_listing
 from tests.server.conftest import Service
 from tests.web.test_texts import FORBIDDEN
 

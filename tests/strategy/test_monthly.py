@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from strategy.bid_config import BidConfig
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.listing import ListingConfig
 from strategy.monthly import (
     Bidding,
     CallCosts,

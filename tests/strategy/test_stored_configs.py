@@ -9,9 +9,9 @@ import pytest
 
 from strategy.bid_config import dump_bid_config, load_bid_config
 from strategy.bid_config import problems as problems_of_bids
+from strategy.config.listing import dump_listing_config, load_listing_config
+from strategy.config.listing import problems as problems_of_listing
 from strategy.config.table import table_of
-from strategy.listing.listing_config import dump_listing_config, load_listing_config
-from strategy.listing.listing_config import problems as problems_of_listing
 
 STORED = [
     json.loads(line) for line in Path(__file__).with_name("stored_configs_5c2b9fa7.jsonl").read_text().splitlines()

@@ -31,7 +31,7 @@ from models.ledger.orders import ExposureLimits, NewOrder
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED
 from strategy.bid_config import BidConfig, dump_bid_config
-from strategy.listing.listing_config import ListingConfig, dump_listing_config
+from strategy.config.listing import ListingConfig, dump_listing_config
 from workers.manager.manager import Manager
 from workers.manager.surroundings import Timing
 from workers.spawning.popen import PopenSpawner
