@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from core.fields import MAX_SATS as MAX_SATS  # the plans bound their sums by it, too
 from strategy.config import parts
@@ -17,6 +17,7 @@ from strategy.config.parts import ActiveHours, BidLevel, FloorDrop, OnFill
 from strategy.config.table import (
     MAX_DECIMALS,
     MAX_TEXT,
+    FeeRate,
     Field,
     dump,
     faults,
@@ -46,11 +47,6 @@ FEE_TIERS = {
     "hourFee": "Within an hour",
     "minimumFee": "The lowest that is relayed",
 }
-
-if TYPE_CHECKING:
-    FeeRate = str | Decimal
-else:
-    FeeRate = Any  # msgspec has no union of a text and a Decimal
 
 # When a field matters.
 IN_PERCENT, IN_SATS = {"bid_mode": ("percent",)}, {"bid_mode": ("fixed",)}

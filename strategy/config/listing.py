@@ -1,7 +1,8 @@
 """An auto-list task's config, and the rules that its fields must keep together.
 
 `problems` is called on a request and again when the worker loads the stored config. Fields of a mode or reference that
-is not selected are stored and not used."""
+is not selected are stored and not used.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
 """The parts of a bidding task's config that are more than one value, and their rules.
 
-A part is replaced as a whole: a change names all of it."""
+A part is replaced as a whole: a change names all of it.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from decimal import Decimal, InvalidOperation
 from functools import cache
-from typing import Any, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import Struct
@@ -20,6 +20,11 @@ from core.fields import MAX_SATS
 
 Config = TypeVar("Config")
 _WRITER = json.JSONEncoder(sort_keys=True)
+if TYPE_CHECKING:
+    FeeRate = str | Decimal
+else:
+    FeeRate = Any  # msgspec has no union of a text and a Decimal
+
 MAX_TEXT = 200
 MAX_DECIMALS = 38  # of a token, whose amounts are 128 bits in their smallest unit
 Number = int | Decimal
