@@ -26,7 +26,7 @@ from server.config import listings as listing_config
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
 from server.inscriptions import look_up
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from strategy.config.listing import ListingConfig, load_listing_config, problems, unstartable
 from strategy.purchases import ProvenPurchase
 from wallet.signer_client import SignerError

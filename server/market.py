@@ -29,8 +29,8 @@ from server.http.base import SignedIn
 from server.http.json_out import exact, iso
 from server.http.route import route
 from server.http.shapes import Answer, Asked, Wrong, one_of, own_words, read_by
-from strategy.bid_config import MAX_SATS, TYPES, BidConfig, normal_slug, problems
 from strategy.book import Ask, Bid
+from strategy.config.bid import MAX_SATS, TYPES, BidConfig, normal_slug, problems
 from strategy.pricing import vwap
 
 MAX_AGE_S = 10.0

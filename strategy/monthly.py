@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from strategy.bid_config import DEFAULT_EXPIRY_MINUTES, EXPIRY_MINUTES, BidConfig, normal_slug
 from strategy.bidding.renewal import margin_ms
+from strategy.config.bid import DEFAULT_EXPIRY_MINUTES, EXPIRY_MINUTES, BidConfig, normal_slug
 from strategy.config.listing import ListingConfig
 
 _DAYS = 30

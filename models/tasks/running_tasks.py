@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from models.tasks.table import BIDDING, RUNNING, Task
 from strategy import monthly
-from strategy.bid_config import load_bid_config
+from strategy.config.bid import load_bid_config
 from strategy.config.listing import load_listing_config
 
 

@@ -1,6 +1,6 @@
 """A bidding task's config at the JSON edge: its reader, its form for callers.
 
-Types, words, bounds and defaults derive from strategy/bid_config.py, whose `problems` has the rules between fields.
+Types, words, bounds and defaults derive from strategy/config/bid.py, whose `problems` has the rules between fields.
 Callers name a field in camelCase.
 """
 
@@ -24,8 +24,8 @@ from server.config.parts import TAGS, described, kind_of, shown_part, types_of
 from server.http.json_out import dumps
 from server.http.shapes import Answer, Body, Wrong, any_text, camel, number, read_by, read_fields, then
 from server.http.shapes import text as plain
-from strategy import bid_config
-from strategy.bid_config import BidConfig, Problem, load_bid_config, problems
+from strategy.config import bid
+from strategy.config.bid import BidConfig, Problem, load_bid_config, problems
 from strategy.config.listing import ListingConfig, dump_listing_config, unstartable
 from strategy.config.listing import problems as problems_of_listing
 from strategy.config.parts import DEFAULT_OPEN, MOST_OPEN, ActiveHours, BidLevel, FloorDrop, OnFill
@@ -77,7 +77,7 @@ FIELDS = types_of(
             Meta(
                 extra_json_schema={
                     "anyOf": [
-                        {"type": "string", "enum": list(bid_config.FEE_TIERS)},
+                        {"type": "string", "enum": list(bid.FEE_TIERS)},
                         {"type": "number", "minimum": 1, "maximum": 10_000},
                     ]
                 }

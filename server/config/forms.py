@@ -14,7 +14,7 @@ from server.config.parts import shown_part
 from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, camel
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from strategy.config.listing import ListingConfig
 from strategy.config.table import table_of
 

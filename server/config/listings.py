@@ -18,7 +18,7 @@ from core.settings import VENUES
 from server.config.parts import TAGS, described, shown_part, types_of
 from server.http.json_out import dumps
 from server.http.shapes import Answer, Body, Wrong, as_pasted, camel, read_by, read_fields
-from strategy.bid_config import Problem
+from strategy.config.bid import Problem
 from strategy.config.listing import (
     ListingConfig,
     load_listing_config,

@@ -12,7 +12,7 @@ from models.ledger import closing as ledger
 from models.ledger import listing_table, order_table
 from server.http.json_out import iso
 from server.http.shapes import Answer
-from strategy.bid_config import TYPES
+from strategy.config.bid import TYPES
 from strategy.fates import LedgerLimit, ListingResult, PlaceResult, WorkerReason
 from strategy.fault_codes import FaultCode, Step
 from strategy.reasons import Reason

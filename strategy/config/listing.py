@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Annotated
 
 from core.fields import MAX_SATS
-from strategy.bid_config import Problem
+from strategy.config.bid import Problem
 from strategy.config.parts import wrong_addresses
 from strategy.config.table import (
     decimals,

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from strategy.bid_config import BidConfig, problems
+from strategy.config.bid import BidConfig, problems
 from strategy.config.listing import ListingConfig, dump_listing_config
 from strategy.config.parts import ActiveHours, BidLevel, FloorDrop, OnFill
 

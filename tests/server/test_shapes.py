@@ -10,8 +10,8 @@ import pytest
 from server.config.bids import FIELDS as BID_FIELDS
 from server.config.listings import FIELDS as LISTING_FIELDS
 from server.http.shapes import camel
-from strategy.bid_config import BidConfig
-from strategy.bid_config import problems as problems_of_bids
+from strategy.config.bid import BidConfig
+from strategy.config.bid import problems as problems_of_bids
 from strategy.config.listing import ListingConfig
 from strategy.config.listing import problems as problems_of_listing
 from strategy.config.table import Field, table_of

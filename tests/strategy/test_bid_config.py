@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from strategy.bid_config import (
+from strategy.config.bid import (
     MAX_SATS,
     BidConfig,
     Problem,

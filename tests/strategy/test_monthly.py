@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from strategy.config.listing import ListingConfig
 from strategy.monthly import (
     Bidding,

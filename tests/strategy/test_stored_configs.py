@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from strategy.bid_config import dump_bid_config, load_bid_config
-from strategy.bid_config import problems as problems_of_bids
+from strategy.config.bid import dump_bid_config, load_bid_config
+from strategy.config.bid import problems as problems_of_bids
 from strategy.config.listing import dump_listing_config, load_listing_config
 from strategy.config.listing import problems as problems_of_listing
 from strategy.config.table import table_of

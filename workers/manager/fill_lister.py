@@ -26,7 +26,7 @@ from models.tasks import tasks
 from models.tasks.table import Task
 from models.tasks.tasks import TaskChanged, TaskExists, TaskLimitReached
 from models.users import User
-from strategy.bid_config import load_bid_config, normal_slug
+from strategy.config.bid import load_bid_config, normal_slug
 from strategy.config.listing import load_listing_config, problems
 from strategy.config.parts import OnFill
 from strategy.purchases import SETTLED_BLOCKS, Claim, NotShown, NotYetShown, ProvenPurchase, prove
