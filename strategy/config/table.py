@@ -90,10 +90,15 @@ def _mark_of(annotated: Any) -> Field:
     return mark
 
 
+@cache
+def _bounded(config: Any) -> tuple[tuple[str, Field], ...]:
+    return tuple((name, field) for name, field in table_of(config).items() if field.fault)
+
+
 def faults(config: Any) -> Iterator[tuple[str, str]]:
     """Yields each field whose value is out of its bounds, and the fault, in words that follow the field's name."""
-    for name, field in table_of(cast(Any, type(config))).items():
-        if field.fault and not field.takes(getattr(config, name)):
+    for name, field in _bounded(cast(Any, type(config))):
+        if not field.takes(getattr(config, name)):
             yield name, field.fault
 
 
