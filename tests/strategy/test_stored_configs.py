@@ -1,4 +1,4 @@
-"""Configs as the first version stored them: each is read, and written again as the same text."""
+"""Configs as the first version stored them: each is read, and what it had is written again as the same text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from strategy.config.bid import dump_bid_config, load_bid_config
 from strategy.config.bid import problems as problems_of_bids
 from strategy.config.listing import dump_listing_config, load_listing_config
 from strategy.config.listing import problems as problems_of_listing
-from strategy.config.table import table_of
 
 STORED = [
     json.loads(line) for line in Path(__file__).with_name("stored_configs_5c2b9fa7.jsonl").read_text().splitlines()
 ]
+
+
+def stored_part(text: str, written: str) -> str:
+    """Returns `written` without the fields that the first version did not have."""
+    return json.dumps({name: json.loads(written)[name] for name in json.loads(text)}, sort_keys=True)
+
+
 BIDS = [text for kind, text in STORED if kind == "bid"]
 LISTINGS = [text for kind, text in STORED if kind == "listing"]
 
@@ -23,7 +29,7 @@ LISTINGS = [text for kind, text in STORED if kind == "listing"]
 @pytest.mark.parametrize("text", BIDS)
 def test_a_stored_bidding_config_is_read_and_written_the_same(text: str) -> None:
     config = load_bid_config(text)
-    assert dump_bid_config(config) == text
+    assert stored_part(text, dump_bid_config(config)) == text
     assert problems_of_bids(config) == []
     if config.on_fill is not None:
         assert problems_of_listing(load_listing_config(config.on_fill.autolist)) == []
@@ -32,7 +38,7 @@ def test_a_stored_bidding_config_is_read_and_written_the_same(text: str) -> None
 @pytest.mark.parametrize("text", LISTINGS)
 def test_a_stored_listing_config_is_read_and_written_the_same(text: str) -> None:
     config = load_listing_config(text)
-    assert dump_listing_config(config) == text
+    assert stored_part(text, dump_listing_config(config)) == text
     assert problems_of_listing(config) == []
 
 
@@ -40,9 +46,7 @@ def test_every_field_has_another_value_than_its_default_somewhere() -> None:
     """A field that always had its default would be read right without being read."""
     for texts, load in ((BIDS, load_bid_config), (LISTINGS, load_listing_config)):
         configs = [load(text) for text in texts]
-        same = {
-            name for name in table_of(type(configs[0])) if len({repr(getattr(each, name)) for each in configs}) == 1
-        }
+        same = {name for name in json.loads(texts[0]) if len({repr(getattr(each, name)) for each in configs}) == 1}
         assert same == set()
 
 
