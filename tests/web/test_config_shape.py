@@ -80,3 +80,12 @@ def test_a_field_matters_only_in_its_modes(page: Modules) -> None:
 def test_a_value_is_said_in_words(page: Modules, name: str, value: Any, words: str) -> None:
     config = page.call("config_shape.js", "defaultsOf")
     assert page.call("screens/edit/words.js", "valueWords", name, value, config) == words
+
+
+def test_bounds_of_a_runes_floor_are_prices_of_a_token(page: Modules) -> None:
+    def bounds(kind: str, *ends: float) -> str:
+        config = {"type": kind}
+        return str(page.call("screens/edit/words.js", "valueWords", "onlyWhileFloorBetween", ends, config))
+
+    assert bounds("rune", 0.35, 0.95) == "0.35 – 0.95"
+    assert bounds("ordinals", 35_000, 95_000) == "35,000 – 95,000"
