@@ -76,10 +76,10 @@ class Shapes(SignedIn):
 @cache
 def shapes() -> ConfigShapes:
     """Returns the answer, which is the same for every caller."""
-    return ConfigShapes(bidding=_fields(BidConfig), autolist=_fields(ListingConfig))
+    return ConfigShapes(bidding=_fields(BidConfig), autolist=_fields(ListingConfig, has_replay=False))
 
 
-def _fields(config: Any) -> list[FormField]:
+def _fields(config: Any, *, has_replay: bool = True) -> list[FormField]:
     table = table_of(config)
     return [
         FormField(
@@ -100,7 +100,7 @@ def _fields(config: Any) -> list[FormField]:
             when=_when(mark.when),
             usual=mark.usual,
             no_limit_at0=mark.no_limit_at_0,
-            is_replayed=mark.is_replayed,
+            is_replayed=has_replay and mark.is_replayed,
         )
         for field, mark in zip(fields(config), table.values(), strict=True)
     ]

@@ -75,8 +75,9 @@ class BidConfig:
 
     # fmt: off
     slug: Annotated[str, part("text", "what", "Name",
-        "Collection slug, or rune ticker with or without its bullets.", "")]
-    type: Annotated[str, one_of(TYPES, "what", "Kind", "What the slug names.", "")] = "ordinals"
+        "Collection slug, or rune ticker with or without its bullets.", "", is_replayed=False)]
+    type: Annotated[str, one_of(TYPES, "what", "Kind", "What the slug names.", "",
+        is_replayed=False)] = "ordinals"
     bid_mode: Annotated[str, one_of({"percent": "% of the floor", "fixed": "Fixed sats"}, "range", "Range in",
         "Whether the range is a fraction of the floor or fixed sats.", "")] = "percent"
     bid_percent_low: Annotated[Decimal, _percent("range", "Lowest bid",
