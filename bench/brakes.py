@@ -26,7 +26,7 @@ from typing import Any
 import requests
 
 from simulator.calls import PER_SECOND
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from tests.e2e.adversity import ADVERSITIES, Adversity, adverse
 from tests.e2e.brake_outcome import Outcome
 from tests.e2e.braking import BRAKES, BY_NAME, FLOOR, Brake, Ladders, Market, braked, control, disagreements, with_admin

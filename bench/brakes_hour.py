@@ -11,7 +11,7 @@ from typing import Any
 
 import requests
 
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from tests.e2e.brake_outcome import Outcome
 from tests.e2e.braking import BY_NAME, Brake, Ladders, Market, SeenBid, braked, disagreements, now_ms, with_admin
 from tests.e2e.installation import Installation, Trader, until

@@ -26,7 +26,7 @@ from models import base
 from models.tasks import tasks
 from models.tasks.table import RUNNING
 from models.users import Subscription
-from strategy.bid_config import load_bid_config
+from strategy.config.bid import load_bid_config
 from wallet.signer_client import SignerClient
 from workers.manager.rights import bidder_grant
 

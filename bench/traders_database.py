@@ -13,7 +13,7 @@ from models import base, schema, sessions, users
 from models.tasks.table import BIDDING, Task
 from server.config.bids import rendered
 from server.http.callers import hash_of
-from strategy.bid_config import BidConfig, dump_bid_config
+from strategy.config.bid import BidConfig, dump_bid_config
 
 USERS, TASKS_EACH = 200, 20
 

@@ -21,8 +21,8 @@ from bench.installed import WITHOUT_BIDS, Home, Tasks, installed
 from bench.timing import Row
 from markets.look import BidderWallet, Looker
 from markets.market_client import MarketClient
-from strategy.bid_config import BidConfig
 from strategy.book import NO_HISTORY
+from strategy.config.bid import BidConfig
 from tests.wallet.listings import key
 from wallet.keystore.keys import user_secrets
 from workers.faults import Faults

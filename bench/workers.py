@@ -31,7 +31,7 @@ from markets import verbs
 from models import base, schema, users
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
-from strategy.bid_config import BidConfig, dump_bid_config
+from strategy.config.bid import BidConfig, dump_bid_config
 from workers.manager.manager import Manager
 from workers.manager.surroundings import Timing
 from workers.spawning.popen import PopenSpawner

@@ -14,10 +14,10 @@ from core.errors import BidkeeperError
 from markets.base import AskBook, Balance, BidBook, Fees, Kind, NotSupported, VenueError
 from markets.funding import ToFund, to_fund
 from markets.market_client import MarketClient
-from strategy.bid_config import BidConfig, is_ticker, normal_slug
 from strategy.bidding.exposure import missing_sats
 from strategy.bidding.measure import measure
 from strategy.book import Ask, Bid, History, Snapshot
+from strategy.config.bid import BidConfig, is_ticker, normal_slug
 from strategy.entry import Entry
 from strategy.fault_codes import Step
 from strategy.plan import BidPlan

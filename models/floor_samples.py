@@ -12,9 +12,9 @@ from peewee import SQL, BigIntegerField, CharField, CompositeKey, IntegerField, 
 
 from models.base import Row, transaction
 from models.prepared import Prepared, given
-from strategy.bid_config import BidConfig
 from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
 from strategy.book import NO_HISTORY, History
+from strategy.config.bid import BidConfig
 
 WINDOW_MINUTES = 60
 KEPT_MINUTES = 1_440  # for tasks that are guarded against a fall

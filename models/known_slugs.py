@@ -15,7 +15,7 @@ from models.prepared import Prepared, given
 from models.presets import of_user
 from models.tasks.samples import MINUTE, TaskSample
 from models.tasks.table import BIDDING, Task
-from strategy.bid_config import canonical_slug, is_ticker, normal_slug
+from strategy.config.bid import canonical_slug, is_ticker, normal_slug
 
 TASK, ORDER, PRESET, WALLET = SOURCES = ("task", "order", "preset", "wallet")
 _NEWEST_ORDERS = 2_000  # a user's orders are never deleted, and there may be millions

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from core.subscription_plans import SubscriptionPlan
 from models.users import User
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ from server.http.route import route
 from server.http.shapes import Answer, described_as
 from server.task_handler import TaskHandler
 from server.withdrawals.ways_out import refuse_without_sources
-from strategy.listing.listing_config import (
+from strategy.config.listing import (
     ListingConfig,
     dump_listing_config,
     load_listing_config,

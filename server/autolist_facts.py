@@ -26,8 +26,8 @@ from server.config import listings as listing_config
 from server.http.api_errors import ApiError, invalid
 from server.http.base import SignedIn
 from server.inscriptions import look_up
-from strategy.bid_config import BidConfig
-from strategy.listing.listing_config import ListingConfig, load_listing_config, problems, unstartable
+from strategy.config.bid import BidConfig
+from strategy.config.listing import ListingConfig, load_listing_config, problems, unstartable
 from strategy.purchases import ProvenPurchase
 from wallet.signer_client import SignerError
 

@@ -37,10 +37,10 @@ from server.http.json_out import exact
 from server.http.route import route
 from server.http.shapes import Answer, one_of
 from server.task_handler import TaskHandler
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
+from strategy.config.listing import ListingConfig, load_listing_config, unstartable
 from strategy.fault_codes import Step
 from strategy.listing.inputs import Listed, ListingInputs, ListingPlan
-from strategy.listing.listing_config import ListingConfig, load_listing_config, unstartable
 from strategy.listing.plan_listing import plan_listing
 from strategy.listing.price import guard
 from strategy.listing.reference import SALES

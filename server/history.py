@@ -31,7 +31,8 @@ from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import AS_TIME, Answer, Asked, AskedTime, one_of, read_by
 from server.task_handler import TaskHandler
-from strategy.bid_config import MAX_TEXT, is_ticker
+from strategy.config.bid import is_ticker
+from strategy.config.table import MAX_TEXT
 
 DEFAULT_PAGE, LONGEST_PAGE = 100, 500
 

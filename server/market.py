@@ -29,8 +29,8 @@ from server.http.base import SignedIn
 from server.http.json_out import exact, iso
 from server.http.route import route
 from server.http.shapes import Answer, Asked, Wrong, one_of, own_words, read_by
-from strategy.bid_config import CHOICES, MAX_SATS, BidConfig, normal_slug, problems
 from strategy.book import Ask, Bid
+from strategy.config.bid import MAX_SATS, TYPES, BidConfig, normal_slug, problems
 from strategy.pricing import vwap
 
 MAX_AGE_S = 10.0
@@ -44,7 +44,7 @@ _MOST_READ = 200  # orders that a marketplace is asked for
 _DEFAULT_DEPTH = 1_000_000
 _PRICE_DIGITS = 20
 _JUDGED = ("slug", "type", "trait_type", "trait_value", "bid_type")
-_TYPES = Meta(extra_json_schema={"enum": list(CHOICES["type"])})
+_TYPES = Meta(extra_json_schema={"enum": list(TYPES)})
 Book = TypeVar("Book", AskBook, BidBook)
 
 
@@ -111,7 +111,7 @@ class AskedSlugs(Asked, frozen=True, kw_only=True):
         read_by(own_words),
         words("A part of the slug or name, tickers with or without bullets; all when left out."),
     ] = None
-    type: Annotated[str | None, one_of(CHOICES["type"]), words("Only of this type.")] = None
+    type: Annotated[str | None, one_of(TYPES), words("Only of this type.")] = None
 
 
 _Quantity = Annotated[Decimal, Meta(extra_json_schema={"minimum": 0})]

@@ -50,10 +50,10 @@ from server.http.shapes import Answer
 from server.market import MAX_AGE_S, NO_SESSION, PREVIEWED_LEVELS, UNKNOWN_SLUG, OrderBook, order_book
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy import plan_inputs
-from strategy.bid_config import BidConfig, load_bid_config, normal_slug
 from strategy.bidding.exposure import missing_sats
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import History, VenueProfile
+from strategy.config.bid import BidConfig, load_bid_config, normal_slug
 from strategy.entry import Entry
 from strategy.fault_codes import Step
 from strategy.hints import hints

@@ -37,7 +37,7 @@ from server.tasks import (
     columns,
 )
 from server.withdrawals.ways_out import refuse_without_way_out
-from strategy.bid_config import load_bid_config, problems
+from strategy.config.bid import load_bid_config, problems
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from markets.capabilities import Capabilities
 from markets.look import kind_of
 from server.http.api_errors import invalid
 from server.http.user_market import UserMarket
-from strategy.bid_config import BidConfig, canonical_slug, normal_slug
-from strategy.listing.listing_config import ListingConfig, load_listing_config
+from strategy.config.bid import BidConfig, canonical_slug, normal_slug
+from strategy.config.listing import ListingConfig, load_listing_config
 from wallet.co_signers import SETTING, co_signers_of
 from wallet.escrow_terms import escrow_terms_of
 

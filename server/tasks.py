@@ -43,7 +43,7 @@ from server.http.shapes import Answer, described_as
 from server.http.tagged import Tagged
 from server.task_handler import TaskHandler
 from server.withdrawals.ways_out import refuse_without_way_out
-from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, normal_slug, unsupported
+from strategy.config.bid import BidConfig, dump_bid_config, load_bid_config, normal_slug, unsupported
 
 TAG = "bidding tasks"
 TAKEN = "There is a task for this slug already."

@@ -33,6 +33,7 @@ from server import (
     wallet,
     web,
 )
+from server.config import forms
 from server.http.base import Handler
 from server.http.route import routes_of
 from server.replay import task_replay
@@ -69,6 +70,7 @@ NOUNS: list[type[Handler]] = [
     metrics.Metrics,
     web.Description,
     venues.Venues,
+    forms.Shapes,
     autolist_preview.AutolistPreviews,
     inscriptions.Inscriptions,
     presets.Presets,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strategy.bid_config import MOST_LOOPS, BidConfig
+from strategy.config.bid import MOST_LOOPS, BidConfig
 from strategy.entry import Entry
 from strategy.plan import BidPlan
 from strategy.reasons import Reason

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from strategy.bid_config import BidConfig
 from strategy.book import Snapshot, VenueProfile
+from strategy.config.bid import BidConfig
 from strategy.plan import BidPlan
 from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules
 from strategy.reasons import Reason

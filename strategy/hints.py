@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from strategy.monthly import Bidding, CallCosts, monthly_calls
 from strategy.plan_inputs import Limits
 from strategy.pricing import rounded

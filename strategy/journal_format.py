@@ -11,9 +11,9 @@ import json
 from dataclasses import fields
 from typing import Any, get_type_hints
 
-from strategy import bid_config
-from strategy.bid_config import BidConfig
 from strategy.book import Ask, Bid, Snapshot
+from strategy.config import bid
+from strategy.config.bid import BidConfig
 from strategy.entry import Entry
 from strategy.packing import pack, unpack, unpack_record
 
@@ -55,7 +55,7 @@ class Encoder:
         for name in _PARTS:
             value = getattr(entry, name)
             if self._is_news(name, value):
-                line[name] = json.loads(bid_config.dump_bid_config(value)) if name == "config" else pack(value)
+                line[name] = json.loads(bid.dump_bid_config(value)) if name == "config" else pack(value)
         self._write_snapshot(line, entry.snapshot)
         if entry.sales is not None:
             # Each reading of a venue's sales repeats those of the one before it.
@@ -154,7 +154,7 @@ class Decoder:
 
     def _unpacked(self, name: str, packed: Any) -> Any:
         if name == "config":
-            return bid_config.load_bid_config(json.dumps({key: packed[key] for key in packed if key in _CONFIG_FIELDS}))
+            return bid.load_bid_config(json.dumps({key: packed[key] for key in packed if key in _CONFIG_FIELDS}))
         return unpack(self._hints[name], packed, name)
 
     def _snapshot(self) -> Snapshot | None:

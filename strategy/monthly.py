@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from strategy.bid_config import DEFAULT_EXPIRY_MINUTES, WHOLE_RANGES, BidConfig, normal_slug
 from strategy.bidding.renewal import margin_ms
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.bid import DEFAULT_EXPIRY_MINUTES, EXPIRY_MINUTES, BidConfig, normal_slug
+from strategy.config.listing import ListingConfig
 
 _DAYS = 30
 MONTH_S = _DAYS * 86_400
@@ -285,7 +285,7 @@ def all_fit_from_minutes(tasks: Sequence[Task], quota: int, costs: CallCosts, ta
 
 def _least_minutes(fits: Callable[[int], bool], low: int) -> int | None:
     """Finds the least minutes that fit: the longer bids live, the less they cost."""
-    shortest, longest = WHOLE_RANGES["bid_expiry_minutes"]
+    shortest, longest = EXPIRY_MINUTES
     low, high = min(max(low, shortest), longest), longest
     if not fits(high):
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeGuard
 
-from strategy.bid_config import MAX_SATS
+from strategy.config.bid import MAX_SATS
 from strategy.reasons import Reason
 
 TOLERANCE, MIN_AGE_S = Decimal("0.01"), 60  # where the service's settings say nothing else

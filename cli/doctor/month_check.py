@@ -8,7 +8,7 @@ from cli.doctor.check import Check, ok, warn
 from core.settings import Settings, dialect_of
 from markets.call_costs import call_costs
 from markets.venues import capabilities
-from strategy.bid_config import DEFAULT_EXPIRY_MINUTES
+from strategy.config.bid import DEFAULT_EXPIRY_MINUTES
 from strategy.monthly import (
     Bidding,
     CallCosts,

@@ -20,7 +20,7 @@ from models.ledger.order_table import CLOSED, FILLED, IS_REAL, Order
 from models.ledger.shown_bids import match
 from models.tasks.table import BIDDING, Task
 from models.users import User
-from strategy.bid_config import is_ticker, normal_slug
+from strategy.config.bid import is_ticker, normal_slug
 from wallet.protocol import UserKeys
 from workers.evidence import CLOCKS_MS
 

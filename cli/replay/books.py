@@ -16,8 +16,8 @@ from typing import Any
 from markets import wire
 from markets.wire import Unreadable
 from server.replay.journal import Recording, ReplayError, lines_of
-from strategy.bid_config import MAX_SATS, BidConfig, normal_slug
 from strategy.book import Ask, Bid, Snapshot, VenueProfile
+from strategy.config.bid import MAX_SATS, BidConfig, normal_slug
 from strategy.entry import Entry, SaleIntoBid
 from strategy.plan_inputs import Limits, Memory, Rules
 

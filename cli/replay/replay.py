@@ -18,7 +18,7 @@ from core.task_files import journal_path, older
 from server.http.json_out import dumps
 from server.replay.journal import Recording, ReplayError, read_journal
 from server.replay.simulation import simulate
-from strategy.bid_config import MAX_SATS, BidConfig, normal_slug
+from strategy.config.bid import MAX_SATS, BidConfig, normal_slug
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,7 @@ from server.http.json_out import iso
 from server.replay.comparison import fill_prices, fill_shown
 from server.replay.journal import Recording
 from server.replay.simulation import FILL_RULE, ReplayStep, Simulation
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 
 
 def values(

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from markets.base import AskBook, NotSupported, VenueError
 from markets.look import Notes
 from markets.market_client import MarketClient
-from strategy.bid_config import normal_slug
 from strategy.bidding.measure import without
 from strategy.book import NO_HISTORY, Ask, History
+from strategy.config.bid import normal_slug
+from strategy.config.listing import ListingConfig
 from strategy.fault_codes import Step
-from strategy.listing.listing_config import ListingConfig
 from strategy.listing.reference import MOST_OUTLIERS, SALES
 
 # A book for pricing may be this old, so that tasks on one collection share it.

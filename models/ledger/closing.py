@@ -21,7 +21,7 @@ from models.own_ceilings import own_ceilings
 from models.prepared import Prepared, given
 from models.tasks.table import BIDDING, RUNNING, STOPPED, Task
 from models.users import User
-from strategy.bid_config import load_bid_config
+from strategy.config.bid import load_bid_config
 
 CANCELLABLE = (LIVE, CANCELLING)
 DOUBT_MS = 60_000

@@ -24,7 +24,7 @@ from models.ledger.orders import NewOrder, SoldInto
 from models.ledger.tidings import tell_order
 from models.prepared import Prepared, given
 from models.tasks.table import Task
-from strategy.bid_config import is_ticker
+from strategy.config.bid import is_ticker
 
 BUY, SELL = SIDES = ("buy", "sell")
 _ID = re.compile(r"(buy|sell)-([1-9][0-9]{0,18})")

@@ -17,7 +17,7 @@ from models.ledger.budget_room import room_of
 from models.ledger.order_table import Order
 from models.ledger.orders import ExposureLimits, Fills
 from models.ledger.shown_bids import Matched
-from strategy.bid_config import MAX_SATS, BidConfig, Problem, is_on
+from strategy.config.bid import MAX_SATS, BidConfig, Problem, is_on
 from strategy.plan_inputs import BudgetRoom, Limits, OwnOrder, SignedRoom
 from strategy.reasons import Reason
 

@@ -18,7 +18,7 @@ from models.leases.slot import Slot
 from models.ledger.order_table import IS_FILLED, IS_REAL, LISTED, TO_LIST, Order
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
-from strategy.listing.listing_config import dump_listing_config, load_listing_config
+from strategy.config.listing import dump_listing_config, load_listing_config
 from strategy.purchases import NOT_SHOWN, ProvenPurchase
 
 WAITING = "waiting"

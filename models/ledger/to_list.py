@@ -19,8 +19,8 @@ from models.ledger.order_table import IS_TO_LIST, LISTED, NOT_LISTED, TO_LIST, O
 from models.tasks import tasks
 from models.tasks.table import LISTING, RUNNING, Task
 from models.tasks.tasks import TaskExists
-from strategy.bid_config import load_bid_config
-from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config
+from strategy.config.bid import load_bid_config
+from strategy.config.listing import ListingConfig, dump_listing_config, load_listing_config
 from strategy.purchases import ProvenPurchase
 
 log = logging.getLogger(__name__)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from models.tasks.table import BIDDING, RUNNING, Task
 from strategy import monthly
-from strategy.bid_config import load_bid_config
-from strategy.listing.listing_config import load_listing_config
+from strategy.config.bid import load_bid_config
+from strategy.config.listing import load_listing_config
 
 
 def running_tasks(*, but: int | None = None) -> dict[str, list[monthly.Task]]:

@@ -1,31 +1,25 @@
 """An auto-list task's config at the JSON edge: its fields and their words, its reader, its form for callers.
 
-Each field is judged by itself when it is read; the rules between fields are in strategy/listing/listing_config.py.
+Each field is judged by itself when it is read; the rules between fields are in strategy/config/listing.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from decimal import Decimal
 from functools import lru_cache
 from typing import Annotated, Any
 
 from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType, defstruct
 
 from core import pasted
-from core.fields import Sats, words
+from core.fields import words
 from core.settings import VENUES
-from server.config.parts import ADDRESSES, STEPS, TAGS, described, shown_part
+from server.config.parts import TAGS, described, shown_part, types_of
 from server.http.json_out import dumps
-from server.http.shapes import Answer, Body, Wrong, as_pasted, camel, one_of, read_by, read_fields
-from strategy.bid_config import MAX_TEXT, Problem
-from strategy.listing.listing_config import (
-    CHOICES,
-    LEAST_LOOP_SECONDS,
-    MAX_MARGIN,
-    MAX_PERCENT,
-    MOST_LOOP_SECONDS,
+from server.http.shapes import Answer, Body, Wrong, as_pasted, camel, read_by, read_fields
+from strategy.config.bid import Problem
+from strategy.config.listing import (
     ListingConfig,
     load_listing_config,
     problems,
@@ -51,8 +45,6 @@ def _collection_id(value: Any) -> str | None:
     return found
 
 
-_TRAIT = {"maxLength": MAX_TEXT}
-# A field's type, with its bounds and words; ListingConfig has the defaults.
 FIELDS: dict[str, Any] = {
     "inscription_id": Annotated[
         str,
@@ -64,39 +56,7 @@ FIELDS: dict[str, Any] = {
         read_by(_collection_id),
         words("Its collection; taken from an earlier look at the inscription when left out."),
     ],
-    "price_mode": Annotated[str, one_of(CHOICES["price_mode"]), words("How the price is found.")],
-    "price_percent": Annotated[
-        Decimal,
-        described(
-            "Price as a multiple of the reference price (1.05 is 5 % above it).",
-            exclusiveMinimum=0,
-            maximum=MAX_PERCENT,
-        ),
-    ],
-    "price_sats": Annotated[Sats, words("The price, in fixed mode, where 0 is refused.")],
-    "undercut_sats": Annotated[Sats, words("How far below the cheapest listing, in undercut mode.")],
-    "min_price_sats": Annotated[Sats, words("The price is never below it.")],
-    "cost_sats": Annotated[Sats | None, words("What the inscription cost; null is unknown.")],
-    "min_margin": Annotated[
-        Decimal, described("Least gain over the cost as a fraction (0.1 is 10 %).", minimum=0, maximum=MAX_MARGIN)
-    ],
-    "reference": Annotated[str, one_of(CHOICES["reference"]), words("The price that pricePercent multiplies.")],
-    "allow_below_reference": Annotated[bool, words("Let pricePercent be below 1.")],
-    "trait_type": Annotated[
-        str, described("Trait category whose cheapest listing is the reference traitFloor.", **_TRAIT)
-    ],
-    "trait_value": Annotated[str, described("Trait value of that reference.", **_TRAIT)],
-    "loop_seconds": Annotated[
-        Annotated[int, Meta(extra_json_schema={"minimum": LEAST_LOOP_SECONDS, "maximum": MOST_LOOP_SECONDS})] | None,
-        words("Seconds between two cycles; null is the default of 30."),
-    ],
-    "dry_run": Annotated[
-        bool, words("Decide, have the signer judge the marketplace's draft, and report; nothing is signed or listed.")
-    ],
-    "price_schedule": Annotated[
-        STEPS, words("Prices over time: each step holds from its hour on, in place of the price above.")
-    ],
-    "ignore_addresses": Annotated[ADDRESSES, words("Listings of these addresses are no part of the market.")],
+    **types_of(ListingConfig, is_judged=True),
     "venue": VENUE,  # of the task, not of its config, as the tags
     "tags": TAGS,
 }

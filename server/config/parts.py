@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields
 from decimal import Decimal
-from typing import Annotated, Any
+from functools import reduce
+from typing import Annotated, Any, get_args
 
 from msgspec import UNSET, Meta, UnsetType
 
 from core import pasted
-from core.fields import Count, text_of, words
+from core.fields import Count, Sats, text_of, words
 from server.http.answers import FailedStep, Seconds
 from server.http.shapes import (
     Answer,
@@ -22,12 +23,14 @@ from server.http.shapes import (
     as_pasted,
     beyond_one_task,
     camel,
+    one_of,
     own_words,
     plain_text,
     read_by,
     then,
 )
-from strategy.bid_parts import (
+from strategy.config.listing import MOST_HOURS, MOST_STEPS, ListingConfig, PriceStep, load_listing_config
+from strategy.config.parts import (
     CLOCK,
     MOST_AT_A_LEVEL,
     MOST_DROP_MINUTES,
@@ -38,7 +41,7 @@ from strategy.bid_parts import (
     FloorDrop,
     OnFill,
 )
-from strategy.listing.listing_config import MOST_HOURS, MOST_STEPS, ListingConfig, PriceStep, load_listing_config
+from strategy.config.table import Field, table_of
 
 MOST_TAGS, LONGEST_TAG = 20, 40
 
@@ -119,6 +122,63 @@ STEPS = Annotated[
     Meta(extra_json_schema={"maxItems": MOST_STEPS}),
     then(lambda given: tuple(map(_step, given))),
 ]
+
+
+_OF_KIND: dict[str, Any] = {
+    "levels": LEVELS,
+    "drop": DROP,
+    "hours": HOURS,
+    "between": BOUNDS,
+    "lines": ADDRESSES,
+    "schedule": STEPS,
+}
+
+
+def types_of(
+    config: Any,
+    *,
+    own: Mapping[str, tuple[Any, ...]] | None = None,
+    beyond: Mapping[str, str] | None = None,
+    is_judged: bool = False,
+) -> dict[str, Any]:
+    """Returns the types of a config's fields at the JSON edge by name, made of their declarations.
+
+    `own` has the type and marks of a field with a reader of its own, `beyond` says why a field reaches beyond its task.
+    With `is_judged` the reader refuses a wrong amount or choice itself, so that a rule between fields never sees it.
+    """
+    table, found = table_of(config), dict[str, Any]()
+    for field in fields(config):
+        mark = table[field.name]
+        kind, *marks = (own or {}).get(field.name) or (_OF_KIND.get(mark.kind) or _plain(mark, kind_of(field.type)),)
+        if is_judged and mark.choices:
+            kind, *marks = str, one_of(mark.choices)
+        elif is_judged and mark.kind == "sats":
+            kind = _within(Sats, kind_of(field.type))
+        if beyond and field.name in beyond:
+            marks.append(beyond_one_task(beyond[field.name]))
+        found[field.name] = reduce(lambda inner, outer: Annotated[inner, outer], [*marks, words(mark.words)], kind)
+    return found
+
+
+def kind_of(annotated: Any) -> Any:
+    """Returns the type of a config's field without its marks."""
+    return get_args(annotated)[0]
+
+
+def _plain(mark: Field, kind: Any) -> Any:
+    bounds = {
+        "minimum": mark.least,
+        "exclusiveMinimum": mark.above,
+        "maximum": None if mark.has_open_top else mark.most,
+        "maxLength": mark.longest,
+        "enum": list(mark.choices) or None,
+    }
+    bounded = Meta(extra_json_schema={name: bound for name, bound in bounds.items() if bound is not None})
+    return _within(Annotated[(get_args(kind) or (kind,))[0], bounded], kind)
+
+
+def _within(bounded: Any, kind: Any) -> Any:
+    return bounded | None if type(None) in get_args(kind) else bounded
 
 
 _OF_LISTING = [field.name for field in fields(ListingConfig)]

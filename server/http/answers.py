@@ -12,7 +12,7 @@ from models.ledger import closing as ledger
 from models.ledger import listing_table, order_table
 from server.http.json_out import iso
 from server.http.shapes import Answer
-from strategy.bid_config import CHOICES
+from strategy.config.bid import TYPES
 from strategy.fates import LedgerLimit, ListingResult, PlaceResult, WorkerReason
 from strategy.fault_codes import FaultCode, Step
 from strategy.reasons import Reason
@@ -42,7 +42,7 @@ class Error(Answer, frozen=True, kw_only=True):
     details: Annotated[list[str], words("Every fault as `field: what is wrong`.")] | UnsetType = UNSET
 
 
-Kind = Annotated[str, Meta(extra_json_schema={"enum": list(CHOICES["type"])})]
+Kind = Annotated[str, Meta(extra_json_schema={"enum": list(TYPES)})]
 Seconds = Annotated[int, words("Unix time in seconds.")]
 Venue = Annotated[str, words("The marketplace, by its name in GET /api/venues.", examples=["satflow"])]
 Tags = Annotated[tuple[str, ...], words("The owner's own words for the task.", examples=[["long term"]])]

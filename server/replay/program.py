@@ -18,7 +18,7 @@ from core.process import end_with_parent
 from server.http.json_out import dumps
 from server.replay.comparison import Recorded, compared
 from server.replay.journal import JournalPart, ReplayError
-from strategy.bid_config import load_bid_config
+from strategy.config.bid import load_bid_config
 
 NICE = 10
 CPU_S = 40

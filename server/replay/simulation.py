@@ -14,11 +14,11 @@ from models.ledger.limits import fill_limits, hold
 from models.ledger.orders import DAY_MS, Fills
 from server.http.json_out import iso
 from server.replay.journal import ReplayError
-from strategy.bid_config import BidConfig
 from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
 from strategy.bidding.measure import measure
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, Bid, History, Snapshot, VenueProfile
+from strategy.config.bid import BidConfig
 from strategy.entry import Entry, SaleIntoBid
 from strategy.plan import BidPlan
 from strategy.plan_inputs import BudgetRoom, Limits, Memory, OwnOrder, Rules

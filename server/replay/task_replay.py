@@ -31,7 +31,7 @@ from server.http.route import route
 from server.http.shapes import NO_TIME, Answer, Body, Wrong, camel, milliseconds
 from server.replay.comparison import Compared, Recorded
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
-from strategy.bid_config import BidConfig, dump_bid_config, is_on, load_bid_config
+from strategy.config.bid import BidConfig, dump_bid_config, is_on, load_bid_config
 
 _AGAIN_S = 5
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from strategy.bid_config import BidConfig
-from strategy.bid_parts import FloorDrop
 from strategy.bidding.reference import MarketPrices
 from strategy.book import History
+from strategy.config.bid import BidConfig
+from strategy.config.parts import FloorDrop
 from strategy.pricing import times
 from strategy.reasons import Reason
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Protocol
 
-from strategy.bid_config import BidConfig
 from strategy.bidding.pairing import Level, Rung
 from strategy.bidding.quantity_ladder import QuantityLadder
 from strategy.bidding.reference import MarketPrices
 from strategy.bidding.sats_ladder import SatsLadder
 from strategy.book import Bid, VenueProfile
+from strategy.config.bid import BidConfig
 from strategy.plan_inputs import OwnOrder, Rules
 from strategy.reasons import Reason
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 
 
 def measure(config: BidConfig) -> str:

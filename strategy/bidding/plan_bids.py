@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from strategy.bid_config import BidConfig, unsupported
 from strategy.bidding.guards import guard_reason
 from strategy.bidding.ladders import ladder_for
 from strategy.bidding.outbid import Contest
@@ -20,6 +19,7 @@ from strategy.bidding.reference import MarketPrices, read_prices
 from strategy.bidding.restrained import emptied, halted, without_places
 from strategy.bidding.rules import rules_of
 from strategy.book import NO_HISTORY, Snapshot, VenueProfile
+from strategy.config.bid import BidConfig, unsupported
 from strategy.entry import Entry
 from strategy.plan import BidPlan
 from strategy.plan_inputs import Memory

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from strategy.bid_config import BidConfig
 from strategy.bidding.ladders import Ladder
 from strategy.bidding.pairing import Rung
 from strategy.bidding.reference import MarketPrices
 from strategy.bidding.renewal import margin_ms
 from strategy.book import VenueProfile
+from strategy.config.bid import BidConfig
 from strategy.plan import BidNote, BidPlan, PlannedBid, PlannedCancel, RungNote
 from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules
 from strategy.reasons import Reason

@@ -8,8 +8,8 @@ from decimal import Decimal
 from fractions import Fraction
 from operator import attrgetter
 
-from strategy.bid_config import BidConfig
 from strategy.book import Ask, Bid, History, Snapshot
+from strategy.config.bid import BidConfig
 from strategy.plan_inputs import Rules
 from strategy.pricing import Exact, average_cost, plus, rounded, times
 from strategy.reasons import Reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 
 
 def margin_ms(config: BidConfig) -> int:

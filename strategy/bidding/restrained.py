@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from strategy.bid_config import BidConfig
 from strategy.bidding.filling import RAISE
+from strategy.config.bid import BidConfig
 from strategy.entry import Entry
 from strategy.plan import BidNote, BidPlan, PlannedCancel, RungNote
 from strategy.plan_inputs import Memory, OwnOrder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from strategy.plan_inputs import Rules
 
 

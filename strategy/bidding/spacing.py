@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from strategy.pricing import Exact, ratio_of
 
 _FINE = 10**12  # the parts of a rune's lowest unit price to which a root is exact

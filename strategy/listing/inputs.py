@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Literal
 
 from strategy.book import Ask
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.listing import ListingConfig
 from strategy.reasons import Reason
 
 InscriptionState = Literal["held", "moved", "spent", "pending", "unknown"]

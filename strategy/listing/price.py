@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from strategy.config.listing import ListingConfig
 from strategy.listing.inputs import ListingInputs
-from strategy.listing.listing_config import ListingConfig
 from strategy.listing.reference import LEAST_SALES, foreign_prices, least_believed, median_of_sales
 from strategy.pricing import ceil_quotient, ceil_to_tick, floor_to_tick, plus, times
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 
-from strategy.bid_config import MAX_SATS
 from strategy.book import Ask
+from strategy.config.bid import MAX_SATS
 from strategy.pricing import times
 
 MOST_OUTLIERS = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.listing import ListingConfig
 
 HOUR_MS = 3_600_000
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple, Protocol
 
-from strategy.bid_config import normal_slug
+from strategy.config.bid import normal_slug
 
 BUY, SELL = "buy", "sell"
 FIFO, AVERAGE = METHODS = ("fifo", "average")

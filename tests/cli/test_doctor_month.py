@@ -13,8 +13,8 @@ from core.settings import Settings
 from models import base, schema, users
 from models.tasks import table, tasks
 from models.tasks.table import RUNNING
-from strategy.bid_config import BidConfig, dump_bid_config, normal_slug
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
+from strategy.config.listing import ListingConfig
 from strategy.monthly import Bidding, Selling, Task
 from tests.cli.conftest import Examine
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import requests
 
-from strategy.bid_config import BidConfig, load_bid_config
+from strategy.config.bid import BidConfig, load_bid_config
 from tests.databases import rows
 from tests.e2e.brake_outcome import Claims, Outcome, json_of
 from tests.e2e.installation import Installation, Trader, in_path, until

@@ -26,7 +26,7 @@ from simulator.orders import Market, Order
 from simulator.selling import sell
 from simulator.wire import ApiError
 from simulator.world import World
-from strategy.bid_config import BidConfig, dump_bid_config, normal_slug
+from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
 from strategy.monthly import Bidding, monthly_calls
 from tests.endurance.courses import COURSES, START, Scene
 from tests.endurance.task_time import TaskTime

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 
 import pytest
 
-from strategy.bid_config import BidConfig
 from strategy.bidding.pairing import Rung
 from strategy.bidding.rationing import Ration
+from strategy.config.bid import BidConfig
 from strategy.reasons import Reason
 from tests.endurance.stage import Ladder, Stage
 from tests.endurance.task_time import TaskTime

@@ -14,7 +14,7 @@ from decimal import Decimal
 from hashlib import sha256
 from itertools import pairwise
 
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from tests.faults import standing
 from tests.faults.evidence import Bid, Evidence, Row, bids
 from wallet.signer.audit import FIRST

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from models.tasks.table import BIDDING
-from strategy.bid_config import BidConfig, load_bid_config
+from strategy.config.bid import BidConfig, load_bid_config
 from tests.databases import tables
 from tests.e2e.installation import Installation
 

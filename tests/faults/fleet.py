@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from tests.databases import rows
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults import checker, evidence

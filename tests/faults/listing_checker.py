@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.listing import ListingConfig
 from tests.faults.evidence import Row
 from tests.faults.listing_evidence import SETTLED_MS, ListingEvidence, Signed, Taken, taken
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from models.tasks.table import BIDDING
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.listing import ListingConfig
 from tests.databases import tables
 from tests.e2e.installation import Installation
 from tests.faults.evidence import Quiet, Row, audit_lines

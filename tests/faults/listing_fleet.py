@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from strategy.listing.listing_config import ListingConfig, load_listing_config
+from strategy.config.listing import ListingConfig, load_listing_config
 from tests.databases import rows
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults import listing_checker, listing_evidence

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import floor
 from typing import Any
 
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 
 TOLERANCE = Decimal("0.01")  # the service's, where the task has none of its own
 TICK = 1_000  # of the practice marketplace, for all but runes

@@ -16,7 +16,7 @@ from typing import Any
 
 import requests
 
-from strategy.bid_config import BidConfig, load_bid_config
+from strategy.config.bid import BidConfig, load_bid_config
 from tests.e2e.installation import until
 from tests.faults.checker import LATE_MS
 from tests.faults.evidence import AskMove, Quiet, task_log

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from tests.faults import checker
 from tests.faults.evidence import AskMove, Evidence, Quiet
 from wallet.signer.audit import FIRST

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.listing import ListingConfig
 from tests.faults import listing_checker
 from tests.faults.evidence import Quiet
 from tests.faults.listing_evidence import ListingEvidence, Pledge, Signed

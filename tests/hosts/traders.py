@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from models.ledger.order_table import RESERVED, SIGNED, SUBMITTED
-from strategy.bid_config import load_bid_config
+from strategy.config.bid import load_bid_config
 from tests.e2e.installation import Trader
 from tests.faults import checker
 from tests.faults.evidence import AskMove, Bid, Evidence, audit_lines, bids, task_log

@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from strategy.bid_config import BidConfig, problems
-from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop, OnFill
-from strategy.listing.listing_config import ListingConfig, dump_listing_config
+from strategy.config.bid import BidConfig, problems
+from strategy.config.listing import ListingConfig, dump_listing_config
+from strategy.config.parts import ActiveHours, BidLevel, FloorDrop, OnFill
 
 SLUGS, TICKER = ("cats", "dogs"), "MODELRUNE"
 # Of each operation of the venue, the ways in which it may fail. Left out are lies that leave nobody a way to know: a

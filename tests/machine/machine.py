@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from models.ledger import orders
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from tests.machine.choices import (
     FAULTS,
     SLUGS,

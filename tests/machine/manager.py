@@ -23,7 +23,7 @@ from models.ledger import orders
 from models.ledger.limits import fills_of
 from models.tasks import tasks
 from models.tasks.table import MOVES, RUNNING, STOPPED, Task
-from strategy.bid_config import BidConfig, load_bid_config
+from strategy.config.bid import BidConfig, load_bid_config
 from tests.machine.clockwork import Clock
 from wallet.protocol import Grant
 from wallet.signer_client import SignerClient, SignerError

@@ -13,7 +13,7 @@ from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
 from models.tasks.tasks import TaskExists, TaskLimitReached
 from models.users import DAY_MS, User
-from strategy.bid_config import BidConfig, canonical_slug, dump_bid_config, load_bid_config, normal_slug
+from strategy.config.bid import BidConfig, canonical_slug, dump_bid_config, load_bid_config, normal_slug
 from tests.machine.house import House
 from tests.machine.manager import Crash, NotStarted
 from tests.machine.told import Told

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from tests.machine.brake_bugs import BUGS, FLOOR, Walk
 from tests.machine.braked import Braked
 from tests.machine.choices import SLUGS

@@ -11,7 +11,7 @@ import pytest
 
 from core.subscription_plans import SubscriptionPlan
 from gateway.quota.quota_pace import DAY
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from tests.machine.house import House
 from tests.machine.market import Market
 from tests.machine.owner import Owners

@@ -13,7 +13,7 @@ from models.ledger import orders
 from models.ledger.order_table import LIVE
 from models.tasks.table import Task
 from simulator.calls import MODES
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from tests.machine.choices import SLUGS
 from tests.machine.house import House
 from tests.machine.machine import DRAINED_S

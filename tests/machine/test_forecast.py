@@ -14,7 +14,7 @@ import pytest
 from core.subscription_plans import SubscriptionPlan
 from markets.call_costs import call_costs
 from strategy import calm
-from strategy.bid_config import DEFAULT_LOOP_SECONDS, BidConfig
+from strategy.config.bid import DEFAULT_LOOP_SECONDS, BidConfig
 from strategy.monthly import MONTH_S, Bidding, monthly_calls, rune_calls
 from tests.machine.house import House
 from tests.machine.manager import VENUE

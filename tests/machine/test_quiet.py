@@ -14,7 +14,7 @@ from models.controls import HALT
 from models.ledger import orders
 from models.tasks import tasks
 from strategy import calm
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from tests.machine.house import House
 from tests.machine.market import Market
 from tests.machine.owner import Owners

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from tests.faults.evidence import AskMove, Quiet
 
 

@@ -13,8 +13,8 @@ from models.tasks.running_tasks import running_tasks
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
 from models.tasks.task_list import bidding_task_list
 from models.tasks.tasks import TaskExists, TaskLimitReached
-from strategy.bid_config import BidConfig, dump_bid_config
-from strategy.listing.listing_config import ListingConfig, dump_listing_config
+from strategy.config.bid import BidConfig, dump_bid_config
+from strategy.config.listing import ListingConfig, dump_listing_config
 from strategy.monthly import Bidding
 
 

@@ -23,11 +23,11 @@ from markets.base import Unavailable
 from models import base, controls, schema
 from models.tasks import tasks
 from server.replay.journal import read_journal
-from strategy.bid_config import dump_bid_config, normal_slug
-from strategy.bid_parts import BidLevel
 from strategy.bidding.plan_bids import plan_bids
+from strategy.config.bid import dump_bid_config, normal_slug
+from strategy.config.listing import ListingConfig, PriceStep
+from strategy.config.parts import BidLevel
 from strategy.listing.inputs import ListingInputs, ListingPlan
-from strategy.listing.listing_config import ListingConfig, PriceStep
 from strategy.listing.plan_listing import plan_listing
 from strategy.packing import pack, unpack
 from strategy.plan import BidPlan

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from cli.main import main
-from strategy.bid_config import BidConfig
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, Snapshot, VenueProfile
+from strategy.config.bid import BidConfig
 from strategy.entry import Entry, SaleIntoBid
 from strategy.plan import BidPlan
 from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules

@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 
 from server.replay.simulation import PaperMarket, taken_by
-from strategy.bid_config import BidConfig
 from strategy.book import Bid
+from strategy.config.bid import BidConfig
 from strategy.entry import SaleIntoBid
 from strategy.plan_inputs import OwnOrder
 from tests.replay.recorded import CONFIG, LOOP, START, bid, entry, sale

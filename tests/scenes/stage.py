@@ -26,8 +26,8 @@ from gateway.limits.breaker import Breaker
 from models import profile, users
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
-from strategy.bid_config import BidConfig, dump_bid_config, normal_slug
-from strategy.listing.listing_config import ListingConfig, dump_listing_config
+from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
+from strategy.config.listing import ListingConfig, dump_listing_config
 from tests.machine.house import House, MarketHere
 from wallet.address import p2wpkh
 from wallet.facts_client import FactsError, ask_facts

@@ -118,6 +118,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("GET", "/api/hooks/([0-9]+)/deliveries"): (None, (401, 200, 404, 401, 404), NOTHING),
     ("POST", f"/api/hooks/([0-9]+)/deliveries/{DELIVERY}/redeliver"): (None, (401, 202, 404, 401, 404), NOTHING),
     ("GET", "/api/venues"): (None, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/shapes"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/wallet"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/wallet/withdraw"): (None, (401, 400, 400, 401, 400), NOTHING),
     ("GET", "/api/control"): (None, (401, 200, 200, 401, 200), R + C),
@@ -146,7 +147,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 71
+    assert len(MATRIX) == 24 + 72
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:

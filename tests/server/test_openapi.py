@@ -17,7 +17,7 @@ from server.http.shapes import Body, read_fields
 from server.openapi import document as openapi
 from server.openapi.page import render
 from server.urls import DECLARED
-from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, problems
+from strategy.config.bid import BidConfig, dump_bid_config, load_bid_config, problems
 from tests.server.conftest import Service
 from tests.server.driver import DOCUMENT
 from tests.server.json_schema import KEYWORDS, Shapes

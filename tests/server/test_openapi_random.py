@@ -21,8 +21,8 @@ from models.sessions import Challenge
 from models.tasks import tasks
 from models.tasks.table import Task
 from models.users import User
-from strategy.bid_config import BidConfig, dump_bid_config
-from strategy.listing.listing_config import ListingConfig, dump_listing_config
+from strategy.config.bid import BidConfig, dump_bid_config
+from strategy.config.listing import ListingConfig, dump_listing_config
 from tests.examples import part_of
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service, with_settings

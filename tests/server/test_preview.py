@@ -14,8 +14,8 @@ from models import controls, floor_samples, profile
 from models.ledger import orders
 from models.ledger.order_table import Order
 from models.tasks.table import Task
-from strategy.bid_config import BidConfig
 from strategy.book import Ask
+from strategy.config.bid import BidConfig
 from tests.server import peers
 from tests.server.api import START_MS, token_of
 from tests.server.conftest import OWNER, Service, with_settings

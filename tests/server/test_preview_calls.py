@@ -9,7 +9,7 @@ import pytest
 
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from strategy.monthly import Bidding, CallCosts, fits_from_minutes
 from tests.server.conftest import Service, with_settings
 from tests.server.test_preview import EXAMPLE, preview, with_floor

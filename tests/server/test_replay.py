@@ -26,7 +26,7 @@ from server.replay import journal
 from server.replay.comparison import compared
 from server.replay.journal import JournalPart
 from server.replay.simulation import simulate
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from strategy.entry import Entry
 from strategy.journal_format import Encoder
 from tests.replay.recorded import LOOP, START, a_day, carried_out, entry, sale

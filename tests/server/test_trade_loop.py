@@ -12,7 +12,7 @@ from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.table import Task
 from server.autolist_facts import UNPROVED
-from strategy.bid_config import load_bid_config
+from strategy.config.bid import load_bid_config
 from tests.server.api import Answer
 from tests.server.autolist_tasks import INSCRIPTION, VAULT, lies_at
 from tests.server.conftest import OWNER, Service, with_settings

@@ -13,8 +13,8 @@ from core.errors import PeerRefused
 from core.program_calls import Settle, Settled
 from models.tasks.table import STOPPED
 from server.app import make_app, make_server
-from strategy.bid_config import load_bid_config
-from strategy.listing.listing_config import load_listing_config
+from strategy.config.bid import load_bid_config
+from strategy.config.listing import load_listing_config
 from tests.server import autolist_tasks
 from tests.server.api import Api
 from tests.server.conftest import Service, with_settings

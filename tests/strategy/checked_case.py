@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from strategy.bid_config import BidConfig
 from strategy.book import Ask, Bid, Snapshot, VenueProfile
+from strategy.config.bid import BidConfig
 from strategy.plan import BidPlan
 from strategy.plan_inputs import Limits, OwnOrder, Rules
 

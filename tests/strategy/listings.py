@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from strategy.book import Ask
+from strategy.config.listing import ListingConfig
 from strategy.listing.inputs import Listed, ListingInputs, ListingPlan
-from strategy.listing.listing_config import ListingConfig
 from strategy.listing.plan_listing import plan_listing
 from strategy.reasons import Reason
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from strategy.bid_config import BidConfig
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
+from strategy.config.bid import BidConfig
 from strategy.entry import Entry
 from strategy.plan import BidPlan
 from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules

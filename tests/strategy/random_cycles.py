@@ -7,10 +7,10 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-from strategy.bid_config import BidConfig, problems
-from strategy.bid_parts import BidLevel, FloorDrop
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
+from strategy.config.bid import BidConfig, problems
+from strategy.config.parts import BidLevel, FloorDrop
 from strategy.entry import Entry
 from strategy.plan import BidPlan
 from strategy.plan_inputs import BudgetRoom, Limits, Memory, OwnOrder, Rules

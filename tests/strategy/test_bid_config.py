@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from strategy.bid_config import (
+from strategy.config.bid import (
     MAX_SATS,
     BidConfig,
     Problem,
@@ -19,7 +19,7 @@ from strategy.bid_config import (
     problems,
     unsupported,
 )
-from strategy.bid_parts import FloorDrop
+from strategy.config.parts import FloorDrop
 from tests.strategy.market import ladder_config, rune_config
 
 
@@ -231,26 +231,26 @@ class TestStorage:
     def test_a_broken_value_is_loaded_for_problems_to_name(self) -> None:
         config = load_bid_config('{"slug": "cats", "bid_percent_low": "NaN", "bid_count": 0, "hardcap_sats": 1}')
 
-        assert fields_of(problems(config)) == ["bid_count", "bid_percent_low"]
+        assert fields_of(problems(config)) == ["bid_percent_low", "bid_count"]
 
     @pytest.mark.parametrize(
         ("text", "words"),
         [
             ("", "Expecting value"),
             ("[]", "not a JSON object"),
-            ("{}", "no slug"),
+            ("{}", "`slug`"),
             ('{"slug": "cats", "colour": 1, "age": 2}', "unknown fields: age, colour"),
-            ('{"slug": 5}', "slug cannot be 5"),
-            ('{"slug": null}', "slug cannot be None"),
-            ('{"slug": "cats", "bid_count": "5"}', "bid_count cannot be '5'"),
-            ('{"slug": "cats", "bid_count": true}', "bid_count cannot be True"),
-            ('{"slug": "cats", "bid_count": 5.0}', "bid_count cannot be 5.0"),
-            ('{"slug": "cats", "bid_count": null}', "bid_count cannot be None"),
-            ('{"slug": "cats", "outbid_enabled": 1}', "outbid_enabled cannot be 1"),
+            ('{"slug": 5}', r"`\$.slug`"),
+            ('{"slug": null}', r"`\$.slug`"),
+            ('{"slug": "cats", "bid_count": "5"}', r"`\$.bid_count`"),
+            ('{"slug": "cats", "bid_count": true}', r"`\$.bid_count`"),
+            ('{"slug": "cats", "bid_count": 5.0}', r"`\$.bid_count`"),
+            ('{"slug": "cats", "bid_count": null}', r"`\$.bid_count`"),
+            ('{"slug": "cats", "outbid_enabled": 1}', r"`\$.outbid_enabled`"),
             ('{"slug": "cats", "quantity": 1}', "quantity cannot be 1"),
             ('{"slug": "cats", "bid_percent_low": 0.15}', "bid_percent_low cannot be 0.15"),
-            ('{"slug": "cats", "bid_percent_low": "cheap"}', "bid_percent_low is no number"),
-            ('{"slug": "cats", "fee_rate": "economyFee"}', "fee_rate is no number"),
+            ('{"slug": "cats", "bid_percent_low": "cheap"}', r"`\$.bid_percent_low`"),
+            ('{"slug": "cats", "fee_rate": "economyFee"}', "fee_rate cannot be 'economyFee'"),
             ('{"slug": "cats", "fee_rate": 5}', "fee_rate cannot be 5"),
             ("[" * 100_000, "nested"),
         ],

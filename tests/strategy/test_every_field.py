@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from strategy.bid_config import BidConfig, problems, unsupported
-from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop, OnFill
 from strategy.bidding.measure import measure
 from strategy.book import History, Snapshot
+from strategy.config.bid import BidConfig, problems, unsupported
+from strategy.config.parts import ActiveHours, BidLevel, FloorDrop, OnFill
+from strategy.config.table import table_of
 from strategy.plan import BidPlan
 from tests.strategy.market import NOW, ask, bid, book, ladder_config, orders, plan, rivals, rune_ask, rune_config
 
@@ -93,6 +94,12 @@ def test_a_field_that_were_ignored_would_show(name: str) -> None:
 def test_every_field_is_here_or_used_elsewhere() -> None:
     assert FLIPS.keys().isdisjoint(ELSEWHERE)
     assert FLIPS.keys() | ELSEWHERE == {field.name for field in fields(BidConfig)}
+
+
+def test_a_replay_shows_every_field_that_a_plan_obeys() -> None:
+    """Of another slug or kind there is no recording."""
+    table = table_of(BidConfig)
+    assert {name for name in FLIPS if not table[name].is_replayed} == {"type"}
 
 
 def test_what_is_used_elsewhere_changes_no_plan() -> None:

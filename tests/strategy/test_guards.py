@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, problems
-from strategy.bid_parts import ActiveHours, FloorDrop
 from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, Snapshot
+from strategy.config.bid import BidConfig, dump_bid_config, load_bid_config, problems
+from strategy.config.parts import ActiveHours, FloorDrop
 from strategy.entry import Entry
 from strategy.plan import BidPlan
 from strategy.plan_inputs import Memory

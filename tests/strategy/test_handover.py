@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from strategy.bid_config import BidConfig
 from strategy.bidding.restrained import without_places
+from strategy.config.bid import BidConfig
 from strategy.plan import BidPlan
 from strategy.plan_inputs import Limits, OwnOrder
 from strategy.reasons import Reason

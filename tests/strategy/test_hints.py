@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from strategy.hints import hints, moves_an_hour
 from strategy.monthly import Bidding, CallCosts
 from strategy.plan_inputs import Limits, SignedRoom

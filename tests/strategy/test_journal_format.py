@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from strategy.bid_config import BidConfig
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, Ask, Bid, History, Snapshot, VenueProfile
+from strategy.config.bid import BidConfig
 from strategy.entry import Entry, SaleIntoBid
 from strategy.journal_format import Decoder, Encoder
 from strategy.packing import names_of, pack, unpack

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from strategy.bid_config import BidConfig
 from strategy.book import Snapshot
+from strategy.config.bid import BidConfig
 from tests.strategy.market import (
     NOW,
     RULES,

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from strategy.listing.inputs import ListingInputs
-from strategy.listing.listing_config import (
+from strategy.config.listing import (
     ListingConfig,
     dump_listing_config,
     load_listing_config,
@@ -18,6 +17,7 @@ from strategy.listing.listing_config import (
     unstartable,
     warnings,
 )
+from strategy.listing.inputs import ListingInputs
 from strategy.listing.plan_listing import plan_listing
 from tests.strategy.listings import asks, found
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from strategy.config.listing import ListingConfig
 from strategy.listing.inputs import ListingInputs
-from strategy.listing.listing_config import ListingConfig
 from strategy.listing.plan_listing import plan_listing
 from strategy.listing.price import guard
 from strategy.listing.reference import foreign_prices, without_outliers

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from strategy.config.listing import ListingConfig, problems
 from strategy.listing.inputs import Listed, ListingInputs
-from strategy.listing.listing_config import ListingConfig, problems
 from strategy.listing.plan_listing import plan_listing
 from strategy.reasons import Reason
 from tests.examples import part_of

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from strategy.bid_config import BidConfig
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.bid import BidConfig
+from strategy.config.listing import ListingConfig
 from strategy.monthly import (
     Bidding,
     CallCosts,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from strategy.bid_config import BidConfig
 from strategy.bidding.restrained import without_places
 from strategy.book import Bid, Snapshot
+from strategy.config.bid import BidConfig
 from strategy.plan_inputs import Memory, Rules
 from strategy.reasons import Reason
 from tests.strategy.market import (

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from strategy.bid_config import BidConfig
 from strategy.book import Snapshot
+from strategy.config.bid import BidConfig
 from strategy.plan import BidPlan
 from tests.strategy.market import (
     NOW,

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from msgspec import structs
 
-from strategy.listing.listing_config import (
+from strategy.config.listing import (
     ListingConfig,
     PriceStep,
     dump_listing_config,

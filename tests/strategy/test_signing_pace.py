@@ -9,12 +9,12 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bid_config import BidConfig
 from strategy.bidding.patience import patience_of, shortened_ms
 from strategy.bidding.plan_bids import plan_bids
 from strategy.bidding.rationing import Ration
 from strategy.bidding.renewal import margin_ms
 from strategy.book import Ask, Snapshot, VenueProfile
+from strategy.config.bid import BidConfig
 from strategy.entry import Entry
 from strategy.plan import BidPlan
 from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules, SignedRoom

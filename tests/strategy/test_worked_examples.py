@@ -6,8 +6,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from strategy.bid_config import BidConfig
 from strategy.book import Snapshot
+from strategy.config.bid import BidConfig
 from strategy.pricing import vwap
 from strategy.reasons import Reason
 from tests.strategy.market import (

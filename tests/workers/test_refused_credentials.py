@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from markets.base import AuthFailed, InsufficientFunds, Unavailable
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from strategy.fault_codes import FaultCode
 from tests.workers.bidding.world import World, seconds
 from tests.workers.listing.listing_world import ListingWorld

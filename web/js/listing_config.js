@@ -1,18 +1,11 @@
 // An auto-list task's config as a form has it: an amount that is not written is null there, and what that means is said here.
+import { defaultsOf, fieldOf, matters } from "./config_shape.js";
 
-export const MODES = ["percent", "fixed", "undercut"];
-export const REFERENCES = ["floor", "traitFloor", "purchase", "lastSale"];
-
-/** What the server takes where a body leaves a field out. */
-const DEFAULTS = {
-  priceMode: "percent", pricePercent: 1.05, priceSats: 0, undercutSats: 1000, minPriceSats: 0, costSats: null, minMargin: 0,
-  reference: "floor", allowBelowReference: false, traitType: "", traitValue: "", loopSeconds: null, dryRun: false, priceSchedule: [], ignoreAddresses: [],
-};
 const NONE_IS_ZERO = ["priceSats", "minPriceSats", "minMargin"];
 
 /** The form's values of a stored config, or of a new one. */
-export function valuesOf(config = DEFAULTS, tags = []) {
-  const values = { ...Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, config[name]])), tags };
+export function valuesOf(config = defaultsOf("autolist"), tags = []) {
+  const values = { ...Object.fromEntries(Object.keys(defaultsOf("autolist")).map((name) => [name, config[name]])), tags };
   for (const name of NONE_IS_ZERO) values[name] ||= null;
   return values;
 }
@@ -37,12 +30,11 @@ export const multiplies = (values) => values.priceMode === "percent" || values.p
 /** Fields that the form shows for these values: others cannot show what is wrong with them. */
 export const drawnFields = (values) => Object.keys(values).filter((field) => isDrawn(field, values));
 
-function isDrawn(field, values) {
-  if (field === "priceSats") return values.priceMode === "fixed";
-  if (field === "undercutSats") return values.priceMode === "undercut";
-  if (field === "pricePercent") return values.priceMode === "percent";
-  if (field.startsWith("trait")) return multiplies(values) && values.reference === "traitFloor";
-  return field !== "reference" || multiplies(values);
+function isDrawn(name, values) {
+  if (name.startsWith("trait")) return multiplies(values) && values.reference === "traitFloor";
+  if (name === "reference") return multiplies(values);
+  const field = fieldOf(name, "autolist");
+  return name === "allowBelowReference" || !field || matters(field, values);
 }
 
 /** Whether the price could follow the market down without a limit. */

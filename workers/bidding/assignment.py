@@ -12,7 +12,7 @@ from models.ledger.limits import unknown_zone
 from models.own_ceilings import own_ceilings
 from models.tasks.table import Task
 from models.users import User
-from strategy.bid_config import BidConfig, load_bid_config, problems, unsupported
+from strategy.config.bid import BidConfig, load_bid_config, problems, unsupported
 from strategy.reasons import Reason
 from workers.context import Context
 from workers.wanted import config_of, wanted_task

@@ -16,9 +16,9 @@ from markets.look import Looker, kind_of
 from models.controls import HALT
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, LIVE
-from strategy.bid_config import BidConfig
 from strategy.bidding.renewal import margin_ms
 from strategy.book import VenueProfile
+from strategy.config.bid import BidConfig
 from strategy.fault_codes import Step
 from strategy.plan_inputs import Memory
 from wallet.protocol import UserKeys

@@ -17,7 +17,7 @@ from models.ledger import orders
 from models.ledger.order_table import UNKNOWN, Order
 from models.ledger.orders import Part, SoldInto
 from strategy import entry
-from strategy.bid_config import is_ticker
+from strategy.config.bid import is_ticker
 from strategy.fault_codes import Step
 from strategy.pricing import plus, times
 from workers.evidence import CLOCKS_MS

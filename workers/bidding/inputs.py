@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from markets.look import Looker
-from strategy.bid_config import BidConfig
 from strategy.book import VenueProfile
 from strategy.calm import Calm
+from strategy.config.bid import BidConfig
 from strategy.plan_inputs import SignedRoom
 from wallet.protocol import UserKeys
 from workers.bidding.assignment import BiddingAssignment

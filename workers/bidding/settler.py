@@ -8,7 +8,7 @@ from markets.base import VenueError
 from models.base import unless_full
 from models.ledger import orders
 from models.ledger.order_table import RESERVED
-from strategy.bid_config import canonical_slug
+from strategy.config.bid import canonical_slug
 from strategy.entry import SaleIntoBid
 from strategy.fault_codes import Step
 from workers.bidding import dry_run

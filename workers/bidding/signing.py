@@ -13,7 +13,7 @@ from markets.look import kind_of
 from markets.offers import BidDraft, BidToDraft, Coin
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, UNKNOWN, Order
-from strategy.bid_config import BidConfig, normal_slug
+from strategy.config.bid import BidConfig, normal_slug
 from strategy.fates import PlaceResult
 from strategy.fault_codes import Step
 from strategy.plan import PlannedBid

@@ -11,9 +11,9 @@ from markets.funding import ToFund, to_fund
 from markets.look import MarketLook
 from models.ledger.limits import exposure_limits_of
 from models.ledger.orders import ExposureLimits
-from strategy.bid_config import BidConfig
 from strategy.bidding.patience import patience_of, shortened_ms
 from strategy.book import VenueProfile
+from strategy.config.bid import BidConfig
 from wallet.protocol import UserKeys
 from workers.bidding.cancels import WRITE_MS
 from workers.bidding.decision import Decision

@@ -9,8 +9,8 @@ from markets.base import VenueError
 from markets.items.item_market import ItemLook, ListingMarket
 from models import floor_samples, inscriptions
 from models.tasks.table import Task
+from strategy.config.listing import ListingConfig
 from strategy.fault_codes import Step
-from strategy.listing.listing_config import ListingConfig
 from strategy.listing.reference import foreign_prices, least_believed
 from workers.context import Context
 from workers.faults import Faults

@@ -13,7 +13,7 @@ from markets.base import AuthFailed, NotSupported, OwnBids, Refused, SignInNeede
 from markets.market_client import MarketClient
 from markets.venues import capabilities
 from models.ledger.closing import Owed
-from strategy.bid_config import is_ticker
+from strategy.config.bid import is_ticker
 from wallet.signer_client import SignerClient
 from workers.bidding.cancels import WRITE_MS
 

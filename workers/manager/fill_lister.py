@@ -26,9 +26,9 @@ from models.tasks import tasks
 from models.tasks.table import Task
 from models.tasks.tasks import TaskChanged, TaskExists, TaskLimitReached
 from models.users import User
-from strategy.bid_config import load_bid_config, normal_slug
-from strategy.bid_parts import OnFill
-from strategy.listing.listing_config import load_listing_config, problems
+from strategy.config.bid import load_bid_config, normal_slug
+from strategy.config.listing import load_listing_config, problems
+from strategy.config.parts import OnFill
 from strategy.purchases import SETTLED_BLOCKS, Claim, NotShown, NotYetShown, ProvenPurchase, prove
 from wallet.signer_client import SignerError
 from workers.crashpoints import crashpoint

@@ -28,8 +28,8 @@ from models.own_ceilings import own_ceilings
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
 from models.users import DAY_MS, Subscription, subscription_of
-from strategy.bid_config import BidConfig, load_bid_config
-from strategy.listing.listing_config import ListingConfig, load_listing_config
+from strategy.config.bid import BidConfig, load_bid_config
+from strategy.config.listing import ListingConfig, load_listing_config
 from strategy.listing.price import guard
 from wallet.protocol import TOKEN_JUMP, Grant
 from wallet.signer_client import SignerClient, SignerError, SignerLocked, SignerRefused, SignerUnavailable

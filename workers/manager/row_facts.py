@@ -6,8 +6,8 @@ from models import base
 from models.ledger.closing import stays
 from models.tasks import tasks
 from models.tasks.table import BIDDING, LISTING, RUNNING, Task
-from strategy.bid_config import load_bid_config
-from strategy.listing.listing_config import load_listing_config
+from strategy.config.bid import load_bid_config
+from strategy.config.listing import load_listing_config
 from workers.manager.child import Child
 from workers.manager.reconcile import TaskFacts
 

@@ -30,9 +30,9 @@ from models.database.kinds import is_postgresql
 from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
-from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.book import Ask, VenueProfile
-from strategy.listing.listing_config import ListingConfig, dump_listing_config
+from strategy.config.bid import BidConfig, dump_bid_config
+from strategy.config.listing import ListingConfig, dump_listing_config
 from strategy.plan_inputs import SignedRoom
 from wallet import protocol
 from wallet.signer_client import SignerClient

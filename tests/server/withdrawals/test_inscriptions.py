@@ -12,7 +12,7 @@ from markets.outpoint_facts import Whereabouts
 from markets.utxos import Utxo
 from models.ledger.listing_table import Listing
 from models.tasks.table import LISTING, Task
-from strategy.listing.listing_config import ListingConfig, dump_listing_config
+from strategy.config.listing import ListingConfig, dump_listing_config
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.withdrawals.asking import withdraw

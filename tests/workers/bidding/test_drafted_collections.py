@@ -8,7 +8,7 @@ import pytest
 
 from markets.base import NotFound, Refused
 from models.tasks import tasks
-from strategy.bid_config import dump_bid_config
+from strategy.config.bid import dump_bid_config
 from tests.workers.bidding.drafted_orders import ONE, put
 from tests.workers.bidding.drafts import DraftWorld
 

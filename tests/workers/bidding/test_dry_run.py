@@ -11,7 +11,7 @@ from models.ledger import orders
 from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.table import STOPPED
-from strategy.bid_config import BidConfig, dump_bid_config
+from strategy.config.bid import BidConfig, dump_bid_config
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, Crash, CrashAt, World
 

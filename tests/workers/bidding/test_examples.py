@@ -13,8 +13,8 @@ from models import floor_samples
 from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.table import STOPPED
-from strategy.bid_config import dump_bid_config
 from strategy.book import Ask
+from strategy.config.bid import dump_bid_config
 from tests.workers.bidding.fakes import ask, bid
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder

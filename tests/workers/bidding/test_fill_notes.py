@@ -14,7 +14,7 @@ from models.ledger import fills, orders, withdrawals
 from models.ledger.fills import Fill, FillTotal, Wanted
 from models.ledger.order_table import Order
 from models.tasks import cycles, tasks
-from strategy.bid_config import dump_bid_config
+from strategy.config.bid import dump_bid_config
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, Crash, CrashAt, World
 

@@ -11,7 +11,7 @@ from models import floor_samples
 from models.ledger import orders
 from models.ledger.limits import exposure_limits_of
 from models.ledger.orders import SoldInto
-from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop
+from strategy.config.parts import ActiveHours, BidLevel, FloorDrop
 from strategy.reasons import Reason
 from tests.workers.bidding.fakes import START_MS, ask
 from tests.workers.bidding.test_limits_of_a_task import MINUTE_MS, limits, order

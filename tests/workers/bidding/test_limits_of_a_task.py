@@ -8,8 +8,8 @@ from models.ledger import orders
 from models.ledger.limits import Holder, Readings, exposure_limits_of, limits_of, most_sats
 from models.ledger.order_table import CLOSED, LIVE, Order
 from models.ledger.orders import ExposureLimits, NewOrder, SoldInto
-from strategy.bid_config import BidConfig
-from strategy.bid_parts import ActiveHours
+from strategy.config.bid import BidConfig
+from strategy.config.parts import ActiveHours
 from strategy.plan_inputs import Limits
 from strategy.reasons import Reason
 from tests.workers.bidding.fakes import KEYS, START_MS

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from models.tasks.table import RUNNING
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from tests.workers.bidding.world import CATS, World
 
 FIXED = replace(CATS, bid_mode="fixed", bid_fixed_low=45_000, bid_fixed_high=60_000)

@@ -10,8 +10,8 @@ import pytest
 
 from models.ledger import orders
 from models.tasks.table import Task
-from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.book import Bid
+from strategy.config.bid import BidConfig, dump_bid_config
 from tests.workers.bidding.fakes import ask, bid
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder

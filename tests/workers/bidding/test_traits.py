@@ -7,7 +7,7 @@ from dataclasses import replace
 from models import floor_samples
 from models.ledger import orders
 from models.tasks import tasks
-from strategy.bid_config import dump_bid_config
+from strategy.config.bid import dump_bid_config
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 

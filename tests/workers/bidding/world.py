@@ -19,7 +19,7 @@ from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
 from models.tasks.table import RUNNING, Task
-from strategy.bid_config import BidConfig, dump_bid_config, normal_slug
+from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
 from tests.workers.bidding.fakes import Clock, FakeMarket, FakeSigner
 from wallet.signer_client import SignerClient
 from workers.bidding.bidder import Bidder

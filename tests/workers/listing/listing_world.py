@@ -20,7 +20,7 @@ from models.tasks import tasks
 from models.tasks.cycles import cycles_of
 from models.tasks.table import RUNNING
 from strategy.book import Ask
-from strategy.listing.listing_config import ListingConfig, dump_listing_config
+from strategy.config.listing import ListingConfig, dump_listing_config
 from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask
 from tests.workers.bidding.world import World
 from wallet.protocol import ListingToSign, SignedListing

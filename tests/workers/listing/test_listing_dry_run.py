@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from markets.base import Unavailable
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.listing import ListingConfig
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.listing.listing_world import FIRST, ListingWorld
 from wallet.protocol import Finding, Judgement

@@ -12,7 +12,7 @@ from models.ledger import fills, listings
 from models.ledger.fills import Wanted
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.listing import ListingConfig
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import FIRST, ITEM, SECOND, ListingWorld

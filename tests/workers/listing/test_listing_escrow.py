@@ -18,7 +18,7 @@ from markets.venues import capabilities
 from models.ledger import withdrawals
 from models.ledger.withdrawals import Withdrawal
 from models.tasks import tasks
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.listing import ListingConfig
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.escrow_world import COIN, ESCROW, HOME, EscrowMarket, EscrowSigner

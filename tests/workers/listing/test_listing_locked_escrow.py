@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from models.tasks import tasks
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.listing import ListingConfig
 from tests.workers.listing.escrow_world import EscrowSigner
 from tests.workers.listing.listing_world import ListingWorld
 from tests.workers.listing.test_listing_escrow import shop, stranded, ways_home

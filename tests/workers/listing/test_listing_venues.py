@@ -11,7 +11,7 @@ from markets.base import NotSupported, Unavailable
 from markets.listings import ListingDraft
 from models import floor_samples
 from models.tasks import tasks
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.listing import ListingConfig
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.listing.listing_world import FIRST, ITEM, ListingMarket, ListingSigner, ListingWorld
 from wallet.signer_client import SignerRefused

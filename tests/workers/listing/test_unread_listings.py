@@ -6,7 +6,7 @@ import pytest
 
 from markets.base import NotFound
 from models.tasks import tasks
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.listing import ListingConfig
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.listing.listing_world import BUYER, FIRST, ITEM, SECOND, ListingWorld
 from tests.workers.listing.test_listing_drain import deleted, drained

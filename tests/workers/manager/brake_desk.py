@@ -12,7 +12,7 @@ from models import controls
 from models.leases.slot import EVERYBODY
 from models.ledger import closing
 from models.ledger.closing import Owed, owed
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from tests.workers.bidding.world import World
 from workers.manager import brakes, cancelling
 from workers.manager.cancelling import Cancelled, Known, Wallet, take_off

@@ -15,9 +15,9 @@ from models.ledger.fills import Autolist, Wanted, newest
 from models.ledger.order_table import Order
 from models.tasks.table import Task
 from models.users import User
-from strategy.bid_config import BidConfig
-from strategy.bid_parts import OnFill
-from strategy.listing.listing_config import ListingConfig, dump_listing_config
+from strategy.config.bid import BidConfig
+from strategy.config.listing import ListingConfig, dump_listing_config
+from strategy.config.parts import OnFill
 from strategy.purchases import MadeOutput, Move, NotShown, SpentCoin
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import CATS, World

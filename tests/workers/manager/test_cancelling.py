@@ -11,7 +11,7 @@ from markets.base import AuthFailed, NotFound, OwnBids, RateLimited, Refused, Si
 from markets.venues import capabilities
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, Order
-from strategy.bid_config import BidConfig
+from strategy.config.bid import BidConfig
 from tests.workers.bidding.world import World
 from tests.workers.manager.brake_desk import at_brakes, bids, cancels, closed, due, halt, round_of
 from workers.manager import cancelling

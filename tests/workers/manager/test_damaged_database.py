@@ -18,7 +18,7 @@ from core.program_calls import Ping
 from models.database import damage
 from models.database.sqlite import Sqlite
 from models.tasks import tasks
-from strategy.bid_config import BidConfig, dump_bid_config
+from strategy.config.bid import BidConfig, dump_bid_config
 from tests import postgresql
 from tests.workers.installation import PATIENCE_S, eventually, lives, with_timing
 

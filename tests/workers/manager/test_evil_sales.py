@@ -27,9 +27,9 @@ from models.ledger import orders, purchases
 from models.ledger.order_table import LIVE, Order
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
-from strategy.bid_config import BidConfig, dump_bid_config
-from strategy.bid_parts import OnFill
-from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config
+from strategy.config.bid import BidConfig, dump_bid_config
+from strategy.config.listing import ListingConfig, dump_listing_config, load_listing_config
+from strategy.config.parts import OnFill
 from strategy.purchases import Claim, MadeOutput, Move, ProvenPurchase, SpentCoin, prove
 from tests.examples import part_of
 from tests.workers.manager.purchase_house import (

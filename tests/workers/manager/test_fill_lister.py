@@ -17,8 +17,8 @@ from models.ledger.order_table import Order
 from models.tasks import tasks
 from models.tasks.table import Task
 from models.users import User
-from strategy.bid_config import BidConfig, dump_bid_config
-from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config
+from strategy.config.bid import BidConfig, dump_bid_config
+from strategy.config.listing import ListingConfig, dump_listing_config, load_listing_config
 from strategy.listing.price import guard
 from strategy.purchases import NotYetShown, ProvenPurchase
 from tests.workers.bidding.fakes import KEYS

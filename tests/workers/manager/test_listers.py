@@ -14,7 +14,7 @@ from models import profile
 from models.ledger import listings
 from models.tasks import tasks
 from models.tasks.table import STOPPED
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.listing import ListingConfig
 from tests.workers.installation import Installation, eventually, lives
 from workers.kernel import start_time
 from workers.manager.restarts import MAX_DEATHS

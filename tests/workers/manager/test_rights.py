@@ -14,8 +14,8 @@ from core.subscription_plans import SubscriptionPlan
 from models.tasks import tasks
 from models.tasks.table import Task
 from models.users import User
-from strategy.bid_config import BidConfig
-from strategy.listing.listing_config import ListingConfig
+from strategy.config.bid import BidConfig
+from strategy.config.listing import ListingConfig
 from tests.workers.installation import Installation
 from wallet.protocol import Grant
 from wallet.signer_client import SignerClient

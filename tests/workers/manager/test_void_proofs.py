@@ -11,7 +11,7 @@ from markets.items.whereabouts import LocatedInscription
 from models.ledger import purchases
 from models.ledger.order_table import Order
 from models.tasks import tasks
-from strategy.listing.listing_config import dump_listing_config, load_listing_config
+from strategy.config.listing import dump_listing_config, load_listing_config
 from strategy.purchases import ProvenPurchase
 from tests.workers.bidding.world import World
 from tests.workers.manager.fill_desk import HELD, ITEM, MARGIN, OTHER, RULE, STRANGER, TO_VAULT, Desk, autolists, buys

@@ -55,7 +55,7 @@ function NumberField({ kind, unit, reads, ...props }) {
     event.target.select();
   };
   return html`<${Field} ...${about(props)} fault=${wrong ? typed === null && wrong : fault} isInvalid=${Boolean(wrong || fault)} reads=${said}>
-    ${(names) => html`<span class=${unit ? "with-unit" : ""}><input ...${names} ...${others(props)} type="text" inputmode=${kind.inputmode} autocomplete="off" spellcheck="false"
+    ${(names) => html`<span class=${unit ? "with-unit" : "bare"}><input ...${names} ...${others(props)} type="text" inputmode=${kind.inputmode} autocomplete="off" spellcheck="false"
       value=${text} onInput=${onInput} onFocus=${onFocus} onBlur=${judge} onKeyDown=${(event) => event.key === "Enter" && judge()} />${unit && html`<u>${unit}</u>`}</span>`}</${Field}>`;
 }
 

@@ -1,12 +1,14 @@
 // The fields of a listing's price, its least price and its way over time.
 import { html } from "../html.js";
-import { MODES, REFERENCES, hasNoLeast, multiplies } from "../listing_config.js";
+import { choicesOf, fieldOf } from "../config_shape.js";
+import { hasNoLeast, multiplies } from "../listing_config.js";
 import { t } from "../texts.js";
 import "../texts/listing_form.js";
 import { Check, Choice, CountField, LinesField, PercentField, SatsField, Segments, TextField } from "./field.js";
 import { Steps } from "./price_steps.js";
 
-const choices = (prefix, list) => list.map((each) => [each, t(`${prefix}.${each}`)]);
+/** The name of a field and what it means; tags and marketplace are of the task, not of its config. */
+const about = (name) => fieldOf(name, "autolist") || { label: t(`sell.${name}`), hint: t(`sell.${name}.hint`) };
 
 /** What the server says of a field, where its words name other fields: [what is looked for, the text instead]. */
 const FAULTS = [
@@ -31,10 +33,11 @@ const said = (words) => {
  * own (null: not known), `venues` the marketplaces that take listings (null: it cannot be changed).
  */
 export function ListingForm({ values, set, faults, traits = null, venues = null }) {
-  const given = (name) => ({ name, label: t(`sell.${name}`), fault: said(faults[name]), value: values[name], onChange: (value) => set({ [name]: value }) });
-  const props = (name) => ({ ...given(name), hint: t(`sell.${name}.hint`) });
+  const given = (name) => ({ name, label: about(name).label, fault: said(faults[name]), value: values[name], onChange: (value) => set({ [name]: value }) });
+  const pace = about("loopSeconds");
+  const props = (name) => ({ ...given(name), hint: about(name).hint });
   return html`<fieldset class="sell-group"><legend>${t("sell.price")}</legend>
-      <${Segments} label=${t("sell.priceMode")} value=${values.priceMode} options=${choices("sell.priceMode", MODES)} onChange=${(priceMode) => set({ priceMode })} />
+      <${Segments} label=${about("priceMode").label} value=${values.priceMode} options=${choicesOf("priceMode", "autolist")} onChange=${(priceMode) => set({ priceMode })} />
       <p class="quiet">${t(`sell.priceMode.${values.priceMode}.what`)}</p>
       ${values.priceMode === "fixed" && html`<${SatsField} key="fixed" ...${props("priceSats")} />`}
       ${values.priceMode === "undercut" && html`<${SatsField} key="undercut" ...${props("undercutSats")} />`}
@@ -50,7 +53,7 @@ export function ListingForm({ values, set, faults, traits = null, venues = null 
       isFaulty=${faults.venue || faults.tags || faults.ignoreAddresses || faults.loopSeconds}>
       ${venues?.length > 0 && html`<${Choice} ...${given("venue")} options=${venues.map((venue) => [venue.name, venue.title])} />`}
       <${LinesField} ...${props("tags")} /><${LinesField} ...${props("ignoreAddresses")} />
-      <${CountField} ...${props("loopSeconds")} min="5" max="3600" unit="s" placeholder="30" /></${More}>
+      <${CountField} ...${props("loopSeconds")} min=${pace.least} max=${pace.most} unit=${pace.unit} placeholder=${pace.usual} /></${More}>
     <${Check} ...${props("dryRun")} />`;
 }
 
@@ -59,12 +62,12 @@ function Reference({ given, values, set, traits }) {
   const own = traits?.map(({ type, value }) => [JSON.stringify([type, value]), t("sell.trait", { type, value })]) || [];
   const chosen = JSON.stringify([values.traitType, values.traitValue]);
   const isOwn = own.some(([each]) => each === chosen);
-  return html`<${Choice} ...${given("reference")} hint=${t(`sell.reference.${values.reference}.what`)} options=${choices("sell.reference", REFERENCES)} />
+  return html`<${Choice} ...${given("reference")} hint=${t(`sell.reference.${values.reference}.what`)} options=${choicesOf("reference", "autolist")} />
     ${values.reference === "traitFloor" && html`${own.length > 0 && html`<${Choice} label=${t("sell.trait.own")} value=${isOwn ? chosen : ""}
         options=${[["", t("sell.trait.other")], ...own]} onChange=${(text) => text && set({ traitType: JSON.parse(text)[0], traitValue: JSON.parse(text)[1] })} />`}
       <div class="pair"><${TextField} ...${given("traitType")} /><${TextField} ...${given("traitValue")} /></div>`}
     ${(values.pricePercent < 1 || values.allowBelowReference || values.priceSchedule.some((step) => step.pricePercent < 1)) &&
-      html`<${Check} ...${given("allowBelowReference")} hint=${t("sell.allowBelowReference.hint")} />`}`;
+      html`<${Check} ...${given("allowBelowReference")} hint=${about("allowBelowReference").hint} />`}`;
 }
 
 const More = ({ name, hint = `sell.${name}.hint`, isFilled, isFaulty, children }) => html`<details class="sell-more" open=${Boolean(isFilled || isFaulty) || undefined}>

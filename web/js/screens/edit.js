@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
 import { hasUnread } from "../amounts.js";
 import { call, get } from "../api.js";
+import { readShapes } from "../config_shape.js";
 import { useAct, useLoad } from "../load.js";
 import { confirmed } from "../parts/dialog.js";
 import { Icon } from "../parts/icon.js";
@@ -12,7 +13,6 @@ import { goOn, place } from "../router.js";
 import { link, me, quietly, readTasks, readVenues, taskOf, venues } from "../store.js";
 import { t } from "../texts.js";
 import "../texts/edit.js";
-import "../texts/edit_fields.js";
 import "../texts/edit_plan.js";
 import { asked, bodyOf, valuesOf } from "./edit/defaults.js";
 import { useDraft } from "./edit/draft.js";
@@ -25,7 +25,7 @@ import { Save } from "./edit/save.js";
 import { plainWords } from "./edit/words.js";
 
 export default function Edit({ id, query }) {
-  const task = useLoad((abort) => (id === null ? Promise.resolve({}) : get(`/tasks/${id}`, { abort })), [id]);
+  const task = useLoad((abort) => Promise.all([id === null ? {} : get(`/tasks/${id}`, { abort }), readShapes()]).then(([found]) => found), [id]);
   useEffect(() => {
     if (!venues.peek()) quietly(readVenues());
   }, []);

@@ -12,8 +12,6 @@ define({
   "edit.what": "What and where",
   "edit.range": "How much",
   "edit.was": ({ value }) => `Was ${value}`,
-  "edit.usual": ({ value }) => `${value}`,
-  "edit.usual.word": "the usual",
   "edit.none": "none",
   "edit.no_limit": "no limit",
   "edit.on": "on",

@@ -1,6 +1,7 @@
 // From the lowest to the highest bid: as shares of the floor, or in sats that stay.
 import { html } from "../../html.js";
 import { numberOf } from "../../amounts.js";
+import { choicesOf, labelOf } from "../../config_shape.js";
 import { amount, percent } from "../../format.js";
 import { PercentField, SatsField, Segments } from "../../parts/field.js";
 import { Range } from "../../parts/range.js";
@@ -24,12 +25,12 @@ export function BidRange({ form, reference }) {
   const most = isFixed ? Math.max(numberOf(values[high], 0), Math.round((whole || numberOf(values[high]) || 1) * 1.1)) : Math.max(1.1, numberOf(values[high], 0));
   const step = isFixed ? Math.max(1, 10 ** Math.floor(Math.log10(most / 200))) : 0.01;
   const Price = isFixed ? SatsField : PercentField;
-  const field = (name, i) => html`<${Price} name=${name} label=${t(`edit.${name}`)} hint=${inWords(values[name])} fault=${faults[name]} value=${values[name]} onChange=${(value) => set({ [name]: value })}
+  const field = (name, i) => html`<${Price} name=${name} label=${labelOf(name)} hint=${inWords(values[name])} fault=${faults[name]} value=${values[name]} onChange=${(value) => set({ [name]: value })}
     mark=${base && base[name] !== values[name] ? t("edit.was", { value: valueWords(name, base[name], base) }) : undefined} key=${name + i} />`;
   const round = (value) => (isFixed ? Math.round(value) : Math.round(value * 100) / 100);
-  return html`<${Segments} label=${t("edit.bidMode")} value=${values.bidMode} options=${["percent", "fixed"].map((each) => [each, t(`edit.bidMode.${each}`)])}
+  return html`<${Segments} label=${labelOf("bidMode")} value=${values.bidMode} options=${choicesOf("bidMode")}
       onChange=${(bidMode) => set(modeOf(bidMode, values, whole))} />
-    <${Range} low=${numberOf(values[low], 0)} high=${numberOf(values[high], 0)} min=${0} max=${most} step=${step} names=${[t(`edit.${low}`), t(`edit.${high}`)]}
+    <${Range} low=${numberOf(values[low], 0)} high=${numberOf(values[high], 0)} min=${0} max=${most} step=${step} names=${[labelOf(low), labelOf(high)]}
       say=${(value) => `${valueWords(low, value, values)} ${inWords(value)}`} onChange=${(from, to) => set({ [low]: round(from), [high]: round(to) })} />
     <div class="pair keep">${field(low, 0)}${field(high, 1)}</div>`;
 }

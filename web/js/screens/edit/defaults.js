@@ -1,84 +1,12 @@
 // A bidding task's config as the server fills it in, and what of it is sent.
-import { FIELDS } from "./fields.js";
-
-/** Every field of a config with its value where nothing was given. */
-export const DEFAULTS = {
-  slug: "",
-  type: "ordinals",
-  bidMode: "percent",
-  bidPercentLow: 0.15,
-  bidPercentHigh: 0.75,
-  bidFixedLow: 10_000,
-  bidFixedHigh: 50_000,
-  bidCount: 5,
-  hardcapSats: 0,
-  maxBidTotal: 0,
-  bidExpiryMinutes: null,
-  loopSeconds: null,
-  outbidEnabled: false,
-  outbidMode: "fixed",
-  outbidAmount: 1000,
-  outbidPercent: 0.01,
-  updateBidEnabled: true,
-  onlyBidIfHighest: false,
-  bidType: "collection",
-  traitType: "",
-  traitValue: "",
-  quantity: 1,
-  quantityMode: "quantity",
-  satsPerOrder: 0,
-  useVwap: false,
-  depthSats: 1_000_000,
-  feeRate: "halfHourFee",
-  cancelOnStop: true,
-  maxFills: 0,
-  spendCapSats: 0,
-  dryRun: false,
-  updateTolerance: null,
-  keepWithinGap: 0.25,
-  minAgeSeconds: null,
-  replaceMode: "auto",
-  bidLevels: null,
-  ladderShape: "even",
-  pauseAfterFillSeconds: 60,
-  maxFillsPerDay: 0,
-  spendCapPerDaySats: 0,
-  onlyWhileFloorBetween: null,
-  pauseOnFloorDrop: null,
-  activeHours: null,
-  ignoreAddresses: [],
-  deliverTo: "ordinalsAddress",
-  onFill: null,
-  budgetId: null,
-};
-
-/** What belongs to the task beside its config. */
-const BESIDE = { venue: "", tags: [] };
-
-/** Defaults of the auto-list task that is made of a fill. */
-export const LISTING_DEFAULTS = {
-  priceMode: "percent",
-  pricePercent: 1.05,
-  priceSats: 0,
-  undercutSats: 1000,
-  minPriceSats: 0,
-  minMargin: 0,
-  reference: "floor",
-  allowBelowReference: false,
-  traitType: "",
-  traitValue: "",
-  loopSeconds: null,
-  dryRun: false,
-  priceSchedule: [],
-  ignoreAddresses: [],
-};
+import { defaultsOf, fieldOf, shapes } from "../../config_shape.js";
 
 const MODES = ["slug", "type", "bidMode"];
 const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 /** The form's values of a new task, or of one that is there. */
 export const valuesOf = (task) =>
-  task ? { ...DEFAULTS, ...task.config, venue: task.venue, tags: task.tags } : { ...DEFAULTS, ...BESIDE };
+  task ? { ...defaultsOf(), ...task.config, venue: task.venue, tags: task.tags } : defaultsOf();
 
 /** Names of the fields in which two forms' values differ. */
 export const changed = (values, base) => Object.keys(base).filter((name) => !isSame(values[name], base[name]));
@@ -101,12 +29,12 @@ function isWhole(value) {
 
 /** What an address of the page names of the fields, such as ?bidPercentHigh=0.8; a number that is none is a fault of its field. */
 export function asked(query) {
-  const found = {};
+  const [found, defaults] = [{}, defaultsOf()];
   for (const [name, text] of Object.entries(query)) {
-    if (!(name in DEFAULTS) && !(name in BESIDE)) continue;
-    const usual = name in DEFAULTS ? DEFAULTS[name] : BESIDE[name];
-    found[name] = typeof usual === "string" && name !== "feeRate" ? text : read(text);
-    const takes = TAKES[FIELDS.get(name)?.kind];
+    if (!shapes.value.bidding.has(name)) continue;
+    const { kind } = fieldOf(name);
+    found[name] = typeof defaults[name] === "string" && kind !== "fee" ? text : read(text);
+    const takes = TAKES[kind];
     if (takes && found[name] !== null && !takes(found[name])) found[name] = { unread: text };
     if (found[name] === undefined) delete found[name];
   }

@@ -2,10 +2,12 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import { html } from "../../html.js";
 import { get, withQuery } from "../../api.js";
+import { choicesOf, fieldOf, labelOf } from "../../config_shape.js";
 import { amount, count, perToken } from "../../format.js";
 import { Choice, Segments, TextField } from "../../parts/field.js";
 import { venues } from "../../store.js";
 import { t } from "../../texts.js";
+import { valueWords } from "./words.js";
 
 const CALM_MS = 200;
 
@@ -38,12 +40,12 @@ export function Name({ form, market, isNew, twin }) {
   const usual = taking.find((each) => each.isDefault) || taking[0];
   const floor = values.type === "rune" ? perToken(market.floor) : amount(market.floor);
   const said = market.floor !== null ? t("edit.slug.floor", { floor, listed: count(market.listed), isRune: values.type === "rune" }) : t("edit.slug.hint", values);
-  return html`<${Segments} label=${t("edit.type")} value=${values.type} options=${["ordinals", "rune"].map((each) => [each, t(`edit.type.${each}`)])} onChange=${(type) => set(ofKind(type, values, isNew))} />
-    <${TextField} name="slug" label=${t(`edit.slug.${values.type}`)} hint=${said} fault=${faults.slug || faults.type} value=${values.slug} list=${list} maxlength="200" required
+  return html`<${Segments} label=${labelOf("type")} value=${values.type} options=${choicesOf("type")} onChange=${(type) => set(ofKind(type, values, isNew))} />
+    <${TextField} name="slug" label=${valueWords("type", values.type, values)} hint=${said} fault=${faults.slug || faults.type} value=${values.slug} list=${list} maxlength="200" required
       mark=${base && base.slug !== values.slug ? t("edit.was", { value: base.slug }) : undefined} autofocus=${isNew} onChange=${(slug) => (setTyped(true), set({ slug }))} />
     <datalist id=${list}>${names.map((each) => html`<option key=${each.slug} value=${each.slug}>${each.name || each.slug}</option>`)}</datalist>
     ${twin !== null && html`<p class="note" role="alert"><span>${t("edit.twin")} <a class="link" href=${`#/tasks/${twin}/edit`}>${t("edit.twin.do")}</a></span></p>`}
-    ${isNew && taking.length > 1 && html`<${Choice} label=${t("edit.venue")} hint=${t("edit.venue.hint")} fault=${faults.venue} value=${values.venue || usual?.name}
+    ${isNew && taking.length > 1 && html`<${Choice} label=${labelOf("venue")} hint=${fieldOf("venue").hint} fault=${faults.venue} value=${values.venue || usual?.name}
       options=${taking.map((each) => [each.name, each.title])} onChange=${(venue) => set({ venue: venue === usual?.name && usual?.isDefault ? "" : venue })} />`}
     ${!isNew && html`<p class="quiet">${t("edit.venue.of", { venue: venues.value?.find((each) => each.name === values.venue)?.title || values.venue })}</p>`}`;
 }

@@ -1,5 +1,6 @@
 // The plan beside the form: its picture, every rung with its reason, and what it costs and is held back by.
 import { html } from "../../html.js";
+import { labelOf } from "../../config_shape.js";
 import { amount, count, money, percent, span } from "../../format.js";
 import { Money } from "../../parts/money.js";
 import { PlanPicture } from "../../parts/plan_picture.js";
@@ -98,7 +99,7 @@ function Costs({ plan, frame, venue, values }) {
       ? html`<div><dt>${t("plan.balance")}</dt><dd>${t("plan.balance.unknown")}</dd></div>`
       : html`<${Bar} name=${t("plan.balance")} used=${total} most=${plan.balance} />`}
     <${Bar} name=${t("plan.exposure")} used=${total} most=${limits.exposure} />
-    ${limits.taskTotal !== null && html`<${Bar} name=${t("edit.maxBidTotal")} used=${total} most=${limits.taskTotal} />`}
+    ${limits.taskTotal !== null && html`<${Bar} name=${labelOf("maxBidTotal")} used=${total} most=${limits.taskTotal} />`}
     ${limits.budget && limits.budget.sats !== null && html`<${Bar} name=${t("plan.budget", { name: limits.budget.name })} used=${total} most=${limits.budget.sats} />`}
     ${limits.signed.filter((room) => room.signed > 0).map((room) => html`<${Bar} key=${room.whose} name=${t(`plan.signed.${room.whose}`)} used=${room.signed} most=${room.most} />`)}
     <div><dt>${t("plan.calls")}</dt><dd>${t("plan.calls.count", { calls: count(calls) })}

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../../html.js";
 import { call } from "../../api.js";
+import { readShapes } from "../../config_shape.js";
 import { amount, short } from "../../format.js";
 import { readItem, readPicture } from "../../items.js";
 import { bodyOf, faultsOf, drawnFields, valuesOf } from "../../listing_config.js";
@@ -16,12 +17,13 @@ import { confirmListing } from "../../parts/listing_confirm.js";
 import { ListingForm } from "../../parts/listing_form.js";
 import { ListingPlan } from "../../parts/listing_plan.js";
 import { Picture } from "../../parts/picture.js";
-import { wordsOf } from "../../parts/states.js";
+import { Loaded, wordsOf } from "../../parts/states.js";
 import { toast } from "../../parts/toast.js";
 import { Again, SendHere } from "./grid.js";
 
 export function Offer({ item }) {
   const head = useRef(null);
+  const shapes = useLoad(readShapes);
   useEffect(() => (head.current.focus({ preventScroll: true }), scrollTo(0, 0)), []);
   const task = listings.value.find((each) => each.inscriptionId === item.id);
   const { vault } = wallet.value;
@@ -33,7 +35,7 @@ export function Offer({ item }) {
         ${item.listed && !task && html`<p class="quiet">${t("list.adopts", { price: amount(item.listingPrice) })}</p>`}</div></section>
     ${task ? html`<div class="note"><p>${t("list.has_task.what")}</p><a class="button" href=${`#/listings/${task.id}`}>${t("list.has_task.do")}</a></div>`
       : isAway ? html`<div class="note"><p>${t("list.away", { address: short(item.address, 10, 8) })}</p><p><${SendHere} vault=${vault} /></p><${Again} /></div>`
-        : html`<${Form} item=${item} name=${name} />`}`;
+        : html`<${Loaded} from=${shapes} rows=${1} tall=${480}>${() => html`<${Form} item=${item} name=${name} />`}</${Loaded}>`}`;
 }
 
 function Form({ item, name }) {

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { html } from "../../html.js";
 import { call } from "../../api.js";
+import { readShapes } from "../../config_shape.js";
 import { amount } from "../../format.js";
 import { nameOf, readItem } from "../../items.js";
 import { changeOf, drawnFields, faultsOf, valuesOf } from "../../listing_config.js";
@@ -13,11 +14,16 @@ import { t } from "../../texts.js";
 import { confirmed } from "../../parts/dialog.js";
 import { ListingForm } from "../../parts/listing_form.js";
 import { ListingPlan } from "../../parts/listing_plan.js";
-import { wordsOf } from "../../parts/states.js";
+import { Loaded, wordsOf } from "../../parts/states.js";
 import { toast } from "../../parts/toast.js";
 import { signatureWords } from "./acts.js";
 
 export function Edit({ task }) {
+  const shapes = useLoad(readShapes);
+  return html`<${Loaded} from=${shapes} rows=${1} tall=${480}>${() => html`<${Editor} task=${task} />`}</${Loaded}>`;
+}
+
+function Editor({ task }) {
   // What is stored when the form is opened: another change meanwhile is not undone, for only changes are sent.
   const [base] = useState(() => valuesOf(task.config, task.tags));
   const [values, setValues] = useState(base);

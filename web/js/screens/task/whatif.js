@@ -3,25 +3,34 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../../html.js";
 import { hasUnread } from "../../amounts.js";
 import { call } from "../../api.js";
+import { fieldOf, labelOf, matters, readShapes } from "../../config_shape.js";
 import { clock, count, money, percent, perToken, secondsOf, unitName } from "../../format.js";
+import { useLoad } from "../../load.js";
 import { go } from "../../router.js";
 import { t } from "../../texts.js";
 import { reasonOf } from "../../texts/reasons.js";
 import { Check, SatsField } from "../../parts/field.js";
-import { Empty, Refused, Skeleton } from "../../parts/states.js";
+import { Empty, Loaded, Refused, Skeleton } from "../../parts/states.js";
 
-/** [field, text, least, most, step, how it is written]: what can be slid, by mode. */
-const SLIDERS = {
-  percent: [["bidPercentHigh", "high", 0.1, 1, 0.01, percent], ["bidPercentLow", "low", 0.05, 1, 0.01, percent]],
-  fixed: [],
-  all: [["bidCount", "count", 1, 20, 1, count], ["bidExpiryMinutes", "expiry", 15, 240, 5, count], ["updateTolerance", "tolerance", 0.005, 0.2, 0.005, percent]],
-};
+/** [field, least, most, step, how it is written]: what can be slid, over the part of its range that is used. */
+const SLIDERS = [
+  ["bidPercentHigh", 0.1, 1, 0.01, percent], ["bidPercentLow", 0.05, 1, 0.01, percent],
+  ["bidCount", 1, 20, 1, count], ["bidExpiryMinutes", 15, 240, 5, count], ["updateTolerance", 0.005, 0.2, 0.005, percent],
+];
+const PRICES = ["bidFixedHigh", "bidFixedLow", "hardcapSats"];
+const OF_RANGE = new Set(["bidPercentHigh", "bidPercentLow", "bidFixedHigh", "bidFixedLow"]);
 
 const REST_MS = 350;
 
-const slidersOf = ({ bidMode, bidLevels }) => [...(bidLevels ? [] : SLIDERS[bidMode]), ...SLIDERS.all.filter(([field]) => field !== "bidCount" || !bidLevels)];
+/** Levels of one's own stand in place of the range. */
+const counts = (name, config) => matters(fieldOf(name), config) && !(config.bidLevels && OF_RANGE.has(name));
 
 export function WhatIf({ task }) {
+  const shapes = useLoad(readShapes);
+  return shapes.value ? html`<${Trial} task=${task} />` : html`<div class="panel-body"><${Loaded} from=${shapes} rows=${1} tall=${320} /></div>`;
+}
+
+function Trial({ task }) {
   const { config } = task;
   const [changes, setChanges] = useState({});
   const [found, setFound] = useState(null);
@@ -56,13 +65,9 @@ export function WhatIf({ task }) {
   const isNothing = Object.keys(changes).length === 0;
   const isFaulty = hasUnread(changes);
   return html`<div class="panel-body whatif"><form class="form" onSubmit=${(event) => event.preventDefault()}><p class="quiet">${t("whatif.what")}</p>
-      ${slidersOf(config).map(([field, name, min, max, step, write]) => html`<${Slider} key=${field} label=${t(`whatif.${name}`)} value=${value(field)} before=${config[field]} min=${min} max=${max} step=${step} write=${write} onChange=${set(field)} />`)}
-      ${config.bidMode === "fixed" && !config.bidLevels && ["high", "low"].map((end) => {
-        const field = end === "high" ? "bidFixedHigh" : "bidFixedLow";
-        return html`<${SatsField} key=${field} label=${t(`whatif.fixed_${end}`)} value=${value(field)} onChange=${set(field)} />`;
-      })}
-      <${SatsField} label=${t("whatif.hardcap")} value=${value("hardcapSats")} onChange=${set("hardcapSats")} />
-      <${Check} label=${t("whatif.outbid")} value=${value("outbidEnabled")} onChange=${set("outbidEnabled")} />
+      ${SLIDERS.filter(([field]) => counts(field, config)).map(([field, min, max, step, write]) => html`<${Slider} key=${field} label=${named(field)} value=${value(field)} before=${config[field]} min=${min} max=${max} step=${step} write=${write} onChange=${set(field)} />`)}
+      ${PRICES.filter((field) => counts(field, config)).map((field) => html`<${SatsField} key=${field} label=${labelOf(field)} value=${value(field)} onChange=${set(field)} />`)}
+      <${Check} label=${labelOf("outbidEnabled")} value=${value("outbidEnabled")} onChange=${set("outbidEnabled")} />
       <div class="whatif-acts"><button class="button primary" type="button" disabled=${isNothing || isFaulty} onClick=${() => go(`/tasks/${task.id}/edit`, changes)}>${t("whatif.use")}</button>
         <button class="button" type="button" disabled=${isNothing} onClick=${() => setChanges({})}>${t("whatif.reset")}</button></div></form>
     <div class=${`whatif-result ${isBusy ? "is-reading" : ""}`} aria-busy=${isBusy}>${isBusy && html`<${Slow} />`}
@@ -70,6 +75,9 @@ export function WhatIf({ task }) {
       ${refusal && (refusal.status === 409 ? html`<${Empty}>${t("whatif.none")}</${Empty}>` : html`<${Refused} refusal=${refusal} again=${() => setTurn(turn + 1)} />`)}
       ${found && !refusal && html`<${Result} found=${found} isRune=${task.type === "rune"} />`}</div></div>`;
 }
+
+/** A slider's name, with its unit. */
+const named = (name) => (fieldOf(name).unit ? `${labelOf(name)}, ${fieldOf(name).unit}` : labelOf(name));
 
 const without = (values, field) => Object.fromEntries(Object.entries(values).filter(([name]) => name !== field));
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
+from strategy.config.table import MAX_DECIMALS, decimals
+
 MOST_LEVELS, MOST_AT_A_LEVEL = 100, 20
 MOST_DROP_MINUTES = 720
 MOST_IGNORED = 50
@@ -76,17 +78,12 @@ def wrong_levels(levels: tuple[BidLevel, ...], *, is_fixed: bool, most: Decimal)
 
 
 def _is_at(at: Decimal, most: Decimal) -> bool:
-    return at.is_finite() and 0 < at <= most and _has_few_decimals(at)
-
-
-def _has_few_decimals(number: Decimal) -> bool:
-    exponent = number.as_tuple().exponent
-    return isinstance(exponent, int) and exponent >= -38
+    return at.is_finite() and 0 < at <= most and decimals(at) <= MAX_DECIMALS
 
 
 def wrong_bounds(bounds: tuple[Decimal, ...], *, is_rune: bool, most: int) -> Iterator[str]:
     """Yields the fault of two prices between which a floor is to be."""
-    if len(bounds) != 2 or not all(b.is_finite() and 0 <= b <= most and _has_few_decimals(b) for b in bounds):
+    if len(bounds) != 2 or not all(b.is_finite() and 0 <= b <= most and decimals(b) <= MAX_DECIMALS for b in bounds):
         yield f"must be null or two prices from 0 to {most}, the lower one first"
     elif bounds[0] >= bounds[1]:
         yield "the lower price must be below the upper one"
@@ -96,7 +93,9 @@ def wrong_bounds(bounds: tuple[Decimal, ...], *, is_rune: bool, most: int) -> It
 
 def wrong_drop(drop: FloorDrop) -> Iterator[str]:
     """Yields every fault of this rule."""
-    if not (drop.percent.is_finite() and Decimal("0.001") <= drop.percent < 1 and _has_few_decimals(drop.percent)):
+    if not (
+        drop.percent.is_finite() and Decimal("0.001") <= drop.percent < 1 and decimals(drop.percent) <= MAX_DECIMALS
+    ):
         yield "percent must be from 0.001 to below 1 (0.1 is 10 %)"
     for name, minutes in (("windowMinutes", drop.window_minutes), ("forMinutes", drop.for_minutes)):
         if not 1 <= minutes <= MOST_DROP_MINUTES:

@@ -4,33 +4,45 @@
 is not selected are stored and not used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
+from typing import Annotated
 
-from strategy import stored
-from strategy.bid_config import MAX_SATS, MAX_TEXT, Problem
-from strategy.bid_parts import wrong_addresses
+from core.fields import MAX_SATS
+from strategy.config.bid import Problem
+from strategy.config.parts import wrong_addresses
+from strategy.config.table import (
+    decimals,
+    dump,
+    faults,
+    flag,
+    fraction,
+    load,
+    one_of,
+    part,
+    sats,
+    table_of,
+    text,
+    whole,
+)
 from strategy.pricing import plus, times
 
-CHOICES = {
-    "price_mode": ("percent", "fixed", "undercut"),
-    "reference": ("floor", "traitFloor", "purchase", "lastSale"),
-}
-SATS = ("price_sats", "undercut_sats", "min_price_sats", "cost_sats")
 MAX_PERCENT = 1000
 MAX_MARGIN = 100
 MOST_STEPS, MOST_HOURS = 20, 8_760
 MAX_DECIMALS = 18
 DEFAULT_LOOP_SECONDS, LEAST_LOOP_SECONDS, MOST_LOOP_SECONDS = 30, 5, 3_600
 
+# When a field matters.
+BY_PERCENT, AT_SATS, BELOW_OTHERS = ({"price_mode": (mode,)} for mode in ("percent", "fixed", "undercut"))
+OF_TRAIT = {"reference": ("traitFloor",)}
+
 
 @dataclass(frozen=True, slots=True)
 class PriceStep:
-    """A price from so many hours after the first listing on: a multiple of the reference, or sats."""
+    """A price from some hours after the first listing on: a multiple of the reference, or sats."""
 
     after_hours: int
     price_percent: Decimal | None = None
@@ -45,21 +57,55 @@ class ListingConfig:
     part of the market.
     """
 
-    price_mode: str = "percent"
-    price_percent: Decimal = Decimal("1.05")
-    price_sats: int = 0
-    undercut_sats: int = 1000
-    min_price_sats: int = 0
-    cost_sats: int | None = None
-    min_margin: Decimal = Decimal(0)
-    reference: str = "floor"
-    allow_below_reference: bool = False
-    trait_type: str = ""
-    trait_value: str = ""
-    loop_seconds: int | None = None
-    dry_run: bool = False
-    price_schedule: tuple[PriceStep, ...] = ()
-    ignore_addresses: tuple[str, ...] = ()
+    # fmt: off
+    price_mode: Annotated[str, one_of(
+        {"percent": "Follow a reference", "fixed": "Fixed price", "undercut": "Undercut"}, "price",
+        "How the price is found", "How the price is found.", "",
+        says="percent, fixed or undercut")] = "percent"
+    price_percent: Annotated[Decimal, fraction("price", "Part of the reference",
+        "Price as a multiple of the reference price (1.05 is 5 % above it).",
+        "105 % is 5 % above the reference.", above=0, most=MAX_PERCENT, places=MAX_DECIMALS,
+        fault=f"must be above 0 and at most {MAX_PERCENT} (1 is the reference price)",
+        when=BY_PERCENT)] = Decimal("1.05")
+    price_sats: Annotated[int, sats("price", "Price", "The price, in fixed mode, where 0 is refused.",
+        "Rounded up to the marketplace's steps.", when=AT_SATS)] = 0
+    undercut_sats: Annotated[int, sats("price", "Below the cheapest other listing by",
+        "How far below the cheapest listing, in undercut mode.",
+        "Listings that cannot be undercut above your minimum price are skipped.", when=BELOW_OTHERS)] = 1000
+    min_price_sats: Annotated[int, sats("least", "Never below", "The price is never below it.",
+        "Holds against everything else. Empty: no such limit.", no_limit_at_0=True)] = 0
+    cost_sats: Annotated[int | None, sats("least", "What it cost you", "What the inscription cost; null is unknown.",
+        "Empty: the price of its purchase here, where there is one.", usual="not known")] = None
+    min_margin: Annotated[Decimal, fraction("least", "Minimum gain over the cost",
+        "Least gain over the cost as a fraction (0.1 is 10 %).", "After the marketplace's fee.", least=0,
+        most=MAX_MARGIN, places=MAX_DECIMALS, fault=f"must be from 0 to {MAX_MARGIN} (0.1 is 10 %)")] = Decimal(0)
+    reference: Annotated[str, one_of(
+        {"floor": "Floor of the collection", "traitFloor": "Floor of a trait", "purchase": "What you paid",
+         "lastSale": "Last sales"}, "price", "Reference", "The price that pricePercent multiplies.", "",
+        says="floor, traitFloor, purchase or lastSale", when=BY_PERCENT)] = "floor"
+    allow_below_reference: Annotated[bool, flag("price", "A price below the reference is meant",
+        "Let pricePercent be below 1.",
+        "Without this a part below 100 % is refused, so that a slip lists nothing too cheap.",
+        when=BY_PERCENT)] = False
+    trait_type: Annotated[str, text("price", "Trait",
+        "Trait category whose cheapest listing is the reference traitFloor.", "Its category, such as Background.",
+        when=OF_TRAIT)] = ""
+    trait_value: Annotated[str, text("price", "Its value", "Trait value of that reference.",
+        "Such as Gold. It is looked up at the marketplace.", when=OF_TRAIT)] = ""
+    loop_seconds: Annotated[int | None, whole(LEAST_LOOP_SECONDS, MOST_LOOP_SECONDS, "more",
+        "Checks the market every", "Seconds between two cycles; null is the default of 30.",
+        f"Empty: every {DEFAULT_LOOP_SECONDS} s.", unit="s", usual=f"{DEFAULT_LOOP_SECONDS}",
+        fault=f"must be from {LEAST_LOOP_SECONDS} to {MOST_LOOP_SECONDS}, or null")] = None
+    dry_run: Annotated[bool, flag("more", "Dry run",
+        "Decide, have the signer judge the marketplace's draft, and report; nothing is signed or listed.",
+        "Decides and reports as usual, with the signer's verdict. Nothing is signed or listed.")] = False
+    price_schedule: Annotated[tuple[PriceStep, ...], part("schedule", "time", "Price over time",
+        "Prices over time: each step holds from its hour on, in place of the price above.",
+        "Each holds from its hour on, counted from the first listing.")] = ()
+    ignore_addresses: Annotated[tuple[str, ...], part("lines", "more", "Leave out listings of",
+        "Listings of these addresses are no part of the market.",
+        "One a line. Their listings do not count; your own never do.")] = ()
+    # fmt: on
 
     @property
     def multiplies(self) -> bool:
@@ -95,26 +141,11 @@ def problems(config: ListingConfig) -> list[Problem]:
 
 
 def _single_fields(config: ListingConfig) -> Iterator[Problem]:
-    for name, choices in CHOICES.items():
-        if getattr(config, name) not in choices:
-            yield Problem(name, f"must be {', '.join(choices[:-1])} or {choices[-1]}")
-    for name in SATS:
-        value = getattr(config, name)
-        if value is not None and not 0 <= value <= MAX_SATS:
-            yield Problem(name, f"must be a whole number from 0 to {MAX_SATS}")
-    if not _is_within(config.price_percent, MAX_PERCENT) or config.price_percent == 0:
-        yield Problem("price_percent", f"must be above 0 and at most {MAX_PERCENT} (1 is the reference price)")
-    if not _is_within(config.min_margin, MAX_MARGIN):
-        yield Problem("min_margin", f"must be from 0 to {MAX_MARGIN} (0.1 is 10 %)")
-    if not LEAST_LOOP_SECONDS <= config.loop_s <= MOST_LOOP_SECONDS:
-        yield Problem("loop_seconds", f"must be from {LEAST_LOOP_SECONDS} to {MOST_LOOP_SECONDS}, or null")
-    for name in ("trait_type", "trait_value"):
-        if len(getattr(config, name)) > MAX_TEXT:
-            yield Problem(name, f"must not be longer than {MAX_TEXT} characters")
-    if (text := next(_wrong_steps(config.price_schedule), None)) is not None:
-        yield Problem("price_schedule", text)
-    if (text := next(wrong_addresses(config.ignore_addresses), None)) is not None:
-        yield Problem("ignore_addresses", text)
+    yield from (Problem(*fault) for fault in faults(config))
+    if (fault := next(_wrong_steps(config.price_schedule), None)) is not None:
+        yield Problem("price_schedule", fault)
+    if (fault := next(wrong_addresses(config.ignore_addresses), None)) is not None:
+        yield Problem("ignore_addresses", fault)
 
 
 def _wrong_steps(steps: tuple[PriceStep, ...]) -> Iterator[str]:
@@ -135,12 +166,7 @@ def _wrong_steps(steps: tuple[PriceStep, ...]) -> Iterator[str]:
 
 
 def _is_multiple(percent: Decimal) -> bool:
-    return percent.is_finite() and _is_within(percent, MAX_PERCENT) and percent != 0
-
-
-def _is_within(value: Decimal, most: int) -> bool:
-    exponent = value.as_tuple().exponent
-    return isinstance(exponent, int) and exponent >= -MAX_DECIMALS and 0 <= value <= most
+    return percent.is_finite() and decimals(percent) <= MAX_DECIMALS and 0 < percent <= MAX_PERCENT
 
 
 def _between_fields(config: ListingConfig, broken: set[str]) -> Iterator[Problem]:
@@ -155,8 +181,8 @@ def _between_fields(config: ListingConfig, broken: set[str]) -> Iterator[Problem
     if not {"price_schedule", "min_price_sats"} & broken:
         percents = [step.price_percent for step in c.price_schedule if step.price_percent is not None]
         if any(percent < 1 for percent in percents) and not c.allow_below_reference:
-            text = "has a pricePercent below 1, the reference price: set allowBelowReference if that is meant"
-            yield Problem("price_schedule", text)
+            fault = "has a pricePercent below 1, the reference price: set allowBelowReference if that is meant"
+            yield Problem("price_schedule", fault)
         elif any(step.price_sats is not None and step.price_sats < c.min_price_sats for step in c.price_schedule):
             yield Problem("price_schedule", "must not have a priceSats below minPriceSats")
     if c.price_mode == "fixed" and "price_sats" not in broken:
@@ -197,9 +223,12 @@ def warnings(config: ListingConfig) -> list[str]:
 
 def dump_listing_config(config: ListingConfig) -> str:
     """Returns the config as JSON for storage."""
-    return stored.dumps(config)
+    return dump(config)
 
 
 def load_listing_config(text: str) -> ListingConfig:
     """Reads a config that `dump_listing_config` wrote. Raises ValueError when it is none; ranges are for `problems`."""
-    return stored.loads(ListingConfig, text)
+    return load(ListingConfig, text, {})
+
+
+table_of(ListingConfig)  # before the workers are forked

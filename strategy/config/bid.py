@@ -1,0 +1,433 @@
+"""A bidding task's config, and the rules that its fields must keep together.
+
+`problems` is called on a request and again when the worker loads the stored config, so it checks single ranges too.
+Fields of a mode that is not selected are stored and not used.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Annotated, Any, NamedTuple
+
+from core.fields import MAX_SATS as MAX_SATS  # the plans bound their sums by it, too
+from strategy.config import parts
+from strategy.config.parts import ActiveHours, BidLevel, FloorDrop, OnFill
+from strategy.config.table import (
+    MAX_DECIMALS,
+    MAX_TEXT,
+    FeeRate,
+    Field,
+    dump,
+    faults,
+    flag,
+    fraction,
+    load,
+    one_of,
+    part,
+    sats,
+    stored_number,
+    table_of,
+    text,
+    whole,
+)
+
+MOST_ID = 2**53 - 1  # exact in any JSON
+MOST_FILLS = 1_000_000
+MAX_PERCENT = 10
+EXPIRY_MINUTES = (15, 10_080)
+DEFAULT_EXPIRY_MINUTES = 16
+DEFAULT_LOOP_SECONDS = 30
+MOST_LOOPS = 4  # a calm task without a loop of its own reads the market once in this many loops
+TYPES = {"ordinals": "Collection", "rune": "Rune"}
+FEE_TIERS = {
+    "fastestFee": "The next block",
+    "halfHourFee": "Within half an hour",
+    "hourFee": "Within an hour",
+    "minimumFee": "The lowest that is relayed",
+}
+
+# When a field matters.
+IN_PERCENT, IN_SATS = {"bid_mode": ("percent",)}, {"bid_mode": ("fixed",)}
+OF_ITEMS, OF_RUNES = {"type": ("ordinals",)}, {"type": ("rune",)}
+ON_TRAIT = OF_ITEMS | {"bid_type": ("trait",)}
+OUTBIDS = {"outbid_enabled": (True,)}
+WITHOUT_LEVELS = {"bid_levels": (None,)}
+
+
+def _percent(group: str, label: str, words: str, hint: str, **more: Any) -> Field:
+    fault = f"must be above 0 and at most {MAX_PERCENT} (1 is 100 %)"
+    return fraction(group, label, words, hint, above=0, most=MAX_PERCENT, fault=fault, **more)
+
+
+def _part_of_price(least: str, most: str, label: str, words: str, hint: str, **more: Any) -> Field:
+    bounds: dict[str, Any] = {"least": Decimal(least), "most": Decimal(most)}
+    return fraction("moves", label, words, hint, **bounds, fault=f"must be from {least} to {most}", **more)
+
+
+@dataclass(frozen=True, slots=True)
+class BidConfig:
+    """The config of one bidding task. Sats are of one whole bid, percents are fractions (0.01 is 1 %).
+
+    With `bid_levels`, `bid_count` is the number of their bids.
+    """
+
+    # fmt: off
+    slug: Annotated[str, part("text", "what", "Name",
+        "Collection slug, or rune ticker with or without its bullets.", "", is_replayed=False)]
+    type: Annotated[str, one_of(TYPES, "what", "Kind", "What the slug names.", "",
+        is_replayed=False)] = "ordinals"
+    bid_mode: Annotated[str, one_of({"percent": "% of the floor", "fixed": "Fixed sats"}, "range", "Range in",
+        "Whether the range is a fraction of the floor or fixed sats.", "")] = "percent"
+    bid_percent_low: Annotated[Decimal, _percent("range", "Lowest bid",
+        "Low end of the range as a fraction of the floor (0.15 is 15 %).", "", when=IN_PERCENT)] = Decimal("0.15")
+    bid_percent_high: Annotated[Decimal, _percent("range", "Highest bid",
+        "High end of the range as a fraction of the floor.", "", when=IN_PERCENT)] = Decimal("0.75")
+    bid_fixed_low: Annotated[int, sats("range", "Lowest bid", "Low end of the range in sats, in fixed mode.", "",
+        when=IN_SATS)] = 10_000
+    bid_fixed_high: Annotated[int, sats("range", "Highest bid", "High end of the range in sats, in fixed mode.", "",
+        when=IN_SATS)] = 50_000
+    bid_count: Annotated[int, whole(1, 100, "main", "Bids at a time",
+        "Bids kept at the same time; cut to what the plan allows.", "Spread from the highest to the lowest.",
+        when=WITHOUT_LEVELS)] = 5
+    hardcap_sats: Annotated[int, sats("main", "Hard cap",
+        "No bid is above it. Required in percent mode, where 0 is refused.",
+        "No bid is ever above it, whatever the floor does.", no_limit_at_0=True)] = 0
+    max_bid_total: Annotated[int, sats("main", "All bids together",
+        "Most sats of all the task's bids together; 0 is unlimited.", "At most this much at a time; 0 for no limit.",
+        no_limit_at_0=True)] = 0
+    bid_expiry_minutes: Annotated[int | None, whole(*EXPIRY_MINUTES, "main", "Life of a bid",
+        f"Life of a bid; null is {DEFAULT_EXPIRY_MINUTES}.",
+        f"Then it expires and is placed again. Empty: {DEFAULT_EXPIRY_MINUTES} min.", unit="min",
+        usual=f"{DEFAULT_EXPIRY_MINUTES}")] = None
+    loop_seconds: Annotated[int | None, whole(5, 86_400, "moves", "Checks the market every",
+        f"Seconds between two cycles; null: every {DEFAULT_LOOP_SECONDS} seconds, up to "
+        f"{DEFAULT_LOOP_SECONDS * MOST_LOOPS} while nothing moves.",
+        f"Empty: every {DEFAULT_LOOP_SECONDS} s, less often while nothing moves.", unit="s",
+        usual=f"{DEFAULT_LOOP_SECONDS} to {DEFAULT_LOOP_SECONDS * MOST_LOOPS}")] = None
+    outbid_enabled: Annotated[bool, flag("main", "Outbid others", "Bid above competitors.",
+        "Starts at the lowest price that ranks first, within the range.")] = False
+    outbid_mode: Annotated[str, one_of({"fixed": "Sats", "percent": "Percent"}, "outbid", "Ahead by",
+        "Whether outbidding adds sats or a fraction.", "What is put on top of the rival's price.",
+        when=OUTBIDS)] = "fixed"
+    outbid_amount: Annotated[int, sats("outbid", "Step above a rival", "Sats added above a competitor, in fixed mode.",
+        "For the whole bid or order.", when=OUTBIDS | {"outbid_mode": ("fixed",)})] = 1000
+    outbid_percent: Annotated[Decimal, _percent("outbid", "Step above a rival",
+        "Fraction added above a competitor, in percent mode (0.01 is 1 %).", "Of the rival's price.",
+        when=OUTBIDS | {"outbid_mode": ("percent",)})] = Decimal("0.01")
+    update_bid_enabled: Annotated[bool, flag("moves", "Follow the market", "Replace bids when the market moves.",
+        "Replaces bids when prices move. Off: a bid stays until it expires.")] = True
+    only_bid_if_highest: Annotated[bool, flag("outbid", "Only while highest", "Cancel bids that are not the highest.",
+        "Cancels a bid as soon as another user's is higher.")] = False
+    bid_type: Annotated[str, one_of({"collection": "Every item of the collection", "trait": "Items with a trait"},
+        "trait", "Bid on", "Bids on the whole collection or on one trait.",
+        "A trait's bids follow the floor of the items that have it.", when=OF_ITEMS)] = "collection"
+    trait_type: Annotated[str, text("trait", "Trait", "Trait category, for trait bids.",
+        "Its category, such as Background.", when=ON_TRAIT)] = ""
+    trait_value: Annotated[str, text("trait", "Value", "Trait value, for trait bids.",
+        "Such as Gold. It is looked up at the marketplace.", when=ON_TRAIT)] = ""
+    quantity: Annotated[Decimal, part("quantity", "size", "Tokens an order", "Tokens per bid (runes, quantity mode).",
+        "How many tokens each bid is for.", above=0, most=Decimal(2**128), has_open_top=True,
+        fault=f"must be above 0, with at most {MAX_DECIMALS} decimals",
+        when=OF_RUNES | {"quantity_mode": ("quantity",)})] = Decimal(1)
+    quantity_mode: Annotated[str, one_of({"quantity": "Tokens", "sats": "Sats"}, "size", "Size of an order by",
+        "Whether a rune order is sized by tokens or by sats.", "The same tokens, or the same sats, in each order.",
+        when=OF_RUNES | IN_PERCENT)] = "quantity"
+    sats_per_order: Annotated[int, sats("size", "Sats an order", "Size of a rune order, in sats mode.",
+        "What each bid spends at most; lower prices buy more tokens.",
+        when=OF_RUNES | {"quantity_mode": ("sats",)})] = 0
+    use_vwap: Annotated[bool, flag("vwap", "Average of the book",
+        "Use the volume-weighted average price instead of the floor (runes).",
+        "The range depends on a token's average price, not on the lowest price.", when=OF_RUNES)] = False
+    depth_sats: Annotated[int, sats("vwap", "Depth of the average",
+        "Depth of the order book that the average looks at.",
+        "The average of the cheapest asks that this much would buy.", least=1,
+        when=OF_RUNES | {"use_vwap": (True,)})] = 1_000_000
+    fee_rate: Annotated[FeeRate, part("fee", "more", "Fee rate",
+        "A tier, or sat/vB from 1 to 10000 with at most 3 decimals.", "For transactions that the task builds.",
+        choices=FEE_TIERS, least=1, most=10_000, places=3, unit="sat/vB",
+        fault=f"must be {', '.join(FEE_TIERS)}, or 1 to 10000 sat/vB with at most 3 decimals",
+        is_replayed=False)] = "halfHourFee"
+    cancel_on_stop: Annotated[bool, flag("moves", "Stopping cancels the bids",
+        "Cancel the task's bids when it is stopped.", "Off: they stay until they expire.", is_replayed=False)] = True
+    max_fills: Annotated[int, whole(0, MOST_FILLS, "guards", "Fills in all", "End after so many fills; 0 is never.",
+        "Then the task is done; 0 for no limit.", no_limit_at_0=True)] = 0
+    spend_cap_sats: Annotated[int, sats("guards", "Spend in all", "End after so many sats spent; 0 is never.",
+        "What its fills may cost; 0 for no limit.", no_limit_at_0=True)] = 0
+    dry_run: Annotated[bool, flag("more", "Dry run", "Plan and report, place nothing.",
+        "Plans and keeps books as if it were real; nothing is placed.", is_replayed=False)] = False
+    update_tolerance: Annotated[Decimal | None, _part_of_price("0.001", "0.2", "Moves smaller than this are ignored",
+        "A live bid this close to its rung stays, as a fraction of the price; null: the service's.",
+        "Of the bid's price. Empty: as the installation is set.", usual="the usual")] = None
+    keep_within_gap: Annotated[Decimal, _part_of_price("0", "0.45", "Stays within this part of a gap",
+        "Lower rungs also keep a bid this close, as a fraction of the gap between two rungs.",
+        "A bid this near to its place, measured by the gap to the next, is kept.")] = Decimal("0.25")
+    min_age_seconds: Annotated[int | None, whole(0, 3600, "moves", "Minimum age before it moves",
+        "No bid is replaced before this age; null is the service's own.",
+        "A younger bid is not replaced. Empty: as the installation is set.", unit="s", usual="the usual")] = None
+    replace_mode: Annotated[str, one_of(
+        {"auto": "As money allows", "breakFirst": "Cancel first", "makeFirst": "Place first"}, "moves",
+        "To replace a bid", "Whether a new bid comes before the one that it replaces goes; auto: where limits allow.",
+        "Whether the old or the new bid is at the market in between.")] = "auto"
+    bid_levels: Annotated[tuple[BidLevel, ...] | None, part("levels", "ladder", "Levels of your own",
+        "The prices of the bids, in place of rungs spread over the range; bidCount is then their number.",
+        "A number of bids at each price that you name, in place of the spread.")] = None
+    ladder_shape: Annotated[str, one_of(
+        {"even": "Even gaps", "geometric": "Each the same part of the one above", "top": "Most of them near the top"},
+        "ladder", "Spread", "How rungs are spread: evenly, by equal ratios, or most of them near the top.",
+        "Where the bids between the ends lie.", when=WITHOUT_LEVELS)] = "even"
+    pause_after_fill_seconds: Annotated[int, whole(0, 86_400, "guards", "Pause after a fill",
+        "Nothing is placed for so long after a fill.", "Nothing new is placed for this long.", unit="s")] = 60
+    max_fills_per_day: Annotated[int, whole(0, MOST_FILLS, "guards", "Fills a day",
+        "Most fills in any 24 hours; 0 is any number.", "Within 24 hours; 0 for no limit.", no_limit_at_0=True)] = 0
+    spend_cap_per_day_sats: Annotated[int, sats("guards", "Spend a day",
+        "Most sats spent in any 24 hours; 0 is unlimited.", "Within 24 hours; 0 for no limit.", no_limit_at_0=True)] = 0
+    only_while_floor_between: Annotated[tuple[Decimal, ...] | None, part("between", "guards",
+        "Only while the floor is between",
+        "Nothing is placed while the floor (sats of an item or a token, as in GET /api/tasks/floor) is below the "
+        "first or above the second price.",
+        "Outside of it every bid is cancelled.")] = None
+    pause_on_floor_drop: Annotated[FloorDrop | None, part("drop", "guards", "Pause when the floor falls",
+        "All bids go when the floor falls so far, and come back after a pause.",
+        "Every bid is cancelled, and none is placed for a while.")] = None
+    active_hours: Annotated[ActiveHours | None, part("hours", "guards", "Only at these hours",
+        "There are bids only at these hours of the day.", "Each day, by the clocks of a time zone.")] = None
+    ignore_addresses: Annotated[tuple[str, ...], part("lines", "outbid", "Addresses to ignore",
+        "Bids and listings of these addresses are no part of the market.",
+        "One a line. Their bids and listings do not count.")] = ()
+    deliver_to: Annotated[str, one_of({"ordinalsAddress": "Your ordinals address", "vault": "The vault"}, "fill",
+        "What is bought goes to",
+        "Which address gets what is bought; the vault for ordinals only, and always at ord.net.",
+        "Only from the vault can it be listed by the service.", when=OF_ITEMS, is_replayed=False)] = "ordinalsAddress"
+    on_fill: Annotated[OnFill | None, part("onFill", "fill", "List what is bought",
+        "The auto-list task to make of each fill once it is in the vault; null: none.",
+        "Makes an auto-list task of each fill. It needs the vault.", when=OF_ITEMS, is_replayed=False)] = None
+    budget_id: Annotated[int | None, whole(1, MOST_ID, "more", "Shared budget",
+        "The budget whose limits it shares with other tasks; null: none.", "Limits that several tasks share.",
+        kind="budget")] = None
+    # fmt: on
+
+    @property
+    def expiry_ms(self) -> int:
+        """Life of a new bid in milliseconds."""
+        return (DEFAULT_EXPIRY_MINUTES if self.bid_expiry_minutes is None else self.bid_expiry_minutes) * 60_000
+
+    @property
+    def loop_s(self) -> int:
+        """Cycle interval in seconds."""
+        return DEFAULT_LOOP_SECONDS if self.loop_seconds is None else self.loop_seconds
+
+    @property
+    def slowest_s(self) -> int:
+        """The longest time in seconds that is meant to be between two cycles."""
+        return MOST_LOOPS * DEFAULT_LOOP_SECONDS if self.loop_seconds is None else self.loop_seconds
+
+    @property
+    def level_count(self) -> int:
+        """The bids of all levels together, 0 without levels."""
+        return sum(level.count for level in self.bid_levels or ())
+
+    @property
+    def is_rune(self) -> bool:
+        """Whether the slug is a rune ticker."""
+        return self.type == "rune"
+
+    @property
+    def trait(self) -> tuple[str, str] | None:
+        """The trait (type, value) that is bid on, None for bids on the whole collection."""
+        return (self.trait_type, self.trait_value) if self.bid_type == "trait" else None
+
+    @property
+    def to_vault(self) -> bool:
+        """Whether the vault gets what is bought."""
+        return self.deliver_to == "vault"
+
+    @property
+    def wants_bids(self) -> bool:
+        """Whether the bids of others matter."""
+        return self.outbid_enabled or self.only_bid_if_highest
+
+    @property
+    def hangs_on_floor(self) -> bool:
+        """Whether a collection's lowest ask is all that matters of the market.
+
+        Not for a trait, whose own floor moves independently, nor for a rune, whose asks are read elsewhere and may
+        count as far as a depth goes, nor where some sellers are ignored, of whom the floor may be.
+        """
+        return not (self.wants_bids or self.is_rune or self.bid_type == "trait" or self.ignore_addresses)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the floor's own course may keep the task from bidding."""
+        return self.only_while_floor_between is not None or self.pause_on_floor_drop is not None
+
+    @property
+    def wants_history(self) -> bool:
+        """Whether earlier references matter: to clamp a reference that bids depend on, or to guard against its fall."""
+        return self.bid_mode == "percent" or self.is_guarded
+
+
+class Problem(NamedTuple):
+    """One broken rule: the field (snake_case) and the fault, in words that follow the field's name."""
+
+    field: str
+    text: str
+
+
+_COLLECTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_TICKER = re.compile(r"[A-Za-z](?:\u2022?[A-Za-z])*")
+_BULLET = "\u2022"
+_SLUG_RULE = "must be letters, digits, dots, dashes and underscores, a letter or digit first, such as bitcoin-puppets"
+_TICKER_LETTERS = 28
+_TICKER_RULE = (
+    f"must be a ticker of 1 to {_TICKER_LETTERS} letters, bullets only between letters, such as UNCOMMON\u2022GOODS"
+)
+
+
+def canonical_slug(type: str, slug: str) -> str:
+    """Returns the spelling that is stored and sent to venues: collections in lower case, tickers in upper case."""
+    return slug.strip().upper() if type == "rune" else slug.strip().lower()
+
+
+def normal_slug(type: str, slug: str) -> str:
+    """Returns the key by which a user's slugs are unique: as `canonical_slug`, tickers also without their bullets."""
+    canonical = canonical_slug(type, slug)
+    return canonical.replace(_BULLET, "") if type == "rune" else canonical
+
+
+def is_ticker(slug: str) -> bool:
+    """Tells whether a stored slug is a rune's: tickers are in upper case, collections in lower (`canonical_slug`)."""
+    return slug == slug.upper() and slug != slug.lower()
+
+
+def is_on(config: BidConfig, slug: str) -> bool:
+    """Tells whether an order on this stored slug is on the config's: an order outlives a change of its task's slug."""
+    return is_ticker(slug) == config.is_rune and normal_slug(config.type, slug) == normal_slug(config.type, config.slug)
+
+
+def problems(config: BidConfig) -> list[Problem]:
+    """Returns every broken rule of this config; an empty list means that it can be planned with.
+
+    Both ranges are checked for low <= high, even the unselected one: a contradiction left in storage would surprise at
+    the PUT that selects it.
+    """
+    found = [*(Problem(*fault) for fault in faults(config)), *_parts(config), *_slug(config)]
+    return found + list(_between_fields(config, {problem.field for problem in found}))
+
+
+def _parts(config: BidConfig) -> Iterator[Problem]:
+    """Finds one fault of each part; most configs have none of them."""
+    found: dict[str, Iterator[str]] = {}
+    is_fixed = config.bid_mode == "fixed"
+    if config.bid_levels is not None:
+        most = Decimal(MAX_SATS if is_fixed else MAX_PERCENT)
+        found["bid_levels"] = parts.wrong_levels(config.bid_levels, is_fixed=is_fixed, most=most)
+    if config.only_while_floor_between is not None:
+        bounds, is_rune = config.only_while_floor_between, config.type == "rune"
+        found["only_while_floor_between"] = parts.wrong_bounds(bounds, is_rune=is_rune, most=MAX_SATS)
+    if config.pause_on_floor_drop is not None:
+        found["pause_on_floor_drop"] = parts.wrong_drop(config.pause_on_floor_drop)
+    if config.active_hours is not None:
+        found["active_hours"] = parts.wrong_hours(config.active_hours)
+    if config.ignore_addresses:
+        found["ignore_addresses"] = parts.wrong_addresses(config.ignore_addresses)
+    if config.on_fill is not None:
+        found["on_fill"] = parts.wrong_on_fill(config.on_fill, to_vault=config.to_vault)
+    for name, wrong in found.items():
+        if (fault := next(wrong, None)) is not None:
+            yield Problem(name, fault)
+
+
+def _slug(config: BidConfig) -> Iterator[Problem]:
+    if not config.slug:
+        yield Problem("slug", "must not be empty")
+    elif len(config.slug) > MAX_TEXT:
+        yield Problem("slug", f"must not be longer than {MAX_TEXT} characters")
+    elif config.type == "rune":
+        letters = len(config.slug.replace(_BULLET, ""))
+        if not _TICKER.fullmatch(config.slug) or letters > _TICKER_LETTERS:
+            yield Problem("slug", _TICKER_RULE)
+    elif not _COLLECTION.fullmatch(config.slug):
+        yield Problem("slug", _SLUG_RULE)
+
+
+def _between_fields(config: BidConfig, broken: set[str]) -> Iterator[Problem]:
+    c = config
+
+    def sound(*names: str) -> bool:
+        """Tells whether these fields are valid by themselves: only then does a rule between them make sense."""
+        return broken.isdisjoint(names)
+
+    if sound("bid_percent_low", "bid_percent_high") and c.bid_percent_low > c.bid_percent_high:
+        yield Problem("bid_percent_low", "must not be above the high end")
+    if sound("bid_fixed_low", "bid_fixed_high") and c.bid_fixed_low > c.bid_fixed_high:
+        yield Problem("bid_fixed_low", "must not be above the high end")
+    if sound("hardcap_sats") and c.bid_mode == "percent" and c.hardcap_sats == 0:
+        yield Problem("hardcap_sats", "is required in percent mode")
+    if sound("bid_levels", "bid_count") and c.bid_levels is not None and c.bid_count != c.level_count:
+        yield Problem("bid_count", f"must be {c.level_count}, the bids of bidLevels, or be left out")
+    least_s = 2 * c.loop_s + 60
+    if sound("bid_expiry_minutes", "loop_seconds") and c.expiry_ms < least_s * 1000:
+        yield Problem("bid_expiry_minutes", f"must be at least two cycles and a minute ({least_s} seconds)")
+    if c.pause_on_floor_drop is not None and sound("pause_on_floor_drop", "loop_seconds"):
+        # In a shorter window there would be no price to fall from.
+        least = -(-2 * c.slowest_s // 60)
+        if c.pause_on_floor_drop.window_minutes < least:
+            yield Problem("pause_on_floor_drop", f"must have windowMinutes of two cycles at least ({least})")
+    if sound("type"):
+        yield from _of_type(c, sound("quantity"))
+    if c.quantity_mode == "sats":
+        yield from _of_sats_mode(c, sound("sats_per_order"), sound("hardcap_sats"))
+
+
+def _of_type(config: BidConfig, quantity_sound: bool) -> Iterator[Problem]:
+    if config.bid_type == "trait":
+        if config.type != "ordinals":
+            yield Problem("bid_type", "trait bids are for ordinals only")
+        for name in ("trait_type", "trait_value"):
+            if not getattr(config, name).strip():
+                yield Problem(name, "is required for trait bids")
+    if config.type == "ordinals":
+        if quantity_sound and config.quantity != int(config.quantity):
+            yield Problem("quantity", "must be a whole number for ordinals")
+        if config.quantity_mode == "sats":
+            yield Problem("quantity_mode", "sats is for runes only")
+        if config.use_vwap:
+            yield Problem("use_vwap", "is for runes only")
+    elif config.to_vault:
+        yield Problem("deliver_to", "must be ordinalsAddress for runes: they cannot be got out of the vault yet")
+
+
+def _of_sats_mode(config: BidConfig, order_sound: bool, hardcap_sound: bool) -> Iterator[Problem]:
+    if config.bid_mode == "fixed":
+        yield Problem("quantity_mode", "sats contradicts a fixed range: both say what one order costs")
+    if order_sound and config.sats_per_order == 0:
+        yield Problem("sats_per_order", "is required in sats mode")
+    if order_sound and hardcap_sound and config.sats_per_order > config.hardcap_sats > 0:
+        yield Problem("sats_per_order", "must not be above the hard cap")
+
+
+def unsupported(config: BidConfig) -> list[Problem]:
+    """Returns the legal wishes of this config that are not built. A task with such a config must not start."""
+    if not config.is_rune and config.quantity != 1:
+        return [Problem("quantity", "several items per bid are not available yet")]
+    return []
+
+
+def dump_bid_config(config: BidConfig) -> str:
+    """Returns the config as JSON for storage."""
+    return dump(config)
+
+
+@lru_cache(maxsize=16)  # one request, or one cycle, reads the same text several times
+def load_bid_config(text: str) -> BidConfig:
+    """Reads a config that `dump_bid_config` wrote. Raises ValueError when it is none; ranges are for `problems`."""
+    return load(BidConfig, text, {"fee_rate": _stored_fee_rate})
+
+
+def _stored_fee_rate(value: Any) -> str | Decimal:
+    return value if isinstance(value, str) and value in FEE_TIERS else stored_number("fee_rate", value)
+
+
+table_of(BidConfig)  # before the workers are forked
