@@ -21,7 +21,7 @@ from bench.timing import Row
 from server.replay.journal import read_journal
 from strategy.book import Snapshot
 from tests.simulator.desk import Trader as Rival
-from wallet.signer.signing import sign_message
+from wallet.signer.challenges import sign_message
 
 SLUG = "answers"
 ROUNDS = 9

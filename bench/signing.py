@@ -14,12 +14,10 @@ from embit.ec import PrivateKey
 from embit.psbt import PSBT
 
 from bench.timing import Row, median_seconds
-from wallet.address import p2wpkh
+from wallet.address import hash160, p2wpkh
 from wallet.bip322 import verify_ownership
-from wallet.ceilings import Ceilings, Rate
-from wallet.hash160 import hash160
 from wallet.keystore.keys import Keystore
-from wallet.policy import PLAY_VENUE
+from wallet.policy import PLAY_VENUE, Ceilings, Rate
 from wallet.protocol import BidMessage, GiveGrant, Grant, SignBid
 from wallet.psbt.check_listing import check_listing
 from wallet.psbt.decode import Psbt, encode
@@ -29,9 +27,9 @@ from wallet.psbt.sighash import LISTING
 from wallet.psbt.sign import sign_listing
 from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput
 from wallet.signer.audit import AuditLog
+from wallet.signer.challenges import sign_message
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer
-from wallet.signer.signing import sign_message
 
 _KEY = PrivateKey(b"\x07" * 32)
 _PUBLIC = _KEY.get_public_key().sec()

@@ -81,7 +81,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _init(path: Path, options: argparse.Namespace) -> None:
-    from wallet.keystore import keys_import, keystore
+    from wallet.keystore import keys, keystore
     from wallet.keystore.keystore_file import Contents
 
     keystore.require_absent(path)
@@ -92,8 +92,8 @@ def _init(path: Path, options: argparse.Namespace) -> None:
     if options.words:
         words = keys_prompt.secret("Words of the earlier keystore")
     else:
-        words = keys_import.words_of(os.urandom(32))
-    seed = keys_import.seed_of(words)
+        words = keys.words_of(os.urandom(32))
+    seed = keys.seed_of(words)
     keystore.create(path, keys_prompt.twice("New passphrase"), Contents(seed, tuple(options.user)))
     print(f"made {path}")
     if not options.words:
@@ -107,7 +107,7 @@ def _init(path: Path, options: argparse.Namespace) -> None:
 
 def _import(path: Path, user: str, *, may_replace: bool) -> None:
     from wallet.keystore import keystore
-    from wallet.signer import key_lines
+    from wallet.signer import audit as key_lines
     from wallet.signer.audit import AuditLog, verify_chain
     from wallet.signer.signer_process import AUDIT_LOG, now_ms
 
@@ -126,18 +126,18 @@ def _import(path: Path, user: str, *, may_replace: bool) -> None:
 
 
 def _asked_keys() -> Imported:
-    from wallet.keystore import keys_import
+    from wallet.keystore import keys
     from wallet.keystore.keystore_file import Imported
 
     given = keys_prompt.secret("BIP-39 words, or the WIF of the payment address (empty: keep the present one)")
     if len(given.split()) > 1:
-        return keys_import.from_words(given, keys_prompt.secret("BIP-39 passphrase (empty: there is none)"))
+        return keys.from_words(given, keys_prompt.secret("BIP-39 passphrase (empty: there is none)"))
     vault = keys_prompt.secret("WIF of the vault, a taproot address (empty: keep the present one)")
     if not given.strip() and not vault.strip():
         raise BidkeeperError("no key was given")
     return Imported(
-        keys_import.from_wif(given) if given.strip() else None,
-        keys_import.from_wif(vault) if vault.strip() else None,
+        keys.from_wif(given) if given.strip() else None,
+        keys.from_wif(vault) if vault.strip() else None,
     )
 
 

@@ -130,7 +130,7 @@ def _hooks(settings: Settings, options: argparse.Namespace) -> None:
 
 def _signer(settings: Settings, options: argparse.Namespace) -> None:
     with _reading_in():
-        from wallet.ceilings import ceilings_of
+        from wallet.policy import ceilings_of
         from wallet.signer.signer_process import run
 
     run(

@@ -20,8 +20,7 @@ from server.http.api_errors import invalid
 from server.http.user_market import UserMarket
 from strategy.config.bid import BidConfig, canonical_slug, normal_slug
 from strategy.config.listing import ListingConfig, load_listing_config
-from wallet.co_signers import SETTING, co_signers_of
-from wallet.escrow_terms import escrow_terms_of
+from wallet.policy import SETTING, co_signers_of, escrow_terms_of
 
 PATIENCE_S = 2.0  # for the two checks that ask a marketplace
 _TRAITS_AGE_S = 3600.0  # a collection's traits hardly ever change

@@ -19,9 +19,8 @@ from embit.script import Script
 from simulator.bitcoin.taproot import LeafOutput
 from simulator.orders import Trait
 from simulator.wire import plain
-from wallet.address import p2wpkh
-from wallet.hash160 import hash160
-from wallet.signer.signing import sign_message
+from wallet.address import hash160, p2wpkh
+from wallet.signer.challenges import sign_message
 
 _MOST = 10_000  # as large as such collections are
 

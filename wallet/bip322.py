@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import bip322 as library
 
-from wallet.address import Address, AddressError, parse, sign_in_address
-from wallet.hash160 import hash160
+from wallet.address import Address, AddressError, hash160, parse, sign_in_address
 
 log = logging.getLogger(__name__)
 

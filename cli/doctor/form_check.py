@@ -10,8 +10,7 @@ from markets.capabilities import Capabilities
 from markets.funding import funding_of
 from markets.venues import capabilities
 from server.task_venues import not_signed_bids, not_signed_listings
-from wallet.ceilings import ceilings_of
-from wallet.escrow_terms import escrow_terms_of
+from wallet.policy import ceilings_of, escrow_terms_of
 
 _PAGE = "docs/custody.md"
 _IN_ESCROW = "meaning: transfer, sale and recovery, by an escrow that your own key opens"

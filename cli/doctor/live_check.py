@@ -13,8 +13,7 @@ from core.settings import PLAY_MARKET, Settings
 from markets.base import NotFound, VenueError
 from markets.funding import Funding
 from markets.market_client import MarketClient
-from wallet.ceilings import ceilings_of
-from wallet.co_signers import SETTING
+from wallet.policy import SETTING, ceilings_of
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient
 

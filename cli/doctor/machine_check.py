@@ -18,7 +18,7 @@ from core.settings import Settings
 from models import base
 from wallet.bip322 import self_test
 from wallet.keystore import hardening
-from wallet.signer.signing import require_libsecp256k1
+from wallet.signer.challenges import require_libsecp256k1
 
 _LEAST_SQLITE = (3, 37, 0)  # STRICT tables
 _NORMAL, _FULL = 1, 2  # answers of PRAGMA synchronous

@@ -20,7 +20,7 @@ from server.http.services import Services
 from server.http.user_market import UserMarket
 from server.withdrawals.coins import Choosing, Chosen, LeftOut
 from wallet.address import parse
-from wallet.escrow_terms import all_terms, escrow_terms_of
+from wallet.policy import all_terms, escrow_terms_of
 from wallet.protocol import (
     LEAST_FEE_PER_KVB,
     MAX_COINS,

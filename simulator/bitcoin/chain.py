@@ -12,7 +12,7 @@ from embit.script import Script, Witness, address_to_scriptpubkey
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
 from wallet import address
-from wallet.hash160 import hash160
+from wallet.address import hash160
 
 REPLACEABLE = 0xFFFFFFFD
 _NO_OUTPUT = 0xFFFFFFFF

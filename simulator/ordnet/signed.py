@@ -11,7 +11,7 @@ from simulator.bitcoin import taproot
 from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt
 from simulator.bitcoin.taproot import LeafOutput
 from simulator.orders import Refusal
-from wallet.hash160 import hash160
+from wallet.address import hash160
 
 PARTIAL_SIG, TAP_SCRIPT_SIG = b"\x02", b"\x14"
 DEFAULT = 0

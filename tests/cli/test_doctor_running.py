@@ -22,7 +22,8 @@ from tests.cli.commands import Way, as_program, in_this_process
 from tests.cli.half_made import PARTS, examined
 from tests.cli.venue import venue
 from tests.e2e.installation import Installation, in_path, installation, until
-from wallet.keystore import keys_import, keystore
+from wallet.keystore import keys as keys_import
+from wallet.keystore import keystore
 from wallet.keystore.keystore_file import Contents
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,7 @@ from cli.main import main
 from markets.offers import SignInTexts
 from tests.markets.contract.practice import Practice
 from tests.simulator.desk import ANN, BOB
-from wallet.signer.signing import sign_message
+from wallet.signer.challenges import sign_message
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]

@@ -22,8 +22,8 @@ from embit.ec import PrivateKey
 
 from tests import postgresql
 from tests.ports import free_ports
-from wallet import address, hash160
-from wallet.signer.signing import sign_message
+from wallet import address
+from wallet.signer.challenges import sign_message
 
 T = TypeVar("T")
 PATIENCE = 180.0  # seconds; generous, since speed is not what these tests are about
@@ -251,7 +251,7 @@ class Trader:
         self.installation = installation
         self.base_url = installation.url
         self.key = PrivateKey(secrets.token_bytes(32))
-        self.address = address.p2wpkh(hash160.hash160(self.key.get_public_key().sec()))
+        self.address = address.p2wpkh(address.hash160(self.key.get_public_key().sec()))
         self.session = requests.Session()
         self.session.trust_env = False
 

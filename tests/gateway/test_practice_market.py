@@ -31,7 +31,7 @@ from wallet.psbt.script import own_script, script_of
 from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.sign import sign_listing
 from wallet.psbt.transaction import Outpoint
-from wallet.signer.signing import sign_message
+from wallet.signer.challenges import sign_message
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]

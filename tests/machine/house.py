@@ -46,8 +46,8 @@ from tests.machine.clockwork import AtOnce, Clock, Loop
 from tests.machine.manager import Crash, Manager
 from tests.machine.wire import HANDLERS_ASYNCIO, Wire
 from tests.wallet import lines
-from wallet.ceilings import ceilings_of
 from wallet.keystore.keys import Keystore
+from wallet.policy import ceilings_of
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer

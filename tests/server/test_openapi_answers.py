@@ -45,7 +45,7 @@ from tests.server.trades import sold
 from tests.server.wallet_items import INSCRIPTION, item
 from tests.server.withdrawals.chain import Chain, coin
 from tests.wallet import proofs
-from wallet.signer.signing import sign_message
+from wallet.signer.challenges import sign_message
 
 ABSENT = {"id": 999, "deliveryId": 999, "inscriptionId": "x", "address": "x"}
 BIG, MULTIPART = b" " * 70_000, {"Content-Type": "multipart/form-data; boundary=x"}

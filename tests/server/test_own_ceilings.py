@@ -15,7 +15,7 @@ from tests.server.conftest import Service
 from tests.server.test_preview import EXAMPLE, preview, with_floor
 from tests.server.test_profile import approval
 from tests.wallet import proofs
-from wallet.signer.signing import sign_message
+from wallet.signer.challenges import sign_message
 
 
 async def put(service: Service, **fields: Any) -> Any:

@@ -15,7 +15,7 @@ from models.users import Whitelist
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import ADMIN, OWNER, Service, with_settings
 from tests.wallet import proofs
-from wallet.signer.signing import sign_message
+from wallet.signer.challenges import sign_message
 
 INSCRIPTION = "6fb976ab49dcec017f1e201e84395983204ae1a7c2abf7ced0a85d692e442799i0"
 SPELLED_ADDRESS = [

@@ -11,7 +11,7 @@ from models.sessions import Session
 from tests.server.api import new_user, token_of
 from tests.server.conftest import OTHER, Service, with_settings
 from tests.wallet import proofs
-from wallet.signer.signing import sign_message
+from wallet.signer.challenges import sign_message
 
 PLAY = proofs.p2wpkh_address(proofs.STRANGER)
 with_play_wallet = with_settings(play_wallet=True)

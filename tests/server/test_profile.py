@@ -13,7 +13,7 @@ from models.users import User
 from tests.server.conftest import OTHER, OWNER, Service
 from tests.server.running_tasks import open_order
 from tests.wallet import proofs
-from wallet.signer.signing import sign_message
+from wallet.signer.challenges import sign_message
 
 NEW = proofs.p2tr_address(proofs.OWNER)
 

@@ -10,7 +10,7 @@ from server.http.callers import client_of
 from tests.server.api import START_MS, token_of
 from tests.server.conftest import OTHER, OWNER, Service
 from tests.wallet import proofs
-from wallet.signer.signing import sign_message
+from wallet.signer.challenges import sign_message
 
 
 @pytest.mark.gen_test

@@ -21,7 +21,7 @@ from tests.server.api import START_MS, Answer, new_user, token_of
 from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
 from tests.wallet import proofs
 from wallet import bip322
-from wallet.signer.signing import sign_message
+from wallet.signer.challenges import sign_message
 
 REFUSED = {"error": "Invalid signature or expired challenge"}
 NO_CHALLENGE = REFUSED | {

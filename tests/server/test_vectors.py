@@ -13,7 +13,7 @@ from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.vectors import load
 from tests.wallet import proofs
-from wallet.signer.signing import sign_message
+from wallet.signer.challenges import sign_message
 
 # Honest proofs in other spellings, which people paste and the verifier alone refuses (tests/wallet/test_bip322.py):
 # with a line end (twice), in the alphabet of URLs, in hex.

@@ -15,7 +15,7 @@ from wallet.psbt.decode import Psbt, decode, encode
 from wallet.psbt.sighash import taproot_digest
 from wallet.psbt.sign import sign_input
 from wallet.psbt.transaction import TxOutput, compact, decode_output, sized
-from wallet.signer.signing import sign_message
+from wallet.signer.challenges import sign_message
 
 ORDNET = "/ordnet"
 OFFERS = f"collection/{PUPPETS}/collection-offers"

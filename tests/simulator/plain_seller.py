@@ -11,7 +11,7 @@ from tests.simulator.seller import LISTING, PUPPET, changed, finalized, signed
 from wallet.psbt.decode import decode, encode
 from wallet.psbt.sign import sign_input, with_signature
 from wallet.psbt.transaction import compact, decode_output
-from wallet.signer.signing import sign_message
+from wallet.signer.challenges import sign_message
 
 OW = "/ordinalswallet"
 UNISAT = "/unisat/v3/market/collection/auction"

@@ -13,7 +13,7 @@ from tests.markets.contract.signing import protected_listing
 from tests.simulator.desk import ANN, BOB, Desk
 from tests.simulator.plain_seller import OW, ow_listed, ow_read, token
 from tests.simulator.seller import OTHER, PUPPET, hold, outpoint_of
-from wallet.escrow_terms import ESCROW_TERMS
+from wallet.policy import ESCROW_TERMS
 from wallet.psbt.decode import decode
 from wallet.psbt.escrow import escrow_of
 from wallet.psbt.script import own_script

@@ -19,8 +19,8 @@ from core.errors import PeerRefused
 from tests.shapes import asdict, replace
 from tests.wallet import lines
 from tests.wallet.proofs import OWNER, STRANGER, p2tr_address, p2wpkh_address
-from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore
+from wallet.policy import Ceilings
 from wallet.protocol import BidMessage, Grant
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog

@@ -32,7 +32,7 @@ from tests.wallet.listings import (
     txid_of,
     with_size,
 )
-from wallet.escrow_terms import EscrowForm, EscrowTerms
+from wallet.policy import EscrowForm, EscrowTerms
 from wallet.psbt.check_escrow import ApprovedEscrow, EscrowDrafts, check_escrow
 from wallet.psbt.listing import ListingIntent, OutpointFacts, Owner
 from wallet.psbt.sign_escrow import sign_escrow

@@ -13,7 +13,7 @@ from tests.wallet.conftest import USER
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listings import Case, honest, script_by
 from tests.wallet.psbt_oracle import faults
-from wallet.ceilings import Ceilings
+from wallet.policy import Ceilings
 from wallet.protocol import MAX_SATS, Grant
 
 HOUR_MS = 3_600_000

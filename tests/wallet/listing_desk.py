@@ -12,9 +12,8 @@ from tests.shapes import replace
 from tests.wallet.conftest import GRANT, START_MS, USER, Bench
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listings import INSCRIPTION, PRICE, Case, honest
-from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore
-from wallet.policy import PLAY_VENUE
+from wallet.policy import PLAY_VENUE, Ceilings
 from wallet.psbt.listing import OutpointFacts
 
 TASK = 2**40 + 1

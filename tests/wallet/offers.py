@@ -28,7 +28,7 @@ from tests.wallet.listings import (
     txid_of,
     with_size,
 )
-from wallet.co_signers import CoSigners
+from wallet.policy import CoSigners
 from wallet.protocol import PolicyRefused
 from wallet.psbt.check_offer import check_offer
 from wallet.psbt.decode import decode

@@ -15,7 +15,7 @@ from tests.json_lines import ask
 from tests.shapes import replace
 from tests.wallet.conftest import BID, GRANT, HOUR_MS, intent
 from wallet.keystore import keystore
-from wallet.keystore.keys_import import seed_of
+from wallet.keystore.keys import seed_of
 from wallet.keystore.keystore_file import Contents
 from wallet.keystore.seal import Work
 from wallet.protocol import BidMessage, Grant
@@ -26,7 +26,7 @@ PROGRAM = """
 import os, sys
 from functools import partial
 from pathlib import Path
-from wallet.ceilings import Ceilings
+from wallet.policy import Ceilings
 from wallet.signer import signer_process
 from wallet.signer.signer_process import now_ms, run
 # On a busy machine a test's source of facts may take long to answer.

@@ -14,8 +14,8 @@ from core import local_server
 from tests.json_lines import ask
 from tests.wallet.conftest import START_MS, USER
 from tests.wallet.fixed_keys import fixed_keys
-from wallet.ceilings import Ceilings
 from wallet.facts_client import ask_facts
+from wallet.policy import Ceilings
 from wallet.signer import reading
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger

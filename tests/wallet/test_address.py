@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wallet.proofs import OWNER, nested_address, p2tr_address, p2wpkh_address
-from wallet import address, bech32
+from wallet import address
 from wallet.address import AddressError, parse, sign_in_address
 
 P2WPKH = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"
@@ -129,11 +129,11 @@ def test_the_three_types_may_sign_in(text: str) -> None:
     "text",
     [
         GENESIS,
-        bech32.encode("bc", 0, bytes(32)),
-        bech32.encode("bc", 2, bytes(32)),
-        bech32.encode("bc", 1, bytes.fromhex("4e73")),
-        bech32.encode("tb", 0, bytes(20)),
-        bech32.encode("bcrt", 1, bytes(32)),
+        address.encode("bc", 0, bytes(32)),
+        address.encode("bc", 2, bytes(32)),
+        address.encode("bc", 1, bytes.fromhex("4e73")),
+        address.encode("tb", 0, bytes(20)),
+        address.encode("bcrt", 1, bytes(32)),
         "2MzQwSSnBHWHqSAqtTVQ6v47XtaisrJa1Vc",
     ],
 )

@@ -29,7 +29,7 @@ from tests.wallet.psbt_mutants import mutant
 from tests.wallet.socket_house import House, house
 from tests.wallet.test_evil_gateway import hostile_text
 from tests.wallet.test_evil_venue import PLAIN
-from wallet.ceilings import Ceilings, Rate
+from wallet.policy import Ceilings, Rate
 from wallet.protocol import Grant
 from wallet.signer.audit import verify_chain
 

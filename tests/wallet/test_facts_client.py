@@ -17,8 +17,8 @@ from tests.wallet.facts_server import facts_server, ok, wire
 from tests.wallet.listing_desk import FACTS, LIST_GRANT, SECURE_AT_PLAY, TASK, listing
 from tests.wallet.listings import INSCRIPTION, PRICE, former, honest
 from tests.wallet.socket_house import house
-from wallet.ceilings import Ceilings
 from wallet.facts_client import FactsError, ask_facts, read_facts
+from wallet.policy import Ceilings
 from wallet.protocol import ListingToSign
 from wallet.signer.audit import verify_chain
 from wallet.signer_client import SignerRefused

@@ -6,8 +6,8 @@ import hashlib
 
 import pytest
 
-from wallet import hash160 as module
-from wallet.hash160 import hash160, own_ripemd160
+from wallet import address as module
+from wallet.address import hash160, own_ripemd160
 
 # From the algorithm's authors (Dobbertin, Bosselaers, Preneel).
 DIGESTS = [

@@ -19,11 +19,10 @@ from tests.wallet.listings import PAYOUT_SCRIPT, PRICE, STRANGER_SCRIPT, VAULT, 
 from tests.wallet.psbt_attacks import ATTACKS, is_harmless
 from tests.wallet.socket_house import house
 from wallet.address import p2wpkh
-from wallet.ceilings import Ceilings
 from wallet.judgement import in_words, to_judge, verdict
+from wallet.policy import Ceilings
 from wallet.protocol import Judgement, ListingToSign, Side
-from wallet.psbt.check_listing import RULES
-from wallet.psbt.judge_listing import judge_listing
+from wallet.psbt.check_listing import RULES, judge_listing
 from wallet.psbt.transaction import TxOutput
 
 OF_THE_SIGNER = ["market", "op-allowed"], ["list-lower", "outputs-unique"]

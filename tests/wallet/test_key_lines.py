@@ -18,11 +18,10 @@ from core.errors import PeerRefused
 from tests.wallet.conftest import OTHER_USER, START_MS, USER
 from tests.wallet.processes import PASSPHRASE, WORDS, Start, live_bid, live_grant, sealed_keystore, started_in
 from wallet.keystore import keystore
-from wallet.keystore.keys import Keystore, derive_user
-from wallet.keystore.keys_import import seed_of
+from wallet.keystore.keys import Keystore, derive_user, seed_of
 from wallet.keystore.keystore_file import Contents, Imported, KeystoreError
 from wallet.protocol import AskStatus, SignerStatus, Unlock
-from wallet.signer import key_lines
+from wallet.signer import audit as key_lines
 from wallet.signer.audit import AuditLog, verify_chain
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer_process import Answering, SignerStates

@@ -21,8 +21,7 @@ from tests.wallet.conftest import OTHER_USER, USER
 from tests.wallet.forked_command import Said, run
 from tests.wallet.processes import DEADLINE_S, PASSPHRASE, WORDS, Start, now_ms, sealed_keystore, started_in
 from wallet.keystore import keystore
-from wallet.keystore.keys import Keystore, derive_user
-from wallet.keystore.keys_import import seed_of
+from wallet.keystore.keys import Keystore, derive_user, seed_of
 from wallet.keystore.seal import WrongPassphrase
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 from embit import bip39
 from embit.ec import PrivateKey
 
-from wallet.keystore import keys_import
+from wallet.keystore import keys
 from wallet.keystore.keys import user_secrets
 from wallet.keystore.keystore_file import Imported, KeystoreError
 
@@ -38,26 +38,26 @@ ONE_WIF = "KwDiBf89QgGbjEhKnhXJuH7LrciVrZi3qYjgd9M7rFU73sVHnoWn"
 
 @pytest.mark.parametrize(("entropy", "words", "seed"), VECTORS)
 def test_published_words_and_seeds(entropy: str, words: str, seed: str) -> None:
-    assert keys_import.words_of(bytes.fromhex(entropy)) == words.strip()
-    assert keys_import.seed_of(words, "TREZOR").hex() == seed
+    assert keys.words_of(bytes.fromhex(entropy)) == words.strip()
+    assert keys.seed_of(words, "TREZOR").hex() == seed
 
 
 def test_words_are_taken_however_they_are_spaced_and_written() -> None:
-    assert keys_import.seed_of("  Abandon\tABANDON " + "abandon " * 9 + "\n about ") == keys_import.seed_of(ABANDON)
+    assert keys.seed_of("  Abandon\tABANDON " + "abandon " * 9 + "\n about ") == keys.seed_of(ABANDON)
 
 
 def test_a_wallets_first_account_as_bip84_and_bip86_publish_it() -> None:
-    public = user_secrets(*both(keys_import.from_words(ABANDON))).public
+    public = user_secrets(*both(keys.from_words(ABANDON))).public
     assert public.payment == "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
     assert public.vault == "bc1p5cyxnuxmeuwuvkwfem96lqzszd02n6xdcjrs20cac6yqjjwudpxqkedrcr"
 
 
 def test_the_passphrase_of_bip39_makes_another_wallet() -> None:
-    assert keys_import.from_words(ABANDON, "TREZOR") != keys_import.from_words(ABANDON)
+    assert keys.from_words(ABANDON, "TREZOR") != keys.from_words(ABANDON)
 
 
 def test_the_wif_of_the_key_one() -> None:
-    secret = keys_import.from_wif(f" {ONE_WIF}\n")
+    secret = keys.from_wif(f" {ONE_WIF}\n")
     assert secret == bytes(31) + b"\x01"
     public = user_secrets(PrivateKey(secret), PrivateKey(secret)).public
     assert public.payment == "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"
@@ -77,7 +77,7 @@ def test_the_wif_of_the_key_one() -> None:
 )
 def test_mistyped_words_are_refused_and_not_repeated(words: str) -> None:
     with pytest.raises(KeystoreError, match="24 English words") as refused:
-        keys_import.from_words(words)
+        keys.from_words(words)
     assert "abandon" not in str(refused.value)
     assert refused.value.__cause__ is None
     assert refused.value.__suppress_context__
@@ -99,14 +99,14 @@ def test_mistyped_words_are_refused_and_not_repeated(words: str) -> None:
 )
 def test_a_mistyped_or_foreign_wif_is_refused_and_not_repeated(wif: str) -> None:
     with pytest.raises(KeystoreError, match=r"this WIF|no WIF") as refused:
-        keys_import.from_wif(wif)
+        keys.from_wif(wif)
     assert not wif or wif[:8] not in str(refused.value)
     assert refused.value.__suppress_context__ or refused.value.__context__ is None
 
 
 def test_only_32_bytes_become_24_words() -> None:
     with pytest.raises(ValueError, match="32 bytes"):
-        keys_import.words_of(bytes(16))
+        keys.words_of(bytes(16))
 
 
 def both(imported: Imported) -> tuple[PrivateKey, PrivateKey]:

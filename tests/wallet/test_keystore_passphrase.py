@@ -9,7 +9,7 @@ import pytest
 
 from wallet.keystore import hardening
 from wallet.keystore.keystore_file import KeystoreError
-from wallet.keystore.passphrase_source import Tries, unattended
+from wallet.keystore.seal import Tries, unattended
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000

@@ -12,8 +12,7 @@ from tests.shapes import replace
 from tests.wallet.conftest import GRANT, START_MS
 from wallet.policy import RecentSignatures, UnexpiredBids
 from wallet.protocol import ControlState
-from wallet.signer.ledger import Ledger
-from wallet.signer.signed import HOUR_MS, MINUTE_MS, BidSignature, ListingSignature
+from wallet.signer.ledger import HOUR_MS, MINUTE_MS, BidSignature, Ledger, ListingSignature
 
 OUTPOINT = "ab" * 32 + ":0"
 

@@ -20,7 +20,7 @@ from tests.json_lines import ask
 from tests.wallet.conftest import OTHER_USER, USER
 from tests.wallet.processes import DEADLINE_S, live_bid, live_grant
 from wallet.keystore import keystore
-from wallet.keystore.keys_import import from_wif, seed_of
+from wallet.keystore.keys import from_wif, seed_of
 from wallet.signer_client import SignerClient, SignerUnavailable
 
 pytestmark = pytest.mark.slow

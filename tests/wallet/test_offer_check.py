@@ -29,7 +29,7 @@ from tests.wallet.offers import (
 from wallet.protocol import PolicyRefused
 from wallet.psbt import check_offer
 from wallet.psbt.decode import decode
-from wallet.psbt.offer_leaf import read_leaf
+from wallet.psbt.script import read_leaf
 from wallet.psbt.sign import SigningError, sign_offer
 from wallet.psbt.transaction import TxOutput, WireError
 

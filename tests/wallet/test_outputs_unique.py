@@ -23,7 +23,7 @@ from tests.wallet.listings import PAYOUT_SCRIPT, Pay
 from tests.wallet.psbt_oracle import parse
 from tests.wallet.several_items import POSTAGE, VAULT_SCRIPT, Item
 from tests.wallet.test_psbt_sign import is_valid
-from wallet.ceilings import Ceilings
+from wallet.policy import Ceilings
 from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.transaction import Transaction, TxInput, TxOutput
 from wallet.signer.audit import AuditLog

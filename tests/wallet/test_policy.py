@@ -9,8 +9,7 @@ import pytest
 from tests.shapes import replace
 from tests.wallet.conftest import BID, GRANT, START_MS
 from wallet import policy
-from wallet.ceilings import Ceilings, Rate
-from wallet.policy import HeldGrant, RecentSignatures
+from wallet.policy import Ceilings, HeldGrant, Rate, RecentSignatures
 from wallet.protocol import SCOPES, OfferToSign, PolicyRefused, UserKeys
 
 SECRET = "ab" * 32

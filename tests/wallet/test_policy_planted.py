@@ -10,8 +10,7 @@ import pytest
 from tests.shapes import replace
 from tests.wallet import test_policy as tests
 from wallet import policy
-from wallet.ceilings import Ceilings, Rate
-from wallet.policy import RecentSignatures
+from wallet.policy import Ceilings, Rate, RecentSignatures
 from wallet.protocol import PolicyRefused
 
 RIGHT = {name: getattr(policy, name) for name in dir(policy) if not name.startswith("_")}

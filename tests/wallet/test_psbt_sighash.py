@@ -11,10 +11,9 @@ from embit.transaction import Transaction as OtherTransaction
 from embit.util import secp256k1
 
 from tests.vectors import load
-from wallet.psbt.script import own_script
+from wallet.psbt.script import leaf_hash, output_script, own_script
 from wallet.psbt.sighash import segwit_digest, taproot_digest
 from wallet.psbt.sign import SigningError, sign_input
-from wallet.psbt.taproot import leaf_hash, output_script
 from wallet.psbt.transaction import TxOutput, decode_network, decode_unsigned
 
 # BIP-143's example of a P2WPKH input, the second of two.

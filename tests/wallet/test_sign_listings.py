@@ -32,8 +32,8 @@ from tests.wallet.listings import INSCRIPTION, POSTAGE, PRICE, Form, honest
 from tests.wallet.psbt_oracle import faults
 from wallet.address import parse
 from wallet.bip322 import verify_ownership
-from wallet.ceilings import Ceilings, Rate
 from wallet.keystore.keystore_file import KeystoreError
+from wallet.policy import Ceilings, Rate
 from wallet.psbt.script import script_of
 from wallet.signer.audit import verify_chain
 from wallet.signer.start_checks import require_agreement

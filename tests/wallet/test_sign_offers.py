@@ -19,9 +19,8 @@ from tests.wallet.conftest import BID, HOUR_MS, OTHER_USER, START_MS, USER, inte
 from tests.wallet.offer_attacks import ATTACKS
 from tests.wallet.offer_desk import OfferDesk, asked_by, facts_of, offer, offer_desk, real_offer_desk
 from tests.wallet.offers import COINS, PRICE, honest
-from wallet.ceilings import Ceilings, Rate
-from wallet.co_signers import PRACTICE_CO_SIGNERS, SETTING, co_signers_of
 from wallet.keystore.keystore_file import KeystoreError
+from wallet.policy import PRACTICE_CO_SIGNERS, SETTING, Ceilings, Rate, co_signers_of
 from wallet.psbt.decode import decode
 from wallet.signer.audit import verify_chain
 from wallet.signer.start_checks import require_agreement

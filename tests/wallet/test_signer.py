@@ -13,8 +13,8 @@ from tests.shapes import asdict
 from tests.wallet import lines
 from tests.wallet.conftest import BID, GRANT, HOUR_MS, OTHER_USER, START_MS, USER, Bench, intent, tag_of
 from wallet.bip322 import verify_ownership
-from wallet.ceilings import Ceilings
 from wallet.keystore.keys import Keystore
+from wallet.policy import Ceilings
 from wallet.protocol import PolicyRefused
 from wallet.signer.audit import verify_chain
 from wallet.signer.signer import Signer

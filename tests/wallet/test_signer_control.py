@@ -10,9 +10,9 @@ import pytest
 
 from tests.wallet import lines
 from tests.wallet.conftest import BID, OTHER_USER, USER, Bench, intent, tag_of
-from wallet.ceilings import Ceilings, Rate
+from wallet.policy import Ceilings, Rate
 from wallet.signer.audit import verify_chain
-from wallet.signer.signed import HOUR_MS, MINUTE_MS
+from wallet.signer.ledger import HOUR_MS, MINUTE_MS
 from wallet.signer.signer import Signer
 
 EVERY_SCOPE = [("global", ""), ("user", USER), ("task", "17")]

@@ -14,7 +14,7 @@ from wallet.keystore.keystore_file import KeystoreError
 from wallet.protocol import ControlState, Scope, State
 from wallet.signer import start_checks
 from wallet.signer.audit import AuditLog
-from wallet.signer.signed import ListingSignature
+from wallet.signer.ledger import ListingSignature
 
 MINUTE_MS = 60_000
 EVERYTHING = ControlState("global", "", "halt")

@@ -33,8 +33,7 @@ from tests.wallet.processes import (
 )
 from wallet.bip322 import verify_ownership
 from wallet.keystore import keystore
-from wallet.keystore.keys import derive_user
-from wallet.keystore.keys_import import seed_of
+from wallet.keystore.keys import derive_user, seed_of
 from wallet.keystore.keystore_file import Imported, KeystoreError
 from wallet.keystore.seal import Work
 from wallet.protocol import ControlState, SignerStatus

@@ -1,21 +1,18 @@
-"""Derivation of each user's keys from the installation's one seed, and the open keystore that hands them out.
-
-A user's number n is their place in the keystore's append-only list, never a database id: any wallet with the seed finds
-the keys at m/84'/0'/(2n)'/0/0 (payment, P2WPKH) and m/86'/0'/(2n+1)'/0/0 (vault, P2TR). Keys that were imported for a
-user (wallet/keystore/keys_import.py) stand in for the derived ones.
-"""
+"""Keys of users: derived from the installation's one seed, or brought as BIP-39 words and WIF."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from embit import bip39
+from embit.base import EmbitError
 from embit.bip32 import HDKey
 from embit.ec import PrivateKey
 
-from wallet.address import p2tr, p2wpkh
-from wallet.hash160 import hash160
+from wallet.address import decode_check, hash160, p2tr, p2wpkh
 from wallet.keystore import keystore_file
 from wallet.keystore.keystore_file import Contents, Imported, KeystoreError
 from wallet.protocol import UserKeys
@@ -166,3 +163,49 @@ class Keystore:
     def _store(self, contents: Contents) -> None:
         self._write(contents)
         self._contents = contents
+
+
+WORDS = 24
+_ENTROPY_BYTES = 32
+_WIF_VERSION = 0x80
+_COMPRESSED = 0x01
+
+
+def words_of(entropy: bytes) -> str:
+    """Returns the 24 words for 32 random bytes."""
+    if len(entropy) != _ENTROPY_BYTES:
+        raise ValueError(f"{WORDS} words stand for {_ENTROPY_BYTES} bytes")
+    return str(bip39.mnemonic_from_bytes(entropy))
+
+
+def seed_of(words: str, passphrase: str = "") -> bytes:
+    """Returns the 64-byte seed of 12 to 24 English words, with BIP-39's optional passphrase. Raises KeystoreError."""
+    parts = unicodedata.normalize("NFKD", words).lower().split()
+    try:
+        if len(parts) > WORDS:
+            raise ValueError
+        return bytes(bip39.mnemonic_to_seed(" ".join(parts), unicodedata.normalize("NFKD", passphrase)))
+    except (ValueError, UnicodeEncodeError):
+        raise KeystoreError("these are not 12 to 24 English words of BIP-39 with a right checksum") from None
+
+
+def from_words(words: str, passphrase: str = "") -> Imported:
+    """Derives a wallet's first account: m/84'/0'/0'/0/0 as payment, m/86'/0'/0'/0/0 as vault key. Raises
+    KeystoreError.
+    """
+    seed = seed_of(words, passphrase)
+    return Imported(payment=derive_key(seed, 84, 0).secret, vault=derive_key(seed, 86, 0).secret)
+
+
+def from_wif(text: str) -> bytes:
+    """Returns the private key (32 bytes) of a WIF for mainnet and a compressed public key. Raises KeystoreError."""
+    try:
+        raw = decode_check(text.strip())
+    except ValueError:
+        raise KeystoreError("this is no WIF: a letter is missing, too many or wrong") from None
+    if len(raw) != 34 or raw[0] != _WIF_VERSION or raw[-1] != _COMPRESSED:
+        raise KeystoreError("this WIF is not for mainnet, or not for a compressed public key")
+    try:
+        return bytes(PrivateKey(raw[1:-1]).secret)
+    except EmbitError:
+        raise KeystoreError("this WIF holds no number that is a private key") from None

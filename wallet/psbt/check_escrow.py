@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from wallet.escrow_terms import EscrowTerms
-from wallet.protocol import PolicyRefused
+from wallet.policy import EscrowTerms
+from wallet.protocol import Finding, Form, Judgement, PolicyRefused
 from wallet.psbt import fields
 from wallet.psbt.check_listing import (
     Draft,
@@ -27,14 +27,14 @@ from wallet.psbt.check_listing import (
     inputs_reserved,
     list_min,
     payout_of,
+    sides,
 )
 from wallet.psbt.common import claimed, input_unsigned, key_path, named_sighash, psbt_strict, tx_form
 from wallet.psbt.decode import Map, Psbt, key_type
 from wallet.psbt.escrow import Escrow, escrow_of
 from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
-from wallet.psbt.script import own_script
+from wallet.psbt.script import TAPSCRIPT, own_script
 from wallet.psbt.sighash import ALL, DEFAULT, LISTING
-from wallet.psbt.taproot import TAPSCRIPT
 from wallet.psbt.transaction import Outpoint, TxOutput, compact
 
 # Sats that a transfer at Ordinals Wallet may leave to the network: its size at the least rate that nodes relay.
@@ -228,3 +228,36 @@ def _recovery(raw: bytes | None, transfer: ApprovedListing, draft: Draft, escrow
     tx_form(psbt.transaction, inputs_cardinal(draft))
     input_unsigned(own)
     return psbt, sighash
+
+
+def judge_escrow(
+    drafts: EscrowDrafts, intent: ListingIntent, facts: OutpointFacts | None, owner: Owner, terms: EscrowTerms
+) -> tuple[list[Judgement], ApprovedEscrow | None]:
+    """Judges sale, transfer and recovery; returns them approved, too, if they are."""
+    approved: ApprovedEscrow | None = None
+    try:
+        approved = check_escrow(drafts, intent, facts, owner, terms)
+        finding = Finding("escrow", True, "")
+    except PolicyRefused as refused:
+        finding = Finding(refused.tag, False, refused.message)
+    owner = replace(owner, scripts=owner.scripts | {escrow_of(owner.public_key, terms).script})
+    least = None
+    if facts is not None and facts.value_sats is not None and intent.price_sats is not None:
+        least = intent.least_payout(intent.price_sats, facts.value_sats)
+    forms: tuple[tuple[Form, bytes | None], ...] = (
+        ("sale", drafts.sale),
+        ("transfer", drafts.transfer),
+        ("recovery", drafts.recovery),
+    )
+    found = []
+    for form, raw in forms:
+        if raw is None:
+            continue
+        try:
+            inputs, outputs = sides(psbt_strict(raw), 0, form, owner)
+        except PolicyRefused:
+            inputs, outputs = (), ()  # the finding says so
+        paid = approved.payout.value if approved is not None and form == "sale" else None
+        asked = least if form == "sale" else None
+        found.append(Judgement(form, approved is not None, (finding,), inputs, outputs, paid, asked))
+    return found, approved

@@ -26,10 +26,8 @@ from wallet.psbt.common import (
 from wallet.psbt.decode import Map, Psbt
 from wallet.psbt.listing import OutpointFacts, Owner
 from wallet.psbt.offer import ApprovedOffer, OfferIntent
-from wallet.psbt.offer_leaf import OfferLeaf, read_leaf
-from wallet.psbt.script import own_script
+from wallet.psbt.script import TAPSCRIPT, OfferLeaf, leaf_hash, output_script, own_script, read_leaf
 from wallet.psbt.sighash import ALL
-from wallet.psbt.taproot import TAPSCRIPT, leaf_hash, output_script
 from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError
 
 # Nobody can pin such a transaction. It pays no fee: it is only broadcast together with one that pays for both.

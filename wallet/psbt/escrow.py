@@ -7,7 +7,7 @@ The venue signs such a sale, too, so that nobody can outbid a buyer who is alrea
 - Ordinals Wallet, "passthrough v4": `tr(NUMS, {multi_a(2, ours, venue), <144> CSV DROP <ours> CHECKSIG})`. Nobody has
   a key path; our key alone takes the item back 144 blocks after it came there.
 
-Nothing of what a venue says goes into them but its key, which is pinned (wallet/escrow_terms.py).
+Nothing of what a venue says goes into them but its key, which is pinned (wallet/policy.py).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wallet.escrow_terms import LOCK_BLOCKS, EscrowTerms
-from wallet.psbt.taproot import TAPSCRIPT, branch_hash, leaf_hash, output_key
+from wallet.policy import LOCK_BLOCKS, EscrowTerms
+from wallet.psbt.script import TAPSCRIPT, branch_hash, leaf_hash, output_key
 
 # The point of BIP-341 whose private key nobody can know.
 NUMS = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wallet.co_signers import CoSigners
+from wallet.policy import CoSigners
 from wallet.psbt.decode import Psbt
 from wallet.psbt.listing import Owner
 from wallet.psbt.transaction import Outpoint, TxOutput

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from wallet.hash160 import hash160
+from wallet.address import hash160
 from wallet.psbt.transaction import Transaction, TxOutput, encode_outpoint, sized
 
 DEFAULT = 0x00

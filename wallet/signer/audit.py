@@ -1,7 +1,7 @@
 """The signer's audit log: one JSON line a signature, chained by hashes, on disk before the signature leaves.
 
 A line names the user and the signed terms, with the SHA-256 of the message; no keys, no signatures, no secrets. Other
-lines are about control states, the addresses of users' keys (wallet/signer/key_lines.py), and signatures that were
+lines are about control states, the addresses of users' keys (wallet/signer/audit.py), and signatures that were
 undone: nobody got them, since they could not be stored. An older log may have lines of operators about forms of drafts
 (`learnt_sha256`), which decide nothing any more. Each line has the SHA-256 of the line before it, so that changing or
 taking out one breaks every later one.
@@ -19,12 +19,16 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from core.errors import BidkeeperError
 from core.files import is_full, keep_room, sync_directory
+from wallet.keystore.keys import Keystore
+from wallet.keystore.keystore_file import KeystoreError
+from wallet.protocol import UserKeys
 
 log = logging.getLogger(__name__)
 
@@ -198,3 +202,70 @@ def _number(line: bytes, where: str) -> int:
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise AuditError(f"the {where} of the audit log is unreadable")
+
+
+_OPERATION = "keys"
+_ADDRESSES = ("payment", "vault")
+
+Line = dict[str, Any]
+
+
+def line_of(user_number: int, user: str, keys: UserKeys) -> Line:
+    """Returns the audit entry of a user's keys."""
+    addresses = {"payment": keys.payment, "vault": keys.vault}
+    return {"operation": _OPERATION, "user": user, "user_number": user_number, **addresses}
+
+
+def require_noted(audit_log: Path, opened: Keystore) -> list[Line]:
+    """Returns the lines that the log still lacks, in order of the users' numbers.
+
+    Raises KeystoreError when the keystore is not the one that the log tells of, or an older copy of it.
+    """
+    noted = _noted(audit_log)
+    _require_numbers(noted, opened.users)
+    missing = []
+    for number, user in enumerate(opened.users):
+        line = line_of(number, user, opened.secrets_of(user).public)
+        said = noted.get(number, [])
+        if not said:
+            missing.append(line)
+        elif not _says(said[-1], line):
+            imported = opened.imported_of(user)
+            is_newer = all(line[name] == said[-1][name] or name in imported for name in _ADDRESSES)
+            if not is_newer or any(_says(each, line) for each in said):
+                raise KeystoreError(
+                    f"keystore.json has other keys for the user of line {said[-1]['number']} of audit.jsonl: put the"
+                    " newest keystore.json back, or import that user's keys again"
+                )
+            missing.append(line)  # an import whose line was never written
+    return missing
+
+
+def require_numbers(audit_log: Path, users: Sequence[str]) -> None:
+    """Raises KeystoreError when one of these users has a number that the log says is another's."""
+    _require_numbers({number: lines for number, lines in _noted(audit_log).items() if number < len(users)}, users)
+
+
+def _noted(audit_log: Path) -> dict[int, list[Line]]:
+    """Returns the log's lines about keys, oldest first, by the users' numbers."""
+    found = defaultdict(list)
+    with audit_log.open("rb") as lines:
+        for line in lines:
+            # Lines of other operations hold texts of anybody's choosing: the name alone says nothing.
+            if b'"user_number"' in line and (entry := json.loads(line)).get("operation") == _OPERATION:
+                found[entry["user_number"]].append(entry)
+    return found
+
+
+def _require_numbers(noted: dict[int, list[Line]], users: Sequence[str]) -> None:
+    for number, lines in noted.items():
+        for line in lines:
+            if line["user"] != (users[number] if number < len(users) else None):
+                raise KeystoreError(
+                    f"keystore.json does not have the user of line {line['number']} of audit.jsonl as number {number}:"
+                    " put the newest keystore.json back, or make it anew from its words with all users in their order"
+                )
+
+
+def _says(noted: Line, line: Line) -> bool:
+    return line.items() <= noted.items()

@@ -13,14 +13,12 @@ from typing import Any, Literal
 from core.errors import PeerRefused
 from strategy.plan_inputs import SignedRoom
 from wallet import policy
-from wallet.ceilings import Ceilings, Rate
 from wallet.keystore.keys import Keystore, UserSecrets
-from wallet.policy import HeldGrant, RecentSignatures
+from wallet.policy import Ceilings, HeldGrant, Rate, RecentSignatures
 from wallet.protocol import Grant, Operation, PolicyRefused, Scope, UnderGrant
 from wallet.signer.audit import AuditLog
-from wallet.signer.ledger import Ledger
+from wallet.signer.ledger import HOUR_MS, MINUTE_MS, Ledger
 from wallet.signer.reading import PEER
-from wallet.signer.signed import HOUR_MS, MINUTE_MS
 
 LOCKED = "locked"
 

@@ -1,15 +1,35 @@
-"""Bids: composed here from the worker's numbers, within the grant and the ceilings, signed once for each intent."""
+"""Signatures on bids: on messages, and on offers, which are bids that PSBTs pay for."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
+from collections.abc import Mapping
 
 from wallet import policy
-from wallet.policy import HeldGrant
-from wallet.protocol import BidMessage, SignBid, SignedBid
+from wallet.keystore.keys import UserSecrets
+from wallet.policy import SETTING, CoSigners, HeldGrant
+from wallet.protocol import (
+    BidMessage,
+    OfferToSign,
+    PolicyRefused,
+    RequestError,
+    SignBid,
+    SignedBid,
+    SignedOffer,
+    SignOffer,
+)
+from wallet.psbt.check_offer import check_offer
+from wallet.psbt.decode import from_base64
+from wallet.psbt.listing import OutpointFacts, Owner
+from wallet.psbt.offer import ApprovedOffer, OfferIntent
+from wallet.psbt.script import own_script
+from wallet.psbt.sign import sign_offer
+from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Authority, Entry
 from wallet.signer.challenges import signed_by
-from wallet.signer.signed import BidSignature
+from wallet.signer.ledger import BidSignature
 
 
 class BidSigner:
@@ -49,11 +69,11 @@ class BidSigner:
         )
         store.put_bid(signed)
         # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
-        authority.audit.append(now, _entry(signed, bid))
+        authority.audit.append(now, _bid_entry(signed, bid))
         return signed
 
 
-def _entry(signed: BidSignature, bid: BidMessage) -> Entry:
+def _bid_entry(signed: BidSignature, bid: BidMessage) -> Entry:
     return {
         "operation": "bid",
         "intent": signed.intent,
@@ -65,4 +85,140 @@ def _entry(signed: BidSignature, bid: BidMessage) -> Entry:
         "quantity": bid.quantity,
         "expires_ms": bid.expires_ms,
         "message_sha256": signed.message_hash,
+    }
+
+
+Facts = Mapping[str, OutpointFacts]
+
+
+class OfferSigner:
+    """Signs offers. `facts` are by coin (`txid:vout`), from a source independent of the venue; without them it
+    refuses.
+    """
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+
+    def outpoints_to_look_up(self, request: SignOffer) -> tuple[str, ...]:
+        """Returns the coins that `sign_offer` needs facts of, none when the offer was signed before.
+
+        Raises as `sign_offer` does: nothing is looked up without the right to bid.
+        """
+        held, offer = self._asked(request)
+        return () if self._known(held, offer) else offer.coins
+
+    def sign_offer(self, request: SignOffer, facts: Facts) -> SignedOffer:
+        with self._authority.ledger.transaction():
+            held, offer = self._asked(request)
+            signed = self._known(held, offer) or self._signed(held, offer, facts)
+        return SignedOffer(tuple(json.loads(signed.signature)))
+
+    def _asked(self, request: SignOffer) -> tuple[HeldGrant, OfferToSign]:
+        offer = request.offer
+        if len(set(offer.coins)) != len(offer.coins):
+            raise RequestError("coins must be different ones")
+        held = self._authority.live(request, "bid")
+        _co_signers(self._authority, held.grant.venue)
+        policy.offer_terms(held.grant, offer)
+        return held, offer
+
+    def _known(self, held: HeldGrant, offer: OfferToSign) -> BidSignature | None:
+        """Returns the signature made under this intent; refuses the intent with other fields."""
+        known = self._authority.ledger.signed.bid(offer.intent)
+        if known is not None:
+            policy.intent_conflict(
+                (held.grant.task, held.grant.user, _message(held, offer)), (known.task, known.user, known.message)
+            )
+        return known
+
+    def _signed(self, held: HeldGrant, offer: OfferToSign, facts: Facts) -> BidSignature:
+        grant, authority, store = held.grant, self._authority, self._authority.ledger.signed
+        secrets = authority.unlocked().secrets_of(grant.user)
+        price, now = offer.price, authority.clock()
+        policy.max_bid(grant, price)
+        policy.expiry_max(grant, authority.ceilings, offer.expires_ms, now)
+        authority.within_ceilings(grant, price, now)
+        authority.rates(grant, now, price)
+        approved = _approved(offer, _co_signers(authority, grant.venue), facts, secrets)
+        message = _message(held, offer)
+        signed = BidSignature(
+            intent=offer.intent,
+            task=grant.task,
+            token=grant.token,
+            user=grant.user,
+            price=price,
+            expires_ms=offer.expires_ms,
+            created_ms=now,
+            message=message,
+            message_hash=hashlib.sha256(message.encode()).hexdigest(),
+            signature=json.dumps([base64.b64encode(sign_offer(approved, secrets.payment)).decode()]),
+        )
+        store.put_bid(signed)
+        # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
+        authority.audit.append(now, _offer_entry(signed, offer, approved))
+        return signed
+
+
+def _owner(secrets: UserSecrets) -> Owner:
+    """Makes the owner: the payment address pays, and gets the change."""
+    payment, vault = (key.get_public_key().sec() for key in (secrets.payment, secrets.vault))
+    script = own_script("p2wpkh", payment)
+    return Owner("p2wpkh", payment, frozenset({script, own_script("p2tr", vault)}), frozenset({script}))
+
+
+def _co_signers(authority: Authority, venue: str) -> CoSigners:
+    found = authority.ceilings.co_signers.get(venue)
+    if found is None:
+        raise PolicyRefused("op-allowed", f"no co-signers of escrows at {venue} are known: {SETTING} sets ord.net's")
+    return found
+
+
+def _approved(offer: OfferToSign, co_signers: CoSigners, facts: Facts, secrets: UserSecrets) -> ApprovedOffer:
+    """Approves the one PSBT that pays for an offer: a second would escrow the price twice."""
+    if len(offer.psbts) != 1:
+        raise PolicyRefused("op-allowed", f"{len(offer.psbts)} PSBTs to pay for one offer")
+    try:
+        raw = from_base64(offer.psbts[0])
+    except WireError as error:
+        raise PolicyRefused("psbt-strict", str(error)) from None
+    payment, vault = (key.get_public_key().sec() for key in (secrets.payment, secrets.vault))
+    intent = OfferIntent(
+        price_sats=offer.price,
+        expires_ms=offer.expires_ms,
+        coins=frozenset(Outpoint.parse(coin) for coin in offer.coins),
+        receive_script=own_script("p2tr", vault),
+        internal_keys=frozenset({payment[1:], vault[1:]}),
+        co_signers=co_signers,
+    )
+    known = {Outpoint.parse(coin): each for coin, each in facts.items()}
+    return check_offer(raw, bytes.fromhex(offer.leaf), intent, known, _owner(secrets))
+
+
+def _message(held: HeldGrant, offer: OfferToSign) -> str:
+    """Returns everything that an offer is signed with, as JSON, so that it can be no bid's text."""
+    trait = list(offer.trait) if offer.trait else None
+    drafts = hashlib.sha256("\n".join(offer.psbts).encode()).hexdigest()
+    fields = [held.grant.venue, offer.slug, trait, offer.price, offer.quantity, offer.expires_ms, drafts, offer.leaf]
+    return json.dumps(["offer", *fields, sorted(offer.coins)])
+
+
+def _offer_entry(signed: BidSignature, offer: OfferToSign, approved: ApprovedOffer) -> Entry:
+    """Returns the audit entry. `unsigned_txid` is the funding transaction's, `inputs` are its coins."""
+    transaction = approved.psbt.transaction
+    return {
+        "operation": "offer",
+        "intent": signed.intent,
+        "task": signed.task,
+        "token": signed.token,
+        "user": signed.user,
+        "slug": offer.slug,
+        "price": signed.price,
+        "quantity": offer.quantity,
+        "expires_ms": signed.expires_ms,
+        "message_sha256": signed.message_hash,
+        "inputs": [str(item.outpoint) for item in transaction.inputs],
+        "escrow_script": approved.escrow.script.hex(),
+        "escrow": approved.escrow.value,
+        "change": approved.change_sats,
+        "unsigned_txid": transaction.txid()[::-1].hex(),
     }

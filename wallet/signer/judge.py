@@ -12,17 +12,15 @@ from msgspec.structs import replace
 
 from wallet import policy
 from wallet.address import sign_in_address
-from wallet.ceilings import Ceilings
 from wallet.keystore.keys import UserSecrets
+from wallet.policy import Ceilings
 from wallet.protocol import Finding, Form, JudgeListing, Judgement, Judgements, ListingToSign, PolicyRefused
-from wallet.psbt.check_escrow import EscrowDrafts
-from wallet.psbt.judge_escrow import judge_escrow
-from wallet.psbt.judge_listing import SIGHASHES, judge_listing
+from wallet.psbt.check_escrow import EscrowDrafts, judge_escrow
+from wallet.psbt.check_listing import SIGHASHES, judge_listing
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.transaction import TxOutput
 from wallet.signer.authority import Authority
-from wallet.signer.listing_terms import intent_of, owner_of, raw_psbt, rivals_of
-from wallet.signer.listings import MOST_RIVALS
+from wallet.signer.listings import MOST_RIVALS, intent_of, owner_of, raw_psbt, rivals_of
 from wallet.signer.payouts import outputs_unique
 
 Facts = Mapping[str, OutpointFacts]

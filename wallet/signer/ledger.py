@@ -8,21 +8,257 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import asdict
 
-from wallet.ceilings import DAY_MS
-from wallet.policy import HeldGrant, RecentSignatures
+from wallet.policy import DAY_MS, HeldGrant, RecentSignatures, UnexpiredBids
 from wallet.protocol import ControlState, Grant, Scope, State
-from wallet.signer import payouts, signed_withdrawals
+from wallet.signer import payouts
 from wallet.signer.audit import AuditLog
 from wallet.signer.payouts import PayoutStore
-from wallet.signer.signed import HOUR_MS, SCHEMA, SignedStore, recent
-from wallet.signer.signed_withdrawals import WithdrawalStore
+
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+MOST_EXPIRIES = 200  # of a task, a user or all: a room that more of them must free is not dated
+SAME_EXPIRY_MS = 5_000
+SIGNED_SCHEMA = """
+CREATE TABLE IF NOT EXISTS signatures (
+    intent TEXT PRIMARY KEY,
+    task INTEGER NOT NULL,
+    token INTEGER NOT NULL,
+    user TEXT NOT NULL,
+    price INTEGER NOT NULL,
+    expires_ms INTEGER NOT NULL,
+    created_ms INTEGER NOT NULL,
+    message TEXT NOT NULL,
+    message_hash TEXT NOT NULL,
+    signature TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS signatures_expiry ON signatures (expires_ms, user, price);
+CREATE INDEX IF NOT EXISTS signatures_of_task ON signatures (task, expires_ms, price);
+CREATE INDEX IF NOT EXISTS signatures_created ON signatures (created_ms, task, user, price);
+CREATE TABLE IF NOT EXISTS listings (
+    intent TEXT PRIMARY KEY,
+    task INTEGER NOT NULL,
+    token INTEGER NOT NULL,
+    user TEXT NOT NULL,
+    inscription_id TEXT NOT NULL,
+    outpoint TEXT NOT NULL,
+    price INTEGER NOT NULL,
+    created_ms INTEGER NOT NULL,
+    drafts_hash TEXT NOT NULL,
+    answer TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS listings_outpoint ON listings (outpoint, created_ms, price);
+CREATE INDEX IF NOT EXISTS listings_created ON listings (created_ms, task, user);
+"""
+_OF_LATE = """
+SELECT task, user, price, created_ms FROM signatures WHERE created_ms > :an_hour_ago
+UNION ALL
+SELECT task, user, 0, created_ms FROM listings WHERE created_ms > :an_hour_ago
+"""
+_ABOUT = {"task": "task = :task", "user": "user = :user", "host": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class BidSignature:
+    """One signed bid. Times are Unix milliseconds, `price` sats of the whole order, `message_hash` SHA-256 in hex.
+
+    For a bid that PSBTs pay for, `message` has all its fields, and `signature` is a JSON list of the PSBTs.
+    """
+
+    intent: str
+    task: int
+    token: int
+    user: str
+    price: int
+    expires_ms: int
+    created_ms: int
+    message: str
+    message_hash: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListingSignature:
+    """One signed listing. `drafts_hash` is SHA-256 (hex) of the venue's PSBTs, `answer` the signed ones."""
+
+    intent: str
+    task: int
+    token: int
+    user: str
+    inscription_id: str
+    outpoint: str
+    price: int
+    created_ms: int
+    drafts_hash: str
+    answer: tuple[str, ...]
+
+
+def recent(database: sqlite3.Connection, table: str, now_ms: int) -> RecentSignatures:
+    """Counts the table's rows of the minute and the hour before `now_ms`, by their `created_ms`."""
+    query = f"SELECT coalesce(sum(created_ms > ?), 0), count(*), 0 FROM {table} WHERE created_ms > ?"
+    return RecentSignatures(*database.execute(query, (now_ms - MINUTE_MS, now_ms - HOUR_MS)).fetchone())
+
+
+def _added_up(rows: list[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Adds up prices in the order of their expiry. Those within some seconds are one step, at the last of them."""
+    steps: dict[int, tuple[int, int]] = {}
+    first_ms = sats = 0
+    for expires_ms, price in rows:
+        sats += price
+        if expires_ms >= first_ms + SAME_EXPIRY_MS:
+            first_ms = expires_ms
+        steps[first_ms] = (expires_ms, sats)
+    return tuple(ends_ms for ends_ms, _ in steps.values()), tuple(freed for _, freed in steps.values())
+
+
+class SignedStore:
+    """The tables of signatures. Writes belong inside the ledger's transaction."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def bid(self, intent: str) -> BidSignature | None:
+        row = self._row(BidSignature, "signatures", intent)
+        return BidSignature(**row) if row else None
+
+    def put_bid(self, bid: BidSignature) -> None:
+        self._put("signatures", {field.name: getattr(bid, field.name) for field in fields(BidSignature)})
+
+    def listing(self, intent: str) -> ListingSignature | None:
+        row = self._row(ListingSignature, "listings", intent)
+        return ListingSignature(**row | {"answer": tuple(json.loads(row["answer"]))}) if row else None
+
+    def put_listing(self, listing: ListingSignature) -> None:
+        values = {field.name: getattr(listing, field.name) for field in fields(ListingSignature)}
+        self._put("listings", values | {"answer": json.dumps(listing.answer)})
+
+    def unexpired(self, task: int, user: str, now_ms: int) -> dict[str, UnexpiredBids]:
+        """Returns the bids that expire after `now_ms`: this `task`'s, this `user`'s, the whole `host`'s."""
+        values = {"task": task, "user": user, "now": now_ms}
+        query = "SELECT coalesce(sum(price), 0), min(expires_ms) FROM signatures WHERE expires_ms > :now AND "
+        return {
+            name: UnexpiredBids(*self._database.execute(query + about, values).fetchone())
+            for name, about in _ABOUT.items()
+        }
+
+    def expiries(self, task: int, user: str, now_ms: int) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Returns the next expiries of the same bids, and the sats that have expired by each."""
+        values = {"task": task, "user": user, "now": now_ms, "most": MOST_EXPIRIES}
+        query = (
+            "SELECT expires_ms, price FROM signatures WHERE expires_ms > :now AND {} ORDER BY expires_ms LIMIT :most"
+        )
+        return {
+            name: _added_up(self._database.execute(query.format(about), values).fetchall())
+            for name, about in _ABOUT.items()
+        }
+
+    def of_late(self, task: int, user: str, now_ms: int) -> dict[str, RecentSignatures]:
+        """Returns the signatures of the last hour for this `task`, this `user` and the whole `host`."""
+        sums = ", ".join(
+            f"coalesce(sum({about} AND created_ms > :a_minute_ago), 0), coalesce(sum({about}), 0),"
+            f" coalesce(sum(price * ({about})), 0)"
+            for about in _ABOUT.values()
+        )
+        since = {"an_hour_ago": now_ms - HOUR_MS, "a_minute_ago": now_ms - MINUTE_MS}
+        row = self._database.execute(
+            f"SELECT {sums} FROM ({_OF_LATE})", since | {"task": task, "user": user}
+        ).fetchone()
+        return {name: RecentSignatures(*row[3 * at : 3 * at + 3]) for at, name in enumerate(_ABOUT)}
+
+    def highest_listing(self, outpoint: str, now_ms: int) -> int:
+        """Returns the price in sats of the dearest listing of `outpoint` in the hour before `now_ms`; 0 for none."""
+        query = "SELECT coalesce(max(price), 0) FROM listings WHERE outpoint = ? AND created_ms > ?"
+        return self._number(query, (outpoint, now_ms - HOUR_MS))
+
+    def lowest_listing(self, outpoint: str) -> int | None:
+        """Returns the price in sats of the cheapest listing of `outpoint` ever signed."""
+        row = self._database.execute("SELECT min(price) FROM listings WHERE outpoint = ?", (outpoint,)).fetchone()
+        return None if row[0] is None else int(row[0])
+
+    def _row(self, kind: type[BidSignature] | type[ListingSignature], table: str, intent: str) -> dict[str, Any] | None:
+        columns = [field.name for field in fields(kind)]
+        query = f"SELECT {', '.join(columns)} FROM {table} WHERE intent = ?"
+        row = self._database.execute(query, (intent,)).fetchone()
+        return dict(zip(columns, row, strict=True)) if row else None
+
+    def _put(self, table: str, values: Mapping[str, Any]) -> None:
+        marks = ", ".join("?" * len(values))
+        self._database.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", list(values.values()))
+
+    def _number(self, query: str, values: tuple[Any, ...]) -> int:
+        return int(self._database.execute(query, values).fetchone()[0])
+
+
+WITHDRAWALS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS withdrawals (
+    intent TEXT PRIMARY KEY,
+    user TEXT NOT NULL,
+    source TEXT NOT NULL,
+    sent_sats INTEGER NOT NULL,
+    fee_sats INTEGER NOT NULL,
+    txid TEXT NOT NULL,
+    created_ms INTEGER NOT NULL,
+    request_hash TEXT NOT NULL,
+    signed_transaction TEXT NOT NULL,
+    signed_psbt TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS withdrawals_created ON withdrawals (user, created_ms, source);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawalSignature:
+    """One signed withdrawal. `request_hash` is SHA-256 (hex) of the whole request; one of the two forms is empty."""
+
+    intent: str
+    user: str
+    source: str
+    sent_sats: int
+    fee_sats: int
+    txid: str
+    created_ms: int
+    request_hash: str
+    signed_transaction: str
+    signed_psbt: str
+
+
+_COLUMNS = ", ".join(field.name for field in fields(WithdrawalSignature))
+
+
+class WithdrawalStore:
+    """The table of withdrawals. Writes belong inside the ledger's transaction."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def find(self, intent: str) -> WithdrawalSignature | None:
+        query = f"SELECT {_COLUMNS} FROM withdrawals WHERE intent = ?"
+        row = self._database.execute(query, (intent,)).fetchone()
+        return WithdrawalSignature(*row) if row else None
+
+    def put(self, withdrawal: WithdrawalSignature) -> None:
+        marks = ", ".join("?" * len(fields(WithdrawalSignature)))
+        self._database.execute(f"INSERT INTO withdrawals ({_COLUMNS}) VALUES ({marks})", astuple(withdrawal))
+
+    def of_a_day(self, user: str, *, from_bidding: bool, now_ms: int) -> tuple[int, int]:
+        """Returns the number of withdrawals signed for `user` in the last day, and their sats with fees.
+
+        Either those out of the bidding wallet, or those out of payment address and vault.
+        """
+        query = (
+            "SELECT count(*), coalesce(sum(sent_sats + fee_sats), 0) FROM withdrawals"
+            " WHERE user = ? AND created_ms > ? AND (source = 'bidding') = ?"
+        )
+        count, sats = self._database.execute(query, (user, now_ms - DAY_MS, from_bidding)).fetchone()
+        return int(count), int(sats)
+
 
 _BUSY_SECONDS = 5.0
 _SCHEMA = """
@@ -79,7 +315,7 @@ class Ledger:
         path.chmod(0o600)
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute("PRAGMA synchronous=FULL")
-        self._database.executescript(_SCHEMA + SCHEMA + payouts.SCHEMA + signed_withdrawals.SCHEMA)
+        self._database.executescript(_SCHEMA + SIGNED_SCHEMA + payouts.SCHEMA + WITHDRAWALS_SCHEMA)
         self.signed = SignedStore(self._database)
         self.payouts = PayoutStore(self._database)
         self.withdrawals = WithdrawalStore(self._database)

@@ -1,22 +1,172 @@
-"""Signatures on listings: the vault signs a venue's PSBTs if all that they cover agrees with grant and facts.
-
-The facts are our own. If one of the PSBTs that are to be signed is wrong, none is signed.
-"""
+"""Signatures on listings and on their return, and the terms under which a listing is judged."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from embit.ec import PrivateKey
 
 from wallet import policy
-from wallet.policy import HeldGrant
-from wallet.protocol import AskLowestListing, ListingToSign, LowestPrice, SignedListing, SignListing
-from wallet.psbt.listing import OutpointFacts
-from wallet.signer.approved import Approved, approved
+from wallet.address import p2tr
+from wallet.keystore.keys import UserSecrets
+from wallet.policy import Ceilings, HeldGrant, all_terms
+from wallet.protocol import (
+    AskLowestListing,
+    ListingToSign,
+    LowestPrice,
+    PolicyRefused,
+    SignDelist,
+    SignedListing,
+    SignedPsbt,
+    SignListing,
+)
+from wallet.psbt.check_escrow import EscrowDrafts, check_escrow
+from wallet.psbt.check_listing import check_listing
+from wallet.psbt.common import psbt_strict
+from wallet.psbt.decode import from_base64
+from wallet.psbt.delist import check_delist
+from wallet.psbt.escrow import escrow_of
+from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
+from wallet.psbt.script import own_script
+from wallet.psbt.sighash import LISTING, SECURE_LISTING
+from wallet.psbt.sign import sign_listing
+from wallet.psbt.sign_escrow import sign_escrow
+from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError
 from wallet.signer.authority import Authority, Entry
-from wallet.signer.listing_terms import drafts_to_sign, intent_of, rivals_of
-from wallet.signer.payouts import is_gone, outputs_unique
-from wallet.signer.signed import ListingSignature
+from wallet.signer.ledger import ListingSignature
+from wallet.signer.payouts import PayoutStore, is_gone, outputs_unique
+
+
+def intent_of(
+    listing: ListingToSign, venue: str, min_price_sats: int, secrets: UserSecrets, ceilings: Ceilings
+) -> ListingIntent:
+    """Returns the decision to list. `min_price_sats` is the task's; the installation's own holds as well."""
+    return ListingIntent(
+        inscription_id=listing.inscription_id,
+        outpoint=Outpoint.parse(listing.outpoint),
+        price_sats=listing.price,
+        min_price_sats=max(1, min_price_sats, ceilings.least_listing),
+        payout_address=secrets.public.payment,
+        seller_fee_ppm=ceilings.seller_fee_ppm.get(venue, 0),
+    )
+
+
+def owner_of(secrets: UserSecrets) -> Owner:
+    """Returns the vault's key as owner; the user is paid at the payment address, or at the vault."""
+    vault, payment = secrets.vault.get_public_key().sec(), secrets.payment.get_public_key().sec()
+    scripts = frozenset({own_script("p2tr", vault), own_script("p2wpkh", payment)})
+    return Owner("p2tr", vault, scripts, scripts)
+
+
+def escrow_addresses(secrets: UserSecrets, ceilings: Ceilings) -> dict[str, str]:
+    """Returns the venue of each address of the user's escrows."""
+    vault, known = secrets.vault.get_public_key().sec(), all_terms(ceilings.escrow_terms)
+    return {p2tr(escrow_of(vault, terms).script[2:]): venue for venue, terms in known}
+
+
+def drafts_to_sign(listing: ListingToSign, venue: str, ceilings: Ceilings) -> list[tuple[str, int]]:
+    """Returns the PSBTs that promise a payout, each with its sighash; secure ones only where the operator says."""
+    drafts = [(psbt, SECURE_LISTING if at else LISTING) for at, psbt in enumerate(listing.drafts)]
+    return drafts if venue in ceilings.secure_listings else drafts[:1]
+
+
+def rivals_of(drafts: list[tuple[str, int]], outpoint: str, secrets: UserSecrets, payouts: PayoutStore) -> list[str]:
+    """Returns the other outputs that were listed for the payout of one of these drafts. Raises PolicyRefused."""
+    script = own_script("p2wpkh", secrets.payment.get_public_key().sec())
+    found = set()
+    for psbt, sighash in drafts:
+        for output in psbt_strict(raw_psbt(psbt)).transaction.outputs:
+            if output.script == script:
+                found.update(payouts.rivals(outpoint, output, sighash))
+    return sorted(found)
+
+
+def raw_psbt(psbt: str) -> bytes:
+    """Returns the bytes of a PSBT in base64. Raises PolicyRefused."""
+    try:
+        return from_base64(psbt)
+    except WireError as error:
+        raise PolicyRefused("psbt-strict", str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The promise of a signature: whoever makes the payout gets what `outpoint` holds."""
+
+    outpoint: str
+    payout: TxOutput
+    sighash: int
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """A listing that may be signed. `escrow` is the output (`txid:vout`) that its item would pass through, or ""."""
+
+    promises: tuple[Promise, ...]
+    transactions: tuple[Transaction, ...]
+    escrow: str
+    sign: Callable[[PrivateKey], tuple[str, ...]]
+
+
+def approved(
+    listing: ListingToSign,
+    venue: str,
+    intent: ListingIntent,
+    facts: OutpointFacts | None,
+    secrets: UserSecrets,
+    ceilings: Ceilings,
+) -> Approved:
+    """Approves all PSBTs of a listing that are to be signed, or raises PolicyRefused with the first broken rule."""
+    if listing.is_in_escrow:
+        return _in_escrow(listing, venue, intent, facts, secrets, ceilings)
+    owner = owner_of(secrets)
+    forms = [
+        check_listing(raw_psbt(psbt), intent, facts, sighash, owner)
+        for psbt, sighash in drafts_to_sign(listing, venue, ceilings)
+    ]
+    return Approved(
+        tuple(Promise(listing.outpoint, each.payout, each.sighash) for each in forms),
+        tuple(each.psbt.transaction for each in forms),
+        "",
+        lambda key: _texts(sign_listing(each, key) for each in forms),
+    )
+
+
+def _in_escrow(
+    listing: ListingToSign,
+    venue: str,
+    intent: ListingIntent,
+    facts: OutpointFacts | None,
+    secrets: UserSecrets,
+    ceilings: Ceilings,
+) -> Approved:
+    terms = ceilings.escrow_terms.get(venue)
+    if terms is None:
+        raise PolicyRefused("escrow", f"listings in escrow are not signed at {venue}")
+    if listing.secure:
+        raise PolicyRefused("escrow", "a secure form goes with no escrow")
+    found = check_escrow(escrow_drafts(listing), intent, facts, owner_of(secrets), terms)
+    signed = (found.sale, found.transfer.psbt, *([found.recovery] if found.recovery else []))
+    return Approved(
+        (Promise(str(found.outpoint), found.payout, LISTING),),
+        tuple(each.transaction for each in signed),
+        str(found.outpoint),
+        lambda key: _texts(sign_escrow(found, key)),
+    )
+
+
+def escrow_drafts(listing: ListingToSign) -> EscrowDrafts:
+    """Returns the bytes of a listing's PSBTs. Raises PolicyRefused."""
+    recovery = raw_psbt(listing.recovery) if listing.recovery else None
+    return EscrowDrafts(raw_psbt(listing.transfer), raw_psbt(listing.psbt), recovery)
+
+
+def _texts(psbts: Iterable[bytes]) -> tuple[str, ...]:
+    return tuple(base64.b64encode(psbt).decode() for psbt in psbts)
+
 
 # So many outputs are looked up beside the listed one; those found spent are forgotten, and the next try asks about
 # others.
@@ -135,3 +285,47 @@ def _entry(signed: ListingSignature, found: Approved) -> Entry:
         "escrow": found.escrow,
         "unsigned_txids": [each.txid()[::-1].hex() for each in found.transactions],
     }
+
+
+class DelistSigner:
+    """Signs PSBTs that return everything to the vault, so only their number is limited, with the challenges."""
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+
+    def sign_delist(self, asked: SignDelist) -> SignedPsbt:
+        authority = self._authority
+        grant = authority.live(asked, "cancel").grant
+        policy.key_allowed(grant, "vault")
+        vault = authority.unlocked().secrets_of(grant.user).vault
+        approved = _checked(asked.psbt, asked.outpoint, vault)
+        authority.may_cancel(grant.task)
+        authority.recent.count("challenges", grant.task)
+        signed = sign_listing(approved, vault)
+        authority.audit.append(
+            authority.clock(),
+            {
+                "operation": "delist",
+                "task": grant.task,
+                "token": grant.token,
+                "user": grant.user,
+                "inscription_id": grant.inscription_id,
+                "outpoint": asked.outpoint,
+                "draft_sha256": hashlib.sha256(asked.psbt.encode()).hexdigest(),
+                "unsigned_txid": approved.psbt.transaction.txid()[::-1].hex(),
+            },
+        )
+        return SignedPsbt(base64.b64encode(signed).decode())
+
+
+def _checked(psbt: str, outpoint: str, vault: PrivateKey) -> ApprovedListing:
+    public_key = vault.get_public_key().sec()
+    scripts = frozenset({own_script("p2tr", public_key)})
+    return check_delist(_raw(psbt), Outpoint.parse(outpoint), Owner("p2tr", public_key, scripts, scripts))
+
+
+def _raw(psbt: str) -> bytes:
+    try:
+        return from_base64(psbt)
+    except WireError as error:
+        raise PolicyRefused("psbt-strict", str(error)) from None

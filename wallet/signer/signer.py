@@ -5,7 +5,7 @@ their grant's secret. Everything not named in `Signer.handle` is refused.
 
 A process that may ask at all (by its user id) may also ask for grants, and set or loosen control states: server,
 manager and workers are one user, and the kernel tells no more than that. A worker that was taken over whole could so
-undo a halt or widen its grant; the ceilings (wallet/ceilings.py) hold all the same. It cannot undo the halt file,
+undo a halt or widen its grant; the ceilings (wallet/policy.py) hold all the same. It cannot undo the halt file,
 `halt` in the signer's own directory: while that exists, no bid or listing is signed. It protects where the signer has a
 user of its own.
 """
@@ -28,9 +28,9 @@ from core.errors import PeerRefused
 from core.files import is_full
 from wallet import protocol
 from wallet.address import AddressError, sign_in_address
-from wallet.ceilings import Ceilings
 from wallet.facts_client import AskFacts, FactsError
 from wallet.keystore.keys import Keystore
+from wallet.policy import Ceilings
 from wallet.protocol import (
     DISK_FULL,
     LISTING_INTENT_DIGITS,
@@ -47,15 +47,12 @@ from wallet.protocol import (
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog
 from wallet.signer.authority import Authority
-from wallet.signer.bids import BidSigner
+from wallet.signer.bids import BidSigner, OfferSigner
 from wallet.signer.challenges import ChallengeSigner
-from wallet.signer.delists import DelistSigner
 from wallet.signer.grants import Grants
 from wallet.signer.judge import ListingJudge
 from wallet.signer.ledger import Ledger
-from wallet.signer.listing_terms import escrow_addresses
-from wallet.signer.listings import ListingSigner
-from wallet.signer.offers import OfferSigner
+from wallet.signer.listings import DelistSigner, ListingSigner, escrow_addresses
 from wallet.signer.reading import BAD_REQUEST, DEFAULT_DENY, PEER
 from wallet.signer.rooms import RoomKeeper
 from wallet.signer.withdrawals import WithdrawalSigner

@@ -26,20 +26,20 @@ from core.errors import PeerRefused
 from core.layout import OPERATORS_SOCKET
 from wallet import policy
 from wallet.bip322 import self_test
-from wallet.ceilings import Ceilings
 from wallet.facts_client import ask_facts
-from wallet.keystore import hardening, keystore, passphrase_source
+from wallet.keystore import hardening, keystore, seal
 from wallet.keystore.keys import Keystore
 from wallet.keystore.keystore_file import KeystoreError
 from wallet.keystore.seal import WrongPassphrase
+from wallet.policy import Ceilings
 from wallet.protocol import DISK_FULL, AskStatus, ControlState, SetControl, SignerStatus, Unlock
-from wallet.signer import key_lines, reading, start_checks
+from wallet.signer import audit, reading, start_checks
 from wallet.signer.audit import AuditLog
 from wallet.signer.authority import LOCKED, Entry
+from wallet.signer.challenges import require_libsecp256k1
 from wallet.signer.ledger import Ledger
 from wallet.signer.reading import PEER
 from wallet.signer.signer import Signer
-from wallet.signer.signing import require_libsecp256k1
 
 log = logging.getLogger(__name__)
 
@@ -145,8 +145,8 @@ class SignerStates:
         self._note = note
         self._clock = clock
         # Apart, so that no client's wrong passphrases keep an operator out.
-        self._tries_of_clients = passphrase_source.Tries(directory / "unlock-tries.json")
-        self._tries_of_operators = passphrase_source.Tries(directory / "unlock-tries-ops.json")
+        self._tries_of_clients = seal.Tries(directory / "unlock-tries.json")
+        self._tries_of_operators = seal.Tries(directory / "unlock-tries-ops.json")
         self._one_at_a_time = asyncio.Lock()
         self._is_reconciling = False
         self._forgotten: tuple[ControlState, ...] = ()
@@ -162,7 +162,7 @@ class SignerStates:
             if not os.path.lexists(self._path):
                 raise KeystoreError(f"there are no keys for {self._market} yet: bidkeeper keys init makes them")
             keystore.require_sealed(self._path)
-            passphrase = passphrase_source.unattended(passphrase_file, os.environ)
+            passphrase = seal.unattended(passphrase_file, os.environ)
             if passphrase is None:
                 self._lock(f"the keystore for {self._market} is closed: bidkeeper keys unlock opens it")
             else:
@@ -178,7 +178,7 @@ class SignerStates:
         """Answers one request of an operator. Wrong passphrases are counted apart from those of clients."""
         return await self._answered(request, self._tries_of_operators)
 
-    async def _answered(self, request: Request[Any], tries: passphrase_source.Tries) -> Any:
+    async def _answered(self, request: Request[Any], tries: seal.Tries) -> Any:
         """Answers a request; `unlock` takes a while, and others are answered meanwhile."""
         if isinstance(request, Unlock):
             return await self._unlock(request.passphrase, tries)
@@ -188,7 +188,7 @@ class SignerStates:
             return SignerStatus("reconciling", play=answer.play, reason=doing)
         return answer
 
-    async def _unlock(self, passphrase: str, tries: passphrase_source.Tries) -> None:
+    async def _unlock(self, passphrase: str, tries: seal.Tries) -> None:
         async with self._one_at_a_time:
             if self._is_ready:
                 return
@@ -211,7 +211,7 @@ class SignerStates:
             self._tries_of_operators.forget()
             self._ready(opened)
 
-    def _take(self, tries: passphrase_source.Tries) -> bool:
+    def _take(self, tries: seal.Tries) -> bool:
         try:
             return tries.take(self._clock())
         except OSError as error:
@@ -238,9 +238,9 @@ class SignerStates:
             audit_log = self._directory / AUDIT_LOG
             self._forgotten = start_checks.require_agreement(audit_log, self._directory / LEDGER, self._clock())
             if not opened.is_play:
-                for line in key_lines.require_noted(audit_log, opened):
+                for line in audit.require_noted(audit_log, opened):
                     self._note(line)
-                opened.note_with(lambda *about: self._note(key_lines.line_of(*about)))
+                opened.note_with(lambda *about: self._note(audit.line_of(*about)))
             return opened
         except OSError as error:
             raise KeystoreError(f"failed to read or write {AUDIT_LOG}: {error.strerror}") from error

@@ -14,9 +14,8 @@ from dataclasses import replace
 from msgspec.structs import asdict
 
 from wallet.address import sign_in_address
-from wallet.escrow_terms import all_terms
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import intent_conflict, market
+from wallet.policy import all_terms, intent_conflict, market
 from wallet.protocol import (
     MAX_COINS,
     Amounts,
@@ -32,7 +31,7 @@ from wallet.psbt.escrow import RECOVERY_BLOCKS, escrow_at
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Authority, Entry
-from wallet.signer.signed_withdrawals import WithdrawalSignature
+from wallet.signer.ledger import WithdrawalSignature
 from wallet.withdrawal import rules
 from wallet.withdrawal.compose import Coin, CoinKind, Composed, send_inscription, send_sats
 from wallet.withdrawal.psbt import ApprovedWithdrawal, check_withdrawal

@@ -16,8 +16,7 @@ from wallet.psbt.common import claimed, named_sighash, psbt_strict, tx_form
 from wallet.psbt.decode import Map, Psbt, key_type
 from wallet.psbt.transaction import TxOutput, compact
 from wallet.withdrawal import rules
-from wallet.withdrawal.rules import Facts
-from wallet.withdrawal.wallet_script import WalletScript, wallet_script
+from wallet.withdrawal.rules import Facts, WalletScript, wallet_script
 
 # Weight units of a transaction without witnesses and outputs, and of an input without its witness; bytes of a
 # signature with its length, as short as one gets.

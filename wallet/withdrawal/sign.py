@@ -10,14 +10,14 @@ from embit.ec import PrivateKey, PublicKey, SchnorrSig, Signature
 from wallet.psbt import fields
 from wallet.psbt.common import named_sighash
 from wallet.psbt.decode import Psbt, encode, without_unknown
+from wallet.psbt.script import leaf_hash
 from wallet.psbt.sighash import ALL, DEFAULT, script_digest, taproot_digest
 from wallet.psbt.sign import SigningError, sign_input
 from wallet.psbt.sign_escrow import open_escrow
-from wallet.psbt.taproot import leaf_hash
 from wallet.psbt.transaction import Transaction, compact, encode_outpoint, sized
 from wallet.withdrawal.compose import CoinKind, Composed
 from wallet.withdrawal.psbt import ApprovedWithdrawal
-from wallet.withdrawal.wallet_script import has_key
+from wallet.withdrawal.rules import has_key
 
 Signed = tuple[bytes, bytes]  # a PSBT's field: its key, and the signature
 _UNVERIFIED = "the signature just made does not verify: nothing is handed out"

@@ -18,7 +18,7 @@ from strategy.fault_codes import Step
 from strategy.listing.inputs import Listed, ListingInputs
 from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
 from strategy.listing.schedule import scheduled
-from wallet.escrow_terms import escrow_terms_of
+from wallet.policy import escrow_terms_of
 from wallet.protocol import UserKeys
 from workers.context import Context
 from workers.faults import Faults

@@ -15,11 +15,9 @@ from markets.capabilities import Backing
 from markets.outpoint_facts import TransactionFacts
 from strategy.purchases import MOST_MOVES, Holder, MadeOutput, Move, NotShown, SpentCoin
 from wallet.address import AddressError, parse
-from wallet.psbt.offer_leaf import OfferLeaf, read_leaf
-from wallet.psbt.script import redeem_script, script_of
-from wallet.psbt.taproot import TAPSCRIPT, leaf_hash, output_script
+from wallet.psbt.script import TAPSCRIPT, OfferLeaf, leaf_hash, output_script, read_leaf, redeem_script, script_of
 from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, decode_unsigned
-from wallet.withdrawal.wallet_script import WalletScript, has_key, p2wsh
+from wallet.withdrawal.rules import WalletScript, has_key, p2wsh
 
 MOST_READS = 40  # transactions for one item; a purchase takes a handful
 _NO_TXID = bytes(32)  # of a block's reward

@@ -20,7 +20,7 @@ from tests.markets.contract.gate import Gate
 from tests.markets.contract.parties import HELD, LISTED, Party
 from tests.markets.contract.practice import Practice
 from tests.simulator.desk import ANN, PUPPETS
-from wallet.signer.signing import sign_message
+from wallet.signer.challenges import sign_message
 
 NOTHING: Page[Any] = Page((), None)
 

@@ -14,7 +14,7 @@ from tests.server.withdrawals.asking import withdraw
 from tests.server.withdrawals.chain import INSCRIPTION, ITEM, KEYS, Chain, coin, in_vault
 from tests.wallet.listings import VAULT
 from wallet.address import p2tr
-from wallet.escrow_terms import ESCROW_TERMS
+from wallet.policy import ESCROW_TERMS
 from wallet.psbt.escrow import escrow_of
 
 pytestmark = pytest.mark.gen_test

@@ -25,7 +25,7 @@ from tests.wallet.listings import (
     script_by,
     txid_of,
 )
-from wallet import bech32
+from wallet import address
 from wallet.psbt.transaction import Outpoint
 
 ATTACKS: list[Attack] = []
@@ -44,7 +44,7 @@ attack("a testnet payout address", "dest-allow", of_intent(payout_address="tb1qw
 attack(
     "our own payout script as a testnet address",
     "dest-allow",
-    of_intent(payout_address=bech32.encode("tb", 0, PAYOUT_SCRIPT[2:])),
+    of_intent(payout_address=address.encode("tb", 0, PAYOUT_SCRIPT[2:])),
 )
 attack(
     "a regtest payout address", "dest-allow", of_intent(payout_address="bcrt1qs758ursh4q9z627kt3pp5yysm78ddny6txaqgw")

@@ -13,7 +13,7 @@ from strategy.config.listing import ListingConfig
 from tests.workers.listing.escrow_world import EscrowSigner
 from tests.workers.listing.listing_world import ListingWorld
 from tests.workers.listing.test_listing_escrow import shop, stranded, ways_home
-from wallet.escrow_terms import ESCROW_TERMS
+from wallet.policy import ESCROW_TERMS
 from wallet.signer_client import SignerRefused
 from workers.listing import cycle
 from workers.listing.drain import BLOCK_S
