@@ -13,14 +13,11 @@ from simulator.calls.limits import Limits
 from simulator.crowd.traders import Traders
 from simulator.engine import Engine
 from simulator.faults import Faults
-from simulator.listing.auctions import Auctions
 from simulator.listing.listings import AskTerms
 from simulator.listing.poison import Poison
-from simulator.ordnet.desk import Desk
 from simulator.scenes import Scenes
-from simulator.sessions.challenges import Challenges
-from simulator.sessions.wallet_sessions import WalletSessions
 from simulator.shapes import Shape, shape_of
+from simulator.venues.sessions import Auctions, Challenges, Desk, WalletSessions
 from simulator.wallets.play_wallet import PlayWallet
 
 VERSION = 1

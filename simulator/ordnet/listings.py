@@ -24,9 +24,9 @@ from simulator.listing.psbt import read
 from simulator.orders import Market, Order
 from simulator.ordnet.offers import VENUE, new_id
 from simulator.ordnet.scripts import passthrough_output, practice_key
-from simulator.ordnet.sessions import Session
 from simulator.ordnet.signed import DEFAULT, key_path_witness, leaf_signature
 from simulator.rules import Refusal
+from simulator.venues.sessions import Session
 from simulator.wallets.wallets import Item
 
 SELLER_FEE_BPS = 100

@@ -8,8 +8,8 @@ from typing import Any
 from embit.ec import ECError, PublicKey
 
 from simulator.bitcoin.keys import belongs_to
-from simulator.ordnet.sessions import Session
 from simulator.venues.routes import MAX_PSBT_TEXT
+from simulator.venues.sessions import Session
 from simulator.wire import bad, text
 from wallet import address
 

@@ -9,11 +9,10 @@ from typing import Any, Literal, TypeVar
 
 from simulator.money import coins
 from simulator.orders import Market
-from simulator.ordnet.desk import Desk
 from simulator.ordnet.offers import VENUE
-from simulator.ordnet.sessions import Session
 from simulator.shapes import iso
 from simulator.venues.routes import Routes, VenueHandler, named, peek, picked, same, sign_in_address
+from simulator.venues.sessions import Desk, Session
 from simulator.wire import ApiError, bad, items, text
 
 Bucket = Literal["read", "write"]

@@ -13,11 +13,11 @@ from simulator.ordnet import listings
 from simulator.ordnet.listings import LEAST_PRICE, Draft
 from simulator.ordnet.offers import VENUE
 from simulator.ordnet.poison import another, spoiled, spoiled_steps, stolen_escrows, stolen_recovery
-from simulator.ordnet.sessions import Session
 from simulator.rules import Refusal
 from simulator.venues.ordnet.fields import ordinals_key, signed_step, step
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler
 from simulator.venues.routes import Routes, named
+from simulator.venues.sessions import Session
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 
 Row = dict[str, Any]
