@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from simulator.engine import Engine
-from simulator.listing.psbt import signed_sale
 from simulator.listing.release import release
 from simulator.listing.sale_transaction import INSCRIPTION_AT, Buyer, complete
 from simulator.orders import Order
@@ -12,6 +11,7 @@ from simulator.ordnet.offers import VENUE as ORDNET
 from simulator.protected import purchase as protected_purchase
 from simulator.rules import Refusal
 from simulator.sales import Sale
+from simulator.venues.listing import signed_sale
 
 
 def buy(engine: Engine, ask: Order, buyer: str) -> Sale:

@@ -12,10 +12,10 @@ from simulator.bitcoin.psbt import Map
 from simulator.bitcoin.transactions import outpoint_of, script_of, spend
 from simulator.engine import Engine
 from simulator.listing.poison import Poison, poisoned_outputs
-from simulator.listing.psbt import read
 from simulator.money import coins
 from simulator.network import Rejected, leaf_digest, send
 from simulator.rules import Refusal
+from simulator.venues.listing import read
 from simulator.wallets.bidding_wallets import Pair, WalletKind, kind_of, leaf, market_key, witness_script
 
 FEE_PER_VB = 8

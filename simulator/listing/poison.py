@@ -11,8 +11,7 @@ from embit.transaction import TransactionOutput
 from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.transactions import script_of
 from simulator.engine import Engine
-from simulator.listing.listings import AskTerms
-from simulator.listing.psbt import Draft
+from simulator.venues.listing import AskTerms, Draft
 
 # The draft's fault: the payout goes to a stranger; it is a sat below the price; the input is another output of the
 # seller's; a stranger's input is added; NONE instead of SINGLE or ALL is asked for; a stranger is paid besides; a

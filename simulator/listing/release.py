@@ -5,9 +5,9 @@ from __future__ import annotations
 from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.transactions import parse
 from simulator.engine import Engine
-from simulator.listing.psbt import SignedSale, read
 from simulator.orders import Order
 from simulator.rules import Refusal
+from simulator.venues.listing import SignedSale, read
 
 
 def release(engine: Engine, ask: Order, *, confirmed: bool) -> tuple[Coin, SignedSale]:

@@ -18,8 +18,8 @@ from embit.transaction import SIGHASH, Transaction, TransactionOutput
 from simulator.bitcoin.chain import Chain, Coin
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY, is_signed
 from simulator.bitcoin.transactions import spend
-from simulator.listing.psbt import SignedSale
 from simulator.rules import Refusal
+from simulator.venues.listing import SignedSale
 
 PADDING = 600
 FEE = 2_000

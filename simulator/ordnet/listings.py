@@ -19,13 +19,12 @@ from simulator.bitcoin.psbt_write import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, TAP_
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
-from simulator.listing.listings import AskTerms, ask_order, holding
-from simulator.listing.psbt import read
 from simulator.orders import Market, Order
 from simulator.ordnet.offers import VENUE, new_id
 from simulator.ordnet.scripts import passthrough_output, practice_key
 from simulator.ordnet.signed import DEFAULT, key_path_witness, leaf_signature
 from simulator.rules import Refusal
+from simulator.venues.listing import AskTerms, ask_order, holding, read
 from simulator.venues.sessions import Session
 from simulator.wallets.wallets import Item
 

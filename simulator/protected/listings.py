@@ -18,13 +18,11 @@ from simulator.bitcoin.psbt_write import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, Unsi
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
-from simulator.listing.listings import AskTerms, ask_order, holding, refuse
-from simulator.listing.plain_listings import base64_of
-from simulator.listing.psbt import read
 from simulator.orders import Order
 from simulator.ordnet.signed import key_path_witness, leaf_signature
 from simulator.protected.escrow import sale_output
 from simulator.rules import Refusal
+from simulator.venues.listing import AskTerms, ask_order, base64_of, holding, read, refuse
 from simulator.wallets.wallets import Item
 
 LEAST_POSTAGE = 330

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from embit.script import Witness
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.listing.psbt import SignedSale
 from simulator.listing.sale_transaction import SELLER_AT
 from simulator.orders import Order
 from simulator.ordnet.signed import DEFAULT, holds_for_leaf
 from simulator.protected.escrow import COSIGNER, sale_output
 from simulator.rules import Refusal
+from simulator.venues.listing import SignedSale
 
 
 def opener(ask: Order, sale: SignedSale) -> Callable[[Transaction, list[TransactionOutput]], Witness]:

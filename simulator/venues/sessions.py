@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from simulator.calls.windows import Windows
-from simulator.listing.listings import AskTerms
-from simulator.listing.psbt import Draft
+from simulator.venues.listing import AskTerms, Draft
 from simulator.wire import ApiError, bad
 from wallet.bip322 import verify_ownership
 

@@ -8,15 +8,23 @@ from contextlib import contextmanager
 from typing import Any
 
 from simulator.bitcoin.transactions import address_of, outpoint_of
-from simulator.listing.listings import AskTerms, Cause, Unlistable
-from simulator.listing.plain_listings import base64_of, check_plain, draft_plain, list_plain
 from simulator.listing.poison import poisoned
-from simulator.listing.psbt import SignedSale, signed_sales
 from simulator.orders import Order
 from simulator.protected.escrow import cosigner
 from simulator.protected.listings import LEAST_POSTAGE, Draft, as_hex, draft, list_protected
 from simulator.protected.poison import spoiled
 from simulator.rules import Refusal
+from simulator.venues.listing import (
+    AskTerms,
+    Cause,
+    SignedSale,
+    Unlistable,
+    base64_of,
+    check_plain,
+    draft_plain,
+    list_plain,
+    signed_sales,
+)
 from simulator.venues.ordinalswallet.handler import PREFIX, VENUE, OrdinalsWalletHandler, escrow_id, mainnet_address
 from simulator.venues.routes import MAX_PSBT_TEXT, UNREADABLE, X_ONLY_KEY, Routes, by_url, hex_of, named, peek
 from simulator.wire import MAX_WHOLE, ApiError, bad, text, whole

@@ -7,13 +7,13 @@ import uuid
 from typing import Any
 
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
-from simulator.listing.listings import Unlistable
 from simulator.orders import Order
 from simulator.ordnet import listings
 from simulator.ordnet.listings import LEAST_PRICE, Draft
 from simulator.ordnet.offers import VENUE
 from simulator.ordnet.poison import another, spoiled, spoiled_steps, stolen_escrows, stolen_recovery
 from simulator.rules import Refusal
+from simulator.venues.listing import Unlistable
 from simulator.venues.ordnet.fields import ordinals_key, signed_step, step
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler
 from simulator.venues.routes import Routes, named

@@ -15,12 +15,22 @@ from embit.transaction import TransactionOutput
 
 from simulator.bitcoin.taproot import is_owner_signed
 from simulator.bitcoin.transactions import script_of
-from simulator.listing.listings import AskTerms, Cause, Unlistable
-from simulator.listing.plain_listings import base64_of, draft_plain, list_plain
 from simulator.listing.poison import poisoned
-from simulator.listing.psbt import Draft, SignedSale, read, signature_of, signed_sales
 from simulator.orders import Order
 from simulator.rules import Refusal
+from simulator.venues.listing import (
+    AskTerms,
+    Cause,
+    Draft,
+    SignedSale,
+    Unlistable,
+    base64_of,
+    draft_plain,
+    list_plain,
+    read,
+    signature_of,
+    signed_sales,
+)
 from simulator.venues.routes import MAX_PSBT_TEXT, X_ONLY_KEY, Routes, hex_of
 from simulator.venues.sessions import Asked, Step
 from simulator.venues.unisat.handler import COLLECTIONS, PREFIX, VENUE, UnisatHandler, about, refused
