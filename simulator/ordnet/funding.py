@@ -18,9 +18,8 @@ from simulator.bitcoin.psbt_write import Unsigned, spends
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
 from simulator.money import coins
-from simulator.ordnet.scripts import announcement
-from simulator.ordnet.signed import payment_witness, redeem
 from simulator.rules import Refusal
+from simulator.venues.scripts import announcement, payment_witness, redeem
 from simulator.wire import ApiError, bad
 
 MAX_COINS = 50

@@ -22,9 +22,8 @@ from simulator.members import Member, members
 from simulator.orders import Market, Order
 from simulator.ordnet.funding import Spendable, select, spendable, whole
 from simulator.ordnet.offers import HOUR_MS, VENUE, new_id
-from simulator.ordnet.scripts import fee_script
-from simulator.ordnet.signed import payment_witness, redeem
 from simulator.rules import Refusal
+from simulator.venues.scripts import fee_script, payment_witness, redeem
 from simulator.venues.sessions import Session
 from simulator.wire import ApiError, bad
 

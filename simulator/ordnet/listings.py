@@ -21,10 +21,9 @@ from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
 from simulator.orders import Market, Order
 from simulator.ordnet.offers import VENUE, new_id
-from simulator.ordnet.scripts import passthrough_output, practice_key
-from simulator.ordnet.signed import DEFAULT, key_path_witness, leaf_signature
 from simulator.rules import Refusal
 from simulator.venues.listing import AskTerms, ask_order, holding, read
+from simulator.venues.scripts import DEFAULT, key_path_witness, leaf_signature, passthrough_output, practice_key
 from simulator.venues.sessions import Session
 from simulator.wallets.wallets import Item
 

@@ -13,9 +13,9 @@ from simulator.engine import Engine
 from simulator.members import Member, members
 from simulator.orders import Market, Order
 from simulator.ordnet.funding import Parent, Spendable, select, spendable
-from simulator.ordnet.scripts import OfferTerms, offer_output
 from simulator.ordnet.targets import Target, eligible, of_order, root
 from simulator.rules import Refusal
+from simulator.venues.scripts import OfferTerms, offer_output
 from simulator.venues.sessions import Session
 from simulator.wire import bad
 

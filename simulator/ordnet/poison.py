@@ -14,7 +14,7 @@ from simulator.engine import Engine
 from simulator.listing.poison import NONE_ANYONECANPAY, THIEF, Poison
 from simulator.money import coins
 from simulator.ordnet.listings import Draft
-from simulator.ordnet.scripts import practice_key, xonly
+from simulator.venues.scripts import practice_key, xonly
 
 THIEFS_KEY = xonly(practice_key("the thief"))
 

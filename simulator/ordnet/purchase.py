@@ -10,10 +10,9 @@ from embit.transaction import Transaction, TransactionOutput
 from simulator.bitcoin.leaf_output import LeafOutput
 from simulator.listing.sale_transaction import SELLER_AT
 from simulator.orders import Order
-from simulator.ordnet.scripts import MARKET
-from simulator.ordnet.signed import DEFAULT, holds_for_leaf
 from simulator.rules import Refusal
 from simulator.venues.listing import SignedSale
+from simulator.venues.scripts import DEFAULT, MARKET, holds_for_leaf
 
 
 def opener(ask: Order, sale: SignedSale) -> Callable[[Transaction, list[TransactionOutput]], Witness]:

@@ -11,7 +11,7 @@ from simulator.bitcoin.leaf_output import LeafOutput
 from simulator.bitcoin.transactions import parse, script_of, spend
 from simulator.engine import Engine
 from simulator.orders import Order
-from simulator.ordnet.scripts import ENCLAVE, GATE, MARKET, fee_script
+from simulator.venues.scripts import ENCLAVE, GATE, MARKET, fee_script
 from simulator.wallets.wallets import Item
 
 # The venue's share of an offer's price: from the documents' example and settlements on the chain.

@@ -19,10 +19,9 @@ from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
 from simulator.orders import Order
-from simulator.ordnet.signed import key_path_witness, leaf_signature
-from simulator.protected.escrow import sale_output
 from simulator.rules import Refusal
 from simulator.venues.listing import AskTerms, ask_order, base64_of, holding, read, refuse
+from simulator.venues.scripts import key_path_witness, leaf_signature, sale_output
 from simulator.wallets.wallets import Item
 
 LEAST_POSTAGE = 330

@@ -12,8 +12,8 @@ from simulator.engine import Engine
 from simulator.listing.poison import Poison
 from simulator.ordnet.poison import THIEFS_KEY, another
 from simulator.ordnet.poison import spoiled as spoiled_half
-from simulator.protected.escrow import recovery_leaf, sale_output
 from simulator.protected.listings import Draft
+from simulator.venues.scripts import recovery_leaf, sale_output
 
 # The evils of the step that moves the inscription; the others are of the one that sells it.
 _OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output", "extra_input"})

@@ -9,10 +9,9 @@ from embit.transaction import Transaction, TransactionOutput
 
 from simulator.listing.sale_transaction import SELLER_AT
 from simulator.orders import Order
-from simulator.ordnet.signed import DEFAULT, holds_for_leaf
-from simulator.protected.escrow import COSIGNER, sale_output
 from simulator.rules import Refusal
 from simulator.venues.listing import SignedSale
+from simulator.venues.scripts import COSIGNER, DEFAULT, holds_for_leaf, sale_output
 
 
 def opener(ask: Order, sale: SignedSale) -> Callable[[Transaction, list[TransactionOutput]], Witness]:

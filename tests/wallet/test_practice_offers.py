@@ -13,11 +13,11 @@ from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.leaf_output import LeafOutput
 from simulator.bitcoin.psbt import parse
 from simulator.listing.poison import Poison
-from simulator.ordnet import scripts
 from simulator.ordnet.funding import Parent
 from simulator.ordnet.poison import spoiled
-from simulator.ordnet.scripts import OfferTerms, offer_output
 from simulator.rules import Refusal
+from simulator.venues import scripts
+from simulator.venues.scripts import OfferTerms, offer_output
 from tests.wallet.conftest import tag_of
 from tests.wallet.listings import PAYMENT, PAYOUT_ADDRESS, STRANGER
 from tests.wallet.offer_desk import OfferDesk, asked_by, offer_desk

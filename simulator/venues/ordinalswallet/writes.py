@@ -10,7 +10,6 @@ from typing import Any
 from simulator.bitcoin.transactions import address_of, outpoint_of
 from simulator.listing.poison import poisoned
 from simulator.orders import Order
-from simulator.protected.escrow import cosigner
 from simulator.protected.listings import LEAST_POSTAGE, Draft, as_hex, draft, list_protected
 from simulator.protected.poison import spoiled
 from simulator.rules import Refusal
@@ -27,6 +26,7 @@ from simulator.venues.listing import (
 )
 from simulator.venues.ordinalswallet.handler import PREFIX, VENUE, OrdinalsWalletHandler, escrow_id, mainnet_address
 from simulator.venues.routes import MAX_PSBT_TEXT, UNREADABLE, X_ONLY_KEY, Routes, by_url, hex_of, named, peek
+from simulator.venues.scripts import cosigner
 from simulator.wire import MAX_WHOLE, ApiError, bad, text, whole
 
 Row = dict[str, Any]

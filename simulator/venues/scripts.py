@@ -1,17 +1,120 @@
-"""Checks of a client's signatures, input by input, which also make the witnesses."""
+"""The outputs of the venues' own scripts, and checks of a client's signatures, which also make the witnesses."""
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
+
 from embit import script
-from embit.ec import ECError, PublicKey, SchnorrSig, Signature
+from embit.ec import ECError, PrivateKey, PublicKey, SchnorrSig, Signature
 from embit.script import Script, Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
 from simulator.bitcoin import taproot
-from simulator.bitcoin.leaf_output import LeafOutput
+from simulator.bitcoin.leaf_output import LeafOutput, hash_of
 from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt
 from simulator.rules import Refusal
 from wallet.hash160 import hash160
+
+_IF, _ENDIF, _SHA256, _EQUALVERIFY = b"\x63", b"\x68", b"\xa8", b"\x88"
+_CHECKSIG, _CHECKSIGADD, _CHECKSIGVERIFY = b"\xac", b"\xba", b"\xad"
+_ONE, _TWO, _NUMEQUAL, _NUMEQUALVERIFY = b"\x51", b"\x52", b"\x9c", b"\x9d"
+
+
+def practice_key(name: str) -> PrivateKey:
+    """Derives one of the practice venue's keys; the real ones are the venue's alone."""
+    return PrivateKey(hashlib.sha256(name.encode()).digest())
+
+
+MARKET = practice_key("practice market ord.net")
+GATE = practice_key("practice market ord.net gate")
+ENCLAVE = practice_key("practice market ord.net enclave")
+
+
+def fee_script() -> Script:
+    """Returns the script that the practice venue's fees go to."""
+    return Script(b"\x51\x20" + xonly(practice_key("practice market ord.net fees")))
+
+
+def xonly(key: PrivateKey) -> bytes:
+    return bytes(key.get_public_key().xonly())
+
+
+@dataclass(frozen=True, slots=True)
+class OfferTerms:
+    """The terms in an offer's leaf: sats, seconds since the epoch, the buyer's ordinals script, and two hashes."""
+
+    price: int
+    expires_s: int
+    receive: bytes
+    eligible_root: bytes
+    criteria_hash: bytes
+
+
+def offer_output(buyer: bytes, terms: OfferTerms, secret_hash: bytes) -> LeafOutput:
+    """Makes the output that funds an offer: the buyer alone may take it back, or the venue's keys together settle."""
+    leaf = (
+        b"\x00"
+        + _IF
+        + b"".join(
+            map(
+                _push,
+                (
+                    b"ordnet-offer/v2",
+                    terms.price.to_bytes(8, "little"),
+                    terms.expires_s.to_bytes(8, "little"),
+                    terms.receive,
+                    terms.eligible_root,
+                    terms.criteria_hash,
+                ),
+            )
+        )
+        + _ENDIF
+        + (_SHA256 + _push(secret_hash) + _EQUALVERIFY)
+        + (_push(buyer) + _CHECKSIG + _push(xonly(MARKET)) + _CHECKSIGADD + _ONE + _NUMEQUALVERIFY)
+        + (_push(xonly(GATE)) + _CHECKSIGVERIFY + _push(xonly(ENCLAVE)) + _CHECKSIG)
+    )
+    return LeafOutput(buyer, leaf)
+
+
+def passthrough_output(seller: bytes) -> LeafOutput:
+    """Makes tr(seller, multi_a(2, seller, ord.net)): the seller alone may take it back, both together sell."""
+    leaf = _push(seller) + _CHECKSIG + _push(xonly(MARKET)) + _CHECKSIGADD + _TWO + _NUMEQUAL
+    return LeafOutput(seller, leaf)
+
+
+def announcement(offer: LeafOutput) -> Script:
+    """Makes the OP_RETURN of a funding parent: internal key and merkle root, for the buyer to find the offer again."""
+    return Script(b"\x6a" + _push(offer.internal + offer.leaf_hash))
+
+
+def _push(data: bytes) -> bytes:
+    assert 0 < len(data) < 76
+    return bytes([len(data)]) + data
+
+
+# The practice venue's key for sales; the real one is the venue's alone.
+COSIGNER = PrivateKey(hashlib.sha256(b"practice market Ordinals Wallet co-signer").digest())
+# The point whose private key nobody knows (BIP-341).
+NOBODY = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
+LOCK_BLOCKS = 144
+
+
+def cosigner() -> bytes:
+    """Returns the x-only key of the venue."""
+    return bytes(COSIGNER.get_public_key().xonly())
+
+
+def sale_output(seller: bytes) -> LeafOutput:
+    """Makes the escrow of the x-only key `seller`, to be spent by its sale leaf."""
+    leaf = b"\x20" + seller + b"\xac\x20" + cosigner() + b"\xba\x52\x9c"
+    return LeafOutput(NOBODY, leaf, hash_of(recovery_leaf(seller)))
+
+
+def recovery_leaf(seller: bytes) -> bytes:
+    """Makes the script by which the seller alone takes the item back."""
+    return b"\x02" + LOCK_BLOCKS.to_bytes(2, "little") + b"\xb2\x75\x20" + seller + b"\xac"
+
 
 PARTIAL_SIG, TAP_SCRIPT_SIG = b"\x02", b"\x14"
 DEFAULT = 0
