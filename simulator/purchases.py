@@ -6,9 +6,7 @@ from simulator.engine import Engine
 from simulator.listing.release import release
 from simulator.listing.sale_transaction import INSCRIPTION_AT, Buyer, complete
 from simulator.orders import Order
-from simulator.ordnet import purchase
-from simulator.ordnet.offers import VENUE as ORDNET
-from simulator.protected import purchase as protected_purchase
+from simulator.ordnet.purchase import opener
 from simulator.rules import Refusal
 from simulator.sales import Sale
 from simulator.venues.listing import signed_sale
@@ -34,8 +32,7 @@ def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[S
         inscriptions = coin.inscriptions
         if ask.papers:
             passed, sold = release(engine, ask, confirmed=confirmed)
-            opened = (purchase if ask.venue == ORDNET else protected_purchase).opener(ask, sold)
-            made = complete(engine.chain, passed, sold, buyer, opened)
+            made = complete(engine.chain, passed, sold, buyer, opener(ask, sold))
         else:
             sold = signed_sale(ask.psbt)
             made = complete(engine.chain, coin, sold, buyer)

@@ -10,9 +10,9 @@ from simulator.holdings import send
 from simulator.listing.poison import POISONS, Poison
 from simulator.listing.stranding import give_back, strand
 from simulator.orders import Order
-from simulator.ordnet.offers import VENUE as ORDNET
 from simulator.purchases import buy_signed
 from simulator.rules import Refusal
+from simulator.venues.scripts import ORDNET
 from simulator.wire import ApiError, bad, only, text, whole
 from simulator.world import World
 

@@ -69,10 +69,10 @@ class Parent:
             raise Refusal("the signed funding parent is not the one of the preflight")
         spent = [coin.output for coin in self.coins]
         witnesses = [payment_witness(psbt, at, spent, public_key) for at in range(len(spent))]
-        return whole(psbt.tx, witnesses, [redeem(own, public_key) for own in spent])
+        return with_witnesses(psbt.tx, witnesses, [redeem(own, public_key) for own in spent])
 
 
-def whole(tx: Transaction, witnesses: list[Witness], script_sigs: list[Script]) -> Transaction:
+def with_witnesses(tx: Transaction, witnesses: list[Witness], script_sigs: list[Script]) -> Transaction:
     """Returns `tx` with its witnesses and script sigs in place."""
     inputs = [
         TransactionInput(source.txid, source.vout, script_sig, source.sequence, witness)

@@ -20,10 +20,10 @@ from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
 from simulator.members import Member, members
 from simulator.orders import Market, Order
-from simulator.ordnet.funding import Spendable, select, spendable, whole
-from simulator.ordnet.offers import HOUR_MS, VENUE, new_id
+from simulator.ordnet.funding import Spendable, select, spendable, with_witnesses
+from simulator.ordnet.offers import HOUR_MS, new_id
 from simulator.rules import Refusal
-from simulator.venues.scripts import fee_script, payment_witness, redeem
+from simulator.venues.scripts import ORDNET, fee_script, payment_witness, redeem
 from simulator.venues.sessions import Session
 from simulator.wire import ApiError, bad
 
@@ -79,7 +79,7 @@ def draft(
     """Drafts one offer for each inscription, all on the same coins. Raises ApiError: 404 for another collection's."""
     if price < LEAST_PRICE or price % TICK:
         raise bad(f"priceSats must be at least {LEAST_PRICE} and a multiple of {TICK}")
-    known = {member.item.id: member for member in members(engine, market, VENUE)}
+    known = {member.item.id: member for member in members(engine, market, ORDNET)}
     chosen = select(spendable(engine, session.payment, named), price + fee(price))
     found = []
     for inscription in wanted:
@@ -115,7 +115,7 @@ def signed_order(engine: Engine, market: Market, made: Draft, psbt: str, key: by
     order = unsigned_order(engine, market, made)
     order.order_id, order.psbt = new_id(engine), psbt
     order.signature = witnesses[0].items[0].hex()
-    order.papers = (whole(read.tx, [Witness([]), *witnesses], script_sigs).serialize().hex(),)
+    order.papers = (with_witnesses(read.tx, [Witness([]), *witnesses], script_sigs).serialize().hex(),)
     return order
 
 
@@ -137,7 +137,7 @@ def unsigned_order(engine: Engine, market: Market, made: Draft) -> Order:
         expires_ms=now + made.hours * HOUR_MS,
         inscription=made.member.item.id,
         origin="dialect",
-        venue=VENUE,
+        venue=ORDNET,
         # The inscription's own output too: when it moves, the settlement becomes impossible.
         funding=tuple(coin.outpoint for coin in (made.coin, *made.coins)),
     )

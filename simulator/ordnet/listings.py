@@ -20,10 +20,10 @@ from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
 from simulator.orders import Market, Order
-from simulator.ordnet.offers import VENUE, new_id
+from simulator.ordnet.offers import new_id
 from simulator.rules import Refusal
 from simulator.venues.listing import AskTerms, ask_order, holding, read
-from simulator.venues.scripts import DEFAULT, key_path_witness, leaf_signature, passthrough_output, practice_key
+from simulator.venues.scripts import DEFAULT, ORDNET, key_path_witness, leaf_signature, passthrough_output, practice_key
 from simulator.venues.sessions import Session
 from simulator.wallets.wallets import Item
 
@@ -84,7 +84,7 @@ def draft(engine: Engine, session: Session, key: bytes, wanted: list[tuple[str, 
     """
     found = []
     for inscription, price in wanted:
-        terms = AskTerms(inscription, price, session.ordinals, session.payment, key.hex(), VENUE)
+        terms = AskTerms(inscription, price, session.ordinals, session.payment, key.hex(), ORDNET)
         coin, item = holding(engine, terms)
         payout = TransactionOutput(price - price * SELLER_FEE_BPS // 10_000, script_of(session.payment))
         found.append((terms, coin, item, payout))

@@ -15,11 +15,10 @@ from simulator.orders import Market, Order
 from simulator.ordnet.funding import Parent, Spendable, select, spendable
 from simulator.ordnet.targets import Target, eligible, of_order, root
 from simulator.rules import Refusal
-from simulator.venues.scripts import OfferTerms, offer_output
+from simulator.venues.scripts import ORDNET, OfferTerms, offer_output
 from simulator.venues.sessions import Session
 from simulator.wire import bad
 
-VENUE = "ordnet"
 LEAST_PRICE, TICK = 10_000, 5_000
 MAX_COUNT = 10
 HOUR_MS = 3_600_000
@@ -65,7 +64,7 @@ class Draft:
 def draft(engine: Engine, market: Market, ask: OfferAsk, session: Session) -> tuple[list[Draft], list[Member]]:
     """Drafts the offers to sign, and finds the inscriptions that they are for. Raises ApiError."""
     ask.check()
-    found = eligible(members(engine, market, VENUE), ask.target)
+    found = eligible(members(engine, market, ORDNET), ask.target)
     usable = spendable(engine, session.payment, list(ask.spendable))
     criteria = hashlib.sha256(ask.target.criteria(market.slug).encode()).digest()
     # The leaf has whole seconds.
@@ -137,14 +136,14 @@ def unsigned_order(engine: Engine, market: Market, made: Draft, session: Session
         expires_ms=made.expires_ms,
         traits=made.target.traits,
         origin="dialect",
-        venue=VENUE,
+        venue=ORDNET,
         funding=tuple(coin.outpoint for coin in made.parent.coins),
     )
 
 
 def replaced(engine: Engine, market: Market, buyer: str, target: Target, outpoints: set[str]) -> list[Order]:
     """Returns the buyer's open offers of the same scope on one of these coins: a new one takes their place."""
-    own = [bid for bid in engine.bids_of(buyer, hidden=True, venue=VENUE) if bid.venue == VENUE]
+    own = [bid for bid in engine.bids_of(buyer, hidden=True, venue=ORDNET) if bid.venue == ORDNET]
     same = [bid for bid in own if bid.slug == market.slug and bid.inscription is None and of_order(bid) == target]
     return [bid for bid in same if outpoints & set(bid.funding)]
 

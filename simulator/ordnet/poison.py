@@ -8,12 +8,11 @@ from dataclasses import replace
 from embit.transaction import Transaction, TransactionOutput
 
 from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.psbt_write import SIGHASH_TYPE, TAP_LEAF_SCRIPT, Unsigned, spends
+from simulator.bitcoin.psbt_write import SIGHASH_TYPE, Unsigned, spends
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
 from simulator.listing.poison import NONE_ANYONECANPAY, THIEF, Poison
 from simulator.money import coins
-from simulator.ordnet.listings import Draft
 from simulator.venues.scripts import practice_key, xonly
 
 THIEFS_KEY = xonly(practice_key("the thief"))
@@ -45,33 +44,6 @@ def spoiled(shown: Unsigned, poison: Poison | None, payout: int, other: Coin) ->
             sources.append(spend(other.outpoint))
             inputs.append(spends(other.output))
     return replace(shown, tx=Transaction(tx.version, sources, outputs, tx.locktime), inputs=inputs)
-
-
-def stolen_escrows(drafts: list[Draft], poison: Poison | None) -> list[Draft]:
-    """Gives the escrows to the thief, as its internal key, under `escrow_theirs`."""
-    if poison != "escrow_theirs":
-        return drafts
-    return [replace(each, passthrough=replace(each.passthrough, internal=THIEFS_KEY)) for each in drafts]
-
-
-def spoiled_steps(transfer: Unsigned, sale: Unsigned, poison: Poison | None) -> tuple[Unsigned, Unsigned]:
-    """Leaves a sat of the item to the network under `escrow_short`, and the leaf out under `sale_by_key`."""
-    tx = transfer.tx
-    if poison == "escrow_short":
-        outputs = [TransactionOutput(tx.vout[0].value - 1, tx.vout[0].script_pubkey), *tx.vout[1:]]
-        transfer = replace(transfer, tx=Transaction(tx.version, tx.vin, outputs, tx.locktime))
-    if poison == "sale_by_key":
-        first = {name: value for name, value in sale.inputs[0].items() if not name.startswith(TAP_LEAF_SCRIPT)}
-        sale = replace(sale, inputs=[first])
-    return transfer, sale
-
-
-def stolen_recovery(shown: Unsigned, poison: Poison | None) -> Unsigned:
-    """Sends the recovery to the thief under `recovery_theirs`."""
-    if poison != "recovery_theirs":
-        return shown
-    outputs = [TransactionOutput(each.value, THIEF) for each in shown.tx.vout]
-    return replace(shown, tx=Transaction(shown.tx.version, shown.tx.vin, outputs, shown.tx.locktime))
 
 
 def indexes(asked: list[int], poison: Poison | None) -> list[int]:

@@ -8,8 +8,9 @@ from simulator.venues import mempool, ord
 from simulator.venues.ordinalswallet import reads as ordinalswallet_reads
 from simulator.venues.ordinalswallet import writes as ordinalswallet_writes
 from simulator.venues.ordnet import handler as ordnet_sign_in
-from simulator.venues.ordnet import listing_writes as ordnet_listing_writes
-from simulator.venues.ordnet import offer_writes as ordnet_offer_writes
+from simulator.venues.ordnet import item_writes as ordnet_item_offers
+from simulator.venues.ordnet import listing_writes as ordnet_listings
+from simulator.venues.ordnet import offer_writes as ordnet_offers
 from simulator.venues.ordnet import reads as ordnet_reads
 from simulator.venues.satflow import reads as satflow_reads
 from simulator.venues.satflow import writes as satflow_writes
@@ -21,7 +22,7 @@ from simulator.world import World
 _MODULES = (
     *(satflow_reads, satflow_writes, unisat_reads, unisat_runes, unisat_writes),
     *(ordinalswallet_reads, ordinalswallet_writes),
-    *(ordnet_sign_in, ordnet_reads, ordnet_offer_writes, ordnet_listing_writes, mempool, ord),
+    *(ordnet_sign_in, ordnet_reads, ordnet_offers, ordnet_item_offers, ordnet_listings, mempool, ord),
 )
 
 

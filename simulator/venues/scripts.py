@@ -16,6 +16,8 @@ from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt
 from simulator.rules import Refusal
 from wallet.hash160 import hash160
 
+ORDNET = "ordnet"  # the name of ord.net in orders and sales
+
 _IF, _ENDIF, _SHA256, _EQUALVERIFY = b"\x63", b"\x68", b"\xa8", b"\x88"
 _CHECKSIG, _CHECKSIGADD, _CHECKSIGVERIFY = b"\xac", b"\xba", b"\xad"
 _ONE, _TWO, _NUMEQUAL, _NUMEQUALVERIFY = b"\x51", b"\x52", b"\x9c", b"\x9d"
@@ -53,23 +55,10 @@ class OfferTerms:
 
 def offer_output(buyer: bytes, terms: OfferTerms, secret_hash: bytes) -> LeafOutput:
     """Makes the output that funds an offer: the buyer alone may take it back, or the venue's keys together settle."""
+    price, expires_s = (number.to_bytes(8, "little") for number in (terms.price, terms.expires_s))
+    told = (b"ordnet-offer/v2", price, expires_s, terms.receive, terms.eligible_root, terms.criteria_hash)
     leaf = (
-        b"\x00"
-        + _IF
-        + b"".join(
-            map(
-                _push,
-                (
-                    b"ordnet-offer/v2",
-                    terms.price.to_bytes(8, "little"),
-                    terms.expires_s.to_bytes(8, "little"),
-                    terms.receive,
-                    terms.eligible_root,
-                    terms.criteria_hash,
-                ),
-            )
-        )
-        + _ENDIF
+        (b"\x00" + _IF + b"".join(map(_push, told)) + _ENDIF)
         + (_SHA256 + _push(secret_hash) + _EQUALVERIFY)
         + (_push(buyer) + _CHECKSIG + _push(xonly(MARKET)) + _CHECKSIGADD + _ONE + _NUMEQUALVERIFY)
         + (_push(xonly(GATE)) + _CHECKSIGVERIFY + _push(xonly(ENCLAVE)) + _CHECKSIG)

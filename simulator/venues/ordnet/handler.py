@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeVar
 
 from simulator.money import coins
 from simulator.orders import Market
-from simulator.ordnet.offers import VENUE
 from simulator.shapes import iso
 from simulator.venues.routes import Routes, VenueHandler, named, peek, picked, same, sign_in_address
+from simulator.venues.scripts import ORDNET
 from simulator.venues.sessions import Desk, Session
 from simulator.wire import ApiError, bad, items, text
 
@@ -31,7 +31,7 @@ Row = TypeVar("Row")
 class OrdnetHandler(VenueHandler):
     """The base handler: asks for a bearer token of `/auth/verify`; answers errors as {"error": text}."""
 
-    dialect = VENUE
+    dialect = ORDNET
     bucket: Bucket = "read"
 
     @property

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import replace
 from typing import Any
 
+from embit.transaction import Transaction, TransactionOutput
+
+from simulator.bitcoin.psbt_write import TAP_LEAF_SCRIPT, Unsigned
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
+from simulator.listing.poison import THIEF, Poison
 from simulator.orders import Order
-from simulator.ordnet import listings
-from simulator.ordnet.listings import LEAST_PRICE, Draft
-from simulator.ordnet.offers import VENUE
-from simulator.ordnet.poison import another, spoiled, spoiled_steps, stolen_escrows, stolen_recovery
+from simulator.ordnet.listings import (
+    LEAST_PRICE,
+    Draft,
+    draft,
+    recovery_to_sign,
+    signed_order,
+    signed_recovery,
+    stale,
+    unsigned_order,
+)
+from simulator.ordnet.poison import THIEFS_KEY, another, spoiled
 from simulator.rules import Refusal
 from simulator.venues.listing import Unlistable
 from simulator.venues.ordnet.fields import ordinals_key, signed_step, step
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler
 from simulator.venues.routes import Routes, named
+from simulator.venues.scripts import ORDNET
 from simulator.venues.sessions import Session
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 
@@ -38,14 +51,14 @@ def listing_preflight(call: OrdnetHandler) -> Row:
     session = call.bound(body)
     key, wanted = ordinals_key(body, session), _wanted(call, body)
     try:
-        drafts = listings.draft(call.world.engine, session, key, wanted)
+        drafts = draft(call.world.engine, session, key, wanted)
     except Unlistable as refusal:
         if refusal.cause == "holder":
             raise ApiError(403, "You do not hold this inscription") from None
         raise bad(str(refusal)) from None
-    shown = stolen_escrows(drafts, call.world.poison)
+    shown = _stolen_escrows(drafts, call.world.poison)
     recovering = [{"address": session.ordinals, "signingIndexes": list(range(len(drafts))), "sigHash": 1}]
-    recovery = stolen_recovery(listings.recovery_to_sign(shown), call.world.poison)
+    recovery = _stolen_recovery(recovery_to_sign(shown), call.world.poison)
     return {
         "listings": [_to_sign(call, made, shown, session, _asked(body)) for made in shown],
         "recoveryPsbt": {
@@ -93,13 +106,40 @@ def _to_sign(call: OrdnetHandler, made: Draft, drafts: list[Draft], session: Ses
             indexes = [0, 2] if poison == "two_inputs" else [0]
         else:
             settlement = spoiled(settlement, poison, 0, other)
-        transfer, settlement = spoiled_steps(transfer, settlement, poison)
+        transfer, settlement = _spoiled_steps(transfer, settlement, poison)
     steps = [
         step(0, session.ordinals, [own | {"signingIndexes": indexes, "sigHash": 0}], transfer.encode()),
         step(1, session.ordinals, [own | sale], settlement.encode()),
     ]
     named = {"inscriptionId": made.item.id}
     return named | {"anchorUtxoId": anchor, "psbts": [named | each for each in steps]}
+
+
+def _stolen_escrows(drafts: list[Draft], poison: Poison | None) -> list[Draft]:
+    """Gives the escrows to the thief, as its internal key, under `escrow_theirs`."""
+    if poison != "escrow_theirs":
+        return drafts
+    return [replace(each, passthrough=replace(each.passthrough, internal=THIEFS_KEY)) for each in drafts]
+
+
+def _spoiled_steps(transfer: Unsigned, sale: Unsigned, poison: Poison | None) -> tuple[Unsigned, Unsigned]:
+    """Leaves a sat of the item to the network under `escrow_short`, and the leaf out under `sale_by_key`."""
+    tx = transfer.tx
+    if poison == "escrow_short":
+        outputs = [TransactionOutput(tx.vout[0].value - 1, tx.vout[0].script_pubkey), *tx.vout[1:]]
+        transfer = replace(transfer, tx=Transaction(tx.version, tx.vin, outputs, tx.locktime))
+    if poison == "sale_by_key":
+        first = {name: value for name, value in sale.inputs[0].items() if not name.startswith(TAP_LEAF_SCRIPT)}
+        sale = replace(sale, inputs=[first])
+    return transfer, sale
+
+
+def _stolen_recovery(shown: Unsigned, poison: Poison | None) -> Unsigned:
+    """Sends the recovery to the thief under `recovery_theirs`."""
+    if poison != "recovery_theirs":
+        return shown
+    outputs = [TransactionOutput(each.value, THIEF) for each in shown.tx.vout]
+    return replace(shown, tx=Transaction(shown.tx.version, shown.tx.vin, outputs, shown.tx.locktime))
 
 
 @routes.post(f"{SLUG}/listings/submit", "list", named("items", "inscriptionId"), bucket="write")
@@ -135,17 +175,17 @@ def _signed(
 ) -> list[Order]:
     engine = call.world.engine
     drafts = [each for each, _ in made]
-    if any(listings.stale(engine, each) for each in drafts):
+    if any(stale(engine, each) for each in drafts):
         raise ApiError(409, "An inscription has moved; start again")
     try:
         if drafts != made[0][1]:
             raise Refusal("anchors are not those of one preflight")
-        back = listings.signed_recovery(drafts, recovery)
+        back = signed_recovery(drafts, recovery)
         each_signed = zip(drafts, signed, strict=True)
-        return [listings.signed_order(engine, each, *_steps(row), back) for each, row in each_signed]
+        return [signed_order(engine, each, *_steps(row), back) for each, row in each_signed]
     except Refusal as refusal:
         market = engine.market("ordinals", drafts[0].item.collection) or call.market()
-        engine.record("refused", listings.unsigned_order(engine, market, drafts[0]), str(refusal))
+        engine.record("refused", unsigned_order(engine, market, drafts[0]), str(refusal))
         raise bad(str(refusal)) from None
 
 
@@ -160,7 +200,7 @@ def _steps(row: Row) -> tuple[str, str]:
 def _take(call: OrdnetHandler, orders: list[Order], days: int) -> None:
     engine, visible_ms = call.world.engine, call.visible_ms()
     for order in orders:
-        former = engine.ask_of(order.inscription or "", VENUE)
+        former = engine.ask_of(order.inscription or "", ORDNET)
         if former is not None:
             engine.cancel(former, "listed again")
         market = engine.market("ordinals", order.slug)
@@ -190,7 +230,7 @@ def listing_delist(call: OrdnetHandler) -> Row:
 
 def _own(call: OrdnetHandler, inscription: str, listing: str, session: Session) -> Order:
     order = call.world.engine.order(listing)
-    if order is None or order.side != "ask" or order.venue != VENUE or order.inscription != inscription:
+    if order is None or order.side != "ask" or order.venue != ORDNET or order.inscription != inscription:
         known = listing in call.desk.taken
         raise ApiError(409, "Listing is no longer active") if known else ApiError(404, "Listing not found")
     if order.maker != session.ordinals:

@@ -10,13 +10,11 @@ from typing import Any
 from simulator.bitcoin.transactions import script_of
 from simulator.members import members
 from simulator.orders import Market, Order
-from simulator.ordnet import item_offers
 from simulator.ordnet.funding import Spendable
 from simulator.ordnet.offers import (
     DEFAULT_HOURS,
     LIVES_HOURS,
     MAX_COUNT,
-    VENUE,
     Draft,
     OfferAsk,
     draft,
@@ -32,17 +30,16 @@ from simulator.rules import Refusal
 from simulator.venues.ordnet.fields import ordinals_key, payment_key, signed_step, step
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler
 from simulator.venues.routes import Routes, by_path, same
+from simulator.venues.scripts import ORDNET
 from simulator.venues.sessions import Session
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 
 Row = dict[str, Any]
 
-MAX_ITEMS = 20
 MAX_UTXOS = 1_000
 OFFERS = f"{SLUG}/collection-offers"
-# The preflights' fields that submits must repeat.
+# The preflight's fields that submit must repeat.
 _REPEATED = ("ordinalsPublicKey", "paymentPublicKey", "target", "priceSats")
-_REPEATED_OF_ITEMS = ("paymentPublicKey", "inscriptionIds", "priceSats")
 _TXID = re.compile(r"[0-9a-f]{64}")
 
 routes = Routes(PREFIX, OrdnetHandler)
@@ -55,7 +52,7 @@ routes = Routes(PREFIX, OrdnetHandler)
 def target_preview(call: OrdnetHandler) -> Row:
     """Answers the number of inscriptions that an offer would be for."""
     target = target_of(call.body().get("target"))
-    found = members(call.engine, call.market(), VENUE)
+    found = members(call.engine, call.market(), ORDNET)
     taken = eligible(found, target)
     sample = taken[0].item.id if taken else None
     shown = {"inscriptionId": sample, "image": f"https://ord.net/content/{sample}", "previewContentType": "image/png"}
@@ -74,7 +71,7 @@ def replacement_warning(call: OrdnetHandler) -> Row:
     body = call.body()
     session, market, target = call.bound(body), call.market(), target_of(body.get("target"))
     _prices(body)
-    outpoints = {outpoint for outpoint, _ in _utxos(body.get("spendableUtxos"), "spendableUtxos")}
+    outpoints = {outpoint for outpoint, _ in utxos(body.get("spendableUtxos"), "spendableUtxos")}
     count = len(replaced(call.engine, market, session.payment, target, outpoints))
     return {"replacementWarning": {"activeOfferCount": count}}
 
@@ -108,10 +105,10 @@ def _ask(body: Row, session: Session) -> OfferAsk:
         price=price,
         count=count,
         step=ladder,
-        hours=_life_hours(body),
+        hours=life_hours(body),
         ordinals_key=ordinals_key(body, session),
         payment_key=payment_key(body, session),
-        spendable=_utxos(body.get("spendableUtxos"), "spendableUtxos"),
+        spendable=utxos(body.get("spendableUtxos"), "spendableUtxos"),
     )
 
 
@@ -124,7 +121,7 @@ def _prices(body: Row) -> tuple[int, int, int]:
     )
 
 
-def _life_hours(body: Row) -> int:
+def life_hours(body: Row) -> int:
     """Reads the life of an offer in hours. Raises ApiError(400)."""
     hours = whole(body.get("validityHours", DEFAULT_HOURS), "validityHours")
     if hours not in LIVES_HOURS:
@@ -132,7 +129,7 @@ def _life_hours(body: Row) -> int:
     return hours
 
 
-def _utxos(value: Any, name: str) -> tuple[Spendable, ...]:
+def utxos(value: Any, name: str) -> tuple[Spendable, ...]:
     """Reads the outpoints and sats of a list of `{txid, vout, valueSats}`. Raises ApiError(400)."""
     found = []
     for at, row in enumerate(items(value, name, MAX_UTXOS)):
@@ -148,7 +145,7 @@ def _utxos(value: Any, name: str) -> tuple[Spendable, ...]:
     return tuple(found)
 
 
-def _utxo(outpoint: str, sats: int) -> Row:
+def utxo_row(outpoint: str, sats: int) -> Row:
     txid, vout = outpoint.split(":")
     return {"txid": txid, "vout": int(vout), "valueSats": sats}
 
@@ -157,11 +154,11 @@ def _asked(body: Row, market: Market) -> str:
     """Returns the fields that preflight and submit must have in common, as one text."""
     fields = {name: body.get(name) for name in _REPEATED}
     fields |= {"offerCount": body.get("offerCount", 1), "ladderStepSats": body.get("ladderStepSats", 0)}
-    return _as_text(fields, body, market)
+    return as_text(fields, body, market)
 
 
-def _as_text(fields: Row, body: Row, market: Market) -> str:
-    fields |= {"slug": market.slug, "validityHours": _life_hours(body)}
+def as_text(fields: Row, body: Row, market: Market) -> str:
+    fields |= {"slug": market.slug, "validityHours": life_hours(body)}
     return json.dumps(fields, sort_keys=True, default=str)
 
 
@@ -175,7 +172,7 @@ def _to_sign(call: OrdnetHandler, made: Draft, ask: OfferAsk, asked: str, sessio
         "offerAddress": str(parent.offer.script.address()),
         "offerScriptHex": parent.offer.leaf.hex(),
         "offerAuthSecretHash": hashlib.sha256(made.secret).hexdigest(),
-        "selectedPaymentUtxos": [_utxo(coin.outpoint, coin.value) for coin in parent.coins],
+        "selectedPaymentUtxos": [utxo_row(coin.outpoint, coin.value) for coin in parent.coins],
         "expectedFundingParentTxid": parent.txid,
         "preflightToken": call.desk.keep(session, asked, made),
         "fundingParentStep": step(0, session.payment, own, shown.encode()),
@@ -212,7 +209,7 @@ def offer_submit(call: OrdnetHandler) -> Row:
 
 def _check_repeated(row: Row, made: Draft, name: str) -> None:
     parent = made.parent
-    named = [outpoint for outpoint, _ in _utxos(row.get("selectedPaymentUtxos"), f"{name}.selectedPaymentUtxos")]
+    named = [outpoint for outpoint, _ in utxos(row.get("selectedPaymentUtxos"), f"{name}.selectedPaymentUtxos")]
     told = (row.get("priceSats"), row.get("expectedFundingParentTxid"), row.get("fundingParentVout"))
     if told != (parent.price, parent.txid, 0) or named != [coin.outpoint for coin in parent.coins]:
         raise bad(f"{name} does not repeat what the preflight answered")
@@ -240,110 +237,17 @@ def offer_cancel(call: OrdnetHandler) -> Row:
     """Takes an own offer out of the book, without a signature."""
     session = call.bound(call.body())
     call.market()
-    return _cancelled(call, session)
+    return cancelled(call, session)
 
 
-def _cancelled(call: OrdnetHandler, session: Session) -> Row:
+def cancelled(call: OrdnetHandler, session: Session) -> Row:
     """Takes out the offer of the path. Raises ApiError: 404 when unknown, 409 when over, 403 when another's."""
     about, offer_id = call.path_args[:2]
     order = call.world.engine.order(offer_id)
-    if order is None or order.side != "bid" or order.venue != VENUE:
+    if order is None or order.side != "bid" or order.venue != ORDNET:
         known = offer_id in call.desk.taken
         raise ApiError(409, "Offer is no longer active") if known else ApiError(404, "Offer not found")
     if order.maker != session.payment or about.lower() not in (order.slug, order.inscription):
         raise ApiError(403, "Offer is not yours")
     call.end(order)
     return {"offerId": offer_id, "status": "cancelled"}
-
-
-# Offers for one inscription
-
-
-@routes.post(f"{SLUG}/offers/preflight", "place", by_path, bucket="write", drafts=True)
-def item_offer_preflight(call: OrdnetHandler) -> Row:
-    """Answers the settlements to sign. Changes no book."""
-    body = call.body()
-    session, market = call.bound(body), call.market()
-    payment_key(body, session)
-    price = whole(body.get("priceSats"), "priceSats", 1, MAX_SATS)
-    hours = _life_hours(body)
-    named = list(_utxos(body.get("spendableUtxos"), "spendableUtxos"))
-    drafts = item_offers.draft(call.world.engine, market, session, _inscriptions(body), price, hours, named)
-    rows = [_item_to_sign(call, made, _items_asked(body, market), session) for made in drafts]
-    return {"selectedPaymentUtxos": [_utxo(c.outpoint, c.value) for c in drafts[0].coins], "items": rows}
-
-
-def _item_to_sign(call: OrdnetHandler, made: item_offers.Draft, asked: str, session: Session) -> Row:
-    call.desk.keep(session, asked, made, made.txid)
-    poison = call.world.poison
-    other = another(call.world.engine, session.payment, {coin.outpoint for coin in made.coins})
-    shown = spoiled(made.to_sign(), poison, 0, other)
-    own = [{"address": session.payment, "signingIndexes": indexes(list(range(1, 1 + len(made.coins))), poison)}]
-    return {
-        "inscriptionId": made.member.item.id,
-        "priceSats": made.price,
-        "buyerPayTotalSats": made.total,
-        "expectedSettlementTxid": made.txid,
-        "steps": [step(0, session.payment, own, shown.encode())],
-    }
-
-
-def _inscriptions(body: Row) -> list[str]:
-    given = body.get("inscriptionIds")
-    if not isinstance(given, list) or not 1 <= len(given) <= MAX_ITEMS:
-        raise bad(f"inscriptionIds must be a list of 1 to {MAX_ITEMS} ids")
-    found = [text(each, "inscriptionIds") for each in given]
-    if len(set(found)) < len(found):
-        raise bad("inscriptionIds: an id stands twice")
-    return found
-
-
-def _items_asked(body: Row, market: Market) -> str:
-    return _as_text({name: body.get(name) for name in _REPEATED_OF_ITEMS}, body, market)
-
-
-@routes.post(f"{SLUG}/offers/submit", "place", by_path, bucket="write")
-def item_offer_submit(call: OrdnetHandler) -> Row:
-    """Takes the signed settlements, all or none."""
-    body = call.body()
-    session, market = call.bound(body), call.market()
-    key, engine = payment_key(body, session), call.world.engine
-    rows = items(body.get("signedItems"), "signedItems", MAX_ITEMS)
-    if [row.get("inscriptionId") for row in rows] != _inscriptions(body):
-        raise bad("signedItems must have one entry for each inscription, in the same order")
-    told = [outpoint for outpoint, _ in _utxos(body.get("selectedPaymentUtxos"), "selectedPaymentUtxos")]
-    handles = [text(row.get("expectedSettlementTxid"), "expectedSettlementTxid") for row in rows]
-    orders = []
-    for handle, row in zip(handles, rows, strict=True):
-        made: item_offers.Draft = call.desk.draft(session, _items_asked(body, market), handle)
-        steps = items(row.get("signedSteps"), "signedSteps", 1)
-        if told != [coin.outpoint for coin in made.coins] or len(steps) != 1:
-            raise bad("submit must repeat what the preflight answered, with one signed step for each item")
-        orders.append(_signed_item(call, market, made, signed_step(steps[0], "signedSteps[0]"), key))
-    for handle in handles:
-        call.desk.used(handle)
-    visible_ms = call.visible_ms()
-    for order in orders:
-        order.visible_ms = visible_ms
-        engine.enter(market, order)
-        call.desk.taken.add(order.order_id)
-    done = [{"inscriptionId": o.inscription, "offerId": o.order_id, "status": "active"} for o in orders]
-    return {"items": done, "status": "active"}
-
-
-def _signed_item(call: OrdnetHandler, market: Market, made: item_offers.Draft, psbt: str, key: bytes) -> Order:
-    engine = call.world.engine
-    reason, status = item_offers.stale(engine, made), 409
-    if not reason:
-        try:
-            return item_offers.signed_order(engine, market, made, psbt, key)
-        except Refusal as refusal:
-            reason, status = str(refusal), 400
-    engine.record("refused", item_offers.unsigned_order(engine, market, made), reason)
-    raise ApiError(status, reason)
-
-
-@routes.post("inscriptions/([^/]+)/offers/([^/]+)/cancel", "cancel", OrdnetHandler.payer, bucket="write")
-def item_offer_cancel(call: OrdnetHandler) -> Row:
-    """Takes an own offer for one inscription out of the book."""
-    return _cancelled(call, call.bound(call.body()))

@@ -10,13 +10,14 @@ from simulator.item_names import name_of
 from simulator.members import Member, item_of, members
 from simulator.orders import Market, Order
 from simulator.ordnet.item_offers import FEE_BPS, fee
-from simulator.ordnet.offers import DEFAULT_HOURS, HOUR_MS, VENUE, public_id
+from simulator.ordnet.offers import DEFAULT_HOURS, HOUR_MS, public_id
 from simulator.ordnet.targets import eligible, of_order
 from simulator.sales import Sale
 from simulator.scenes import Told
 from simulator.shapes import iso
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler
 from simulator.venues.routes import Routes, asked, by_path, picked, same
+from simulator.venues.scripts import ORDNET
 from simulator.wallets.wallets import Item
 from simulator.wire import ApiError, bad
 
@@ -44,12 +45,12 @@ def floors(call: OrdnetHandler) -> Row:
 
 
 def _floor(call: OrdnetHandler, market: Market) -> Row:
-    asks = market.best("ask", call.engine.now_ms(), VENUE)
+    asks = market.best("ask", call.engine.now_ms(), ORDNET)
     return {
         "slug": market.slug,
         "floor": asks[0].price if asks else None,
         "listedCount": len(asks),
-        "ownerCount": len({member.owner for member in members(call.engine, market, VENUE)}),
+        "ownerCount": len({member.owner for member in members(call.engine, market, ORDNET)}),
         "timestamp": iso(call.engine.now_ms()),
         **same(None, "oneDayChange sevenDayChange"),
     }
@@ -66,7 +67,7 @@ def listings(call: OrdnetHandler) -> Row:
     found = [
         (ask, market)
         for market in _markets(call, slug)
-        for ask in market.best("ask", call.engine.now_ms(), VENUE)
+        for ask in market.best("ask", call.engine.now_ms(), ORDNET)
         if inscription in ("", ask.inscription) and seller in ("", ask.maker)
     ]
     keyed = sorted(([*_key(ask, sort), market.slug], ask, market) for ask, market in found)
@@ -142,7 +143,7 @@ def inscriptions(call: OrdnetHandler) -> Row:
         raise bad("sort must be oldest or newest")
     market = call.market()
     sign = 1 if sort == "oldest" else -1
-    known = members(call.engine, market, VENUE)
+    known = members(call.engine, market, ORDNET)
     keyed = sorted(((sign * member.item.number, member.item.id), member) for member in known)
     keys, rows = [list(key) for key, _ in keyed], [member for _, member in keyed]
     shown, pagination = call.page(rows, keys, 48, f"inscriptions {sort} {market.slug}")
@@ -189,7 +190,7 @@ def _sale(call: OrdnetHandler, sale: Sale) -> Row:
     inscription = sale.inscription or ""
     holder = call.engine.wallets.holder_of(inscription)
     return picked(sale, "saleId=sale_id sellerAddress=seller buyerAddress=receive priceSats=price") | {
-        "saleType": "internal" if sale.at(VENUE) else "external",
+        "saleType": "internal" if sale.at(ORDNET) else "external",
         "txid": sale.txid or None,
         "inscriptionId": inscription,
         "inscriptionNumber": str(holder[1].number if holder else int.from_bytes(inscription.encode()[:4])),
@@ -209,20 +210,20 @@ def _sale(call: OrdnetHandler, sale: Sale) -> Row:
 def offers(call: OrdnetHandler) -> Row:
     """Answers the open collection and trait offers, highest first."""
     market = call.market()
-    return _offers(call, market, "bids", market.best("bid", call.engine.now_ms(), VENUE), {})
+    return _offers(call, market, "bids", market.best("bid", call.engine.now_ms(), ORDNET), {})
 
 
 @routes.get(f"{SLUG}/my/sent-collection-offers", "own_bids", OrdnetHandler.payer)
 def sent_offers(call: OrdnetHandler) -> Row:
     """Answers the caller's own offers."""
     market = call.market()
-    own = call.engine.bids_of(call.session.payment, venue=VENUE)
+    own = call.engine.bids_of(call.session.payment, venue=ORDNET)
     found = [bid for bid in own if bid.slug == market.slug and bid.inscription is None]
     return _offers(call, market, "own_bids", found, {"actionBindingId": call.session.binding_id})
 
 
 def _offers(call: OrdnetHandler, market: Market, told: Told, bids: list[Order], more: Row) -> Row:
-    known = members(call.engine, market, VENUE)
+    known = members(call.engine, market, ORDNET)
     rows = [_offer(bid, len(eligible(known, of_order(bid)))) | more for bid in bids]
     return {
         "rows": call.staged(told, rows, bids),
@@ -261,7 +262,7 @@ def item_offers(call: OrdnetHandler) -> Row:
     coin, owner = call.engine.chain.coin_of(inscription), _owner(call, inscription, visible=True)
     if owner is None:
         raise ApiError(404, "Inscription not found")
-    bids = sorted(call.engine.bids_on(inscription, VENUE), key=Order.rank)
+    bids = sorted(call.engine.bids_on(inscription, ORDNET), key=Order.rank)
     top = bids[0].price if bids else None
     postage = coin.value if coin else 546
     return {
@@ -277,7 +278,7 @@ def item_offers(call: OrdnetHandler) -> Row:
 def _owner(call: OrdnetHandler, inscription: str, *, visible: bool) -> str | None:
     """Returns the holder of an inscription, or who lists it: here as reads show it, or at any venue."""
     holder, engine = call.engine.wallets.holder_of(inscription), call.engine
-    ask = engine.listing_of(inscription, VENUE) if visible else engine.ask_of(inscription)
+    ask = engine.listing_of(inscription, ORDNET) if visible else engine.ask_of(inscription)
     return holder[0] if holder else ask.maker if ask else None
 
 
@@ -313,9 +314,9 @@ def _sides(bid: Order, owner: str) -> Row:
 def own_item_offers(call: OrdnetHandler) -> Row:
     """Answers offers for single inscriptions, received or sent; not collection offers."""
     view = call.get_query_argument("view", "owned")
-    sent = [bid for bid in call.engine.bids_of(call.session.payment, venue=VENUE) if bid.inscription is not None]
+    sent = [bid for bid in call.engine.bids_of(call.session.payment, venue=ORDNET) if bid.inscription is not None]
     held = call.engine.wallets.inscriptions.get(call.session.ordinals, {})
-    received = {each: bids for each in held if (bids := call.engine.bids_on(each, VENUE))}
+    received = {each: bids for each in held if (bids := call.engine.bids_on(each, ORDNET))}
     told: Row = {"view": view}
     if view == "sent":
         told["rows"] = [_named(call, bid.inscription or "") | _seen_from(call, bid, "sent") for bid in sent]
