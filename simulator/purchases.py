@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from simulator.engine import Engine
-from simulator.listing.release import release
-from simulator.listing.sale_transaction import INSCRIPTION_AT, Buyer, complete
 from simulator.orders import Order
-from simulator.ordnet.purchase import opener
 from simulator.rules import Refusal
 from simulator.sales import Sale
+from simulator.venues.fills import INSCRIPTION_AT, Buyer, complete, opener, release
 from simulator.venues.listing import signed_sale
 
 

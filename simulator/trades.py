@@ -11,8 +11,8 @@ from simulator.deliveries import deliver
 from simulator.engine import Engine
 from simulator.holdings import give
 from simulator.orders import Order, unit_price
-from simulator.ordnet import settlement
 from simulator.sales import Sale
+from simulator.venues import fills
 from simulator.wallets.wallets import Item
 from simulator.wire import EXACT
 
@@ -36,7 +36,7 @@ def fill(
         for ask in engine.asks_of(item.id):
             engine.cancel(ask, "sold into a bid")
     if bid.funding:
-        txid = settlement.settle(engine, bid, items[0], sales[0].seller)
+        txid = fills.settle(engine, bid, items[0], sales[0].seller)
         sales = [replace(sale, txid=txid) for sale in sales]
     if bid.origin == "dialect" and not bid.funding:
         sales = _settle(engine, bid, quantity, items, sales, network_fee)
