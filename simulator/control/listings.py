@@ -7,11 +7,11 @@ from typing import Any, cast
 from simulator import scripts
 from simulator.handler import JsonHandler
 from simulator.holdings import send
-from simulator.listing.poison import POISONS, Poison
 from simulator.orders import Order
 from simulator.purchases import buy_signed
 from simulator.rules import Refusal
 from simulator.venues.fills import give_back, strand
+from simulator.venues.poison import POISONS, Poison
 from simulator.venues.scripts import ORDNET
 from simulator.wire import ApiError, bad, only, text, whole
 from simulator.world import World

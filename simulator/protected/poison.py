@@ -1,4 +1,4 @@
-"""Poisoned drafts of protected listings (see `simulator.listing.poison`)."""
+"""Poisoned drafts of protected listings (see `simulator.venues.poison`)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from embit.transaction import Transaction, TransactionOutput
 from simulator.bitcoin.leaf_output import LEAF_VERSION, LeafOutput
 from simulator.bitcoin.psbt_write import SIGHASH_TYPE, TAP_LEAF_SCRIPT, Unsigned
 from simulator.engine import Engine
-from simulator.listing.poison import Poison
-from simulator.ordnet.poison import THIEFS_KEY, another
-from simulator.ordnet.poison import spoiled as spoiled_half
 from simulator.protected.listings import Draft
+from simulator.venues.poison import THIEFS_KEY, Poison, another
+from simulator.venues.poison import spoiled as spoiled_half
 from simulator.venues.scripts import recovery_leaf, sale_output
 
 # The evils of the step that moves the inscription; the others are of the one that sells it.

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from simulator.bitcoin.transactions import address_of, outpoint_of
-from simulator.listing.poison import poisoned
 from simulator.orders import Order
 from simulator.protected.listings import LEAST_POSTAGE, Draft, as_hex, draft, list_protected
 from simulator.protected.poison import spoiled
@@ -25,6 +24,7 @@ from simulator.venues.listing import (
     signed_sales,
 )
 from simulator.venues.ordinalswallet.handler import PREFIX, VENUE, OrdinalsWalletHandler, escrow_id, mainnet_address
+from simulator.venues.poison import poisoned
 from simulator.venues.routes import MAX_PSBT_TEXT, UNREADABLE, X_ONLY_KEY, Routes, by_url, hex_of, named, peek
 from simulator.venues.scripts import cosigner
 from simulator.wire import MAX_WHOLE, ApiError, bad, text, whole

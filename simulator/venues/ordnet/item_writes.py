@@ -6,11 +6,11 @@ from typing import Any
 
 from simulator.orders import Market, Order
 from simulator.ordnet.item_offers import Draft, draft, signed_order, stale, unsigned_order
-from simulator.ordnet.poison import another, indexes, spoiled
 from simulator.rules import Refusal
 from simulator.venues.ordnet.fields import payment_key, signed_step, step
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler
 from simulator.venues.ordnet.offer_writes import as_text, cancelled, life_hours, utxo_row, utxos
+from simulator.venues.poison import another, indexes, spoiled
 from simulator.venues.routes import Routes, by_path
 from simulator.venues.sessions import Session
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole

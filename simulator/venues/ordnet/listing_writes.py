@@ -11,7 +11,6 @@ from embit.transaction import Transaction, TransactionOutput
 
 from simulator.bitcoin.psbt_write import TAP_LEAF_SCRIPT, Unsigned
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
-from simulator.listing.poison import THIEF, Poison
 from simulator.orders import Order
 from simulator.ordnet.listings import (
     LEAST_PRICE,
@@ -23,11 +22,11 @@ from simulator.ordnet.listings import (
     stale,
     unsigned_order,
 )
-from simulator.ordnet.poison import THIEFS_KEY, another, spoiled
 from simulator.rules import Refusal
 from simulator.venues.listing import Unlistable
 from simulator.venues.ordnet.fields import ordinals_key, signed_step, step
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler
+from simulator.venues.poison import THIEF, THIEFS_KEY, Poison, another, spoiled
 from simulator.venues.routes import Routes, named
 from simulator.venues.scripts import ORDNET
 from simulator.venues.sessions import Session

@@ -15,7 +15,6 @@ from embit.transaction import TransactionOutput
 
 from simulator.bitcoin.taproot import is_owner_signed
 from simulator.bitcoin.transactions import script_of
-from simulator.listing.poison import poisoned
 from simulator.orders import Order
 from simulator.rules import Refusal
 from simulator.venues.listing import (
@@ -31,6 +30,7 @@ from simulator.venues.listing import (
     signature_of,
     signed_sales,
 )
+from simulator.venues.poison import poisoned
 from simulator.venues.routes import MAX_PSBT_TEXT, X_ONLY_KEY, Routes, hex_of
 from simulator.venues.sessions import Asked, Step
 from simulator.venues.unisat.handler import COLLECTIONS, PREFIX, VENUE, UnisatHandler, about, refused
