@@ -24,8 +24,7 @@ from simulator.ordnet.listings import (
 )
 from simulator.rules import Refusal
 from simulator.venues.listing import Unlistable
-from simulator.venues.ordnet.fields import ordinals_key, signed_step, step
-from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler
+from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, signed_step, step
 from simulator.venues.poison import THIEF, THIEFS_KEY, Poison, another, spoiled
 from simulator.venues.routes import Routes, named
 from simulator.venues.scripts import ORDNET

@@ -26,8 +26,7 @@ from simulator.ordnet.offers import (
 )
 from simulator.ordnet.targets import eligible, root, target_of
 from simulator.rules import Refusal
-from simulator.venues.ordnet.fields import ordinals_key, payment_key, signed_step, step
-from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler
+from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, payment_key, signed_step, step
 from simulator.venues.poison import another, indexes, spoiled
 from simulator.venues.routes import Routes, by_path, same
 from simulator.venues.scripts import ORDNET
