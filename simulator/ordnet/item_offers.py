@@ -20,9 +20,8 @@ from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
 from simulator.members import Member, members
 from simulator.orders import Market, Order
-from simulator.ordnet.funding import Spendable, select, spendable, with_witnesses
-from simulator.ordnet.offers import HOUR_MS, new_id
 from simulator.rules import Refusal
+from simulator.venues.ordnet.offers import HOUR_MS, Spendable, new_id, select, spendable, with_witnesses
 from simulator.venues.scripts import ORDNET, fee_script, payment_witness, redeem
 from simulator.venues.sessions import Session
 from simulator.wire import ApiError, bad

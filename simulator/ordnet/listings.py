@@ -20,9 +20,9 @@ from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
 from simulator.orders import Market, Order
-from simulator.ordnet.offers import new_id
 from simulator.rules import Refusal
 from simulator.venues.listing import AskTerms, ask_order, holding, read
+from simulator.venues.ordnet.offers import new_id
 from simulator.venues.scripts import DEFAULT, ORDNET, key_path_witness, leaf_signature, passthrough_output, practice_key
 from simulator.venues.sessions import Session
 from simulator.wallets.wallets import Item

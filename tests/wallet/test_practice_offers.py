@@ -12,9 +12,9 @@ import pytest
 from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.leaf_output import LeafOutput
 from simulator.bitcoin.psbt import parse
-from simulator.ordnet.funding import Parent
 from simulator.rules import Refusal
 from simulator.venues import scripts
+from simulator.venues.ordnet.offers import Parent
 from simulator.venues.poison import Poison, spoiled
 from simulator.venues.scripts import OfferTerms, offer_output
 from tests.wallet.conftest import tag_of

@@ -8,7 +8,7 @@ from simulator.orders import Market, Order
 from simulator.ordnet.item_offers import Draft, draft, signed_order, stale, unsigned_order
 from simulator.rules import Refusal
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, payment_key, signed_step, step
-from simulator.venues.ordnet.offer_writes import as_text, cancelled, life_hours, utxo_row, utxos
+from simulator.venues.ordnet.offers import as_text, cancelled, life_hours, utxo_row, utxos
 from simulator.venues.poison import another, indexes, spoiled
 from simulator.venues.routes import Routes, by_path
 from simulator.venues.sessions import Session

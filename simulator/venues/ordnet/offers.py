@@ -1,0 +1,547 @@
+"""ord.net's offers for a collection or for traits: drafted, signed by the buyer, checked, put into the book."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import uuid
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from embit.script import Script, Witness
+from embit.transaction import Transaction, TransactionInput, TransactionOutput
+
+from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.leaf_output import LeafOutput
+from simulator.bitcoin.psbt import Map, Psbt, parse
+from simulator.bitcoin.psbt_write import Unsigned, spends
+from simulator.bitcoin.transactions import script_of, spend
+from simulator.engine import Engine
+from simulator.members import Member, members
+from simulator.money import coins
+from simulator.orders import Market, Order, Trait
+from simulator.rules import Refusal
+from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, payment_key, signed_step, step
+from simulator.venues.poison import another, indexes, spoiled
+from simulator.venues.routes import Routes, by_path, same
+from simulator.venues.scripts import ORDNET, OfferTerms, announcement, offer_output, payment_witness, redeem
+from simulator.venues.sessions import Session
+from simulator.wire import MAX_SATS, ApiError, bad, items, only, text, whole
+
+MAX_VALUES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target. `traits` are all accepted values; none is the whole collection."""
+
+    traits: tuple[Trait, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        if not self.traits:
+            return {"kind": "all"}
+        kinds = sorted({kind for kind, _ in self.traits})
+        rows = [{"type": kind, "values": [value for own, value in self.traits if own == kind]} for kind in kinds]
+        return {"kind": "traits", "traits": rows}
+
+    @property
+    def label(self) -> str:
+        rows = self.as_json().get("traits", [])
+        return ", ".join(f"{row['type']}: {' / '.join(row['values'])}" for row in rows) or "Collection"
+
+    def criteria(self, slug: str) -> str:
+        """Returns the canonical JSON whose hash is in an offer's leaf."""
+        return json.dumps({"v": 1, "collection": slug, "target": self.as_json()}, separators=(",", ":"), sort_keys=True)
+
+
+def target_of(value: Any) -> Target:
+    """Reads the target of a request. Raises ApiError(400)."""
+    if not isinstance(value, dict) or value.get("kind") not in ("all", "traits"):
+        raise bad("target.kind must be all or traits")
+    if value["kind"] == "all":
+        only(value, frozenset({"kind"}), "target")
+        return Target()
+    only(value, frozenset({"kind", "traits"}), "target")
+    found: set[Trait] = set()
+    for at, row in enumerate(items(value.get("traits"), "target.traits", MAX_VALUES)):
+        values = row.get("values")
+        if not isinstance(values, list) or not 1 <= len(values) <= MAX_VALUES:
+            raise bad(f"target.traits[{at}].values must be a list of 1 to {MAX_VALUES} texts")
+        kind = text(row.get("type"), f"target.traits[{at}].type")
+        found |= {(kind, text(each, f"target.traits[{at}].values")) for each in values}
+    if not found:
+        raise bad("target.traits must not be empty")
+    return Target(tuple(sorted(found)))
+
+
+def of_order(bid: Order) -> Target:
+    return Target(tuple(sorted(bid.traits)))
+
+
+def eligible(found: list[Member], target: Target) -> list[Member]:
+    """Returns the members that an offer for `target` takes."""
+    kinds = {kind for kind, _ in target.traits}
+    return [
+        member
+        for member in found
+        if all(any(t in member.item.traits for t in target.traits if t[0] == kind) for kind in kinds)
+    ]
+
+
+def root(found: list[Member]) -> bytes:
+    """Returns 32 bytes that commit to the eligible inscriptions."""
+    return hashlib.sha256("\n".join(sorted(member.item.id for member in found)).encode()).digest()
+
+
+MAX_COINS = 50
+# Less would be dust that no node relays.
+LEAST_CHANGE = 330
+
+Spendable = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The unsigned funding parent of one offer."""
+
+    offer: LeafOutput
+    price: int
+    coins: tuple[Coin, ...]
+    payment: str
+
+    @property
+    def transaction(self) -> Transaction:
+        outputs = [TransactionOutput(self.price, self.offer.script), TransactionOutput(0, announcement(self.offer))]
+        change = sum(coin.value for coin in self.coins) - self.price
+        if change:
+            outputs.append(TransactionOutput(change, script_of(self.payment)))
+        return Transaction(3, [spend(coin.outpoint) for coin in self.coins], outputs)
+
+    @property
+    def comes_back(self) -> int:
+        """The number of the buyer's output: the change, or the offer's own if there is none."""
+        return 2 if len(self.transaction.vout) > 2 else 0
+
+    @property
+    def txid(self) -> str:
+        return str(self.transaction.txid().hex())
+
+    def to_sign(self, public_key: bytes) -> Unsigned:
+        """Returns the PSBT that the payment key must sign at every input."""
+        return Unsigned(self.transaction, [self._fields(coin, public_key) for coin in self.coins])
+
+    def _fields(self, coin: Coin, public_key: bytes) -> Map:
+        script_sig = redeem(coin.output, public_key).data
+        return spends(coin.output) | ({b"\x04": script_sig[1:]} if script_sig else {})
+
+    def signed(self, psbt: Psbt, public_key: bytes) -> Transaction:
+        """Returns the whole transaction from the signed PSBT. Raises Refusal for another one or an unsigned one."""
+        if psbt.tx.serialize() != self.transaction.serialize():
+            raise Refusal("the signed funding parent is not the one of the preflight")
+        spent = [coin.output for coin in self.coins]
+        witnesses = [payment_witness(psbt, at, spent, public_key) for at in range(len(spent))]
+        return with_witnesses(psbt.tx, witnesses, [redeem(own, public_key) for own in spent])
+
+
+def with_witnesses(tx: Transaction, witnesses: list[Witness], script_sigs: list[Script]) -> Transaction:
+    """Returns `tx` with its witnesses and script sigs in place."""
+    inputs = [
+        TransactionInput(source.txid, source.vout, script_sig, source.sequence, witness)
+        for source, witness, script_sig in zip(tx.vin, witnesses, script_sigs, strict=True)
+    ]
+    return Transaction(tx.version, inputs, tx.vout, tx.locktime)
+
+
+def spendable(engine: Engine, payment: str, named: list[Spendable]) -> list[Coin]:
+    """Returns the coins that a request names by outpoint and sats. Raises ApiError.
+
+    400 for one that is not a coin of `payment` with that value, or is not confirmed; 409 when it is spent.
+    """
+    coins(engine, payment)
+    found = []
+    for outpoint, sats in named:
+        coin = engine.chain.coins.get(outpoint)
+        if coin is None or coin.output.script_pubkey != script_of(payment) or coin.value != sats:
+            raise bad(f"spendableUtxos: {outpoint} is not an output of the payment address with {sats} sats")
+        if coin.inscriptions or coin.runes:
+            raise bad(f"spendableUtxos: {outpoint} holds an inscription or runes")
+        if coin.spent_by is not None:
+            raise ApiError(409, f"{outpoint} is spent")
+        if not engine.chain.confirmations(coin.txid):
+            raise bad(f"spendableUtxos: {outpoint} is not confirmed")
+        found.append(coin)
+    return found
+
+
+def select(found: list[Coin], sats: int) -> tuple[Coin, ...]:
+    """Selects the fewest coins that pay `sats`, without change that would be dust. Raises ApiError(400)."""
+    chosen: list[Coin] = []
+    for coin in sorted(found, key=lambda coin: -coin.value):
+        chosen.append(coin)
+        left = sum(each.value for each in chosen) - sats
+        if left == 0 or left >= LEAST_CHANGE:
+            if len(chosen) > MAX_COINS:
+                break
+            return tuple(chosen)
+    raise bad(f"spendableUtxos do not cover {sats} sats, or not with {MAX_COINS} of them")
+
+
+LEAST_PRICE, TICK = 10_000, 5_000
+MAX_COUNT = 10
+HOUR_MS = 3_600_000
+LIVES_HOURS = (6, 12, 24, 168, 720, 2160)
+DEFAULT_HOURS = 168
+
+
+@dataclass(frozen=True, slots=True)
+class OfferAsk:
+    """A request for `count` offers of `price` sats and below, each `step` less than the one before; keys in bytes."""
+
+    target: Target
+    price: int
+    count: int
+    step: int
+    hours: int
+    ordinals_key: bytes
+    payment_key: bytes
+    spendable: tuple[Spendable, ...]
+
+    @property
+    def prices(self) -> list[int]:
+        return [self.price - at * self.step for at in range(self.count)]
+
+    def check(self) -> None:
+        """Raises ApiError(400) when a price breaks a rule."""
+        if min(self.prices) < LEAST_PRICE:
+            raise bad(f"priceSats must be at least {LEAST_PRICE}, for every offer")
+        if any(price % TICK for price in self.prices):
+            raise bad(f"priceSats must be a multiple of {TICK}, for every offer")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One offer to be signed; `secret` is the venue's key to settle it."""
+
+    target: Target
+    parent: Parent
+    expires_ms: int
+    secret: bytes
+
+
+def draft(engine: Engine, market: Market, ask: OfferAsk, session: Session) -> tuple[list[Draft], list[Member]]:
+    """Drafts the offers to sign, and finds the inscriptions that they are for. Raises ApiError."""
+    ask.check()
+    found = eligible(members(engine, market, ORDNET), ask.target)
+    usable = spendable(engine, session.payment, list(ask.spendable))
+    criteria = hashlib.sha256(ask.target.criteria(market.slug).encode()).digest()
+    # The leaf has whole seconds.
+    expires_s = engine.now_ms() // 1000 + ask.hours * 3600
+    drafts = []
+    for price in ask.prices:
+        secret = hashlib.sha256(f"offer secret {engine.new_id()}".encode()).digest()
+        terms = OfferTerms(price, expires_s, script_of(session.ordinals).data, root(found), criteria)
+        output = offer_output(ask.ordinals_key, terms, hashlib.sha256(secret).digest())
+        parent = Parent(output, price, select(usable, price), session.payment)
+        drafts.append(Draft(ask.target, parent, expires_s * 1000, secret))
+    return drafts, found
+
+
+def signed_order(engine: Engine, market: Market, made: Draft, session: Session, psbt: str, key: bytes) -> Order:
+    """Makes the offer of a signed funding parent, not in the book yet. Raises Refusal."""
+    try:
+        read = parse(psbt)
+    except ValueError as error:
+        raise Refusal(f"the signed funding parent is not a PSBT in base64: {error}") from None
+    whole = made.parent.signed(read, key)
+    order = unsigned_order(engine, market, made, session)
+    order.order_id = new_id(engine)
+    order.signature = whole.vin[0].witness.items[0].hex()
+    order.psbt = psbt
+    # The needs of a settlement: the whole parent, the parts of its output, and the secret that opens it.
+    offer = made.parent.offer
+    order.papers = (whole.serialize().hex(), offer.internal.hex(), offer.leaf.hex(), made.secret.hex())
+    return order
+
+
+def stale(engine: Engine, made: Draft) -> str:
+    """Says why a draft can no longer be entered, however it is signed; empty when it can."""
+    coins = (engine.chain.coins[coin.outpoint] for coin in made.parent.coins)
+    if any(coin.spent_by is not None for coin in coins):
+        return "a payment input is spent"
+    return "the offer is over" if made.expires_ms <= engine.now_ms() else ""
+
+
+def enter(engine: Engine, market: Market, orders: list[Order], visible_ms: int, *, twice: bool) -> list[Order]:
+    """Enters offers that were signed together, in place of those that they replace; returns all that now stand.
+
+    `twice` puts each a second time, under another id.
+    """
+    outpoints = {outpoint for order in orders for outpoint in order.funding}
+    for former in replaced(engine, market, orders[0].maker, of_order(orders[0]), outpoints):
+        engine.cancel(former, "replaced by a newer offer on the same coins")
+    taken = [*orders, *(replace(order, order_id=new_id(engine)) for order in orders if twice)]
+    for order in taken:
+        order.visible_ms = visible_ms
+        engine.enter(market, order)
+    return taken
+
+
+def unsigned_order(engine: Engine, market: Market, made: Draft, session: Session) -> Order:
+    """Makes the order without id and signature, as a refused one is noted."""
+    return Order(
+        order_id="",
+        sequence=0,
+        kind="ordinals",
+        side="bid",
+        slug=market.slug,
+        maker=session.payment,
+        receive=session.ordinals,
+        price=made.parent.price,
+        quantity=Decimal(1),
+        unit_price=Decimal(made.parent.price),
+        placed_ms=engine.now_ms(),
+        expires_ms=made.expires_ms,
+        traits=made.target.traits,
+        origin="dialect",
+        venue=ORDNET,
+        funding=tuple(coin.outpoint for coin in made.parent.coins),
+    )
+
+
+def replaced(engine: Engine, market: Market, buyer: str, target: Target, outpoints: set[str]) -> list[Order]:
+    """Returns the buyer's open offers of the same scope on one of these coins: a new one takes their place."""
+    own = [bid for bid in engine.bids_of(buyer, hidden=True, venue=ORDNET) if bid.venue == ORDNET]
+    same = [bid for bid in own if bid.slug == market.slug and bid.inscription is None and of_order(bid) == target]
+    return [bid for bid in same if outpoints & set(bid.funding)]
+
+
+def new_id(engine: Engine) -> str:
+    """Makes a UUID, like those of the venue's offers and listings."""
+    digest = hashlib.sha256(f"ordnet {engine.new_id()}".encode()).digest()
+    return str(uuid.UUID(bytes=digest[:16], version=4))
+
+
+def public_id(order: Order) -> str:
+    """Returns the order's id as a UUID: those of scripts and traders have 24 hex digits elsewhere."""
+    return order.order_id if "-" in order.order_id else str(uuid.UUID(int=int(order.order_id, 16)))
+
+
+Row = dict[str, Any]
+
+MAX_UTXOS = 1_000
+OFFERS = f"{SLUG}/collection-offers"
+# The preflight's fields that submit must repeat.
+_REPEATED = ("ordinalsPublicKey", "paymentPublicKey", "target", "priceSats")
+_TXID = re.compile(r"[0-9a-f]{64}")
+
+routes = Routes(PREFIX, OrdnetHandler)
+
+
+# Previews
+
+
+@routes.post(f"{OFFERS}/target-preview", "book", by_path)
+def target_preview(call: OrdnetHandler) -> Row:
+    """Answers the number of inscriptions that an offer would be for."""
+    target = target_of(call.body().get("target"))
+    found = members(call.engine, call.market(), ORDNET)
+    taken = eligible(found, target)
+    sample = taken[0].item.id if taken else None
+    shown = {"inscriptionId": sample, "image": f"https://ord.net/content/{sample}", "previewContentType": "image/png"}
+    return {
+        "target": target.as_json(),
+        "eligibleCount": len(taken),
+        "floorSats": min((member.ask.price for member in taken if member.ask), default=None),
+        "collectionFloorSats": min((member.ask.price for member in found if member.ask), default=None),
+        "sampleInscription": shown if sample else None,
+    }
+
+
+@routes.post(f"{OFFERS}/replacement-warning", "balance", OrdnetHandler.payer)
+def replacement_warning(call: OrdnetHandler) -> Row:
+    """Answers the number of own offers that new ones would replace."""
+    body = call.body()
+    session, market, target = call.bound(body), call.market(), target_of(body.get("target"))
+    _prices(body)
+    outpoints = {outpoint for outpoint, _ in utxos(body.get("spendableUtxos"), "spendableUtxos")}
+    count = len(replaced(call.engine, market, session.payment, target, outpoints))
+    return {"replacementWarning": {"activeOfferCount": count}}
+
+
+# Offers for a collection or for traits
+
+
+@routes.post(f"{OFFERS}/preflight", "place", by_path, bucket="write", drafts=True)
+def offer_preflight(call: OrdnetHandler) -> Row:
+    """Answers the funding parents to sign. Changes nothing."""
+    body = call.body()
+    session, market = call.bound(body), call.market()
+    ask = _ask(body, session)
+    drafts, found = draft(call.world.engine, market, ask, session)
+    criteria = ask.target.criteria(market.slug)
+    asked = _asked(body, market)
+    return {
+        "criteriaCanonicalJson": criteria,
+        "offerCriteriaHash": hashlib.sha256(criteria.encode()).hexdigest(),
+        "eligibleRoot": root(found).hex(),
+        "eligibleCount": len(found),
+        "buyerReceiveScriptHex": script_of(session.ordinals).data.hex(),
+        "offers": [_to_sign(call, each, ask, asked, session) for each in drafts],
+    }
+
+
+def _ask(body: Row, session: Session) -> OfferAsk:
+    price, count, ladder = _prices(body)
+    return OfferAsk(
+        target=target_of(body.get("target")),
+        price=price,
+        count=count,
+        step=ladder,
+        hours=life_hours(body),
+        ordinals_key=ordinals_key(body, session),
+        payment_key=payment_key(body, session),
+        spendable=utxos(body.get("spendableUtxos"), "spendableUtxos"),
+    )
+
+
+def _prices(body: Row) -> tuple[int, int, int]:
+    """Reads price, count and ladder step of offers. Raises ApiError(400)."""
+    return (
+        whole(body.get("priceSats"), "priceSats", 1, MAX_SATS),
+        whole(body.get("offerCount", 1), "offerCount", 1, MAX_COUNT),
+        whole(body.get("ladderStepSats", 0), "ladderStepSats", 0, MAX_SATS),
+    )
+
+
+def life_hours(body: Row) -> int:
+    """Reads the life of an offer in hours. Raises ApiError(400)."""
+    hours = whole(body.get("validityHours", DEFAULT_HOURS), "validityHours")
+    if hours not in LIVES_HOURS:
+        raise bad(f"validityHours must be one of {', '.join(map(str, LIVES_HOURS))}")
+    return hours
+
+
+def utxos(value: Any, name: str) -> tuple[Spendable, ...]:
+    """Reads the outpoints and sats of a list of `{txid, vout, valueSats}`. Raises ApiError(400)."""
+    found = []
+    for at, row in enumerate(items(value, name, MAX_UTXOS)):
+        txid = text(row.get("txid"), f"{name}[{at}].txid")
+        if not _TXID.fullmatch(txid):
+            raise bad(f"{name}[{at}].txid must have 64 hex digits")
+        vout = whole(row.get("vout"), f"{name}[{at}].vout", 0, 0xFFFFFFFF)
+        found.append((f"{txid}:{vout}", whole(row.get("valueSats"), f"{name}[{at}].valueSats", 1, MAX_SATS)))
+    if not found:
+        raise bad(f"{name} is required")
+    if len({outpoint for outpoint, _ in found}) < len(found):
+        raise bad(f"{name}: an output stands twice")
+    return tuple(found)
+
+
+def utxo_row(outpoint: str, sats: int) -> Row:
+    txid, vout = outpoint.split(":")
+    return {"txid": txid, "vout": int(vout), "valueSats": sats}
+
+
+def _asked(body: Row, market: Market) -> str:
+    """Returns the fields that preflight and submit must have in common, as one text."""
+    fields = {name: body.get(name) for name in _REPEATED}
+    fields |= {"offerCount": body.get("offerCount", 1), "ladderStepSats": body.get("ladderStepSats", 0)}
+    return as_text(fields, body, market)
+
+
+def as_text(fields: Row, body: Row, market: Market) -> str:
+    fields |= {"slug": market.slug, "validityHours": life_hours(body)}
+    return json.dumps(fields, sort_keys=True, default=str)
+
+
+def _to_sign(call: OrdnetHandler, made: Draft, ask: OfferAsk, asked: str, session: Session) -> Row:
+    parent, poison = made.parent, call.world.poison
+    other = another(call.world.engine, session.payment, {coin.outpoint for coin in parent.coins})
+    shown = spoiled(parent.to_sign(ask.payment_key), poison, parent.comes_back, other)
+    own = [{"address": session.payment, "signingIndexes": indexes(list(range(len(parent.coins))), poison)}]
+    return {
+        "priceSats": parent.price,
+        "offerAddress": str(parent.offer.script.address()),
+        "offerScriptHex": parent.offer.leaf.hex(),
+        "offerAuthSecretHash": hashlib.sha256(made.secret).hexdigest(),
+        "selectedPaymentUtxos": [utxo_row(coin.outpoint, coin.value) for coin in parent.coins],
+        "expectedFundingParentTxid": parent.txid,
+        "preflightToken": call.desk.keep(session, asked, made),
+        "fundingParentStep": step(0, session.payment, own, shown.encode()),
+        **_UNSENT,
+    }
+
+
+_UNSENT = {"fundingBroadcasted": False, **same(0, "fundingParentFeeRateSatVb fundingParentVout")}
+
+
+@routes.post(f"{OFFERS}/submit", "place", by_path, bucket="write")
+def offer_submit(call: OrdnetHandler) -> Row:
+    """Takes the signed funding parents, all or none."""
+    body = call.body()
+    session, market = call.bound(body), call.market()
+    key = payment_key(body, session)
+    rows = items(body.get("offers"), "offers", MAX_COUNT)
+    if len(rows) != whole(body.get("offerCount", 1), "offerCount", 1, MAX_COUNT):
+        raise bad("offers must have offerCount entries")
+    asked, engine = _asked(body, market), call.world.engine
+    orders = []
+    for at, row in enumerate(rows):
+        token = text(row.get("preflightToken"), f"offers[{at}].preflightToken")
+        made: Draft = call.desk.draft(session, asked, token)
+        _check_repeated(row, made, f"offers[{at}]")
+        psbt = signed_step(row.get("signedFundingParentStep"), f"offers[{at}].signedFundingParentStep")
+        orders.append(_signed(call, market, made, session, psbt, key))
+    for row in rows:
+        call.desk.used(row["preflightToken"])
+    taken = enter(engine, market, orders, call.visible_ms(), twice=call.mode == "accept_twice")
+    call.desk.taken |= {order.order_id for order in taken}
+    return {"status": "active", "offers": [_placed(order, row) for order, row in zip(orders, rows, strict=True)]}
+
+
+def _check_repeated(row: Row, made: Draft, name: str) -> None:
+    parent = made.parent
+    named = [outpoint for outpoint, _ in utxos(row.get("selectedPaymentUtxos"), f"{name}.selectedPaymentUtxos")]
+    told = (row.get("priceSats"), row.get("expectedFundingParentTxid"), row.get("fundingParentVout"))
+    if told != (parent.price, parent.txid, 0) or named != [coin.outpoint for coin in parent.coins]:
+        raise bad(f"{name} does not repeat what the preflight answered")
+
+
+def _signed(call: OrdnetHandler, market: Market, made: Draft, session: Session, psbt: str, key: bytes) -> Order:
+    engine = call.world.engine
+    reason, status = stale(engine, made), 409
+    if not reason:
+        try:
+            return signed_order(engine, market, made, session, psbt, key)
+        except Refusal as refusal:
+            reason, status = str(refusal), 400
+    engine.record("refused", unsigned_order(engine, market, made, session), reason)
+    raise ApiError(status, reason)
+
+
+def _placed(order: Order, row: Row) -> Row:
+    placed = {"offerId": order.order_id, "status": "active", "priceSats": order.price}
+    return placed | {"fundingParentTxid": row["expectedFundingParentTxid"], **_UNSENT}
+
+
+@routes.post(f"{OFFERS}/([^/]+)/cancel", "cancel", OrdnetHandler.payer, bucket="write")
+def offer_cancel(call: OrdnetHandler) -> Row:
+    """Takes an own offer out of the book, without a signature."""
+    session = call.bound(call.body())
+    call.market()
+    return cancelled(call, session)
+
+
+def cancelled(call: OrdnetHandler, session: Session) -> Row:
+    """Takes out the offer of the path. Raises ApiError: 404 when unknown, 409 when over, 403 when another's."""
+    about, offer_id = call.path_args[:2]
+    order = call.world.engine.order(offer_id)
+    if order is None or order.side != "bid" or order.venue != ORDNET:
+        known = offer_id in call.desk.taken
+        raise ApiError(409, "Offer is no longer active") if known else ApiError(404, "Offer not found")
+    if order.maker != session.payment or about.lower() not in (order.slug, order.inscription):
+        raise ApiError(403, "Offer is not yours")
+    call.end(order)
+    return {"offerId": offer_id, "status": "cancelled"}
