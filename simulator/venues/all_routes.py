@@ -9,7 +9,7 @@ from simulator.venues.ordinalswallet import reads as ordinalswallet_reads
 from simulator.venues.ordinalswallet import writes as ordinalswallet_writes
 from simulator.venues.ordnet import handler as ordnet_sign_in
 from simulator.venues.ordnet import item_offers as ordnet_item_offers
-from simulator.venues.ordnet import listing_writes as ordnet_listings
+from simulator.venues.ordnet import listings as ordnet_listings
 from simulator.venues.ordnet import offers as ordnet_offers
 from simulator.venues.ordnet import reads as ordnet_reads
 from simulator.venues.satflow import reads as satflow_reads
