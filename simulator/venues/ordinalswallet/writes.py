@@ -9,8 +9,6 @@ from typing import Any
 
 from simulator.bitcoin.transactions import address_of, outpoint_of
 from simulator.orders import Order
-from simulator.protected.listings import LEAST_POSTAGE, Draft, as_hex, draft, list_protected
-from simulator.protected.poison import spoiled
 from simulator.rules import Refusal
 from simulator.venues.listing import (
     AskTerms,
@@ -24,6 +22,7 @@ from simulator.venues.listing import (
     signed_sales,
 )
 from simulator.venues.ordinalswallet.handler import PREFIX, VENUE, OrdinalsWalletHandler, escrow_id, mainnet_address
+from simulator.venues.ordinalswallet.protected import LEAST_POSTAGE, Draft, as_hex, draft, list_protected, spoiled
 from simulator.venues.poison import poisoned
 from simulator.venues.routes import MAX_PSBT_TEXT, UNREADABLE, X_ONLY_KEY, Routes, by_url, hex_of, named, peek
 from simulator.venues.scripts import cosigner
