@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.venues import mempool, ord
+from simulator.venues.ordinalswallet import protected as ordinalswallet_protected
 from simulator.venues.ordinalswallet import reads as ordinalswallet_reads
 from simulator.venues.ordinalswallet import writes as ordinalswallet_writes
 from simulator.venues.ordnet import handler as ordnet_sign_in
@@ -21,7 +22,7 @@ from simulator.world import World
 
 _MODULES = (
     *(satflow_reads, satflow_writes, unisat_reads, unisat_runes, unisat_writes),
-    *(ordinalswallet_reads, ordinalswallet_writes),
+    *(ordinalswallet_reads, ordinalswallet_writes, ordinalswallet_protected),
     *(ordnet_sign_in, ordnet_reads, ordnet_offers, ordnet_item_offers, ordnet_listings, mempool, ord),
 )
 

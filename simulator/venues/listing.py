@@ -6,9 +6,9 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
-from embit.ec import ECError, PublicKey
+from embit.ec import PublicKey
 from embit.psbt import PSBT
 from embit.script import Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
@@ -18,9 +18,12 @@ from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt, 
 from simulator.bitcoin.taproot import ALL_ANYONECANPAY, SINGLE_ANYONECANPAY, is_signed
 from simulator.bitcoin.transactions import outpoint_of, script_of, spend
 from simulator.engine import Engine
-from simulator.orders import Market, Order
+from simulator.orders import Market, Order, Side
 from simulator.rules import Refusal
+from simulator.venues.scripts import is_internal
 from simulator.wallets.wallets import Item
+
+# PSBTs: drafts for the seller, and their signed forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +79,10 @@ class SignedSale:
     payout: TransactionOutput
     signature: bytes
 
-    def unsigned(self) -> bytes:
-        """Returns the transaction without its signature."""
-        raw: bytes = Transaction(self.version, [self.source], [self.payout], self.locktime).serialize()
-        return raw
+    @property
+    def transaction(self) -> Transaction:
+        """The half without its signature."""
+        return Transaction(self.version, [self.source], [self.payout], self.locktime)
 
 
 def read_signed(text: str, draft: Draft, name: str) -> SignedSale:
@@ -129,7 +132,7 @@ def signed_sales(text: str, name: str) -> list[SignedSale]:
 
 def encode_sale(sale: SignedSale, coin: Coin) -> str:
     """Encodes this half alone, which sells `coin`, as a PSBT in base64."""
-    psbt = PSBT(Transaction(sale.version, [sale.source], [sale.payout], sale.locktime))
+    psbt = PSBT(sale.transaction)
     psbt.inputs[0].witness_utxo = coin.output
     psbt.inputs[0].final_scriptwitness = Witness([sale.signature])
     return str(psbt.to_base64())
@@ -150,6 +153,9 @@ def read(text: str, name: str) -> Psbt:
         return parse(text)
     except ValueError as error:
         raise Refusal(f"{name} is not a PSBT in base64: {error}") from None
+
+
+# Listings
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +207,10 @@ def list_signed(engine: Engine, terms: AskTerms, signed: Signed, visible_ms: int
         coin, item = holding(engine, terms)
         wanted = draft(engine, terms)
         sale = read_signed(signed.plain, wanted.plain, "signedListingPSBT")
-        if signed.unsigned and read(signed.unsigned, "unsignedListingPSBT").tx.serialize() != sale.unsigned():
+        if (
+            signed.unsigned
+            and read(signed.unsigned, "unsignedListingPSBT").tx.serialize() != sale.transaction.serialize()
+        ):
             raise Refusal("signedListingPSBT is not unsignedListingPSBT signed")
         if len(signed.secure) > 1:
             raise Refusal("signedSecureListingPSBTs must have one PSBT at most")
@@ -210,13 +219,24 @@ def list_signed(engine: Engine, terms: AskTerms, signed: Signed, visible_ms: int
     except Refusal as refusal:
         refuse(engine, terms, str(refusal))
         raise
-    former = engine.ask_of(item.id, terms.venue)
-    if former is not None:
-        engine.cancel(former, "listed again")
+    formers = former_asks(engine, terms)[:1]
+    kept = {"outpoint": coin.outpoint, "psbt": signed.plain, "signature": sale.signature.hex()}
+    return enter_ask(engine, terms, item, formers, visible_ms=visible_ms, **kept)
+
+
+def former_asks(engine: Engine, terms: AskTerms) -> list[Order]:
+    """Returns the open listings at the venue that a new one takes the place of, oldest first."""
+    return [ask for ask in engine.asks_of(terms.inscription) if ask.at(terms.venue)]
+
+
+def enter_ask(
+    engine: Engine, terms: AskTerms, item: Item, formers: list[Order], *, note: str = "listed again", **kept: Any
+) -> Order:
+    """Enters a checked listing in place of `formers`, whose end is noted; `kept` are further fields of the order."""
+    for former in formers:
+        engine.cancel(former, note)
     market = engine.market("ordinals", item.collection) or engine.open_market("ordinals", item.collection)
-    order = ask_order(engine, market, item, terms)
-    order.outpoint, order.psbt, order.visible_ms = coin.outpoint, signed.plain, visible_ms
-    order.signature = sale.signature.hex()
+    order = replace(ask_order(engine, market, item, terms), **kept)
     engine.enter(market, order)
     return order
 
@@ -230,24 +250,20 @@ def refuse(engine: Engine, terms: AskTerms, reason: str) -> None:
 
 
 def ask_order(engine: Engine, market: Market, item: Item, terms: AskTerms) -> Order:
-    """Makes a listing that is in no book yet, without an id: the book gives one."""
-    return Order(
-        order_id="",
-        sequence=0,
-        kind="ordinals",
-        side="ask",
-        slug=market.slug,
-        maker=terms.seller,
-        receive=terms.receive,
-        price=terms.price,
-        quantity=Decimal(1),
-        unit_price=Decimal(terms.price),
-        placed_ms=engine.now_ms(),
-        traits=item.traits,
-        inscription=item.id,
-        origin="dialect",
-        venue=terms.venue,
-    )
+    """Makes a listing that is in no book yet."""
+    told = {"maker": terms.seller, "receive": terms.receive, "traits": item.traits, "inscription": item.id}
+    return client_order(engine, terms.venue, market, "ask", terms.price, **told)
+
+
+def client_order(engine: Engine, venue: str, market: Market, side: Side, price: int, **more: Any) -> Order:
+    """Makes a client's order for one item, which is in no book yet and has no id: the book gives one."""
+    numbers: dict[str, Any] = {
+        "price": price,
+        "quantity": Decimal(1),
+        "unit_price": Decimal(price),
+        "placed_ms": engine.now_ms(),
+    }
+    return Order("", 0, "ordinals", side, market.slug, venue=venue, origin="dialect", **numbers, **more)
 
 
 def holding(engine: Engine, terms: AskTerms) -> tuple[Coin, Item]:
@@ -264,18 +280,13 @@ def holding(engine: Engine, terms: AskTerms) -> tuple[Coin, Item]:
     script = coin.output.script_pubkey
     if script.script_type() != "p2tr":
         raise Unlistable("script", "only inscriptions at a taproot address can be listed here")
-    if terms.internal_key and not _is_internal(terms.internal_key, script.data[2:]):
+    if terms.internal_key and not is_internal(bytes.fromhex(terms.internal_key), script.data[2:]):
         raise Unlistable("key", "tapInternalKey is not the key of sellerOrdAddress")
     return coin, holder[1]
 
 
-def _is_internal(key: str, program: bytes) -> bool:
-    """Tells whether the x-only `key`, tweaked without any script, is the output key `program` (BIP-341)."""
-    try:
-        tweaked: bytes = PublicKey.from_xonly(bytes.fromhex(key)).taproot_tweak().xonly()
-    except ECError:
-        return False
-    return tweaked == program
+# The plain form: every input, an inscription's output, pays the output with its number. The payout is the price alone;
+# the sats of the inscription's output go with it to the buyer.
 
 
 def draft_plain(engine: Engine, wanted: Sequence[AskTerms]) -> Draft:
@@ -312,15 +323,9 @@ def list_plain(
     Raises Refusal as `check_plain` does.
     """
     coin, item = check_plain(engine, terms, sale)
-    for former in engine.asks_of(item.id):
-        if former.at(terms.venue):
-            engine.cancel(former, note)
-    market = engine.market("ordinals", item.collection) or engine.open_market("ordinals", item.collection)
-    order = ask_order(engine, market, item, terms)
-    order.order_id, order.outpoint, order.visible_ms = order_id, coin.outpoint, visible_ms
-    order.psbt, order.signature = encode_sale(sale, coin), sale.signature.hex()
-    engine.enter(market, order)
-    return order
+    kept = {"outpoint": coin.outpoint, "psbt": encode_sale(sale, coin), "signature": sale.signature.hex()}
+    kept |= {"order_id": order_id}
+    return enter_ask(engine, terms, item, former_asks(engine, terms), note=note, visible_ms=visible_ms, **kept)
 
 
 def base64_of(digits: str, name: str) -> str:
@@ -345,6 +350,5 @@ def _check(sale: SignedSale, coin: Coin, terms: AskTerms) -> None:
         raise Refusal(f"the PSBT pays {sale.payout.value} sats instead of the price, {payout.value}")
     if sale.signature[64:] != bytes([SINGLE_ANYONECANPAY]):
         raise Refusal("the PSBT is not signed with sighash 0x83")
-    half = Transaction(sale.version, [sale.source], [sale.payout], sale.locktime)
-    if not is_signed(half, 0, coin.output, sale.signature, SINGLE_ANYONECANPAY):
+    if not is_signed(sale.transaction, 0, coin.output, sale.signature, SINGLE_ANYONECANPAY):
         raise Refusal("the PSBT has an invalid signature")

@@ -42,6 +42,14 @@ def xonly(key: PrivateKey) -> bytes:
     return bytes(key.get_public_key().xonly())
 
 
+def is_internal(key: bytes, program: bytes) -> bool:
+    """Tells whether the x-only `key`, tweaked without any script, is the output key `program` (BIP-341)."""
+    try:
+        return bytes(PublicKey.from_xonly(key).taproot_tweak().xonly()) == program
+    except ECError:
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class OfferTerms:
     """The terms in an offer's leaf: sats, seconds since the epoch, the buyer's ordinals script, and two hashes."""

@@ -12,17 +12,33 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from simulator.calls.windows import Windows
 from simulator.venues.listing import AskTerms, Draft
 from simulator.wire import ApiError, bad
 from wallet.bip322 import verify_ownership
 
+KEPT = 10_000
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Newest(OrderedDict[Key, Value]):
+    """The newest KEPT entries."""
+
+    def keep(self, key: Key, value: Value) -> None:
+        self[key] = value
+        self.move_to_end(key)
+        if len(self) > KEPT:
+            self.popitem(last=False)
+
+
+# Satflow's challenges
+
 LIFE_MS = 10 * 60 * 1000
 # One text is issued again for a while, so that many tasks of one wallet do not displace each other's.
 SAME_FOR_MS = 60 * 1000
-KEPT_ADDRESSES = 10_000
 
 
 class Challenges:
@@ -30,15 +46,13 @@ class Challenges:
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
-        self._issued: OrderedDict[str, deque[tuple[int, str]]] = OrderedDict()
+        self._issued: Newest[str, deque[tuple[int, str]]] = Newest()
 
     def issue(self, address: str) -> str:
         """Issues a text for `address`: one printable ASCII line of less than 200 characters without a colon."""
         now = self._clock()
-        issued = self._issued.setdefault(address, deque(maxlen=LIFE_MS // SAME_FOR_MS))
-        self._issued.move_to_end(address)
-        if len(self._issued) > KEPT_ADDRESSES:
-            self._issued.popitem(last=False)
+        issued = self._issued.get(address, deque(maxlen=LIFE_MS // SAME_FOR_MS))
+        self._issued.keep(address, issued)
         if not issued or now - issued[-1][0] >= SAME_FOR_MS:
             text = f"Satflow practice market challenge for {address} nonce {secrets.token_hex(16)}"
             issued.append((now, text))
@@ -50,6 +64,8 @@ class Challenges:
         live = [text for issued_ms, text in self._issued.get(address, ()) if now - issued_ms < LIFE_MS]
         return any(verify_ownership(address, text, signature) for text in reversed(live))
 
+
+# Ordinals Wallet's sign-in: a text with a nonce for one use, and a token that proves an address
 
 # The limits of a signed text (its age, and how far ahead of our clock), and the life of a token.
 MAX_AGE_MS = 5 * 60 * 1000
@@ -106,10 +122,11 @@ def sign_in_text(address: str, nonce: str, issued_ms: int) -> str:
     )
 
 
+# ord.net's sign-in: challenges for the two addresses of a wallet, and tokens for their answers
+
 SESSION_MS = 60 * 60 * 1000
 # The life of a challenge: the documents name no time.
 FLOW_MS = 10 * 60 * 1000
-KEPT = 10_000
 _SPACE = uuid.UUID("8f8e2f0e-6f72-4d2e-b6e5-74706f72646e")
 
 
@@ -155,8 +172,8 @@ class Sessions:
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
-        self._flows: OrderedDict[str, Flow] = OrderedDict()
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._flows: Newest[str, Flow] = Newest()
+        self._sessions: Newest[str, Session] = Newest()
 
     def begin(self, ordinals: str, payment: str) -> Flow:
         """Begins a sign-in: a text to sign for each of the two addresses, one if they are the same."""
@@ -170,9 +187,7 @@ class Sessions:
             for address, role in roles.items()
         )
         flow = Flow(str(uuid.uuid4()), ordinals, payment, challenges, now + FLOW_MS)
-        self._flows[flow.request_id] = flow
-        if len(self._flows) > KEPT:
-            self._flows.popitem(last=False)
+        self._flows.keep(flow.request_id, flow)
         return flow
 
     def flow(self, request_id: str) -> Flow:
@@ -213,9 +228,7 @@ class Sessions:
         """Ends a flow with right answers, and returns a session with its token."""
         del self._flows[flow.request_id]
         session = Session(secrets.token_urlsafe(32), flow.ordinals, flow.payment, self._clock() + SESSION_MS)
-        self._sessions[session.token] = session
-        if len(self._sessions) > KEPT:
-            self._sessions.popitem(last=False)
+        self._sessions.keep(session.token, session)
         return session
 
     def find(self, token: str) -> Session | None:
@@ -245,16 +258,14 @@ class Desk:
         self._clock = clock
         self.sessions = Sessions(clock)
         self.windows = Windows(clock)
-        self._preflights: OrderedDict[str, Preflight] = OrderedDict()
+        self._preflights: Newest[str, Preflight] = Newest()
         # Ids of offers and listings that were entered: a request for an ended one is told so.
         self.taken: set[str] = set()
 
     def keep(self, session: Session, asked: str, draft: Any, handle: str | None = None) -> str:
         """Remembers a draft; returns the handle by which a submit names it."""
         handle = handle or secrets.token_urlsafe(24)
-        self._preflights[handle] = Preflight(session.binding_id, asked, draft, self._clock() + PREFLIGHT_MS)
-        if len(self._preflights) > KEPT:
-            self._preflights.popitem(last=False)
+        self._preflights.keep(handle, Preflight(session.binding_id, asked, draft, self._clock() + PREFLIGHT_MS))
         return handle
 
     def draft(self, session: Session, asked: str, handle: str) -> Any:
@@ -272,6 +283,8 @@ class Desk:
         self._preflights.pop(handle, None)
 
 
+# UniSat's drafts, kept under an auction's id until the signed PSBT comes
+
 Step = Literal["put_on", "modify_price", "put_off"]
 
 
@@ -288,14 +301,11 @@ class Auctions:
     """The newest KEPT drafts, one for each step of an auction, and the terms of placed auctions."""
 
     def __init__(self) -> None:
-        self._asked: OrderedDict[tuple[str, Step], Asked] = OrderedDict()
-        self._placed: OrderedDict[str, AskTerms] = OrderedDict()
+        self._asked: Newest[tuple[str, Step], Asked] = Newest()
+        self._placed: Newest[str, AskTerms] = Newest()
 
     def ask(self, auction_id: str, step: Step, asked: Asked) -> None:
-        self._asked[auction_id, step] = asked
-        self._asked.move_to_end((auction_id, step))
-        if len(self._asked) > KEPT:
-            self._asked.popitem(last=False)
+        self._asked.keep((auction_id, step), asked)
 
     def asked(self, auction_id: str, step: Step) -> Asked | None:
         return self._asked.get((auction_id, step))
@@ -303,10 +313,7 @@ class Auctions:
     def place(self, auction_id: str, step: Step) -> None:
         """Notes that a draft became a listing, or ended one."""
         asked = self._asked.pop((auction_id, step))
-        self._placed[auction_id] = asked.terms
-        self._placed.move_to_end(auction_id)
-        if len(self._placed) > KEPT:
-            self._placed.popitem(last=False)
+        self._placed.keep(auction_id, asked.terms)
 
     def placed(self, auction_id: str) -> AskTerms | None:
         """Returns the terms of an auction, open or ended."""

@@ -6,16 +6,18 @@ From ordinals-wallet/ow-cli: its client and the answers recorded in its fixtures
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 import uuid
 from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
 from simulator.bitcoin.chain import Coin
+from simulator.engine import Engine
 from simulator.orders import Market, Order
 from simulator.sales import Sale
 from simulator.venues.routes import VenueHandler, by_path
-from simulator.wire import ApiError, bad, plain
+from simulator.wire import ApiError, bad, plain, text
 from wallet import address as addresses
 
 VENUE = "ordinalswallet"
@@ -79,10 +81,10 @@ class OrdinalsWalletHandler(VenueHandler):
         raise ApiError(400, "This is not offered here", "not_offered")
 
 
-def mainnet_address(text: str) -> str:
+def mainnet_address(value: str) -> str:
     """Returns the normal form of a mainnet address. Raises ApiError(400)."""
     try:
-        found = addresses.parse(text)
+        found = addresses.parse(value)
     except addresses.AddressError:
         raise bad("Invalid Address") from None
     if found.network != "mainnet":
@@ -119,3 +121,17 @@ def made_up_txid(name: str) -> str:
 def outpoint_of(ask: Order) -> str:
     """Returns the listed output; made up for a stranger's, which never was on the chain."""
     return ask.outpoint or f"{made_up_txid(ask.order_id)}:0"
+
+
+def item_on(engine: Engine, outpoint: str) -> str:
+    """Returns the first inscription on an output, empty for none."""
+    coin = engine.chain.coins.get(outpoint)
+    return coin.inscriptions[0] if coin and coin.inscriptions else ""
+
+
+def x_only_key(body: dict[str, Any], name: str, form: re.Pattern[str]) -> str:
+    """Reads a public key of this form; returns it x-only. Raises ApiError(400)."""
+    found = form.fullmatch(text(body.get(name), name))
+    if found is None:
+        raise ApiError(400, "Invalid public key", "invalid_public_key")
+    return found[1]

@@ -1,10 +1,15 @@
-"""Protected listings"""
+"""Ordinals Wallet's protected listings: the seller signs two transactions, and neither is sent before a sale.
+
+The first moves the inscription into the escrow, the second sells it from there. A guess: the venue leaves 12 of
+the item's sats to the network where enough remain.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from base64 import b64decode
+import re
 from dataclasses import dataclass, replace
+from typing import Any
 
 from embit.transaction import Transaction, TransactionOutput
 
@@ -16,15 +21,55 @@ from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
 from simulator.orders import Order
 from simulator.rules import Refusal
-from simulator.venues.listing import AskTerms, ask_order, base64_of, holding, read, refuse
+from simulator.venues.listing import (
+    AskTerms,
+    Cause,
+    Unlistable,
+    base64_of,
+    enter_ask,
+    former_asks,
+    holding,
+    read,
+    refuse,
+)
+from simulator.venues.ordinalswallet.handler import (
+    PREFIX,
+    VENUE,
+    OrdinalsWalletHandler,
+    item_on,
+    mainnet_address,
+    x_only_key,
+)
 from simulator.venues.poison import THIEFS_KEY, Poison, another
 from simulator.venues.poison import spoiled as spoiled_half
-from simulator.venues.scripts import key_path_witness, leaf_signature, recovery_leaf, sale_output
+from simulator.venues.routes import MAX_PSBT_TEXT, UNREADABLE, Routes, by_url, hex_of
+from simulator.venues.scripts import cosigner, key_path_witness, leaf_signature, recovery_leaf, sale_output
 from simulator.wallets.wallets import Item
+from simulator.wire import ApiError, bad, text, whole
+
+Row = dict[str, Any]
 
 LEAST_POSTAGE = 330
 TRANSFER_FEE = 12
+MAX_ITEMS = 100
+POLICY = "passthrough_v4"
 _WHOLE = (0x00, 0x01)  # sighashes that cover all
+_MOST_DRAFTS = 5_000
+_OUTPOINT = re.compile(r"[0-9a-f]{64}:\d{1,9}")
+_COMPRESSED = re.compile(r"0[23]([0-9a-f]{64})")
+# The evils of the step that moves the inscription; the others are of the one that sells it.
+_OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output", "extra_input"})
+_CODES: dict[Cause, str] = {
+    "unknown": "asset_not_current",
+    "holder": "seller_key_does_not_control_asset",
+    "unconfirmed": "unconfirmed_asset_outpoint",
+    "crowded": "ambiguous_inscription_assets",
+    "script": "unsupported_seller_script",
+    "key": "seller_key_does_not_control_asset",
+}
+
+routes = Routes(PREFIX, OrdinalsWalletHandler)
+routes.post("market/secure-listing/recover", "list", by_url)(OrdinalsWalletHandler.missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +135,14 @@ def list_protected(engine: Engine, made: Draft, transfer: str, sale: str, *, vis
     except Refusal as refusal:
         refuse(engine, made.terms, str(refusal))
         raise
-    for former in engine.asks_of(made.item.id):
-        if former.at(made.terms.venue):
-            engine.cancel(former, "listed again")
-    market = engine.market("ordinals", made.item.collection) or engine.open_market("ordinals", made.item.collection)
-    order = ask_order(engine, market, made.item, made.terms)
-    order.outpoint, order.psbt, order.visible_ms = made.coin.outpoint, encoded, visible_ms
-    order.signature, order.papers = signature.hex(), (witness, made.seller.hex())
-    engine.enter(market, order)
-    return order
+    kept: Row = {
+        "outpoint": made.coin.outpoint,
+        "psbt": encoded,
+        "signature": signature.hex(),
+        "visible_ms": visible_ms,
+    }
+    papers = (witness, made.seller.hex())
+    return enter_ask(engine, made.terms, made.item, former_asks(engine, made.terms), papers=papers, **kept)
 
 
 def _transferred(made: Draft, text: str) -> str:
@@ -118,15 +162,6 @@ def _sold(made: Draft, text: str) -> tuple[str, bytes]:
     if psbt.tx.serialize() != made.sale.serialize():
         raise Refusal("sale_psbt is not the one of the draft")
     return encoded, leaf_signature(psbt, 0, made.escrow, made.held.value, made.seller)
-
-
-def as_hex(psbt: Unsigned) -> str:
-    """Returns a PSBT in hex."""
-    return b64decode(psbt.encode()).hex()
-
-
-# The evils of the step that moves the inscription; the others are of the one that sells it.
-_OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output", "extra_input"})
 
 
 def spoiled(made: Draft, poison: Poison | None, engine: Engine) -> tuple[Unsigned, Unsigned]:
@@ -164,3 +199,159 @@ def _by_another_leaf(sale: Unsigned, made: Draft, poison: Poison) -> Unsigned:
         fields[TAP_LEAF_SCRIPT + back.control_block] = leaf + bytes([LEAF_VERSION])
         assert SIGHASH_TYPE in fields
     return replace(sale, inputs=[fields])
+
+
+# Requests
+
+
+class _Refused(Exception):
+    """A refusal of one item; the other items of the call go on."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def _first_output(call: OrdinalsWalletHandler) -> str:
+    try:
+        rows = call.body().get("items")
+    except ApiError:
+        return UNREADABLE
+    first = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
+    return item_on(call.engine, str(first.get("outpoint")))
+
+
+@routes.post("market/secure-listing/build-bulk", "list", _first_output, drafts=True)
+def build_protected(call: OrdinalsWalletHandler) -> Row:
+    """Answers the two PSBTs of each item, in hex. Changes nothing."""
+    body = call.body()
+    if body.get("protocol") != "ordinal":
+        raise ApiError(400, "This item type cannot be protected", "protocol_mismatch")
+    receive = mainnet_address(text(body.get("seller_address"), "seller_address"))
+    key = x_only_key(body, "seller_public_key", _COMPRESSED)
+    rows = []
+    for item in _items(call):
+        outpoint = _outpoint(item)
+        price = whole(item.get("escrow_price_sats"), "escrow_price_sats", 1)
+        try:
+            rows.append(_to_sign(call, _drafted(call, outpoint, price, receive, key)))
+        except _Refused as refused:
+            rows.append({"outpoint": outpoint, "error": True, "code": refused.code})
+    return {"version": 4, "policy": POLICY, "items": rows}
+
+
+def _items(call: OrdinalsWalletHandler) -> list[Row]:
+    rows = call.body().get("items")
+    if not isinstance(rows, list) or not 1 <= len(rows) <= MAX_ITEMS:
+        raise ApiError(400, "Select between 1 and 100 items", "invalid_batch_size")
+    if not all(isinstance(row, dict) for row in rows):
+        raise bad("items must be objects")
+    return rows
+
+
+def _drafted(call: OrdinalsWalletHandler, outpoint: str, price: int, receive: str, key: str) -> Draft:
+    """Drafts a listing of what lies on the output. Raises _Refused."""
+    coin = call.engine.chain.coins.get(outpoint)
+    if coin is None or not coin.inscriptions or coin.address is None:
+        raise _Refused("no_supported_assets_on_output")
+    if coin.spent_by is not None:
+        raise _Refused("outpoint_spent_in_mempool")
+    if price < LEAST_POSTAGE:
+        raise _Refused("price_below_dust")
+    if coin.value < LEAST_POSTAGE:
+        raise _Refused("postage_too_small")
+    asks = [ask for each in coin.inscriptions for ask in call.engine.asks_of(each)]
+    if any(ask.at(VENUE) and ask.outpoint == outpoint and not ask.papers for ask in asks):
+        raise _Refused("secure_listing_requires_fresh_outpoint")
+    try:
+        return draft(call.engine, AskTerms(coin.inscriptions[0], price, coin.address, receive, key, VENUE))
+    except Unlistable as refusal:
+        raise _Refused(_CODES[refusal.cause]) from None
+
+
+def _to_sign(call: OrdinalsWalletHandler, made: Draft) -> Row:
+    kept = call.world.protected
+    kept[made.digest] = made.terms
+    while len(kept) > _MOST_DRAFTS:
+        del kept[next(iter(kept))]
+    transfer, sale = spoiled(made, call.world.poison, call.engine)
+    return {
+        **_about(made),
+        "state": "authorization_required",
+        "psbt": hex_of(transfer.encode()),
+        "sale_psbt": hex_of(sale.encode()),
+        "escrow_price_sats": made.terms.price,
+        "escrow_script": made.escrow.script.data.hex(),
+        "cosigner_public_key": cosigner().hex(),
+        "ordinal_offset": 0,
+    }
+
+
+def _one_or_all(call: OrdinalsWalletHandler, value: Row) -> None:
+    """Sends the answer of an authorization: of one item its row alone, with 400 when it is refused."""
+    call.send(value, 400 if value.get("error") else 200)
+
+
+@routes.post("market/secure-listing/authorize-bulk", "list", _first_output, deliver=_one_or_all)
+def authorize_protected(call: OrdinalsWalletHandler) -> Row:
+    """Takes the signed PSBTs; listing again replaces."""
+    rows = [_authorized(call, item) for item in _items(call)]
+    return {"version": 4, "policy": POLICY, "items": rows} if len(rows) > 1 else rows[0]
+
+
+def _authorized(call: OrdinalsWalletHandler, item: Row) -> Row:
+    outpoint = _outpoint(item)
+    try:
+        return _listed_protected(call, item, outpoint)
+    except _Refused as refused:
+        return {"outpoint": outpoint, "error": True, "code": refused.code}
+
+
+def _listed_protected(call: OrdinalsWalletHandler, item: Row, outpoint: str) -> Row:
+    digest = text(item.get("template_digest"), "template_digest")
+    terms = call.world.protected.get(digest)
+    if terms is None or item.get("protocol") != "ordinal":
+        raise _Refused("template_digest_mismatch")
+    made = _drafted(call, outpoint, terms.price, terms.receive, x_only_key(item, "seller_public_key", _COMPRESSED))
+    asked = item.get("escrow_price_sats", terms.price)
+    if made.digest != digest or asked != terms.price:
+        raise _Refused("template_digest_mismatch")
+    transfer, sale = (text(item.get(name), name, MAX_PSBT_TEXT) for name in ("psbt", "sale_psbt"))
+    try:
+        list_protected(call.world.engine, made, transfer, sale, visible_ms=call.visible_ms())
+    except Refusal:
+        raise _Refused("invalid_seller_authorization") from None
+    del call.world.protected[digest]
+    return {**_about(made), "state": "listed"}
+
+
+# Last: its path would take the others' places.
+@routes.get("market/secure-listing/([^/]+)", "item")
+def protected_state(call: OrdinalsWalletHandler) -> Row:
+    """Answers the protected listing of an output; 404 when there is none."""
+    outpoint = call.path_args[0]
+    coin = call.engine.chain.coins.get(outpoint)
+    ask = call.engine.ask_on(outpoint, coin.address or "", VENUE) if coin else None
+    if ask is None or not ask.papers:
+        raise ApiError(404, "secure listing not found")
+    about = {"version": 2, "state": "listed", "outpoint": outpoint, "protocol": "ordinal", "policy": POLICY}
+    return {"secure_listing": about}
+
+
+def _about(made: Draft) -> Row:
+    return {
+        "version": 4,
+        "outpoint": made.coin.outpoint,
+        "protocol": "ordinal",
+        "policy": POLICY,
+        "template_digest": made.digest,
+        "passthrough_txid": made.transfer.txid().hex(),
+        "escrow_value": made.held.value,
+    }
+
+
+def _outpoint(item: Row) -> str:
+    found = text(item.get("outpoint"), "outpoint")
+    if not _OUTPOINT.fullmatch(found):
+        raise bad("outpoint must be txid:vout")
+    return found

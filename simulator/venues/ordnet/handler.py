@@ -8,14 +8,12 @@ import json
 import re
 from typing import Any, Literal, TypeVar
 
-from embit.ec import ECError, PublicKey
-
 from simulator.bitcoin.keys import belongs_to
 from simulator.money import coins
 from simulator.orders import Market
 from simulator.shapes import iso
 from simulator.venues.routes import MAX_PSBT_TEXT, Routes, VenueHandler, named, peek, picked, same, sign_in_address
-from simulator.venues.scripts import ORDNET
+from simulator.venues.scripts import ORDNET, is_internal
 from simulator.venues.sessions import Desk, Session
 from simulator.wire import ApiError, bad, items, text
 from wallet import address
@@ -192,7 +190,7 @@ def ordinals_key(body: dict[str, Any], session: Session) -> bytes:
         raise bad("ordinalsPublicKey must be an x-only or a compressed public key in hex")
     key = bytes.fromhex(given[-64:])
     found = address.parse(session.ordinals)
-    if found.kind == "p2tr" and not _is_internal(key, found.program):
+    if found.kind == "p2tr" and not is_internal(key, found.program):
         raise bad("ordinalsPublicKey is not the key of the ordinals address")
     return key
 
@@ -204,16 +202,9 @@ def payment_key(body: dict[str, Any], session: Session) -> bytes:
         raise bad("paymentPublicKey must be a public key in hex")
     found = address.parse(session.payment)
     taproot = found.kind == "p2tr"
-    if not (_is_internal(bytes.fromhex(given[-64:]), found.program) if taproot else belongs_to(given, session.payment)):
+    if not (is_internal(bytes.fromhex(given[-64:]), found.program) if taproot else belongs_to(given, session.payment)):
         raise bad("paymentPublicKey is not the key of the payment address")
     return bytes.fromhex(given)
-
-
-def _is_internal(key: bytes, program: bytes) -> bool:
-    try:
-        return bytes(PublicKey.from_xonly(key).taproot_tweak().xonly()) == program
-    except ECError:
-        return False
 
 
 def step(at: int, signer: str, inputs: list[dict[str, Any]], psbt: str) -> dict[str, Any]:

@@ -1,32 +1,39 @@
-"""ord.net's offers for one inscription: the settlement is drafted at once, and the buyer signs their inputs of it."""
+"""ord.net's offers for one inscription: the settlement is drafted at once, and the buyer signs their inputs of it.
+
+The documents show the fields of requests and answers. The form of the settlement is a guess: the inscription's output
+first, then the buyer's coins; the inscription to the buyer, the price less the seller's fee to the owner, both fees to
+the venue, change. It pays no network fee here.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionOutput
 
 from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.psbt import parse
 from simulator.bitcoin.psbt_write import Unsigned, spends
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
 from simulator.members import Member, members
 from simulator.orders import Market, Order
 from simulator.rules import Refusal
+from simulator.venues.listing import read
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, payment_key, signed_step, step
 from simulator.venues.ordnet.offers import (
     HOUR_MS,
     Spendable,
     as_text,
+    bid_order,
     cancelled,
     life_hours,
     new_id,
     select,
     spendable,
+    taken_or_noted,
     utxo_row,
     utxos,
     with_witnesses,
@@ -37,9 +44,16 @@ from simulator.venues.scripts import ORDNET, fee_script, payment_witness, redeem
 from simulator.venues.sessions import Session
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 
+Row = dict[str, Any]
+
+MAX_ITEMS = 20
 LEAST_PRICE, TICK = 10_000, 1_000
 # Of the price, from each side.
 FEE_BPS = 100
+# The preflight's fields that submit must repeat.
+_REPEATED = ("paymentPublicKey", "inscriptionIds", "priceSats")
+
+routes = Routes(PREFIX, OrdnetHandler)
 
 
 def fee(price: int) -> int:
@@ -55,8 +69,7 @@ class Draft:
     coins: tuple[Coin, ...]
     price: int
     hours: int
-    payment: str
-    receive: str
+    session: Session
 
     @property
     def total(self) -> int:
@@ -67,12 +80,12 @@ class Draft:
     def settlement(self) -> Transaction:
         change = sum(coin.value for coin in self.coins) - self.total
         outputs = [
-            TransactionOutput(self.coin.value, script_of(self.receive)),
+            TransactionOutput(self.coin.value, script_of(self.session.ordinals)),
             TransactionOutput(self.price - fee(self.price), script_of(self.member.owner)),
             TransactionOutput(2 * fee(self.price), fee_script()),
         ]
         if change:
-            outputs.append(TransactionOutput(change, script_of(self.payment)))
+            outputs.append(TransactionOutput(change, script_of(self.session.payment)))
         return Transaction(2, [spend(coin.outpoint) for coin in (self.coin, *self.coins)], outputs)
 
     @property
@@ -99,7 +112,7 @@ def draft(
         if member.owner == session.ordinals:
             raise bad("you hold this inscription")
         coin = engine.chain.coin_of(inscription) or engine.chain.place(inscription, member.owner)
-        found.append(Draft(member, coin, chosen, price, hours, session.payment, session.ordinals))
+        found.append(Draft(member, coin, chosen, price, hours, session))
     return found
 
 
@@ -113,53 +126,24 @@ def stale(engine: Engine, made: Draft) -> str:
 
 def signed_order(engine: Engine, market: Market, made: Draft, psbt: str, key: bytes) -> Order:
     """Makes the offer of a signed settlement, not in the book yet. Raises Refusal."""
-    try:
-        read = parse(psbt)
-    except ValueError as error:
-        raise Refusal(f"the signed step is not a PSBT in base64: {error}") from None
-    if read.tx.serialize() != made.settlement.serialize():
+    given = read(psbt, "the signed step")
+    if given.tx.serialize() != made.settlement.serialize():
         raise Refusal("the signed step is not the one of the preflight")
     spent = [coin.output for coin in (made.coin, *made.coins)]
-    witnesses = [payment_witness(read, at, spent, key) for at in range(1, len(spent))]
+    witnesses = [payment_witness(given, at, spent, key) for at in range(1, len(spent))]
     script_sigs = [Script(), *(redeem(own, key) for own in spent[1:])]
     order = unsigned_order(engine, market, made)
     order.order_id, order.psbt = new_id(engine), psbt
     order.signature = witnesses[0].items[0].hex()
-    order.papers = (with_witnesses(read.tx, [Witness([]), *witnesses], script_sigs).serialize().hex(),)
+    order.papers = (with_witnesses(given.tx, [Witness([]), *witnesses], script_sigs).serialize().hex(),)
     return order
 
 
 def unsigned_order(engine: Engine, market: Market, made: Draft) -> Order:
     """Makes the order without id and signature, as a refused one is noted."""
-    now = engine.now_ms()
-    return Order(
-        order_id="",
-        sequence=0,
-        kind="ordinals",
-        side="bid",
-        slug=market.slug,
-        maker=made.payment,
-        receive=made.receive,
-        price=made.price,
-        quantity=Decimal(1),
-        unit_price=Decimal(made.price),
-        placed_ms=now,
-        expires_ms=now + made.hours * HOUR_MS,
-        inscription=made.member.item.id,
-        origin="dialect",
-        venue=ORDNET,
-        # The inscription's own output too: when it moves, the settlement becomes impossible.
-        funding=tuple(coin.outpoint for coin in (made.coin, *made.coins)),
-    )
-
-
-Row = dict[str, Any]
-
-MAX_ITEMS = 20
-# The preflight's fields that submit must repeat.
-_REPEATED = ("paymentPublicKey", "inscriptionIds", "priceSats")
-
-routes = Routes(PREFIX, OrdnetHandler)
+    # The inscription's own output too: when it moves, the settlement becomes impossible.
+    coins, expires_ms = (made.coin, *made.coins), engine.now_ms() + made.hours * HOUR_MS
+    return bid_order(engine, market, made.session, made.price, expires_ms, coins, inscription=made.member.item.id)
 
 
 @routes.post(f"{SLUG}/offers/preflight", "place", by_path, bucket="write", drafts=True)
@@ -222,7 +206,9 @@ def item_offer_submit(call: OrdnetHandler) -> Row:
         steps = items(row.get("signedSteps"), "signedSteps", 1)
         if told != [coin.outpoint for coin in made.coins] or len(steps) != 1:
             raise bad("submit must repeat what the preflight answered, with one signed step for each item")
-        orders.append(_signed_item(call, market, made, signed_step(steps[0], "signedSteps[0]"), key))
+        psbt = signed_step(steps[0], "signedSteps[0]")
+        signed = partial(signed_order, engine, market, made, psbt, key)
+        orders.append(taken_or_noted(call, stale(engine, made), signed, partial(unsigned_order, engine, market, made)))
     for handle in handles:
         call.desk.used(handle)
     visible_ms = call.visible_ms()
@@ -232,18 +218,6 @@ def item_offer_submit(call: OrdnetHandler) -> Row:
         call.desk.taken.add(order.order_id)
     done = [{"inscriptionId": o.inscription, "offerId": o.order_id, "status": "active"} for o in orders]
     return {"items": done, "status": "active"}
-
-
-def _signed_item(call: OrdnetHandler, market: Market, made: Draft, psbt: str, key: bytes) -> Order:
-    engine = call.world.engine
-    reason, status = stale(engine, made), 409
-    if not reason:
-        try:
-            return signed_order(engine, market, made, psbt, key)
-        except Refusal as refusal:
-            reason, status = str(refusal), 400
-    engine.record("refused", unsigned_order(engine, market, made), reason)
-    raise ApiError(status, reason)
 
 
 @routes.post("inscriptions/([^/]+)/offers/([^/]+)/cancel", "cancel", OrdnetHandler.payer, bucket="write")

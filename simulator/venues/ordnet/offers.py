@@ -6,8 +6,9 @@ import hashlib
 import json
 import re
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from embit.script import Script, Witness
@@ -15,7 +16,7 @@ from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
 from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.leaf_output import LeafOutput
-from simulator.bitcoin.psbt import Map, Psbt, parse
+from simulator.bitcoin.psbt import Map, Psbt
 from simulator.bitcoin.psbt_write import Unsigned, spends
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
@@ -23,6 +24,7 @@ from simulator.members import Member, members
 from simulator.money import coins
 from simulator.orders import Market, Order, Trait
 from simulator.rules import Refusal
+from simulator.venues.listing import client_order, read
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, payment_key, signed_step, step
 from simulator.venues.poison import another, indexes, spoiled
 from simulator.venues.routes import Routes, by_path, same
@@ -30,7 +32,25 @@ from simulator.venues.scripts import ORDNET, OfferTerms, announcement, offer_out
 from simulator.venues.sessions import Session
 from simulator.wire import MAX_SATS, ApiError, bad, items, only, text, whole
 
-MAX_VALUES = 100
+Row = dict[str, Any]
+Spendable = tuple[str, int]
+
+LEAST_PRICE, TICK = 10_000, 5_000
+HOUR_MS = 3_600_000
+LIVES_HOURS = (6, 12, 24, 168, 720, 2160)
+DEFAULT_HOURS = 168
+# The change of fewer sats would be dust that no node relays.
+LEAST_CHANGE = 330
+MAX_VALUES, MAX_COINS, MAX_COUNT, MAX_UTXOS = 100, 50, 10, 1_000
+OFFERS = f"{SLUG}/collection-offers"
+# The preflight's fields that submit must repeat.
+_REPEATED = ("ordinalsPublicKey", "paymentPublicKey", "target", "priceSats")
+_TXID = re.compile(r"[0-9a-f]{64}")
+
+routes = Routes(PREFIX, OrdnetHandler)
+
+
+# Targets: the whole collection, or the inscriptions with certain traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +115,9 @@ def root(found: list[Member]) -> bytes:
     return hashlib.sha256("\n".join(sorted(member.item.id for member in found)).encode()).digest()
 
 
-MAX_COINS = 50
-# Less would be dust that no node relays.
-LEAST_CHANGE = 330
-
-Spendable = tuple[str, int]
+# The funding parent: the buyer's coins go to the offer's output and back to the buyer, without a fee. From ord.net's
+# documents: a transaction of version 3 that is not broadcast before the offer is filled, with the offer's output first
+# and an OP_RETURN that helps to find it again. The change as the last output is a guess.
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +206,7 @@ def select(found: list[Coin], sats: int) -> tuple[Coin, ...]:
     raise bad(f"spendableUtxos do not cover {sats} sats, or not with {MAX_COINS} of them")
 
 
-LEAST_PRICE, TICK = 10_000, 5_000
-MAX_COUNT = 10
-HOUR_MS = 3_600_000
-LIVES_HOURS = (6, 12, 24, 168, 720, 2160)
-DEFAULT_HOURS = 168
+# Offers
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,11 +264,7 @@ def draft(engine: Engine, market: Market, ask: OfferAsk, session: Session) -> tu
 
 def signed_order(engine: Engine, market: Market, made: Draft, session: Session, psbt: str, key: bytes) -> Order:
     """Makes the offer of a signed funding parent, not in the book yet. Raises Refusal."""
-    try:
-        read = parse(psbt)
-    except ValueError as error:
-        raise Refusal(f"the signed funding parent is not a PSBT in base64: {error}") from None
-    whole = made.parent.signed(read, key)
+    whole = made.parent.signed(read(psbt, "the signed funding parent"), key)
     order = unsigned_order(engine, market, made, session)
     order.order_id = new_id(engine)
     order.signature = whole.vin[0].witness.items[0].hex()
@@ -290,24 +300,23 @@ def enter(engine: Engine, market: Market, orders: list[Order], visible_ms: int, 
 
 def unsigned_order(engine: Engine, market: Market, made: Draft, session: Session) -> Order:
     """Makes the order without id and signature, as a refused one is noted."""
-    return Order(
-        order_id="",
-        sequence=0,
-        kind="ordinals",
-        side="bid",
-        slug=market.slug,
-        maker=session.payment,
-        receive=session.ordinals,
-        price=made.parent.price,
-        quantity=Decimal(1),
-        unit_price=Decimal(made.parent.price),
-        placed_ms=engine.now_ms(),
-        expires_ms=made.expires_ms,
-        traits=made.target.traits,
-        origin="dialect",
-        venue=ORDNET,
-        funding=tuple(coin.outpoint for coin in made.parent.coins),
-    )
+    return bid_order(engine, market, session, made.parent.price, made.expires_ms, made.parent.coins, made.target.traits)
+
+
+def bid_order(
+    engine: Engine,
+    market: Market,
+    session: Session,
+    price: int,
+    expires_ms: int,
+    coins: tuple[Coin, ...],
+    traits: tuple[Trait, ...] = (),
+    inscription: str | None = None,
+) -> Order:
+    """Makes an offer that ends when one of its `coins` is spent."""
+    about: Row = {"traits": traits, "inscription": inscription, "funding": tuple(coin.outpoint for coin in coins)}
+    about |= {"maker": session.payment, "receive": session.ordinals, "expires_ms": expires_ms}
+    return client_order(engine, ORDNET, market, "bid", price, **about)
 
 
 def replaced(engine: Engine, market: Market, buyer: str, target: Target, outpoints: set[str]) -> list[Order]:
@@ -326,17 +335,6 @@ def new_id(engine: Engine) -> str:
 def public_id(order: Order) -> str:
     """Returns the order's id as a UUID: those of scripts and traders have 24 hex digits elsewhere."""
     return order.order_id if "-" in order.order_id else str(uuid.UUID(int=int(order.order_id, 16)))
-
-
-Row = dict[str, Any]
-
-MAX_UTXOS = 1_000
-OFFERS = f"{SLUG}/collection-offers"
-# The preflight's fields that submit must repeat.
-_REPEATED = ("ordinalsPublicKey", "paymentPublicKey", "target", "priceSats")
-_TXID = re.compile(r"[0-9a-f]{64}")
-
-routes = Routes(PREFIX, OrdnetHandler)
 
 
 # Previews
@@ -370,7 +368,7 @@ def replacement_warning(call: OrdnetHandler) -> Row:
     return {"replacementWarning": {"activeOfferCount": count}}
 
 
-# Offers for a collection or for traits
+# Requests that draft, submit and cancel
 
 
 @routes.post(f"{OFFERS}/preflight", "place", by_path, bucket="write", drafts=True)
@@ -493,7 +491,9 @@ def offer_submit(call: OrdnetHandler) -> Row:
         made: Draft = call.desk.draft(session, asked, token)
         _check_repeated(row, made, f"offers[{at}]")
         psbt = signed_step(row.get("signedFundingParentStep"), f"offers[{at}].signedFundingParentStep")
-        orders.append(_signed(call, market, made, session, psbt, key))
+        about = (engine, market, made, session)
+        signed = partial(signed_order, *about, psbt, key)
+        orders.append(taken_or_noted(call, stale(engine, made), signed, partial(unsigned_order, *about)))
     for row in rows:
         call.desk.used(row["preflightToken"])
     taken = enter(engine, market, orders, call.visible_ms(), twice=call.mode == "accept_twice")
@@ -509,15 +509,17 @@ def _check_repeated(row: Row, made: Draft, name: str) -> None:
         raise bad(f"{name} does not repeat what the preflight answered")
 
 
-def _signed(call: OrdnetHandler, market: Market, made: Draft, session: Session, psbt: str, key: bytes) -> Order:
-    engine = call.world.engine
-    reason, status = stale(engine, made), 409
+def taken_or_noted(
+    call: OrdnetHandler, stale: str, signed: Callable[[], Order], unsigned: Callable[[], Order]
+) -> Order:
+    """Returns the signed order; notes the unsigned one and raises ApiError when it is `stale` or wrongly signed."""
+    reason, status = stale, 409
     if not reason:
         try:
-            return signed_order(engine, market, made, session, psbt, key)
+            return signed()
         except Refusal as refusal:
             reason, status = str(refusal), 400
-    engine.record("refused", unsigned_order(engine, market, made, session), reason)
+    call.world.engine.record("refused", unsigned(), reason)
     raise ApiError(status, reason)
 
 
