@@ -7,8 +7,7 @@ the venue, change. It pays no network fee here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 from embit.script import Script, Witness
@@ -27,13 +26,14 @@ from simulator.venues.ordnet.offers import (
     HOUR_MS,
     Spendable,
     as_text,
-    bid_order,
     cancelled,
+    enter,
     life_hours,
     new_id,
+    offer_order,
     select,
+    signed_order,
     spendable,
-    taken_or_noted,
     utxo_row,
     utxos,
     with_witnesses,
@@ -95,9 +95,42 @@ class Draft:
     def to_sign(self) -> Unsigned:
         return Unsigned(self.settlement, [spends(coin.output) for coin in (self.coin, *self.coins)])
 
+    def stale(self, engine: Engine) -> str:
+        """Says why it can no longer be entered, however it is signed; empty when it can."""
+        if engine.chain.coins[self.coin.outpoint].spent_by is not None:
+            return "the inscription has moved"
+        spent = any(engine.chain.coins[coin.outpoint].spent_by is not None for coin in self.coins)
+        return "a payment input is spent" if spent else ""
+
+    def order(self, engine: Engine, market: Market) -> Order:
+        """Makes the order without id and signature, as a refused one is noted."""
+        # The inscription's own output too: when it moves, the settlement becomes impossible.
+        coins, expires_ms = (self.coin, *self.coins), engine.now_ms() + self.hours * HOUR_MS
+        about = {"expires_ms": expires_ms, "inscription": self.member.item.id}
+        return offer_order(engine, market, self.session, self.price, coins, **about)
+
+    def signed(self, engine: Engine, market: Market, psbt: str, key: bytes) -> Order:
+        """Makes the order of the signed settlement, not in the book yet. Raises Refusal."""
+        given = read(psbt, "the signed step")
+        if given.tx.serialize() != self.settlement.serialize():
+            raise Refusal("the signed step is not the one of the preflight")
+        spent = [coin.output for coin in (self.coin, *self.coins)]
+        witnesses = [payment_witness(given, at, spent, key) for at in range(1, len(spent))]
+        script_sigs = [Script(), *(redeem(own, key) for own in spent[1:])]
+        whole = with_witnesses(given.tx, [Witness([]), *witnesses], script_sigs)
+        signature, papers = witnesses[0].items[0].hex(), (whole.serialize().hex(),)
+        made = self.order(engine, market)
+        return replace(made, order_id=new_id(engine), signature=signature, psbt=psbt, papers=papers)
+
 
 def draft(
-    engine: Engine, market: Market, session: Session, wanted: list[str], price: int, hours: int, named: list[Spendable]
+    engine: Engine,
+    market: Market,
+    session: Session,
+    wanted: list[str],
+    price: int,
+    hours: int,
+    named: tuple[Spendable, ...],
 ) -> list[Draft]:
     """Drafts one offer for each inscription, all on the same coins. Raises ApiError: 404 for another collection's."""
     if price < LEAST_PRICE or price % TICK:
@@ -116,36 +149,6 @@ def draft(
     return found
 
 
-def stale(engine: Engine, made: Draft) -> str:
-    """Says why a draft can no longer be entered, however it is signed; empty when it can."""
-    if engine.chain.coins[made.coin.outpoint].spent_by is not None:
-        return "the inscription has moved"
-    spent = any(engine.chain.coins[coin.outpoint].spent_by is not None for coin in made.coins)
-    return "a payment input is spent" if spent else ""
-
-
-def signed_order(engine: Engine, market: Market, made: Draft, psbt: str, key: bytes) -> Order:
-    """Makes the offer of a signed settlement, not in the book yet. Raises Refusal."""
-    given = read(psbt, "the signed step")
-    if given.tx.serialize() != made.settlement.serialize():
-        raise Refusal("the signed step is not the one of the preflight")
-    spent = [coin.output for coin in (made.coin, *made.coins)]
-    witnesses = [payment_witness(given, at, spent, key) for at in range(1, len(spent))]
-    script_sigs = [Script(), *(redeem(own, key) for own in spent[1:])]
-    order = unsigned_order(engine, market, made)
-    order.order_id, order.psbt = new_id(engine), psbt
-    order.signature = witnesses[0].items[0].hex()
-    order.papers = (with_witnesses(given.tx, [Witness([]), *witnesses], script_sigs).serialize().hex(),)
-    return order
-
-
-def unsigned_order(engine: Engine, market: Market, made: Draft) -> Order:
-    """Makes the order without id and signature, as a refused one is noted."""
-    # The inscription's own output too: when it moves, the settlement becomes impossible.
-    coins, expires_ms = (made.coin, *made.coins), engine.now_ms() + made.hours * HOUR_MS
-    return bid_order(engine, market, made.session, made.price, expires_ms, coins, inscription=made.member.item.id)
-
-
 @routes.post(f"{SLUG}/offers/preflight", "place", by_path, bucket="write", drafts=True)
 def item_offer_preflight(call: OrdnetHandler) -> Row:
     """Answers the settlements to sign. Changes no book."""
@@ -154,7 +157,7 @@ def item_offer_preflight(call: OrdnetHandler) -> Row:
     payment_key(body, session)
     price = whole(body.get("priceSats"), "priceSats", 1, MAX_SATS)
     hours = life_hours(body)
-    named = list(utxos(body.get("spendableUtxos"), "spendableUtxos"))
+    named = utxos(body.get("spendableUtxos"), "spendableUtxos")
     drafts = draft(call.world.engine, market, session, _inscriptions(body), price, hours, named)
     rows = [_item_to_sign(call, made, _items_asked(body, market), session) for made in drafts]
     return {"selectedPaymentUtxos": [utxo_row(c.outpoint, c.value) for c in drafts[0].coins], "items": rows}
@@ -194,28 +197,23 @@ def item_offer_submit(call: OrdnetHandler) -> Row:
     """Takes the signed settlements, all or none."""
     body = call.body()
     session, market = call.bound(body), call.market()
-    key, engine = payment_key(body, session), call.world.engine
+    key = payment_key(body, session)
     rows = items(body.get("signedItems"), "signedItems", MAX_ITEMS)
     if [row.get("inscriptionId") for row in rows] != _inscriptions(body):
         raise bad("signedItems must have one entry for each inscription, in the same order")
     told = [outpoint for outpoint, _ in utxos(body.get("selectedPaymentUtxos"), "selectedPaymentUtxos")]
     handles = [text(row.get("expectedSettlementTxid"), "expectedSettlementTxid") for row in rows]
-    orders = []
+    orders: list[Order] = []
     for handle, row in zip(handles, rows, strict=True):
         made: Draft = call.desk.draft(session, _items_asked(body, market), handle)
         steps = items(row.get("signedSteps"), "signedSteps", 1)
         if told != [coin.outpoint for coin in made.coins] or len(steps) != 1:
             raise bad("submit must repeat what the preflight answered, with one signed step for each item")
         psbt = signed_step(steps[0], "signedSteps[0]")
-        signed = partial(signed_order, engine, market, made, psbt, key)
-        orders.append(taken_or_noted(call, stale(engine, made), signed, partial(unsigned_order, engine, market, made)))
+        orders.append(signed_order(call, market, made, psbt, key))
     for handle in handles:
         call.desk.used(handle)
-    visible_ms = call.visible_ms()
-    for order in orders:
-        order.visible_ms = visible_ms
-        engine.enter(market, order)
-        call.desk.taken.add(order.order_id)
+    enter(call, market, orders)
     done = [{"inscriptionId": o.inscription, "offerId": o.order_id, "status": "active"} for o in orders]
     return {"items": done, "status": "active"}
 

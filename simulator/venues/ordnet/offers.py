@@ -6,10 +6,8 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
@@ -172,7 +170,7 @@ def with_witnesses(tx: Transaction, witnesses: list[Witness], script_sigs: list[
     return Transaction(tx.version, inputs, tx.vout, tx.locktime)
 
 
-def spendable(engine: Engine, payment: str, named: list[Spendable]) -> list[Coin]:
+def spendable(engine: Engine, payment: str, named: tuple[Spendable, ...]) -> list[Coin]:
     """Returns the coins that a request names by outpoint and sats. Raises ApiError.
 
     400 for one that is not a coin of `payment` with that value, or is not confirmed; 409 when it is spent.
@@ -210,113 +208,73 @@ def select(found: list[Coin], sats: int) -> tuple[Coin, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class OfferAsk:
-    """A request for `count` offers of `price` sats and below, each `step` less than the one before; keys in bytes."""
-
-    target: Target
-    price: int
-    count: int
-    step: int
-    hours: int
-    ordinals_key: bytes
-    payment_key: bytes
-    spendable: tuple[Spendable, ...]
-
-    @property
-    def prices(self) -> list[int]:
-        return [self.price - at * self.step for at in range(self.count)]
-
-    def check(self) -> None:
-        """Raises ApiError(400) when a price breaks a rule."""
-        if min(self.prices) < LEAST_PRICE:
-            raise bad(f"priceSats must be at least {LEAST_PRICE}, for every offer")
-        if any(price % TICK for price in self.prices):
-            raise bad(f"priceSats must be a multiple of {TICK}, for every offer")
-
-
-@dataclass(frozen=True, slots=True)
 class Draft:
     """One offer to be signed; `secret` is the venue's key to settle it."""
 
+    session: Session
     target: Target
     parent: Parent
     expires_ms: int
     secret: bytes
 
+    def stale(self, engine: Engine) -> str:
+        """Says why it can no longer be entered, however it is signed; empty when it can."""
+        if any(engine.chain.coins[coin.outpoint].spent_by is not None for coin in self.parent.coins):
+            return "a payment input is spent"
+        return "the offer is over" if self.expires_ms <= engine.now_ms() else ""
 
-def draft(engine: Engine, market: Market, ask: OfferAsk, session: Session) -> tuple[list[Draft], list[Member]]:
-    """Drafts the offers to sign, and finds the inscriptions that they are for. Raises ApiError."""
-    ask.check()
-    found = eligible(members(engine, market, ORDNET), ask.target)
-    usable = spendable(engine, session.payment, list(ask.spendable))
-    criteria = hashlib.sha256(ask.target.criteria(market.slug).encode()).digest()
-    # The leaf has whole seconds.
-    expires_s = engine.now_ms() // 1000 + ask.hours * 3600
-    drafts = []
-    for price in ask.prices:
-        secret = hashlib.sha256(f"offer secret {engine.new_id()}".encode()).digest()
-        terms = OfferTerms(price, expires_s, script_of(session.ordinals).data, root(found), criteria)
-        output = offer_output(ask.ordinals_key, terms, hashlib.sha256(secret).digest())
-        parent = Parent(output, price, select(usable, price), session.payment)
-        drafts.append(Draft(ask.target, parent, expires_s * 1000, secret))
-    return drafts, found
+    def order(self, engine: Engine, market: Market) -> Order:
+        """Makes the order without id and signature, as a refused one is noted."""
+        about = {"expires_ms": self.expires_ms, "traits": self.target.traits}
+        return offer_order(engine, market, self.session, self.parent.price, self.parent.coins, **about)
 
-
-def signed_order(engine: Engine, market: Market, made: Draft, session: Session, psbt: str, key: bytes) -> Order:
-    """Makes the offer of a signed funding parent, not in the book yet. Raises Refusal."""
-    whole = made.parent.signed(read(psbt, "the signed funding parent"), key)
-    order = unsigned_order(engine, market, made, session)
-    order.order_id = new_id(engine)
-    order.signature = whole.vin[0].witness.items[0].hex()
-    order.psbt = psbt
-    # The needs of a settlement: the whole parent, the parts of its output, and the secret that opens it.
-    offer = made.parent.offer
-    order.papers = (whole.serialize().hex(), offer.internal.hex(), offer.leaf.hex(), made.secret.hex())
-    return order
+    def signed(self, engine: Engine, market: Market, psbt: str, key: bytes) -> Order:
+        """Makes the order of the signed funding parent, not in the book yet. Raises Refusal."""
+        whole, offer = self.parent.signed(read(psbt, "the signed funding parent"), key), self.parent.offer
+        signature = whole.vin[0].witness.items[0].hex()
+        # The needs of a settlement: the whole parent, the parts of its output, and the secret that opens it.
+        papers = (whole.serialize().hex(), offer.internal.hex(), offer.leaf.hex(), self.secret.hex())
+        made = self.order(engine, market)
+        return replace(made, order_id=new_id(engine), signature=signature, psbt=psbt, papers=papers)
 
 
-def stale(engine: Engine, made: Draft) -> str:
-    """Says why a draft can no longer be entered, however it is signed; empty when it can."""
-    coins = (engine.chain.coins[coin.outpoint] for coin in made.parent.coins)
-    if any(coin.spent_by is not None for coin in coins):
-        return "a payment input is spent"
-    return "the offer is over" if made.expires_ms <= engine.now_ms() else ""
+class AnyDraft(Protocol):
+    """An offer to be signed, for a collection or for one inscription."""
+
+    def stale(self, engine: Engine) -> str: ...
+    def order(self, engine: Engine, market: Market) -> Order: ...
+    def signed(self, engine: Engine, market: Market, psbt: str, key: bytes) -> Order: ...
 
 
-def enter(engine: Engine, market: Market, orders: list[Order], visible_ms: int, *, twice: bool) -> list[Order]:
-    """Enters offers that were signed together, in place of those that they replace; returns all that now stand.
-
-    `twice` puts each a second time, under another id.
-    """
-    outpoints = {outpoint for order in orders for outpoint in order.funding}
-    for former in replaced(engine, market, orders[0].maker, of_order(orders[0]), outpoints):
-        engine.cancel(former, "replaced by a newer offer on the same coins")
-    taken = [*orders, *(replace(order, order_id=new_id(engine)) for order in orders if twice)]
-    for order in taken:
-        order.visible_ms = visible_ms
-        engine.enter(market, order)
-    return taken
-
-
-def unsigned_order(engine: Engine, market: Market, made: Draft, session: Session) -> Order:
-    """Makes the order without id and signature, as a refused one is noted."""
-    return bid_order(engine, market, session, made.parent.price, made.expires_ms, made.parent.coins, made.target.traits)
-
-
-def bid_order(
-    engine: Engine,
-    market: Market,
-    session: Session,
-    price: int,
-    expires_ms: int,
-    coins: tuple[Coin, ...],
-    traits: tuple[Trait, ...] = (),
-    inscription: str | None = None,
+def offer_order(
+    engine: Engine, market: Market, session: Session, price: int, coins: tuple[Coin, ...], **more: Any
 ) -> Order:
     """Makes an offer that ends when one of its `coins` is spent."""
-    about: Row = {"traits": traits, "inscription": inscription, "funding": tuple(coin.outpoint for coin in coins)}
-    about |= {"maker": session.payment, "receive": session.ordinals, "expires_ms": expires_ms}
-    return client_order(engine, ORDNET, market, "bid", price, **about)
+    funding = tuple(coin.outpoint for coin in coins)
+    wallet = {"maker": session.payment, "receive": session.ordinals}
+    return client_order(engine, ORDNET, market, "bid", price, funding=funding, **wallet, **more)
+
+
+def signed_order(call: OrdnetHandler, market: Market, made: AnyDraft, psbt: str, key: bytes) -> Order:
+    """Makes the order of a signed draft. Notes it and raises ApiError when it is stale, or wrongly signed."""
+    engine = call.world.engine
+    reason, status = made.stale(engine), 409
+    if not reason:
+        try:
+            return made.signed(engine, market, psbt, key)
+        except Refusal as refusal:
+            reason, status = str(refusal), 400
+    engine.record("refused", made.order(engine, market), reason)
+    raise ApiError(status, reason)
+
+
+def enter(call: OrdnetHandler, market: Market, orders: list[Order]) -> None:
+    """Puts orders into the book; a request for one that has ended is told so."""
+    visible_ms = call.visible_ms()
+    for order in orders:
+        order.visible_ms = visible_ms
+        call.world.engine.enter(market, order)
+        call.desk.taken.add(order.order_id)
 
 
 def replaced(engine: Engine, market: Market, buyer: str, target: Target, outpoints: set[str]) -> list[Order]:
@@ -376,32 +334,44 @@ def offer_preflight(call: OrdnetHandler) -> Row:
     """Answers the funding parents to sign. Changes nothing."""
     body = call.body()
     session, market = call.bound(body), call.market()
-    ask = _ask(body, session)
-    drafts, found = draft(call.world.engine, market, ask, session)
-    criteria = ask.target.criteria(market.slug)
-    asked = _asked(body, market)
+    target, drafts, found = _drafts(call, body, market, session)
+    criteria, asked, key = target.criteria(market.slug), _asked(body, market), payment_key(body, session)
     return {
         "criteriaCanonicalJson": criteria,
         "offerCriteriaHash": hashlib.sha256(criteria.encode()).hexdigest(),
         "eligibleRoot": root(found).hex(),
         "eligibleCount": len(found),
         "buyerReceiveScriptHex": script_of(session.ordinals).data.hex(),
-        "offers": [_to_sign(call, each, ask, asked, session) for each in drafts],
+        "offers": [_to_sign(call, each, asked, key) for each in drafts],
     }
 
 
-def _ask(body: Row, session: Session) -> OfferAsk:
-    price, count, ladder = _prices(body)
-    return OfferAsk(
-        target=target_of(body.get("target")),
-        price=price,
-        count=count,
-        step=ladder,
-        hours=life_hours(body),
-        ordinals_key=ordinals_key(body, session),
-        payment_key=payment_key(body, session),
-        spendable=utxos(body.get("spendableUtxos"), "spendableUtxos"),
-    )
+def _drafts(
+    call: OrdnetHandler, body: Row, market: Market, session: Session
+) -> tuple[Target, list[Draft], list[Member]]:
+    """Drafts `count` offers, each a ladder's step less than the one before, and finds what they are for."""
+    engine, (price, count, ladder) = call.world.engine, _prices(body)
+    target, hours = target_of(body.get("target")), life_hours(body)
+    key, _ = ordinals_key(body, session), payment_key(body, session)
+    named = utxos(body.get("spendableUtxos"), "spendableUtxos")
+    prices = [price - at * ladder for at in range(count)]
+    if min(prices) < LEAST_PRICE:
+        raise bad(f"priceSats must be at least {LEAST_PRICE}, for every offer")
+    if any(each % TICK for each in prices):
+        raise bad(f"priceSats must be a multiple of {TICK}, for every offer")
+    found = eligible(members(engine, market, ORDNET), target)
+    usable = spendable(engine, session.payment, named)
+    criteria = hashlib.sha256(target.criteria(market.slug).encode()).digest()
+    # The leaf has whole seconds.
+    expires_s = engine.now_ms() // 1000 + hours * 3600
+    drafts = []
+    for each in prices:
+        secret = hashlib.sha256(f"offer secret {engine.new_id()}".encode()).digest()
+        terms = OfferTerms(each, expires_s, script_of(session.ordinals).data, root(found), criteria)
+        output = offer_output(key, terms, hashlib.sha256(secret).digest())
+        parent = Parent(output, each, select(usable, each), session.payment)
+        drafts.append(Draft(session, target, parent, expires_s * 1000, secret))
+    return target, drafts, found
 
 
 def _prices(body: Row) -> tuple[int, int, int]:
@@ -454,10 +424,10 @@ def as_text(fields: Row, body: Row, market: Market) -> str:
     return json.dumps(fields, sort_keys=True, default=str)
 
 
-def _to_sign(call: OrdnetHandler, made: Draft, ask: OfferAsk, asked: str, session: Session) -> Row:
-    parent, poison = made.parent, call.world.poison
+def _to_sign(call: OrdnetHandler, made: Draft, asked: str, key: bytes) -> Row:
+    parent, poison, session = made.parent, call.world.poison, made.session
     other = another(call.world.engine, session.payment, {coin.outpoint for coin in parent.coins})
-    shown = spoiled(parent.to_sign(ask.payment_key), poison, parent.comes_back, other)
+    shown = spoiled(parent.to_sign(key), poison, parent.comes_back, other)
     own = [{"address": session.payment, "signingIndexes": indexes(list(range(len(parent.coins))), poison)}]
     return {
         "priceSats": parent.price,
@@ -484,20 +454,22 @@ def offer_submit(call: OrdnetHandler) -> Row:
     rows = items(body.get("offers"), "offers", MAX_COUNT)
     if len(rows) != whole(body.get("offerCount", 1), "offerCount", 1, MAX_COUNT):
         raise bad("offers must have offerCount entries")
-    asked, engine = _asked(body, market), call.world.engine
-    orders = []
+    asked = _asked(body, market)
+    orders: list[Order] = []
     for at, row in enumerate(rows):
         token = text(row.get("preflightToken"), f"offers[{at}].preflightToken")
         made: Draft = call.desk.draft(session, asked, token)
         _check_repeated(row, made, f"offers[{at}]")
         psbt = signed_step(row.get("signedFundingParentStep"), f"offers[{at}].signedFundingParentStep")
-        about = (engine, market, made, session)
-        signed = partial(signed_order, *about, psbt, key)
-        orders.append(taken_or_noted(call, stale(engine, made), signed, partial(unsigned_order, *about)))
+        orders.append(signed_order(call, market, made, psbt, key))
     for row in rows:
         call.desk.used(row["preflightToken"])
-    taken = enter(engine, market, orders, call.visible_ms(), twice=call.mode == "accept_twice")
-    call.desk.taken |= {order.order_id for order in taken}
+    engine = call.world.engine
+    outpoints = {outpoint for order in orders for outpoint in order.funding}
+    for former in replaced(engine, market, session.payment, of_order(orders[0]), outpoints):
+        engine.cancel(former, "replaced by a newer offer on the same coins")
+    twins = [replace(order, order_id=new_id(engine)) for order in orders] if call.mode == "accept_twice" else []
+    enter(call, market, [*orders, *twins])
     return {"status": "active", "offers": [_placed(order, row) for order, row in zip(orders, rows, strict=True)]}
 
 
@@ -507,20 +479,6 @@ def _check_repeated(row: Row, made: Draft, name: str) -> None:
     told = (row.get("priceSats"), row.get("expectedFundingParentTxid"), row.get("fundingParentVout"))
     if told != (parent.price, parent.txid, 0) or named != [coin.outpoint for coin in parent.coins]:
         raise bad(f"{name} does not repeat what the preflight answered")
-
-
-def taken_or_noted(
-    call: OrdnetHandler, stale: str, signed: Callable[[], Order], unsigned: Callable[[], Order]
-) -> Order:
-    """Returns the signed order; notes the unsigned one and raises ApiError when it is `stale` or wrongly signed."""
-    reason, status = stale, 409
-    if not reason:
-        try:
-            return signed()
-        except Refusal as refusal:
-            reason, status = str(refusal), 400
-    call.world.engine.record("refused", unsigned(), reason)
-    raise ApiError(status, reason)
 
 
 def _placed(order: Order, row: Row) -> Row:
