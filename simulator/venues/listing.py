@@ -155,6 +155,14 @@ def read(text: str, name: str) -> Psbt:
         raise Refusal(f"{name} is not a PSBT in base64: {error}") from None
 
 
+def read_drafted(text: str, name: str, tx: Transaction, step: str) -> Psbt:
+    """Reads the signed PSBT of `tx`, which a `step` before has drafted. Raises Refusal for another one."""
+    psbt = read(text, name)
+    if psbt.tx.serialize() != tx.serialize():
+        raise Refusal(f"{name} is not the one of the {step}")
+    return psbt
+
+
 # Listings
 
 
@@ -235,10 +243,15 @@ def enter_ask(
     """Enters a checked listing in place of `formers`, whose end is noted; `kept` are further fields of the order."""
     for former in formers:
         engine.cancel(former, note)
-    market = engine.market("ordinals", item.collection) or engine.open_market("ordinals", item.collection)
+    market = market_of(engine, item)
     order = replace(ask_order(engine, market, item, terms), **kept)
     engine.enter(market, order)
     return order
+
+
+def market_of(engine: Engine, item: Item) -> Market:
+    """Returns the market of an item's collection, made if it is new."""
+    return engine.market("ordinals", item.collection) or engine.open_market("ordinals", item.collection)
 
 
 def refuse(engine: Engine, terms: AskTerms, reason: str) -> None:

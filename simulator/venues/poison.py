@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from embit.transaction import Transaction, TransactionOutput
 
 from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.psbt_write import SIGHASH_TYPE, Unsigned, spends
+from simulator.bitcoin.psbt_write import SIGHASH_TYPE, TAP_LEAF_SCRIPT, Unsigned, spends
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
 from simulator.money import coins
@@ -21,23 +21,16 @@ from simulator.venues.scripts import practice_key, xonly
 # second output of the seller's is to be signed away. The stranger's input and payment cost the seller nothing.
 # Of escrows (ord.net) only: it is a stranger's; it gets a sat less than the item has; the item is to be sold without
 # the escrow's leaf; the recovery goes to a stranger.
-Poison = Literal[
-    "wrong_payout",
-    "low_payout",
-    "other_outpoint",
-    "extra_input",
-    "sighash_none",
-    "extra_output",
-    "two_inputs",
-    "escrow_theirs",
-    "escrow_short",
-    "sale_by_key",
-    "recovery_theirs",
+OfAny = Literal[
+    "wrong_payout", "low_payout", "other_outpoint", "extra_input", "sighash_none", "extra_output", "two_inputs"
 ]
-POISONS: frozenset[str] = frozenset(get_args(Poison))
+OfEscrows = Literal["escrow_theirs", "escrow_short", "sale_by_key", "recovery_theirs"]
+Poison = OfAny | OfEscrows
+POISONS = frozenset((*get_args(OfAny), *get_args(OfEscrows)))
 
 NONE_ANYONECANPAY = 0x82
 THIEF = script_of("the thief")
+THIEFS_KEY = xonly(practice_key("the thief"))
 
 
 def poisoned(draft: Draft, poison: Poison | None, engine: Engine, terms: AskTerms) -> Draft:
@@ -87,9 +80,6 @@ def _made_up(name: str, value: int, script: str) -> Coin:
     return Coin(f"{hashlib.sha256(name.encode()).hexdigest()}:0", value, script)
 
 
-THIEFS_KEY = xonly(practice_key("the thief"))
-
-
 def spoiled(shown: Unsigned, poison: Poison | None, payout: int, other: Coin) -> Unsigned:
     """Applies `poison` to `shown`. Output `payout` is the signer's, `other` one more coin of theirs."""
     tx, inputs, outputs = shown.tx, list(shown.inputs), list(shown.tx.vout)
@@ -116,6 +106,17 @@ def spoiled(shown: Unsigned, poison: Poison | None, payout: int, other: Coin) ->
             sources.append(spend(other.outpoint))
             inputs.append(spends(other.output))
     return replace(shown, tx=Transaction(tx.version, sources, outputs, tx.locktime), inputs=inputs)
+
+
+def paying(shown: Unsigned, outputs: list[TransactionOutput]) -> Unsigned:
+    """Returns `shown` with other outputs."""
+    return replace(shown, tx=Transaction(shown.tx.version, shown.tx.vin, outputs, shown.tx.locktime))
+
+
+def without_leaf(shown: Unsigned) -> Unsigned:
+    """Returns `shown` without the leaf that its first input is to be spent by."""
+    first = {name: value for name, value in shown.inputs[0].items() if not name.startswith(TAP_LEAF_SCRIPT)}
+    return replace(shown, inputs=[first, *shown.inputs[1:]])
 
 
 def indexes(asked: list[int], poison: Poison | None) -> list[int]:

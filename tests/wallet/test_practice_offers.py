@@ -11,7 +11,6 @@ import pytest
 
 from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.leaf_output import LeafOutput
-from simulator.bitcoin.psbt import parse
 from simulator.rules import Refusal
 from simulator.venues import scripts
 from simulator.venues.ordnet.offers import Parent
@@ -58,7 +57,7 @@ def asked(made: Parent, psbt: str | None = None) -> dict[str, Any]:
 def test_a_draft_of_the_practice_market_is_signed_and_taken(form: Form, desk: OfferDesk) -> None:
     made = parent(form)
     [signed] = desk.sign(asked(made))
-    assert made.signed(parse(signed), PAYMENT_KEY).txid().hex() == made.txid
+    assert made.signed(signed, PAYMENT_KEY).txid().hex() == made.txid
 
 
 @pytest.mark.parametrize("poison", sorted(REFUSED))
@@ -96,4 +95,4 @@ def test_an_escrow_that_the_thief_alone_takes_is_refused(desk: OfferDesk) -> Non
 def test_the_market_takes_no_other_funding_than_it_drafted(desk: OfferDesk) -> None:
     [signed] = desk.sign(asked(parent()))
     with pytest.raises(Refusal, match="not the one of the preflight"):
-        parent(terms=replace(TERMS, expires_s=EXPIRES_S + 1)).signed(parse(signed), PAYMENT_KEY)
+        parent(terms=replace(TERMS, expires_s=EXPIRES_S + 1)).signed(signed, PAYMENT_KEY)

@@ -15,7 +15,7 @@ from embit.transaction import Transaction, TransactionOutput
 
 from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.leaf_output import LEAF_VERSION, LeafOutput
-from simulator.bitcoin.psbt_write import SIGHASH_TYPE, TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, Unsigned, spends
+from simulator.bitcoin.psbt_write import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, Unsigned, spends
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
@@ -29,7 +29,7 @@ from simulator.venues.listing import (
     enter_ask,
     former_asks,
     holding,
-    read,
+    read_drafted,
     refuse,
 )
 from simulator.venues.ordinalswallet.handler import (
@@ -40,7 +40,7 @@ from simulator.venues.ordinalswallet.handler import (
     mainnet_address,
     x_only_key,
 )
-from simulator.venues.poison import THIEFS_KEY, Poison, another
+from simulator.venues.poison import THIEFS_KEY, Poison, another, paying, without_leaf
 from simulator.venues.poison import spoiled as spoiled_half
 from simulator.venues.routes import MAX_PSBT_TEXT, UNREADABLE, Routes, by_url, hex_of
 from simulator.venues.scripts import cosigner, key_path_witness, leaf_signature, recovery_leaf, sale_output
@@ -119,49 +119,23 @@ class Draft:
         return transfer, Unsigned(self.sale, [about])
 
 
-def draft(engine: Engine, terms: AskTerms) -> Draft:
-    """Drafts a listing. Raises Unlistable when it cannot be listed now."""
-    coin, item = holding(engine, terms)
-    return Draft(terms, coin, item)
-
-
 def list_protected(engine: Engine, made: Draft, transfer: str, sale: str, *, visible_ms: int = 0) -> Order:
     """Enters a listing of two signed PSBTs (hex), in place of the inscription's former one there, or notes the reason
     and raises Refusal.
     """
+    whole = made.transfer
     try:
-        witness = _transferred(made, transfer)
-        encoded, signature = _sold(made, sale)
+        signed = read_drafted(base64_of(transfer, "psbt"), "psbt", whole, "draft")
+        whole.vin[0].witness = key_path_witness(signed, 0, [made.coin.output], _WHOLE)
+        half = base64_of(sale, "sale_psbt")
+        signed = read_drafted(half, "sale_psbt", made.sale, "draft")
+        signature = leaf_signature(signed, 0, made.escrow, made.held.value, made.seller)
     except Refusal as refusal:
         refuse(engine, made.terms, str(refusal))
         raise
-    kept: Row = {
-        "outpoint": made.coin.outpoint,
-        "psbt": encoded,
-        "signature": signature.hex(),
-        "visible_ms": visible_ms,
-    }
-    papers = (witness, made.seller.hex())
-    return enter_ask(engine, made.terms, made.item, former_asks(engine, made.terms), papers=papers, **kept)
-
-
-def _transferred(made: Draft, text: str) -> str:
-    """Returns the whole transfer in hex."""
-    psbt = read(base64_of(text, "psbt"), "psbt")
-    if psbt.tx.serialize() != made.transfer.serialize():
-        raise Refusal("psbt is not the one of the draft")
-    whole = made.transfer
-    whole.vin[0].witness = key_path_witness(psbt, 0, [made.coin.output], _WHOLE)
-    return str(whole.serialize().hex())
-
-
-def _sold(made: Draft, text: str) -> tuple[str, bytes]:
-    """Returns the seller's half in base64, and its signature."""
-    encoded = base64_of(text, "sale_psbt")
-    psbt = read(encoded, "sale_psbt")
-    if psbt.tx.serialize() != made.sale.serialize():
-        raise Refusal("sale_psbt is not the one of the draft")
-    return encoded, leaf_signature(psbt, 0, made.escrow, made.held.value, made.seller)
+    papers = (str(whole.serialize().hex()), made.seller.hex())
+    kept: Row = {"outpoint": made.coin.outpoint, "psbt": half, "signature": signature.hex(), "papers": papers}
+    return enter_ask(engine, made.terms, made.item, former_asks(engine, made.terms), visible_ms=visible_ms, **kept)
 
 
 def spoiled(made: Draft, poison: Poison | None, engine: Engine) -> tuple[Unsigned, Unsigned]:
@@ -170,9 +144,9 @@ def spoiled(made: Draft, poison: Poison | None, engine: Engine) -> tuple[Unsigne
     match poison:
         case "escrow_theirs":
             held = TransactionOutput(made.held.value, sale_output(THIEFS_KEY).script)
-            return _paying(transfer, held), sale
+            return paying(transfer, [held]), sale
         case "escrow_short":
-            return _paying(transfer, TransactionOutput(made.held.value - 1, made.held.script_pubkey)), sale
+            return paying(transfer, [TransactionOutput(made.held.value - 1, made.held.script_pubkey)]), sale
         case "sale_by_key" | "recovery_theirs":
             return transfer, _by_another_leaf(sale, made, poison)
         case None:
@@ -185,20 +159,14 @@ def spoiled(made: Draft, poison: Poison | None, engine: Engine) -> tuple[Unsigne
     return transfer, sale
 
 
-def _paying(shown: Unsigned, output: TransactionOutput) -> Unsigned:
-    tx = shown.tx
-    return replace(shown, tx=Transaction(tx.version, tx.vin, [output, *tx.vout[1:]], tx.locktime))
-
-
 def _by_another_leaf(sale: Unsigned, made: Draft, poison: Poison) -> Unsigned:
     """Asks for a signature by the recovery leaf under `recovery_theirs`, or without any leaf."""
-    fields = {name: value for name, value in sale.inputs[0].items() if not name.startswith(TAP_LEAF_SCRIPT)}
-    if poison == "recovery_theirs":
-        leaf = recovery_leaf(made.seller)
-        back = LeafOutput(made.escrow.internal, leaf, made.escrow.leaf_hash)
-        fields[TAP_LEAF_SCRIPT + back.control_block] = leaf + bytes([LEAF_VERSION])
-        assert SIGHASH_TYPE in fields
-    return replace(sale, inputs=[fields])
+    sale = without_leaf(sale)
+    if poison != "recovery_theirs":
+        return sale
+    leaf = recovery_leaf(made.seller)
+    back = LeafOutput(made.escrow.internal, leaf, made.escrow.leaf_hash)
+    return replace(sale, inputs=[sale.inputs[0] | {TAP_LEAF_SCRIPT + back.control_block: leaf + bytes([LEAF_VERSION])}])
 
 
 # Requests
@@ -264,7 +232,8 @@ def _drafted(call: OrdinalsWalletHandler, outpoint: str, price: int, receive: st
     if any(ask.at(VENUE) and ask.outpoint == outpoint and not ask.papers for ask in asks):
         raise _Refused("secure_listing_requires_fresh_outpoint")
     try:
-        return draft(call.engine, AskTerms(coin.inscriptions[0], price, coin.address, receive, key, VENUE))
+        terms = AskTerms(coin.inscriptions[0], price, coin.address, receive, key, VENUE)
+        return Draft(terms, *holding(call.engine, terms))
     except Unlistable as refusal:
         raise _Refused(_CODES[refusal.cause]) from None
 

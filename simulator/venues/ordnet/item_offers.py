@@ -19,8 +19,7 @@ from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
 from simulator.members import Member, members
 from simulator.orders import Market, Order
-from simulator.rules import Refusal
-from simulator.venues.listing import read
+from simulator.venues.listing import read_drafted
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, payment_key, signed_step, step
 from simulator.venues.ordnet.offers import (
     HOUR_MS,
@@ -111,9 +110,7 @@ class Draft:
 
     def signed(self, engine: Engine, market: Market, psbt: str, key: bytes) -> Order:
         """Makes the order of the signed settlement, not in the book yet. Raises Refusal."""
-        given = read(psbt, "the signed step")
-        if given.tx.serialize() != self.settlement.serialize():
-            raise Refusal("the signed step is not the one of the preflight")
+        given = read_drafted(psbt, "the signed step", self.settlement, "preflight")
         spent = [coin.output for coin in (self.coin, *self.coins)]
         witnesses = [payment_witness(given, at, spent, key) for at in range(1, len(spent))]
         script_sigs = [Script(), *(redeem(own, key) for own in spent[1:])]

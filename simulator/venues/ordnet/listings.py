@@ -1,4 +1,9 @@
-"""ord.net's listings: a seller signs three transactions for one inscription; none is sent before a sale."""
+"""ord.net's listings: a seller signs three transactions for one inscription; none is sent before a sale.
+
+From "Sale PSBT Construction": TX1 moves the inscription to an output that seller and venue share, TX2 sells it from
+there, TX3 brings it back. Two guesses: the payout goes to the payment address, a hundredth less than the price, and the
+recovery pays no fee.
+"""
 
 from __future__ import annotations
 
@@ -17,23 +22,32 @@ from simulator.bitcoin.psbt_write import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, TAP_
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
-from simulator.orders import Market, Order
+from simulator.orders import Order
 from simulator.rules import Refusal
-from simulator.venues.listing import AskTerms, Unlistable, ask_order, holding, read
+from simulator.venues.listing import AskTerms, Unlistable, ask_order, holding, market_of, read, read_drafted
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, signed_step, step
-from simulator.venues.ordnet.offers import new_id
-from simulator.venues.poison import THIEF, THIEFS_KEY, Poison, another, spoiled
+from simulator.venues.ordnet.offers import enter, new_id
+from simulator.venues.poison import THIEF, THIEFS_KEY, Poison, another, paying, spoiled, without_leaf
 from simulator.venues.routes import Routes, named
 from simulator.venues.scripts import DEFAULT, ORDNET, key_path_witness, leaf_signature, passthrough_output, practice_key
 from simulator.venues.sessions import Session
 from simulator.wallets.wallets import Item
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 
+Row = dict[str, Any]
+
+MAX_ITEMS = 20
+DAYS = (1, 7, 30, 90, 180)
+DAY_MS = 86_400_000
 SELLER_FEE_BPS = 100
 LEAST_PRICE = 1_000
 ANCHOR = practice_key("practice market ord.net anchors")
 # Sats of an anchor, and its part that pays for TX1 at a tenth of a sat per vbyte.
 ANCHOR_SATS, ANCHOR_FEE = 1_000, 25
+# The evils of the step that moves the inscription; the others are of the step that sells it.
+_OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output"})
+
+routes = Routes(PREFIX, OrdnetHandler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +124,9 @@ def recovery_to_sign(drafts: list[Draft]) -> Unsigned:
 
 def signed_recovery(drafts: list[Draft], text: str) -> str:
     """Returns the whole recovery in hex. Raises Refusal when `text` is not it, signed at every input."""
-    psbt = read(text, "signedRecoveryPsbt")
-    if psbt.tx.serialize() != recovery(drafts).serialize():
-        raise Refusal("signedRecoveryPsbt is not the one of the preflight")
-    spent = [TransactionOutput(each.coin.value, each.passthrough.script) for each in drafts]
     made = recovery(drafts)
+    psbt = read_drafted(text, "signedRecoveryPsbt", made, "preflight")
+    spent = [TransactionOutput(each.coin.value, each.passthrough.script) for each in drafts]
     for at in range(len(drafts)):
         made.vin[at].witness = key_path_witness(psbt, at, spent, (SIGHASH.ALL,))
     return str(made.serialize().hex())
@@ -127,21 +139,13 @@ def signed_order(engine: Engine, made: Draft, transfer: str, settlement: str, ba
         raise Refusal("a signed step is not the one of the preflight")
     witness = key_path_witness(first, 0, [made.coin.output, made.anchor.output])
     signature = leaf_signature(second, 0, made.passthrough, made.coin.value, made.passthrough.internal)
-    market = engine.market("ordinals", made.item.collection)
-    market = market or engine.open_market("ordinals", made.item.collection)
-    order = unsigned_order(engine, market, made)
-    order.order_id, order.outpoint, order.psbt = new_id(engine), made.coin.outpoint, settlement
-    order.signature = signature.hex()
     whole = made.transfer
     whole.vin[0].witness, whole.vin[1].witness = witness, _anchor_witness(made)
     # The needs of a sale: the whole TX1, and the parts of its output. And TX3, which brings it back.
-    order.papers = (whole.serialize().hex(), made.passthrough.internal.hex(), made.passthrough.leaf.hex(), back)
-    return order
-
-
-def unsigned_order(engine: Engine, market: Market, made: Draft) -> Order:
-    """Makes the order without id and signature, as a refused one is noted."""
-    return ask_order(engine, market, made.item, made.terms)
+    papers = (whole.serialize().hex(), made.passthrough.internal.hex(), made.passthrough.leaf.hex(), back)
+    kept: Row = {"outpoint": made.coin.outpoint, "psbt": settlement, "signature": signature.hex(), "papers": papers}
+    order = ask_order(engine, market_of(engine, made.item), made.item, made.terms)
+    return replace(order, order_id=new_id(engine), **kept)
 
 
 def stale(engine: Engine, made: Draft) -> bool:
@@ -162,17 +166,6 @@ def _anchor_witness(made: Draft) -> script.Witness:
     return script.Witness([ANCHOR.taproot_tweak(b"").schnorr_sign(digest).serialize()])
 
 
-Row = dict[str, Any]
-
-MAX_ITEMS = 20
-DAYS = (1, 7, 30, 90, 180)
-DAY_MS = 86_400_000
-# The evils of the step that moves the inscription; the others are of the step that sells it.
-_OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output"})
-
-routes = Routes(PREFIX, OrdnetHandler)
-
-
 @routes.post(f"{SLUG}/listings/preflight", "list", named("items", "inscriptionId"), bucket="write", drafts=True)
 def listing_preflight(call: OrdnetHandler) -> Row:
     """Answers the PSBTs to sign. Changes no book."""
@@ -188,14 +181,8 @@ def listing_preflight(call: OrdnetHandler) -> Row:
     shown = _stolen_escrows(drafts, call.world.poison)
     recovering = [{"address": session.ordinals, "signingIndexes": list(range(len(drafts))), "sigHash": 1}]
     recovery = _stolen_recovery(recovery_to_sign(shown), call.world.poison)
-    return {
-        "listings": [_to_sign(call, made, shown, session, _asked(body)) for made in shown],
-        "recoveryPsbt": {
-            "signerAddress": session.ordinals,
-            "inputsToSign": recovering,
-            "psbtBase64": recovery.encode(),
-        },
-    }
+    back = {"signerAddress": session.ordinals, "inputsToSign": recovering, "psbtBase64": recovery.encode()}
+    return {"listings": [_to_sign(call, made, shown, session, _asked(body)) for made in shown], "recoveryPsbt": back}
 
 
 def _wanted(call: OrdnetHandler, body: Row) -> list[tuple[str, int]]:
@@ -253,22 +240,16 @@ def _stolen_escrows(drafts: list[Draft], poison: Poison | None) -> list[Draft]:
 
 def _spoiled_steps(transfer: Unsigned, sale: Unsigned, poison: Poison | None) -> tuple[Unsigned, Unsigned]:
     """Leaves a sat of the item to the network under `escrow_short`, and the leaf out under `sale_by_key`."""
-    tx = transfer.tx
+    first, *rest = transfer.tx.vout
     if poison == "escrow_short":
-        outputs = [TransactionOutput(tx.vout[0].value - 1, tx.vout[0].script_pubkey), *tx.vout[1:]]
-        transfer = replace(transfer, tx=Transaction(tx.version, tx.vin, outputs, tx.locktime))
-    if poison == "sale_by_key":
-        first = {name: value for name, value in sale.inputs[0].items() if not name.startswith(TAP_LEAF_SCRIPT)}
-        sale = replace(sale, inputs=[first])
-    return transfer, sale
+        transfer = paying(transfer, [TransactionOutput(first.value - 1, first.script_pubkey), *rest])
+    return transfer, without_leaf(sale) if poison == "sale_by_key" else sale
 
 
 def _stolen_recovery(shown: Unsigned, poison: Poison | None) -> Unsigned:
     """Sends the recovery to the thief under `recovery_theirs`."""
-    if poison != "recovery_theirs":
-        return shown
-    outputs = [TransactionOutput(each.value, THIEF) for each in shown.tx.vout]
-    return replace(shown, tx=Transaction(shown.tx.version, shown.tx.vin, outputs, shown.tx.locktime))
+    stolen = [TransactionOutput(each.value, THIEF) for each in shown.tx.vout]
+    return paying(shown, stolen) if poison == "recovery_theirs" else shown
 
 
 @routes.post(f"{SLUG}/listings/submit", "list", named("items", "inscriptionId"), bucket="write")
@@ -313,8 +294,8 @@ def _signed(
         each_signed = zip(drafts, signed, strict=True)
         return [signed_order(engine, each, *_steps(row), back) for each, row in each_signed]
     except Refusal as refusal:
-        market = engine.market("ordinals", drafts[0].item.collection) or call.market()
-        engine.record("refused", unsigned_order(engine, market, drafts[0]), str(refusal))
+        made_of = drafts[0]
+        engine.record("refused", ask_order(engine, call.market(), made_of.item, made_of.terms), str(refusal))
         raise bad(str(refusal)) from None
 
 
@@ -327,16 +308,13 @@ def _steps(row: Row) -> tuple[str, str]:
 
 
 def _take(call: OrdnetHandler, orders: list[Order], days: int) -> None:
-    engine, visible_ms = call.world.engine, call.visible_ms()
+    engine = call.world.engine
     for order in orders:
         former = engine.ask_of(order.inscription or "", ORDNET)
         if former is not None:
             engine.cancel(former, "listed again")
-        market = engine.market("ordinals", order.slug)
-        assert market is not None
-        order.visible_ms, order.expires_ms = visible_ms, engine.now_ms() + days * DAY_MS
-        engine.enter(market, order)
-        call.desk.taken.add(order.order_id)
+        order.expires_ms = engine.now_ms() + days * DAY_MS
+        enter(call, engine.markets["ordinals", order.slug], [order])
 
 
 @routes.post(f"{SLUG}/listings/delist", "cancel", OrdnetHandler.payer, bucket="write")

@@ -14,7 +14,7 @@ from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
 from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.leaf_output import LeafOutput
-from simulator.bitcoin.psbt import Map, Psbt
+from simulator.bitcoin.psbt import Map
 from simulator.bitcoin.psbt_write import Unsigned, spends
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
@@ -22,7 +22,7 @@ from simulator.members import Member, members
 from simulator.money import coins
 from simulator.orders import Market, Order, Trait
 from simulator.rules import Refusal
-from simulator.venues.listing import client_order, read
+from simulator.venues.listing import client_order, read_drafted
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, payment_key, signed_step, step
 from simulator.venues.poison import another, indexes, spoiled
 from simulator.venues.routes import Routes, by_path, same
@@ -152,10 +152,9 @@ class Parent:
         script_sig = redeem(coin.output, public_key).data
         return spends(coin.output) | ({b"\x04": script_sig[1:]} if script_sig else {})
 
-    def signed(self, psbt: Psbt, public_key: bytes) -> Transaction:
+    def signed(self, text: str, public_key: bytes) -> Transaction:
         """Returns the whole transaction from the signed PSBT. Raises Refusal for another one or an unsigned one."""
-        if psbt.tx.serialize() != self.transaction.serialize():
-            raise Refusal("the signed funding parent is not the one of the preflight")
+        psbt = read_drafted(text, "the signed funding parent", self.transaction, "preflight")
         spent = [coin.output for coin in self.coins]
         witnesses = [payment_witness(psbt, at, spent, public_key) for at in range(len(spent))]
         return with_witnesses(psbt.tx, witnesses, [redeem(own, public_key) for own in spent])
@@ -230,7 +229,7 @@ class Draft:
 
     def signed(self, engine: Engine, market: Market, psbt: str, key: bytes) -> Order:
         """Makes the order of the signed funding parent, not in the book yet. Raises Refusal."""
-        whole, offer = self.parent.signed(read(psbt, "the signed funding parent"), key), self.parent.offer
+        whole, offer = self.parent.signed(psbt, key), self.parent.offer
         signature = whole.vin[0].witness.items[0].hex()
         # The needs of a settlement: the whole parent, the parts of its output, and the secret that opens it.
         papers = (whole.serialize().hex(), offer.internal.hex(), offer.leaf.hex(), self.secret.hex())
