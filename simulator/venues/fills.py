@@ -1,4 +1,9 @@
-"""The transactions that fill orders: a listing is bought, an offer is settled, an item is sent into its escrow."""
+"""The transactions that fill orders: a listing is bought, an offer is settled, an item is sent into its escrow.
+
+A purchase is the seller's signed half with a buyer's inputs and outputs. The buyer's two small inputs and their sum as
+output 0 come first, so that the inscription's sat lands on output 1 and the seller's input and payout stand at the same
+index, as SINGLE needs it (magiceden-oss/msigner, README).
+"""
 
 from __future__ import annotations
 
@@ -37,6 +42,13 @@ PADDING = 600
 FEE = 2_000
 SELLER_AT = 2
 INSCRIPTION_AT = 1
+_RECOVERY = 3  # its place in the papers of a listing at ord.net
+# The venue's share of an offer's price: from the documents' example and settlements on the chain.
+OFFER_FEE_BPS = 250
+# A placeholder signature: this chain does not have the key of the seller.
+_NOBODYS = Witness([bytes(64)])
+
+Opener = Callable[[Transaction, list[TransactionOutput]], Witness]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +68,6 @@ class Buyer:
     @property
     def ordinals(self) -> str:
         return str(script.p2tr(self.key.get_public_key()).address())
-
-
-Opener = Callable[[Transaction, list[TransactionOutput]], Witness]
 
 
 def complete(chain: Chain, coin: Coin, sale: SignedSale, buyer: Buyer, opened: Opener | None = None) -> Transaction:
@@ -108,6 +117,9 @@ def _witness(made: Transaction, at: int, spends: Script, value: int, key: Privat
     return Witness([key.sign(digest).serialize() + bytes([SIGHASH.ALL]), key.get_public_key().sec()])
 
 
+# Sales out of an escrow: the transfer that the seller signed is sent, and the venue signs the sale together with them
+
+
 def opener(ask: Order, sale: SignedSale) -> Opener:
     """Makes the witness of the seller's input, by the sale's leaf: both signatures, the leaf, the control block."""
     seller = bytes.fromhex(ask.papers[1])
@@ -142,7 +154,7 @@ def release(engine: Engine, ask: Order, *, confirmed: bool) -> tuple[Coin, Signe
     return engine.chain.coins[passed], sale
 
 
-_RECOVERY = 3  # its place in the papers of a listing at ord.net
+# Transfers without a sale: an item in its escrow, as after a purchase that fell out of the mempools
 
 
 def strand(engine: Engine, ask: Order, *, confirmed: bool, ends: bool) -> Coin:
@@ -182,10 +194,7 @@ def _moved(engine: Engine, ask: Order) -> Coin:
     return found
 
 
-# The venue's share of an offer's price: from the documents' example and settlements on the chain.
-OFFER_FEE_BPS = 250
-# A placeholder signature: this chain does not have the key of the seller.
-_NOBODYS = Witness([bytes(64)])
+# Offers at ord.net: the buyer's signed transactions get their other half and are sent
 
 
 def settle(engine: Engine, bid: Order, item: Item, seller: str) -> str:

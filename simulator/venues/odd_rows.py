@@ -1,4 +1,8 @@
-"""Rows as scenes show them: odd ones made of real ones, and real ones in the form that clients have seen."""
+"""Rows as scenes show them: odd ones made of real ones, and real ones in the form that clients have seen.
+
+Fields are found by their names, in whatever depth they are. The ids of a copy are fresh and lead to nothing. A copy
+that can still be read as an order never competes with a real one: an ask has ten times the price, a bid a tenth.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,8 @@ from simulator.orders import Order, market_key
 from simulator.sales import Sale
 from simulator.wire import EXACT, plain
 from wallet.address import p2wpkh
+
+Row = dict[str, Any]
 
 PRICES = frozenset(
     {"price", "unitPrice", "priceSats", "totalSats", "satoshi_price", "escrow_price", "price_per", "floor"}
@@ -44,6 +50,7 @@ _STATES = frozenset({"orderType", "marketType", "event", "saleType", "status", "
 # Collections lie in rows as objects; their ids are slugs, and no ids of an order.
 _COLLECTION = "collection"
 _EPOCH = "1970-01-01T00:00:00.000Z"
+_LIFE_FIELDS = ("cancelledAt", "invalidAt", "fillPendingAt", "fillCompletedAt")
 _STRANGER, _STRANGER_RUNE = "somewhere-else", "SOMEWHEREELSE"
 _TENFOLD = 10
 # The maker of every odd order: not a client.
@@ -220,23 +227,18 @@ def _changed(value: Any, names: frozenset[str], change: Change, *, into_collecti
     return found
 
 
-_NEVER = "1970-01-01T00:00:00.000Z"
-_LIFE_FIELDS = ("cancelledAt", "invalidAt", "fillPendingAt", "fillCompletedAt")
-
-Row = dict[str, Any]
-
-
-# Satflow
+# Other forms of real rows: each function takes a row in the dialect's usual form, its order or sale, and the engine, and
+# returns the row to send. The order is None for a row without one of the market's. Satflow:
 
 
 def placeholder_times(row: Row, about: Any, engine: Engine) -> Row:
     """Shows 1970 where a time has not come: of an end, too."""
-    found = row | {name: row.get(name) or _NEVER for name in ("lastValidationAt", *_LIFE_FIELDS)}
+    found = row | {name: row.get(name) or _EPOCH for name in ("lastValidationAt", *_LIFE_FIELDS)}
     if isinstance(about, Sale):
         found["fillCompletedAt"] = row.get("fillCompletedAt")
     listing = row.get("listing")
     if isinstance(listing, dict) and not listing.get("cancelledAt"):
-        return row | {"listing": listing | {"cancelledAt": _NEVER, "fillCompletedAt": _NEVER}}
+        return row | {"listing": listing | {"cancelledAt": _EPOCH, "fillCompletedAt": _EPOCH}}
     return row if "token" in row and "listing" in row else found
 
 

@@ -71,7 +71,7 @@ def poisoned_outputs(outputs: list[TransactionOutput], poison: Poison | None) ->
 
 
 def _other(coin: Coin, engine: Engine, terms: AskTerms) -> Coin:
-    """Returns another output of the seller's; a made-up one if there is none."""
+    """Returns another output of the seller's; or a made-up one."""
     others = (each for each in engine.chain.unspent(terms.seller) if each.outpoint != coin.outpoint)
     return next(others, _made_up("the seller's", 10_000, coin.script))
 
@@ -81,7 +81,7 @@ def _made_up(name: str, value: int, script: str) -> Coin:
 
 
 def spoiled(shown: Unsigned, poison: Poison | None, payout: int, other: Coin) -> Unsigned:
-    """Applies `poison` to `shown`. Output `payout` is the signer's, `other` one more coin of theirs."""
+    """Applies `poison` to `shown`. Output `payout` is the signer's, `other` is another coin of the signer."""
     tx, inputs, outputs = shown.tx, list(shown.inputs), list(shown.tx.vout)
     sources = list(tx.vin)
     paid = outputs[payout]
@@ -125,7 +125,7 @@ def indexes(asked: list[int], poison: Poison | None) -> list[int]:
 
 
 def another(engine: Engine, owner: str, used: set[str]) -> Coin:
-    """Returns a coin of `owner` besides the `used` ones; a made-up one if there is none."""
+    """Returns a coin of `owner` besides the `used` ones; or a made-up one."""
     free = (coin for coin in coins(engine, owner) if coin.outpoint not in used)
     made_up = Coin(f"{hashlib.sha256(owner.encode()).hexdigest()}:0", 10_000, script_of(owner).data.hex())
     return next(free, made_up)

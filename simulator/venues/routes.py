@@ -19,7 +19,7 @@ from simulator.world import World
 from wallet import address as addresses
 
 MAX_PSBT_TEXT = 200_000
-# A public key in hex; its parity, which may be left out, tells nothing more.
+# A public key in hex; its parity, which may be left out, adds nothing.
 X_ONLY_KEY = re.compile(r"(?:0[23])?([0-9a-f]{64})")
 MAX_OFFSET = 10_000_000
 UNREADABLE = "(unreadable)"

@@ -1,4 +1,8 @@
-"""The outputs of the venues' own scripts, and checks of a client's signatures, which also make the witnesses."""
+"""The outputs of the venues' own scripts, and checks of a client's signatures, which also make the witnesses.
+
+ord.net: from its technical documents "Collection Offers" and "Sale PSBT Construction"; the order of the four keys in
+the offer's leaf is that of settlements on the chain. Ordinals Wallet: from its client ("passthrough v4").
+"""
 
 from __future__ import annotations
 
@@ -90,9 +94,13 @@ def _push(data: bytes) -> bytes:
     return bytes([len(data)]) + data
 
 
+# The escrow of Ordinals Wallet, tr(NUMS, {multi_a(2, seller, venue), <144> CSV DROP <seller> CHECKSIG}): both together
+# sell, and the seller alone takes the item back 144 blocks after it came there.
+
+
 # The practice venue's key for sales; the real one is the venue's alone.
 COSIGNER = PrivateKey(hashlib.sha256(b"practice market Ordinals Wallet co-signer").digest())
-# The point whose private key nobody knows (BIP-341).
+# The point without a known private key (BIP-341).
 NOBODY = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
 LOCK_BLOCKS = 144
 
@@ -111,6 +119,9 @@ def sale_output(seller: bytes) -> LeafOutput:
 def recovery_leaf(seller: bytes) -> bytes:
     """Makes the script by which the seller alone takes the item back."""
     return b"\x02" + LOCK_BLOCKS.to_bytes(2, "little") + b"\xb2\x75\x20" + seller + b"\xac"
+
+
+# Signatures
 
 
 PARTIAL_SIG, TAP_SCRIPT_SIG = b"\x02", b"\x14"
@@ -137,7 +148,7 @@ def payment_witness(psbt: Psbt, at: int, spent: list[TransactionOutput], public_
 
 
 def redeem(own: TransactionOutput, public_key: bytes) -> Script:
-    """Returns the script of an input that spends `own`: empty but for P2SH."""
+    """Returns the script of an input that spends `own`: empty except for P2SH."""
     if own.script_pubkey.script_type() != "p2sh":
         return Script()
     return Script(b"\x16\x00\x14" + hash160(public_key))

@@ -259,7 +259,7 @@ class Desk:
         self.sessions = Sessions(clock)
         self.windows = Windows(clock)
         self._preflights: Newest[str, Preflight] = Newest()
-        # Ids of offers and listings that were entered: a request for an ended one is told so.
+        # Ids of offers and listings that were entered: a request for an ended one has an answer of its own.
         self.taken: set[str] = set()
 
     def keep(self, session: Session, asked: str, draft: Any, handle: str | None = None) -> str:

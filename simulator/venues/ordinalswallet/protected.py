@@ -297,7 +297,7 @@ def _listed_protected(call: OrdinalsWalletHandler, item: Row, outpoint: str) -> 
 # Last: its path would take the others' places.
 @routes.get("market/secure-listing/([^/]+)", "item")
 def protected_state(call: OrdinalsWalletHandler) -> Row:
-    """Answers the protected listing of an output; 404 when there is none."""
+    """Answers the protected listing of an output; 404 without one."""
     outpoint = call.path_args[0]
     coin = call.engine.chain.coins.get(outpoint)
     ask = call.engine.ask_on(outpoint, coin.address or "", VENUE) if coin else None

@@ -281,7 +281,7 @@ def inscription_outpoint(call: OrdinalsWalletHandler) -> Row:
 
 @routes.get("market/escrow/([^/]+)", "item")
 def escrow(call: OrdinalsWalletHandler) -> Row:
-    """Answers the listing of an inscription with both its prices; 404 when there is none."""
+    """Answers the listing of an inscription with both its prices; 404 without one."""
     owner, item, coin, ask = _found(call)
     if ask is None:
         raise ApiError(404, "not found")

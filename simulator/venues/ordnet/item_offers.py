@@ -1,4 +1,4 @@
-"""ord.net's offers for one inscription: the settlement is drafted at once, and the buyer signs their inputs of it.
+"""ord.net's offers for one inscription: the settlement is drafted immediately, and the buyer signs their inputs of it.
 
 The documents show the fields of requests and answers. The form of the settlement is a guess: the inscription's output
 first, then the buyer's coins; the inscription to the buyer, the price less the seller's fee to the owner, both fees to

@@ -137,7 +137,7 @@ class Parent:
 
     @property
     def comes_back(self) -> int:
-        """The number of the buyer's output: the change, or the offer's own if there is none."""
+        """The number of the buyer's output: the change, or the offer's own without change."""
         return 2 if len(self.transaction.vout) > 2 else 0
 
     @property
@@ -268,7 +268,7 @@ def signed_order(call: OrdnetHandler, market: Market, made: AnyDraft, psbt: str,
 
 
 def enter(call: OrdnetHandler, market: Market, orders: list[Order]) -> None:
-    """Puts orders into the book; a request for one that has ended is told so."""
+    """Puts orders into the book, and remembers their ids."""
     visible_ms = call.visible_ms()
     for order in orders:
         order.visible_ms = visible_ms

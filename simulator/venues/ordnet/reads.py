@@ -34,7 +34,7 @@ routes = Routes(PREFIX, OrdnetHandler)
 
 @routes.get("collection-stats/floors", "floors", asked("slugs"))
 def floors(call: OrdnetHandler) -> Row:
-    """Answers many floors at once; unknown slugs are left out."""
+    """Answers many floors; unknown slugs are left out."""
     slugs = [slug.strip() for slug in call.query("slugs").split(",") if slug.strip()]
     if not slugs or len(slugs) > MAX_SLUGS:
         raise bad(f"slugs: 1 to {MAX_SLUGS} collection slugs")
@@ -234,7 +234,7 @@ def _offers(call: OrdnetHandler, market: Market, told: Told, bids: list[Order], 
 
 def _offer(bid: Order, count: int) -> Row:
     target = of_order(bid)
-    # Bids of scripts and traders may have no end: told as a week after their start.
+    # Bids of scripts and traders may have no end: shown as a week after their start.
     end_ms = bid.expires_ms if bid.expires_ms is not None else bid.placed_ms + DEFAULT_HOURS * HOUR_MS
     return {
         "id": public_id(bid),

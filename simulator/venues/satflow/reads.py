@@ -135,7 +135,7 @@ def collection_stats(call: SatflowHandler) -> Row:
 
 @routes.get("collection-stats/floors", "floors", asked("slugs"))
 def floors(call: SatflowHandler) -> Any:
-    """Answers many floors at once; unknown slugs are left out."""
+    """Answers many floors; unknown slugs are left out."""
     kind = kind_of(call.query("type"), "type")
     slugs = [slug.strip() for slug in call.query("slugs").split(",")]
     if len(slugs) > MAX_SLUGS:
@@ -325,7 +325,7 @@ def _ordinal(call: SatflowHandler, item: Item) -> Row:
 
 def _listing(call: SatflowHandler, ask: Order | None) -> Row | None:
     if call.is_as_seen:
-        # Of one that is over something is still told.
+        # A listing that has ended still shows a price.
         ended = {"price": "1000", "cancelledAt": iso(call.engine.now_ms())}
         return {"_id": ask.order_id, "price": str(ask.price), "cancelledAt": None} if ask else ended
     return {"price": ask.price, "secureListing": True} if ask else None
@@ -350,7 +350,7 @@ def _runes(call: SatflowHandler, address: str) -> list[Row]:
 
 @routes.get("address/bids", "own_bids", asked("address"))
 def own_bids(call: SatflowHandler) -> Row:
-    """Answers the open bids of a payment address; 404 when there are none."""
+    """Answers the open bids of a payment address; 404 without one."""
     found = call.engine.bids_of(call.query_address(), venue=VENUE)
     if not found:
         raise ApiError(404, "address not found or no bids", "NOT_FOUND")

@@ -1,7 +1,7 @@
 """Satflow's rows: as its documentation has them, and as its clients have seen them.
 
 As seen, orders lie in the row (`ask`, `bid`), times are text, prices digits in text, and among the open orders are some
-that nobody can deal with any more: a client that takes those for open finds a floor, or a bid, that is not there.
+that cannot be filled any more: a client that takes those for open finds a floor, or a bid, that is not there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def attributes(traits: tuple[Trait, ...]) -> list[dict[str, str]]:
 
 
 def listing(ask: Order, market: Market, *, is_as_seen: bool) -> Row:
-    """Returns a row of `/activity/listings`: traits only where the market tells them, as no document promises them."""
+    """Returns a row of `/activity/listings`: traits only where the market shows them, as no document promises them."""
     told = {"attributes": attributes(ask.traits)} if market.kind == "ordinals" and market.listing_traits else {}
     if is_as_seen:
         inner = picked(ask, "inscriptionId=inscription sellerOrdAddress=maker sellerReceiveAddress=receive")
@@ -68,7 +68,7 @@ def own_bid(found: Order, market: Market | None, *, is_as_seen: bool) -> Row:
 
 
 def sale(found: Sale, market: Market, *, is_as_seen: bool) -> Row:
-    """Returns a row of `/activity/sales`; beside the documented fields it names both sides and the bid sold into."""
+    """Returns a row of `/activity/sales`; it adds to the documented fields both sides and the bid sold into."""
     row = picked(found, "_id=sale_id inscriptionId=inscription") | {"collectionSlug": market.slug}
     if is_as_seen:
         buyer = picked(found, "bidderAddress=buyer bidderTokenReceiveAddress=receive")

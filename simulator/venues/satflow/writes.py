@@ -154,7 +154,7 @@ def cancel(call: SatflowHandler) -> Row:
     signature = text(body.get("signature"), "signature", 1000)
     if not call.world.challenges.answered(maker, signature):
         raise ApiError(403, "invalid signature", "FORBIDDEN")
-    # Of several cancels every other one is a lie: one tells nothing about the next.
+    # Of several cancels every other one is a lie: so that one does not predict the next.
     lies = set(ids[::2]) if call.mode == "cancel_lie" else set()
     done = [{"id": each, "success": _cancel(call, each, maker, side, is_lie=each in lies)} for each in ids]
     failed = sum(not row["success"] for row in done)

@@ -1,7 +1,7 @@
 """UniSat's collection market under `/unisat/v3`: numbers, listings, items, and the events of both its markets.
 
 Prices are sats, a collection's id is its slug. Where answers of 2026 were recorded that say more than the
-documentation, a market that answers as seen shows them: rows tell their traits with floors, `unitPrice` may be another
+documentation, a market that answers as seen shows them: rows show their traits with floors, `unitPrice` may be another
 number than the price, and among the listings is one whose item has moved, so that its floor is not there.
 """
 

@@ -133,7 +133,7 @@ def create_modify_price(call: UnisatHandler) -> dict[str, Any]:
 
 @routes.post(f"{COLLECTIONS}/confirm_modify_price", "list", about("auctionId"))
 def confirm_modify_price(call: UnisatHandler) -> dict[str, Any]:
-    """Lets the auction go on at its new price."""
+    """Continues the auction at its new price."""
     body = call.body()
     auction_id = text(body.get("auctionId"), "auctionId")
     ask, asked = _listing(call, auction_id), _drafted(call, auction_id, "modify_price")
