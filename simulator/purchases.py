@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from simulator.engine import Engine
+from simulator.fills import INSCRIPTION_AT, Buyer, complete, opener, release
+from simulator.listing import signed_sale
 from simulator.orders import Order
 from simulator.rules import Refusal
 from simulator.sales import Sale
-from simulator.venues.fills import INSCRIPTION_AT, Buyer, complete, opener, release
-from simulator.venues.listing import signed_sale
 
 
 def buy(engine: Engine, ask: Order, buyer: str) -> Sale:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from simulator import odd_rows
 from simulator.engine import Engine
-from simulator.venues import odd_rows
 from simulator.wire import bad
 
 Dialect = Literal["satflow", "unisat", "ordinalswallet", "ordnet"]

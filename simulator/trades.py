@@ -6,13 +6,12 @@ from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
-from simulator import money
+from simulator import fills, money
 from simulator.deliveries import deliver
 from simulator.engine import Engine
 from simulator.holdings import give
 from simulator.orders import Order, unit_price
 from simulator.sales import Sale
-from simulator.venues import fills
 from simulator.wallets.wallets import Item
 from simulator.wire import EXACT
 

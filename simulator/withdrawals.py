@@ -11,11 +11,11 @@ from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.psbt import Map
 from simulator.bitcoin.transactions import outpoint_of, script_of, spend
 from simulator.engine import Engine
+from simulator.listing import read
 from simulator.money import coins
 from simulator.network import Rejected, leaf_digest, send
+from simulator.poison import Poison, poisoned_outputs
 from simulator.rules import Refusal
-from simulator.venues.listing import read
-from simulator.venues.poison import Poison, poisoned_outputs
 from simulator.wallets.bidding_wallets import Pair, WalletKind, kind_of, leaf, market_key, witness_script
 
 FEE_PER_VB = 8

@@ -13,11 +13,11 @@ from simulator.calls.limits import Limits
 from simulator.crowd.traders import Traders
 from simulator.engine import Engine
 from simulator.faults import Faults
+from simulator.listing import AskTerms
+from simulator.poison import Poison
 from simulator.scenes import Scenes
+from simulator.sessions import Auctions, Challenges, Desk, WalletSessions
 from simulator.shapes import Shape, shape_of
-from simulator.venues.listing import AskTerms
-from simulator.venues.poison import Poison
-from simulator.venues.sessions import Auctions, Challenges, Desk, WalletSessions
 from simulator.wallets.play_wallet import PlayWallet
 
 VERSION = 1

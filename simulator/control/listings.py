@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, cast
 
 from simulator import scripts
+from simulator.fills import give_back, strand
 from simulator.handler import JsonHandler
 from simulator.holdings import send
 from simulator.orders import Order
+from simulator.poison import POISONS, Poison
 from simulator.purchases import buy_signed
 from simulator.rules import Refusal
-from simulator.venues.fills import give_back, strand
-from simulator.venues.poison import POISONS, Poison
-from simulator.venues.scripts import ORDNET
+from simulator.venue_scripts import ORDNET
 from simulator.wire import ApiError, bad, only, text, whole
 from simulator.world import World
 

@@ -12,8 +12,8 @@ from simulator.bitcoin.transactions import script_of
 from simulator.crowd.courses import BUY_EVERY, DEMOS, Course
 from simulator.crowd.sellers import Sellers
 from simulator.holdings import give
+from simulator.listing import AskTerms, Signed, draft, drafts, list_signed
 from simulator.orders import Order
-from simulator.venues.listing import AskTerms, Signed, draft, drafts, list_signed
 from simulator.wallets.wallets import Item
 from simulator.world import World
 from tests.clock import Clock

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from simulator import venue_scripts
 from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.leaf_output import LeafOutput
+from simulator.poison import Poison, spoiled
 from simulator.rules import Refusal
-from simulator.venues import scripts
+from simulator.venue_scripts import OfferTerms, offer_output
 from simulator.venues.ordnet.offers import Parent
-from simulator.venues.poison import Poison, spoiled
-from simulator.venues.scripts import OfferTerms, offer_output
 from tests.wallet.conftest import tag_of
 from tests.wallet.listings import PAYMENT, PAYOUT_ADDRESS, STRANGER
 from tests.wallet.offer_desk import OfferDesk, asked_by, offer_desk
@@ -45,7 +45,9 @@ def parent(form: Form = "by the vault", terms: OfferTerms = TERMS) -> Parent:
     """Returns the practice market's funding parent of an offer on the coins that the desk knows."""
     spends = zip(honest().draft.spends, COINS, strict=True)
     coins = (Coin(f"{spend.txid[::-1].hex()}:{spend.vout}", sats, PAYMENT_SCRIPT.hex()) for spend, sats in spends)
-    return Parent(offer_output(scripts.xonly(OWNERS[form]), terms, b"\x03" * 32), PRICE, tuple(coins), PAYOUT_ADDRESS)
+    return Parent(
+        offer_output(venue_scripts.xonly(OWNERS[form]), terms, b"\x03" * 32), PRICE, tuple(coins), PAYOUT_ADDRESS
+    )
 
 
 def asked(made: Parent, psbt: str | None = None) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def test_a_poisoned_draft_is_refused(poison: Poison, desk: OfferDesk) -> None:
 
 @pytest.mark.parametrize("name", ["MARKET", "GATE", "ENCLAVE"])
 def test_a_leaf_with_a_key_of_a_thief_is_refused(name: str, desk: OfferDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scripts, name, STRANGER)
+    monkeypatch.setattr(venue_scripts, name, STRANGER)
     assert tag_of(desk.sign, asked(parent())) == "leaf-keys"
 
 
@@ -88,7 +90,7 @@ def test_an_escrow_of_a_leaf_that_was_not_told_is_refused(desk: OfferDesk) -> No
 
 def test_an_escrow_that_the_thief_alone_takes_is_refused(desk: OfferDesk) -> None:
     made = parent()
-    stolen = replace(made, offer=LeafOutput(scripts.xonly(STRANGER), made.offer.leaf))
+    stolen = replace(made, offer=LeafOutput(venue_scripts.xonly(STRANGER), made.offer.leaf))
     assert tag_of(desk.sign, asked(stolen)) == "outputs-known"
 
 

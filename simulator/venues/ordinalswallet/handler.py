@@ -77,7 +77,7 @@ class OrdinalsWalletHandler(VenueHandler):
         return plain((self.shown(made) / made.quantity).quantize(Decimal("1e-8"), ROUND_DOWN))
 
     def missing(self) -> Any:
-        """A route that the venue has and this market lacks: drafts of recoveries, funded offers, purchases."""
+        """Refuses a route that the venue has and this market lacks: drafts of recoveries, funded offers, purchases."""
         raise ApiError(400, "This is not offered here", "not_offered")
 
 

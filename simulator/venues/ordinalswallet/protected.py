@@ -19,9 +19,7 @@ from simulator.bitcoin.psbt_write import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, Unsi
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
-from simulator.orders import Order
-from simulator.rules import Refusal
-from simulator.venues.listing import (
+from simulator.listing import (
     AskTerms,
     Cause,
     Unlistable,
@@ -32,6 +30,11 @@ from simulator.venues.listing import (
     read_drafted,
     refuse,
 )
+from simulator.orders import Order
+from simulator.poison import THIEFS_KEY, Poison, another, paying, without_leaf
+from simulator.poison import spoiled as spoiled_half
+from simulator.rules import Refusal
+from simulator.venue_scripts import cosigner, key_path_witness, leaf_signature, recovery_leaf, sale_output
 from simulator.venues.ordinalswallet.handler import (
     PREFIX,
     VENUE,
@@ -40,10 +43,7 @@ from simulator.venues.ordinalswallet.handler import (
     mainnet_address,
     x_only_key,
 )
-from simulator.venues.poison import THIEFS_KEY, Poison, another, paying, without_leaf
-from simulator.venues.poison import spoiled as spoiled_half
 from simulator.venues.routes import MAX_PSBT_TEXT, UNREADABLE, Routes, by_url, hex_of
-from simulator.venues.scripts import cosigner, key_path_witness, leaf_signature, recovery_leaf, sale_output
 from simulator.wallets.wallets import Item
 from simulator.wire import ApiError, bad, text, whole
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME, LEAST_POSTAGE, Coin, block_time
 from simulator.bitcoin.transactions import outpoint_of as spent_outpoint
+from simulator.fills import INSCRIPTION_AT, SELLER_AT
 from simulator.item_names import name_of
 from simulator.members import item_of, members
 from simulator.orders import Market, Order, Trait
 from simulator.pictures.content import media_of
 from simulator.sales import Sale
 from simulator.scenes import Made
-from simulator.venues.fills import INSCRIPTION_AT, SELLER_AT
 from simulator.venues.mempool import FEES
 from simulator.venues.ordinalswallet.handler import (
     CREATORS_PART,

@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from simulator.bitcoin.transactions import address_of, outpoint_of
-from simulator.orders import Order
-from simulator.rules import Refusal
-from simulator.venues.listing import (
+from simulator.listing import (
     AskTerms,
     Cause,
     SignedSale,
@@ -21,6 +19,9 @@ from simulator.venues.listing import (
     list_plain,
     signed_sales,
 )
+from simulator.orders import Order
+from simulator.poison import poisoned
+from simulator.rules import Refusal
 from simulator.venues.ordinalswallet.handler import (
     PREFIX,
     VENUE,
@@ -30,7 +31,6 @@ from simulator.venues.ordinalswallet.handler import (
     mainnet_address,
     x_only_key,
 )
-from simulator.venues.poison import poisoned
 from simulator.venues.routes import MAX_PSBT_TEXT, UNREADABLE, X_ONLY_KEY, Routes, by_url, hex_of, named, peek
 from simulator.wire import MAX_WHOLE, ApiError, bad, text, whole
 

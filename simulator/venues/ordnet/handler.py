@@ -11,10 +11,10 @@ from typing import Any, Literal, TypeVar
 from simulator.bitcoin.keys import belongs_to
 from simulator.money import coins
 from simulator.orders import Market
+from simulator.sessions import Desk, Session
 from simulator.shapes import iso
+from simulator.venue_scripts import ORDNET, is_internal
 from simulator.venues.routes import MAX_PSBT_TEXT, Routes, VenueHandler, named, peek, picked, same, sign_in_address
-from simulator.venues.scripts import ORDNET, is_internal
-from simulator.venues.sessions import Desk, Session
 from simulator.wire import ApiError, bad, items, text
 from wallet import address
 

@@ -17,9 +17,12 @@ from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.psbt_write import Unsigned, spends
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
+from simulator.listing import read_drafted
 from simulator.members import Member, members
 from simulator.orders import Market, Order
-from simulator.venues.listing import read_drafted
+from simulator.poison import another, indexes, spoiled
+from simulator.sessions import Session
+from simulator.venue_scripts import ORDNET, fee_script, payment_witness, redeem
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, payment_key, signed_step, step
 from simulator.venues.ordnet.offers import (
     HOUR_MS,
@@ -37,10 +40,7 @@ from simulator.venues.ordnet.offers import (
     utxos,
     with_witnesses,
 )
-from simulator.venues.poison import another, indexes, spoiled
 from simulator.venues.routes import Routes, by_path
-from simulator.venues.scripts import ORDNET, fee_script, payment_witness, redeem
-from simulator.venues.sessions import Session
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 
 Row = dict[str, Any]

@@ -22,15 +22,15 @@ from simulator.bitcoin.psbt_write import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, TAP_
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
+from simulator.listing import AskTerms, Unlistable, ask_order, holding, market_of, read, read_drafted
 from simulator.orders import Order
+from simulator.poison import THIEF, THIEFS_KEY, Poison, another, paying, spoiled, without_leaf
 from simulator.rules import Refusal
-from simulator.venues.listing import AskTerms, Unlistable, ask_order, holding, market_of, read, read_drafted
+from simulator.sessions import Session
+from simulator.venue_scripts import DEFAULT, ORDNET, key_path_witness, leaf_signature, passthrough_output, practice_key
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, signed_step, step
 from simulator.venues.ordnet.offers import enter, new_id
-from simulator.venues.poison import THIEF, THIEFS_KEY, Poison, another, paying, spoiled, without_leaf
 from simulator.venues.routes import Routes, named
-from simulator.venues.scripts import DEFAULT, ORDNET, key_path_witness, leaf_signature, passthrough_output, practice_key
-from simulator.venues.sessions import Session
 from simulator.wallets.wallets import Item
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 

@@ -18,16 +18,16 @@ from simulator.bitcoin.psbt import Map
 from simulator.bitcoin.psbt_write import Unsigned, spends
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
+from simulator.listing import client_order, read_drafted
 from simulator.members import Member, members
 from simulator.money import coins
 from simulator.orders import Market, Order, Trait
+from simulator.poison import another, indexes, spoiled
 from simulator.rules import Refusal
-from simulator.venues.listing import client_order, read_drafted
+from simulator.sessions import Session
+from simulator.venue_scripts import ORDNET, OfferTerms, announcement, offer_output, payment_witness, redeem
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, payment_key, signed_step, step
-from simulator.venues.poison import another, indexes, spoiled
 from simulator.venues.routes import Routes, by_path, same
-from simulator.venues.scripts import ORDNET, OfferTerms, announcement, offer_output, payment_witness, redeem
-from simulator.venues.sessions import Session
 from simulator.wire import MAX_SATS, ApiError, bad, items, only, text, whole
 
 Row = dict[str, Any]

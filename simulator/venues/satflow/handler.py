@@ -42,5 +42,5 @@ class SatflowHandler(VenueHandler):
         return sign_in_address(self.query(name), name)
 
     def missing(self) -> Any:
-        """A documented endpoint that the practice market lacks."""
+        """Refuses a documented endpoint that the practice market lacks."""
         raise ApiError(501, "not implemented by the practice market", "NOT_IMPLEMENTED")

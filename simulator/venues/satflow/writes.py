@@ -8,10 +8,10 @@ from decimal import Decimal
 from typing import Any
 
 from simulator.bitcoin.keys import belongs_to
+from simulator.listing import AskTerms, Signed, draft, list_signed, refuse
 from simulator.orders import Kind, Market, Side, Trait
+from simulator.poison import poisoned
 from simulator.rules import BidTerms
-from simulator.venues.listing import AskTerms, Signed, draft, list_signed, refuse
-from simulator.venues.poison import poisoned
 from simulator.venues.routes import X_ONLY_KEY, Routes, by_url, hex_of, mainnet, named, refusals, sign_in_address
 from simulator.venues.satflow.handler import PREFIX, VENUE, SatflowHandler, kind_of
 from simulator.venues.satflow.rows import Row

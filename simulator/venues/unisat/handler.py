@@ -64,7 +64,7 @@ class UnisatHandler(VenueHandler):
         return [market for market in self.engine.markets.values() if market.kind == kind]
 
     def missing(self) -> Any:
-        """A purchase, which is called `bid` there; the practice market lacks it."""
+        """Refuses a purchase, which is called `bid` there: the practice market lacks it."""
         raise ApiError(501, "not implemented by the practice market")
 
 

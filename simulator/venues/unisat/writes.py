@@ -15,9 +15,7 @@ from embit.transaction import TransactionOutput
 
 from simulator.bitcoin.taproot import is_owner_signed
 from simulator.bitcoin.transactions import script_of
-from simulator.orders import Order
-from simulator.rules import Refusal
-from simulator.venues.listing import (
+from simulator.listing import (
     AskTerms,
     Cause,
     Draft,
@@ -30,9 +28,11 @@ from simulator.venues.listing import (
     signature_of,
     signed_sales,
 )
-from simulator.venues.poison import poisoned
+from simulator.orders import Order
+from simulator.poison import poisoned
+from simulator.rules import Refusal
+from simulator.sessions import Asked, Step
 from simulator.venues.routes import MAX_PSBT_TEXT, X_ONLY_KEY, Routes, hex_of
-from simulator.venues.sessions import Asked, Step
 from simulator.venues.unisat.handler import COLLECTIONS, PREFIX, VENUE, UnisatHandler, about, refused
 from simulator.venues.unisat.reads import REPRICED
 from simulator.wire import ApiError, text

@@ -12,9 +12,9 @@ from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.psbt_write import SIGHASH_TYPE, TAP_LEAF_SCRIPT, Unsigned, spends
 from simulator.bitcoin.transactions import script_of, spend
 from simulator.engine import Engine
+from simulator.listing import AskTerms, Draft
 from simulator.money import coins
-from simulator.venues.listing import AskTerms, Draft
-from simulator.venues.scripts import practice_key, xonly
+from simulator.venue_scripts import practice_key, xonly
 
 # The draft's fault: the payout goes to a stranger; it is a sat below the price; the input is another output of the
 # seller's; a stranger's input is added; NONE instead of SINGLE or ALL is asked for; a stranger is paid besides; a

@@ -20,7 +20,7 @@ from simulator.bitcoin.transactions import outpoint_of, script_of, spend
 from simulator.engine import Engine
 from simulator.orders import Market, Order, Side
 from simulator.rules import Refusal
-from simulator.venues.scripts import is_internal
+from simulator.venue_scripts import is_internal
 from simulator.wallets.wallets import Item
 
 # PSBTs: drafts for the seller, and their signed forms

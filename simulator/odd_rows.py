@@ -227,8 +227,10 @@ def _changed(value: Any, names: frozenset[str], change: Change, *, into_collecti
     return found
 
 
-# Other forms of real rows: each function takes a row in the dialect's usual form, its order or sale, and the engine, and
-# returns the row to send. The order is None for a row without one of the market's. Satflow:
+# Other forms of real rows: each function takes a row in the dialect's usual form, its order or sale, and the engine,
+# and returns the row to send. The order is None for a row without one of the market's.
+
+# Satflow
 
 
 def placeholder_times(row: Row, about: Any, engine: Engine) -> Row:

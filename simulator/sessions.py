@@ -1,4 +1,4 @@
-"""What the venues remember between two calls: challenges, sessions, and drafts to be confirmed."""
+"""Challenges, sessions and drafts to be confirmed: the venues keep them between two calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from simulator.calls.windows import Windows
-from simulator.venues.listing import AskTerms, Draft
+from simulator.listing import AskTerms, Draft
 from simulator.wire import ApiError, bad
 from wallet.bip322 import verify_ownership
 

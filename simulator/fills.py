@@ -22,10 +22,10 @@ from simulator.bitcoin.leaf_output import LeafOutput
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY, is_signed
 from simulator.bitcoin.transactions import address_of, parse, script_of, spend
 from simulator.engine import Engine
+from simulator.listing import SignedSale, read
 from simulator.orders import Order
 from simulator.rules import Refusal
-from simulator.venues.listing import SignedSale, read
-from simulator.venues.scripts import (
+from simulator.venue_scripts import (
     COSIGNER,
     DEFAULT,
     ENCLAVE,
