@@ -85,7 +85,7 @@ SCENES: tuple[Scene, ...] = (
     Scene("enum_unknown", ALL, (*_BOOKS, "own_bids"), _K, odd=odd_rows.unknown_state, last=True),
     Scene("event_unknown", ("unisat", "ordnet"), ("sales",), _K, odd=odd_rows.unknown_state),
     Scene("foreign", ("satflow", "unisat", "ordnet"), (*_BOOKS, "sales"), _K, odd=odd_rows.foreign, ahead=True),
-    # UniSat; its forms are written by simulator/dialects/unisat/seen.py
+    # UniSat; its forms are written by simulator/venues/unisat/reads.py
     Scene("unisat_403_over_the_rate", ("unisat",), (), "P: three programs, August 2026"),
     Scene("unisat_attrs", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json"),
     Scene("unisat_unit_price", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json"),
