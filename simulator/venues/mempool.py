@@ -52,9 +52,6 @@ class MempoolHandler(VenueHandler):
             raise ApiError(404, "Transaction not found")
         return found
 
-    def deliver_text(self, value: Any) -> None:
-        self.send_text(str(value))
-
     def refuse_in_text(self, error: ApiError) -> None:
         self.send_text(error.text, error.status)
 

@@ -127,11 +127,7 @@ def status(call: OrdHandler) -> dict[str, Any]:
     }
 
 
-def _plain_digits(call: OrdHandler, value: int) -> None:
-    call.send_text(str(value))
-
-
-@_ORD.get("blockheight", "index", deliver=_plain_digits)
+@_ORD.get("blockheight", "index", deliver=OrdHandler.deliver_text)
 def block_height(call: OrdHandler) -> int:
     """Answers the newest block of the index."""
     return call.engine.chain.height()

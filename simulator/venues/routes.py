@@ -7,7 +7,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from simulator.calls.operations import Operation
 from simulator.faults import AFTER_THE_DEED, Fault
@@ -72,10 +72,14 @@ class VenueHandler(DialectHandler):
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(value)
 
+    def deliver_text(self, value: Any) -> None:
+        self.send_text(str(value))
+
 
 # The subject of a request, for the counts. It must not raise.
 Subject = Callable[[Any], str]
-Data = TypeVar("Data", bound=Callable[..., Any])
+Data = Callable[..., Any]
+Declare = Callable[[Data], Data]
 
 
 class Routes:
@@ -89,21 +93,17 @@ class Routes:
         """Returns path, handler and arguments of each route."""
         return [(f"{prefix or self.prefix}/{path}", handler, {"world": world}) for path, handler in self._handlers]
 
-    def get(
-        self, path: str, operation: Operation, subject: Subject | None = None, **more: Any
-    ) -> Callable[[Data], Data]:
+    def get(self, path: str, operation: Operation, subject: Subject | None = None, **more: Any) -> Declare:
         """Declares the decorated function as the answer to GET; `more` replaces further members of the handler."""
         return self._declared("GET", path, operation, subject, more)
 
-    def post(
-        self, path: str, operation: Operation, subject: Subject | None = None, **more: Any
-    ) -> Callable[[Data], Data]:
+    def post(self, path: str, operation: Operation, subject: Subject | None = None, **more: Any) -> Declare:
         """Declares the decorated function as the answer to POST."""
         return self._declared("POST", path, operation, subject, more)
 
     def _declared(
         self, method: str, path: str, operation: Operation, subject: Subject | None, more: dict[str, Any]
-    ) -> Callable[[Data], Data]:
+    ) -> Declare:
         def declared(data: Data) -> Data:
             members = {"method": method, "operation": operation, "data": data} | more
             if subject is not None:

@@ -26,6 +26,7 @@ SIGN_INS_BY_IP, SIGN_INS_BY_ADDRESS = 20, 5
 LEAST_CONFIRMED = 1_000_000
 MAX_SIGNATURE = 8192
 PREFIX = "/ordnet"
+_PUBLIC_KEY = re.compile(r"(0[23])?[0-9a-f]{64}")
 SLUG = "collection/([^/]+)"
 
 Row = TypeVar("Row")
@@ -180,7 +181,7 @@ def _who(session: Session) -> dict[str, Any]:
     return {"profile": profile, "walletBindings": [binding]}
 
 
-_PUBLIC_KEY = re.compile(r"(0[23])?[0-9a-f]{64}")
+# Keys and steps of requests that sign
 
 
 def ordinals_key(body: dict[str, Any], session: Session) -> bytes:
