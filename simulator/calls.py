@@ -156,8 +156,8 @@ class Limits:
 
     def load(self, row: dict[str, Any]) -> None:
         for name, kept in row.items():
-            key = self._keys[name] = _Key(float(self.burst), self._monotonic(), kept["month"], int(kept["used"]))
-            key.day, key.used_today = kept.get("day", ""), int(kept.get("usedToday", 0))  # an older dump has none
+            use = kept["month"], int(kept["used"]), kept["day"], int(kept["usedToday"])
+            self._keys[name] = _Key(float(self.burst), self._monotonic(), *use)
 
 
 class Windows:

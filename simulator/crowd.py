@@ -82,9 +82,9 @@ def new_course(demo: Demo, rng: random.Random) -> Course:
 
 
 def load_course(row: list[Any]) -> Course:
-    """Reads a course that `Course.dump` wrote, perhaps an older version with fewer fields."""
+    """Reads a course that `Course.dump` wrote."""
     read = (float, int, int, int, float, int, int)
-    return Course(*(as_number(value) for as_number, value in zip(read, row, strict=False)))
+    return Course(*(as_number(value) for as_number, value in zip(read, row, strict=True)))
 
 
 log = logging.getLogger(__name__)

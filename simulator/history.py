@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -73,12 +73,8 @@ class Sales:
 
     def load(self, rows: list[dict[str, Any]]) -> None:
         for row in rows:
-            # A state file from the time of one venue lacks the newer fields.
-            known = {name: row[name] for name in _FIELDS if name in row}
-            self.record(Sale(**(known | {"quantity": Decimal(row["quantity"])})))
+            self.record(Sale(**(row | {"quantity": Decimal(row["quantity"])})))
 
-
-_FIELDS = tuple(each.name for each in fields(Sale))
 
 Event = Literal["accepted", "refused", "cancelled", "expired", "filled"]
 
@@ -151,12 +147,6 @@ class History:
         return {"kept": list(self._kept), "traders": list(self._traders), "count": self._count, "gone": self._gone}
 
     def load(self, row: dict[str, Any]) -> None:
-        self._kept.extend(map(_numbered, row["kept"]))
-        self._traders.extend(map(_numbered, row["traders"]))
-        self._count = int(row["count"])
-        self._gone = int(row.get("gone", 0))
-
-
-def _numbered(row: Any) -> dict[str, Any]:
-    """Returns an event of a state file with its number; older files kept it beside the event."""
-    return row if isinstance(row, dict) else {"number": int(row[0]), **row[1]}
+        self._kept.extend(row["kept"])
+        self._traders.extend(row["traders"])
+        self._count, self._gone = int(row["count"]), int(row["gone"])

@@ -96,10 +96,8 @@ def load_order(row: dict[str, Any]) -> Order:
     """Makes the order that `Order.dump` wrote."""
     traits = tuple((str(key), str(value)) for key, value in row["traits"])
     decimals = {"quantity": Decimal(row["quantity"]), "unit_price": Decimal(row["unit_price"])}
-    # An older state file, with one venue, has only Satflow's orders.
-    venue = row.get("venue", "satflow" if row["origin"] == "dialect" else "")
-    tuples = {name: tuple(row.get(name, ())) for name in ("funding", "papers")}
-    return Order(**(row | decimals | tuples | {"traits": traits, "venue": venue}))
+    tuples = {name: tuple(row[name]) for name in ("funding", "papers")}
+    return Order(**(row | decimals | tuples | {"traits": traits}))
 
 
 @dataclass(slots=True)
@@ -141,23 +139,16 @@ class Market:
         return sorted((order for order in shown if side == "ask" or order.inscription is None), key=Order.rank)
 
     def dump(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "slug": self.slug,
-            "name": self.name,
-            "divisibility": self.divisibility,
-            "scripted": self.scripted,
-            "listing_traits": self.listing_traits,
-            "creator": self.creator,
-            "orders": [order.dump() for order in self.orders()],
-        }
+        row = {name: getattr(self, name) for name in _MARKET_FIELDS}
+        return row | {"orders": [order.dump() for order in self.orders()]}
+
+
+_MARKET_FIELDS = tuple(each.name for each in fields(Market) if each.name not in ("asks", "bids"))
 
 
 def load_market(row: dict[str, Any]) -> Market:
     """Makes the market that `Market.dump` wrote."""
-    market = Market(row["kind"], row["slug"], row["name"], row["divisibility"], row["scripted"])
-    market.listing_traits = row.get("listing_traits", True)
-    market.creator = row.get("creator", "")
+    market = Market(**{name: row[name] for name in _MARKET_FIELDS})
     for order in map(load_order, row["orders"]):
         market.side(order.side)[order.order_id] = order
     return market

@@ -198,13 +198,8 @@ class Wallets:
 
     def load(self, row: dict[str, Any]) -> None:
         self._balances = dict(row["balances"])
-        # An older state file, without withdrawals, has neither.
-        pairs = row.get("pair_of", {}).items()
-        self._pair_of = {address: Pair(*map(str, pair)) for address, pair in pairs}
-        self.bidding_kind = row.get("bidding_kind", "2of2")
-        # In an older state file, bidding wallets may be other names of a payment address's balance.
-        for address, payment in row.get("payment_of", {}).items():
-            self._fund(address, payment)
+        self._pair_of = {address: Pair(*map(str, pair)) for address, pair in row["pair_of"].items()}
+        self.bidding_kind = row["bidding_kind"]
         self.inscriptions = {
             address: {item["id"]: _item(item) for item in held} for address, held in row["inscriptions"].items()
         }

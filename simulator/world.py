@@ -130,12 +130,11 @@ class World:
         # The number of orders so far, so that random numbers, and with them order ids, do not repeat.
         self._start(int(row["seed"]), background=background, salt=f" after {row['engine']['sequence']}")
         self.engine.load(row["engine"])
-        if "limitsSet" in row:
-            given = row["limitsSet"]
-            self.limits.change(given["perSecond"], given["burst"], given["monthly"], given.get("daily", 0))
+        given = row["limitsSet"]
+        self.limits.change(given["perSecond"], given["burst"], given["monthly"], given["daily"])
         self.limits.load(row["limits"])
         self.traders.load(row["traders"])
-        self.play_wallet.load(row.get("playWallet"))  # an older state file has none
+        self.play_wallet.load(row["playWallet"])
         if background:
             self.traders.open_markets()
 

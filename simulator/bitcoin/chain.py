@@ -290,10 +290,9 @@ class Chain:
             txid: Recorded(str(raw), int(height)) for txid, (raw, height) in row["transactions"].items()
         }
         self._trails = {inscription: list(trail) for inscription, trail in row["trails"].items()}
-        self.mined = int(row.get("mined", 0))
-        # An older state file has neither.
-        self._times = {int(height): int(seconds) for height, seconds in row.get("times", {}).items()}
-        self._forks = {int(height): int(count) for height, count in row.get("forks", {}).items()}
+        self.mined = int(row["mined"])
+        self._times = {int(height): int(seconds) for height, seconds in row["times"].items()}
+        self._forks = {int(height): int(count) for height, count in row["forks"].items()}
 
 
 def postage(inscription: str) -> int:

@@ -72,14 +72,6 @@ def test_a_state_file_with_a_broken_key_is_put_aside(tmp_path: Path, key: object
     assert StateFile(path, World(seed=1)).load() is False
 
 
-def test_an_older_state_file_without_one_is_read(tmp_path: Path) -> None:
-    path, row = tmp_path / "simulator.json", World(seed=1).dump()
-    del row["playWallet"]
-    path.write_text(json.dumps(row))
-
-    assert StateFile(path, World(seed=1)).load() is True
-
-
 @pytest.mark.slow
 def test_a_kill_right_after_the_first_answer_does_not_change_it(program: Program) -> None:  # noqa: F811
     program.start()
