@@ -25,7 +25,7 @@ from typing import Any
 
 import requests
 
-from simulator.calls.limits import PER_SECOND
+from simulator.calls import PER_SECOND
 from strategy.bid_config import BidConfig
 from tests.e2e.adversity import ADVERSITIES, Adversity, adverse
 from tests.e2e.brake_outcome import Outcome

@@ -14,9 +14,8 @@ from tornado.httpserver import HTTPServer
 
 from simulator.control import routes as control
 from simulator.handler import NotFound
-from simulator.state import StateFile
 from simulator.venues import all_routes
-from simulator.world import World
+from simulator.world import StateFile, World
 
 log = logging.getLogger(__name__)
 

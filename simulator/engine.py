@@ -11,23 +11,24 @@ from decimal import Decimal
 from typing import Any
 
 from simulator.bitcoin.chain import Chain
-from simulator.history import Event, History
-from simulator.open_orders import OpenOrders
+from simulator.history import Event, History, Sales
 from simulator.orders import (
+    BidTerms,
     Kind,
     Market,
     MarketKey,
+    OpenOrders,
     Order,
     Origin,
+    Refusal,
     Side,
     Trait,
+    check_bid,
     load_market,
     market_key,
     unit_price,
 )
-from simulator.rules import BidTerms, Refusal, check_bid
-from simulator.sales import Sales
-from simulator.wallets.wallets import Wallets
+from simulator.wallets import Wallets
 from wallet import address
 
 
@@ -290,17 +291,7 @@ class Engine:
         for order in sorted(orders, key=lambda order: order.sequence):
             self._open.enter(order)
         self.wallets.load(row["wallets"])
-        # An older state file has no sales.
-        self.sales.load(row.get("sales", []))
-        self._load_chain(row)
-        if "history" in row:
+        self.sales.load(row["sales"])
+        self.chain.load(row["chain"])
+        if "history" in row:  # a frozen copy has none
             self.history.load(row["history"])
-
-    def _load_chain(self, row: dict[str, Any]) -> None:
-        if "chain" in row:
-            self.chain.load(row["chain"])
-            return
-        # An older state file has no chain.
-        for owner, held in self.wallets.inscriptions.items():
-            for inscription in held:
-                self.chain.place(inscription, owner)

@@ -16,15 +16,12 @@ from embit.ec import PrivateKey
 from embit.script import Script, Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
-from simulator import money
-from simulator.bitcoin.chain import Chain, Coin
-from simulator.bitcoin.leaf_output import LeafOutput
-from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY, is_signed
-from simulator.bitcoin.transactions import address_of, parse, script_of, spend
+from simulator import holdings
+from simulator.bitcoin.chain import Chain, Coin, address_of, parse, script_of, spend
+from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY, LeafOutput, is_signed
 from simulator.engine import Engine
 from simulator.listing import SignedSale, read
-from simulator.orders import Order
-from simulator.rules import Refusal
+from simulator.orders import Order, Refusal
 from simulator.venue_scripts import (
     COSIGNER,
     DEFAULT,
@@ -36,7 +33,7 @@ from simulator.venue_scripts import (
     holds_for_leaf,
     sale_output,
 )
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 
 PADDING = 600
 FEE = 2_000
@@ -204,10 +201,10 @@ def settle(engine: Engine, bid: Order, item: Item, seller: str) -> str:
         tx = parse(bid.papers[0])
     else:
         parent = parse(bid.papers[0])
-        money.settle(engine, parent, {})
+        holdings.settle(engine, parent, {})
         tx = _child(bid, coin, parent, seller)
     tx.vin[0].witness = _NOBODYS
-    txid = money.settle(engine, tx, {0: coin.inscriptions})
+    txid = holdings.settle(engine, tx, {0: coin.inscriptions})
     engine.wallets.move(item, bid.receive)
     return txid
 

@@ -9,16 +9,22 @@ from typing import Any, ClassVar
 
 from tornado import web
 
-from simulator.calls.operations import Operation
+from simulator.calls import Fault, Operation
 from simulator.engine import Engine
-from simulator.faults import Fault
 from simulator.scenes import Told
-from simulator.wire import ApiError, bad, dumps, load_object, loads
+from simulator.wire import ApiError, bad, dumps, load_object, loads, only
 from simulator.world import World
 
 log = logging.getLogger(__name__)
 
 MAX_BODY = 1 << 20
+# The answers of the faults by which nothing is done: status, text and code.
+_REFUSALS: dict[str, tuple[int, str, str | None]] = {
+    "error_500": (500, "internal error", None),
+    "rate_429": (429, "too many requests", "RATE_LIMITED"),
+    "refuse_400": (400, "the request was refused", "BAD_REQUEST"),
+    "auth_401": (401, "invalid API key", "UNAUTHORIZED"),
+}
 
 
 class JsonHandler(web.RequestHandler):
@@ -36,6 +42,16 @@ class JsonHandler(web.RequestHandler):
 
     def body_value(self) -> Any:
         return loads(self.request.body)
+
+    def fields(self, *allowed: str) -> dict[str, Any]:
+        """Returns the body, an object of these fields alone."""
+        body = self.body()
+        only(body, frozenset(allowed), "the body")
+        return body
+
+    @property
+    def engine(self) -> Engine:
+        return self.world.engine
 
     def send(self, value: Any, status: int = 200) -> None:
         self.set_status(status)
@@ -61,12 +77,8 @@ class JsonHandler(web.RequestHandler):
         self.refuse(ApiError(status_code, self._reason if status_code < 500 else "internal error"))
 
     def _allowed(self) -> list[str]:
-        mine = type(self)
-        return [
-            m
-            for m in self.SUPPORTED_METHODS
-            if getattr(mine, m.lower()) is not web.RequestHandler._unimplemented_method
-        ]
+        plain = web.RequestHandler._unimplemented_method
+        return [m for m in self.SUPPORTED_METHODS if getattr(type(self), m.lower()) is not plain]
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
         if isinstance(value, (ApiError, web.HTTPError)):
@@ -156,10 +168,10 @@ class DialectHandler(JsonHandler):
     def mode(self) -> str:
         return self.fault.mode if self.fault else ""
 
-    async def get(self) -> None:
+    async def get(self, *_: str) -> None:
         await self._serve("GET")
 
-    async def post(self) -> None:
+    async def post(self, *_: str) -> None:
         await self._serve("POST")
 
     def _allowed(self) -> list[str]:
@@ -193,16 +205,9 @@ class DialectHandler(JsonHandler):
         self.send(value)
 
     def _refuse_by_fault(self) -> None:
-        if self.mode == "error_500":
-            raise ApiError(500, "internal error")
-        if self.mode == "rate_429":
-            raise ApiError(
-                429, "too many requests", "RATE_LIMITED", round(self.fault.delay_seconds) if self.fault else 1
-            )
-        if self.mode == "refuse_400":
-            raise ApiError(400, "the request was refused", "BAD_REQUEST")
-        if self.mode == "auth_401":
-            raise ApiError(401, "invalid API key", "UNAUTHORIZED")
+        if self.fault and self.mode in _REFUSALS:
+            wait = round(self.fault.delay_seconds) if self.mode == "rate_429" else None
+            raise ApiError(*_REFUSALS[self.mode], wait)
 
     async def _hang(self, delay_seconds: float) -> None:
         """Keeps the caller waiting, then closes the connection without an answer."""

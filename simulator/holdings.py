@@ -1,10 +1,87 @@
-"""The holders of inscriptions, in the wallets and on the chain alike; a listing ends with its output."""
+"""The holdings of addresses: coins, inscriptions with their outputs, and the known items of a collection.
+
+Balances are numbers in `wallets` and stay the master: the coins of an address are made at the first request for them,
+and follow the number from then on.
+"""
 
 from __future__ import annotations
 
-from simulator.bitcoin.transactions import script_of
+from dataclasses import dataclass
+
+from embit.transaction import Transaction, TransactionOutput
+
+from simulator.bitcoin.chain import Chain, Coin, address_of, outpoint_of, script_of, spent_together
 from simulator.engine import Engine
-from simulator.wallets.wallets import Item
+from simulator.orders import Market, Order
+from simulator.wallets import Item, name_of, number_of
+
+
+def coins(engine: Engine, owner: str) -> list[Coin]:
+    """Returns the unspent outputs of `owner` without assets, oldest first; they sum to the balance."""
+    found = _held(engine.chain, owner)
+    missing = engine.wallets.balance(owner) - sum(coin.value for coin in found)
+    if missing > 0:
+        engine.chain.mint(f"play money {owner}", [(missing, owner)], {})
+    elif missing < 0:
+        _spend(engine.chain, owner, found, -missing)
+    else:
+        return found
+    engine.changes += 1
+    return _held(engine.chain, owner)
+
+
+def follow(engine: Engine, owner: str) -> None:
+    """Makes the coins of `owner` follow a changed balance, if there are any."""
+    if _held(engine.chain, owner):
+        coins(engine, owner)
+
+
+def set_coins(engine: Engine, owner: str, values: list[int]) -> list[Coin]:
+    """Makes coins of these sats all the money of `owner`, and returns them."""
+    engine.wallets.set_balance(owner, 0)
+    coins(engine, owner)
+    engine.wallets.set_balance(owner, sum(values))
+    if values:
+        engine.chain.mint(f"play money {owner}", [(value, owner) for value in values], {})
+    engine.changes += 1
+    return _held(engine.chain, owner)
+
+
+def settle(engine: Engine, tx: Transaction, held: dict[int, tuple[str, ...]], *, confirmed: bool = True) -> str:
+    """Puts a signed transaction on the chain; balances follow. `held`: its outputs' inscriptions. Returns the txid."""
+    for source in tx.vin:
+        coin = engine.chain.coins.get(outpoint_of(source))
+        if coin is not None and coin.spent_by is None and coin.address and _is_money(coin):
+            engine.wallets.debit(coin.address, coin.value)
+    txid = engine.chain.add(tx, held, confirmed=confirmed)
+    for at, output in enumerate(tx.vout):
+        to = address_of(output.script_pubkey)
+        if to is not None and not held.get(at):
+            engine.wallets.credit(to, output.value)
+    engine.changes += 1
+    return txid
+
+
+def _held(chain: Chain, owner: str) -> list[Coin]:
+    return [coin for coin in chain.unspent(owner) if _is_money(coin)]
+
+
+def _is_money(coin: Coin) -> bool:
+    return not coin.inscriptions and not coin.runes
+
+
+def _spend(chain: Chain, owner: str, found: list[Coin], sats: int) -> None:
+    """Takes `sats` away by spending as few coins as possible; the rest comes back as change."""
+    chosen: list[Coin] = []
+    for coin in sorted(found, key=lambda coin: -coin.value):
+        if sum(each.value for each in chosen) >= sats:
+            break
+        chosen.append(coin)
+    change = sum(coin.value for coin in chosen) - sats
+    outputs = [TransactionOutput(sats, script_of("whoever took it"))]
+    if change:
+        outputs.append(TransactionOutput(change, script_of(owner)))
+    chain.add(spent_together([coin.outpoint for coin in chosen], outputs), {})
 
 
 def hold(engine: Engine, address: str, items: list[Item]) -> None:
@@ -13,7 +90,7 @@ def hold(engine: Engine, address: str, items: list[Item]) -> None:
     for inscription in engine.wallets.inscriptions.pop(address, {}):
         if inscription not in kept:
             engine.chain.forget(inscription)
-            _end_listing(engine, inscription, "the inscription is gone")
+            end_listing(engine, inscription, "the inscription is gone")
     for item in items:
         give(engine, item, address)
 
@@ -32,11 +109,52 @@ def send(engine: Engine, item: Item, to: str, *, confirmed: bool = True) -> None
     """Puts `item` on a new output of `to`, even the holder's own."""
     engine.wallets.move(item, to)
     engine.chain.place(item.id, to, confirmed=confirmed)
-    _end_listing(engine, item.id, "the inscription was moved")
+    end_listing(engine, item.id, "the inscription was moved")
     engine.changes += 1
 
 
-def _end_listing(engine: Engine, inscription: str, reason: str) -> None:
+def end_listing(engine: Engine, inscription: str, reason: str) -> None:
+    """Cancels every signed listing of an inscription whose output is spent."""
     for ask in engine.asks_of(inscription):
         if ask.outpoint:
             engine.cancel(ask, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An inscription of a collection with its holder, and its open listing here if there is one."""
+
+    item: Item
+    owner: str
+    ask: Order | None
+
+
+def members(engine: Engine, market: Market, venue: str) -> list[Member]:
+    """Returns every known inscription of a collection, listed or in a play wallet, lowest number first."""
+    found: dict[str, Member] = {}
+    for owner, held in engine.wallets.inscriptions.items():
+        for item in held.values():
+            if item.collection == market.slug:
+                found[item.id] = Member(item, owner, None)
+    for ask in market.best("ask", engine.now_ms(), venue):
+        if ask.inscription is None:
+            continue
+        known = found.get(ask.inscription)
+        if known is None or known.ask is None:
+            found[ask.inscription] = Member(known.item if known else item_of(ask), ask.maker, ask)
+    return sorted(found.values(), key=lambda member: (member.item.number, member.item.id))
+
+
+def known_item(engine: Engine, inscription: str) -> Item | None:
+    """Returns an inscription that is in a play wallet or listed at any venue; None for others."""
+    held = engine.wallets.holder_of(inscription)
+    if held is not None:
+        return held[1]
+    ask = engine.ask_of(inscription)
+    return None if ask is None else item_of(ask)
+
+
+def item_of(ask: Order) -> Item:
+    """Returns the inscription of a listing that no play wallet holds."""
+    assert ask.inscription is not None
+    return Item(ask.inscription, ask.slug, name_of(ask.slug, ask.inscription), ask.traits, number_of(ask.inscription))

@@ -13,15 +13,13 @@ from embit.psbt import PSBT
 from embit.script import Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
-from simulator.bitcoin.chain import Coin
+from simulator.bitcoin.chain import Coin, outpoint_of, script_of, spend
 from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt, parse
 from simulator.bitcoin.taproot import ALL_ANYONECANPAY, SINGLE_ANYONECANPAY, is_signed
-from simulator.bitcoin.transactions import outpoint_of, script_of, spend
 from simulator.engine import Engine
-from simulator.orders import Market, Order, Side
-from simulator.rules import Refusal
+from simulator.orders import Market, Order, Refusal, Side
 from simulator.venue_scripts import is_internal
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 
 # PSBTs: drafts for the seller, and their signed forms
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from embit.ec import ECError, PublicKey, SchnorrSig, Signature
-from embit.hashes import hash160, tagged_hash
+from embit.ec import ECError, PublicKey, Signature
+from embit.hashes import hash160
 from embit.script import Script, p2pkh_from_p2wpkh, p2wsh
 from embit.transaction import SIGHASH, Transaction, TransactionInput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.transactions import address_of, outpoint_of
+from simulator.bitcoin.chain import Coin, address_of, outpoint_of
+from simulator.bitcoin.taproot import LeafOutput, is_whole_signed
 from simulator.engine import Engine
-from simulator.money import settle
+from simulator.holdings import end_listing, settle
 
 MAX_WEIGHT = 400_000
 LEAST_FEE_PER_KVB = 1_000
 _DUST = {"p2wpkh": 294, "p2tr": 330, "p2wsh": 330, "p2sh": 540, "p2pkh": 546}
-_KEY_PATH = {64: 0x00, 65: 0x01}  # DEFAULT is not written out, ALL is
 _OP_1 = 0x51
-_LEAF_VERSION = 0xC0
 # Of a sequence (BIP-68): no lock, one in seconds (which this market does not count), and the number of blocks.
 _NO_LOCK, _IN_SECONDS, _BLOCKS = 1 << 31, 1 << 22, 0xFFFF
 _CSV_DROP = b"\xb2\x75"
@@ -131,15 +129,7 @@ def _is_p2wpkh_signed(tx: Transaction, at: int, coins: list[Coin], witness: list
 def _is_p2tr_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[bytes]) -> bool:
     if len(witness) > 2:
         return _is_leaf_signed(tx, at, coins, witness)
-    if len(witness) != 1 or len(witness[0]) not in _KEY_PATH:
-        return False
-    sighash = _KEY_PATH[len(witness[0])]
-    if witness[0][64:] not in (b"", b"\x01"):
-        return False
-    scripts, values = [coin.output.script_pubkey for coin in coins], [coin.value for coin in coins]
-    digest = tx.sighash_taproot(at, scripts, values, sighash=sighash)
-    key = PublicKey.from_xonly(coins[at].output.script_pubkey.data[2:])
-    return bool(key.schnorr_verify(SchnorrSig(witness[0][:64]), digest))
+    return len(witness) == 1 and is_whole_signed(tx, at, [coin.output for coin in coins], witness[0])
 
 
 def _is_leaf_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[bytes]) -> bool:
@@ -148,48 +138,30 @@ def _is_leaf_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[b
     The leaf is alone in its tree or beside one other. One of a single key may keep the coin for so many blocks.
     """
     *signatures, code, control = witness
-    root = tagged_hash("TapLeaf", bytes([_LEAF_VERSION, len(code)]) + code)
-    if len(control) == 65:
-        root = tagged_hash("TapBranch", b"".join(sorted((bytes(root), control[33:]))))
-    output = PublicKey.from_xonly(control[1:33]).taproot_tweak(root).xonly()
-    if len(control) not in (33, 65) or b"\x51\x20" + output != coins[at].output.script_pubkey.data:
+    shown = LeafOutput(control[1:33], code, control[33:])
+    if len(control) not in (33, 65) or shown.script != coins[at].output.script_pubkey:
         return False
-    if code[3:5] == _CSV_DROP:
-        return _is_late_leaf_signed(tx, at, coins, code, signatures)
     keys = [code[1 + 34 * n : 33 + 34 * n] for n in range(len(code) // 34)]
     checks = [b"\x20" + key + (b"\xba" if n else b"\xac") for n, key in enumerate(keys)]
-    if code != b"".join(checks) + bytes([_OP_1 - 1 + len(keys), 0x9C]) or len(signatures) != len(keys):
-        return False
-    for key, signature in zip(keys, reversed(signatures), strict=True):
-        if signature[64:] not in (b"", b"\x01"):
+    if code[3:5] == _CSV_DROP:
+        keys = [code[6:38]]
+        if not _is_late(tx, at, code, keys[0]):
             return False
-        digest = leaf_digest(tx, at, coins, code, int.from_bytes(signature[64:]))
-        if not PublicKey.from_xonly(key).schnorr_verify(SchnorrSig(signature[:64]), digest):
-            return False
-    return True
-
-
-def _is_late_leaf_signed(tx: Transaction, at: int, coins: list[Coin], code: bytes, signatures: list[bytes]) -> bool:
-    """Checks `<blocks> CSV DROP <key> CHECKSIG` (BIP-112), of two bytes of blocks; the age itself is BIP-68's."""
-    key, sequence, blocks = code[6:38], tx.vin[at].sequence, int.from_bytes(code[1:3], "little")
-    if code != b"\x02" + code[1:3] + _CSV_DROP + b"\x20" + key + b"\xac" or len(signatures) != 1:
+    elif code != b"".join(checks) + bytes([_OP_1 - 1 + len(keys), 0x9C]):
         return False
-    if tx.version < 2 or sequence & (_NO_LOCK | _IN_SECONDS) or sequence & _BLOCKS < blocks:
-        return False
-    if signatures[0][64:] not in (b"", b"\x01"):
-        return False
-    digest = leaf_digest(tx, at, coins, code, int.from_bytes(signatures[0][64:]))
-    return bool(PublicKey.from_xonly(key).schnorr_verify(SchnorrSig(signatures[0][:64]), digest))
-
-
-def leaf_digest(tx: Transaction, at: int, coins: list[Coin], code: bytes, sighash: int = 0) -> bytes:
-    """Returns the 32 bytes that a signature for the leaf `code` is over, with DEFAULT or ALL (BIP-342)."""
-    scripts, values = [coin.output.script_pubkey for coin in coins], [coin.value for coin in coins]
-    return bytes(
-        tx.sighash_taproot(
-            at, scripts, values, sighash=sighash, ext_flag=1, script=Script(code), leaf_version=_LEAF_VERSION
-        )
+    spent = [coin.output for coin in coins]
+    return len(signatures) == len(keys) and all(
+        is_whole_signed(tx, at, spent, signature, key, code)
+        for key, signature in zip(keys, reversed(signatures), strict=True)
     )
+
+
+def _is_late(tx: Transaction, at: int, code: bytes, key: bytes) -> bool:
+    """Checks `<blocks> CSV DROP <key> CHECKSIG` (BIP-112), of two bytes of blocks; the age itself is BIP-68's."""
+    sequence, blocks = tx.vin[at].sequence, int.from_bytes(code[1:3], "little")
+    if code != b"\x02" + code[1:3] + _CSV_DROP + b"\x20" + key + b"\xac":
+        return False
+    return tx.version >= 2 and not sequence & (_NO_LOCK | _IN_SECONDS) and sequence & _BLOCKS >= blocks
 
 
 def _is_multisig_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[bytes]) -> bool:
@@ -238,9 +210,7 @@ def _move(engine: Engine, tx: Transaction, coins: list[Coin]) -> None:
             found = engine.wallets.holder_of(inscription)
             if found is not None and to is not None:
                 engine.wallets.move(found[1], to)
-            for ask in engine.asks_of(inscription):
-                if ask.outpoint:
-                    engine.cancel(ask, "the inscription was moved")
+            end_listing(engine, inscription, "the inscription was moved")
 
 
 def _lose(engine: Engine, inscription: str) -> None:

@@ -1,13 +1,14 @@
-"""The contents of an order book: orders, and the market of one collection or rune that they belong to."""
+"""The contents of an order book: orders, their market, the rules for bids, and an index of all that are open."""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import Any, Literal
 
-from simulator.wire import EXACT, plain
+from simulator.wire import EXACT, decimal_places, plain
 
 Kind = Literal["ordinals", "runes"]
 Side = Literal["bid", "ask"]
@@ -95,10 +96,8 @@ def load_order(row: dict[str, Any]) -> Order:
     """Makes the order that `Order.dump` wrote."""
     traits = tuple((str(key), str(value)) for key, value in row["traits"])
     decimals = {"quantity": Decimal(row["quantity"]), "unit_price": Decimal(row["unit_price"])}
-    # An older state file, with one venue, has only Satflow's orders.
-    venue = row.get("venue", "satflow" if row["origin"] == "dialect" else "")
-    tuples = {name: tuple(row.get(name, ())) for name in ("funding", "papers")}
-    return Order(**(row | decimals | tuples | {"traits": traits, "venue": venue}))
+    tuples = {name: tuple(row[name]) for name in ("funding", "papers")}
+    return Order(**(row | decimals | tuples | {"traits": traits}))
 
 
 @dataclass(slots=True)
@@ -140,23 +139,16 @@ class Market:
         return sorted((order for order in shown if side == "ask" or order.inscription is None), key=Order.rank)
 
     def dump(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "slug": self.slug,
-            "name": self.name,
-            "divisibility": self.divisibility,
-            "scripted": self.scripted,
-            "listing_traits": self.listing_traits,
-            "creator": self.creator,
-            "orders": [order.dump() for order in self.orders()],
-        }
+        row = {name: getattr(self, name) for name in _MARKET_FIELDS}
+        return row | {"orders": [order.dump() for order in self.orders()]}
+
+
+_MARKET_FIELDS = tuple(each.name for each in fields(Market) if each.name not in ("asks", "bids"))
 
 
 def load_market(row: dict[str, Any]) -> Market:
     """Makes the market that `Market.dump` wrote."""
-    market = Market(row["kind"], row["slug"], row["name"], row["divisibility"], row["scripted"])
-    market.listing_traits = row.get("listing_traits", True)
-    market.creator = row.get("creator", "")
+    market = Market(**{name: row[name] for name in _MARKET_FIELDS})
     for order in map(load_order, row["orders"]):
         market.side(order.side)[order.order_id] = order
     return market
@@ -165,3 +157,117 @@ def load_market(row: dict[str, Any]) -> Market:
 def unit_price(price: int, quantity: Decimal) -> Decimal:
     """Returns sats per token of a whole order, exact to far more digits than any book shows."""
     return EXACT.divide(Decimal(price), quantity).quantize(Decimal("1e-18"), context=EXACT).normalize(EXACT)
+
+
+TICK = {"ordinals": 1_000, "runes": 1}
+MIN_BID = {"ordinals": 10_000, "runes": 1}
+MIN_DURATION_MS = 15 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class BidTerms:
+    """The terms of a bid. `price` is the whole order's sats, `maker` the payment address.
+
+    It is placed at `venue`.
+    """
+
+    slug: str
+    maker: str
+    receive: str
+    price: int
+    quantity: Decimal
+    expires_ms: int
+    trait: Trait | None = None
+    message: str = ""
+    signature: str = ""
+    venue: str = "satflow"
+
+
+class Refusal(Exception):
+    """A refusal of the market; the text gives the reason in the venue's words."""
+
+
+def check_bid(market: Market, terms: BidTerms, now_ms: int, balance: int) -> None:
+    """Raises Refusal for a bid that breaks a rule. Each bid alone must be covered by `balance` (sats)."""
+    places = market.divisibility if market.kind == "runes" else 0
+    if decimal_places(terms.quantity) > places:
+        raise Refusal(f"quantity has more than {places} decimal places")
+    if terms.trait is not None and market.kind == "runes":
+        raise Refusal("a rune has no traits to bid on")
+    if terms.price < MIN_BID[market.kind]:
+        raise Refusal(f"price is below the minimum of {MIN_BID[market.kind]} sats")
+    if terms.price % TICK[market.kind]:
+        raise Refusal(f"price must be a multiple of {TICK[market.kind]} sats")
+    if terms.expires_ms - now_ms < MIN_DURATION_MS:
+        raise Refusal("bidExpiry must be at least 15 minutes away")
+    if terms.price > balance:
+        raise Refusal(f"insufficient funds: the bidding wallet holds {balance} sats, the bid needs {terms.price}")
+
+
+class OpenOrders:
+    """The orders of all books by id, by maker and, for asks, by inscription."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Order] = {}
+        self._of_maker: dict[str, dict[str, Order]] = {}
+        self._asks: dict[str, dict[str, Order]] = {}
+        self._funded: dict[str, dict[str, Order]] = {}
+        self._ends: list[tuple[int, str]] = []
+
+    def __contains__(self, order_id: str) -> bool:
+        return order_id in self._by_id
+
+    def get(self, order_id: str) -> Order | None:
+        return self._by_id.get(order_id)
+
+    def of(self, maker: str) -> list[Order]:
+        """Returns the orders of one address, oldest first."""
+        return list(self._of_maker.get(maker, {}).values())
+
+    def asks_of(self, inscription: str) -> list[Order]:
+        """Returns the open asks for an inscription, oldest first: one a venue, but any number by scripts."""
+        return list(self._asks.get(inscription, {}).values())
+
+    def bids_on(self, inscription: str) -> list[Order]:
+        """Returns the open bids for one inscription alone, oldest first."""
+        return [o for o in self._by_id.values() if o.side == "bid" and o.inscription == inscription]
+
+    def funded_by(self, outpoint: str) -> list[Order]:
+        """Returns the orders that an output funds, oldest first."""
+        return list(self._funded.get(outpoint, {}).values())
+
+    def enter(self, order: Order) -> None:
+        self._by_id[order.order_id] = order
+        self._of_maker.setdefault(order.maker, {})[order.order_id] = order
+        if order.side == "ask" and order.inscription is not None:
+            self._asks.setdefault(order.inscription, {})[order.order_id] = order
+        for outpoint in order.funding:
+            self._funded.setdefault(outpoint, {})[order.order_id] = order
+        if order.expires_ms is not None:
+            self.end_at(order, order.expires_ms)
+
+    def remove(self, order: Order) -> None:
+        del self._by_id[order.order_id]
+        _drop(self._of_maker, order.maker, order)
+        if order.side == "ask" and order.inscription is not None:
+            _drop(self._asks, order.inscription, order)
+        for outpoint in order.funding:
+            _drop(self._funded, outpoint, order)
+
+    def end_at(self, order: Order, end_ms: int) -> None:
+        """Makes the order end at `end_ms`, unless it ends before."""
+        heapq.heappush(self._ends, (end_ms, order.order_id))
+
+    def ended(self, now_ms: int) -> Iterator[tuple[int, Order]]:
+        """Yields ended orders with their ends, earliest first; each must be removed before the next."""
+        while self._ends and self._ends[0][0] <= now_ms:
+            end_ms, order_id = heapq.heappop(self._ends)
+            order = self._by_id.get(order_id)
+            if order is not None:
+                yield end_ms, order
+
+
+def _drop(index: dict[str, dict[str, Order]], key: str, order: Order) -> None:
+    del index[key][order.order_id]
+    if not index[key]:
+        del index[key]

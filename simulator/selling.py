@@ -5,11 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 from simulator.engine import Engine
-from simulator.item_names import name_of
+from simulator.history import Sale
 from simulator.orders import Market, Order, Trait
-from simulator.sales import Sale
 from simulator.trades import fill
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item, name_of
 from simulator.wire import EXACT, ApiError, bad, decimal_places
 
 MAX_ITEMS = 100

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from simulator.calls.windows import Windows
+from simulator.calls import Windows
 from simulator.listing import AskTerms, Draft
 from simulator.wire import ApiError, bad
 from wallet.bip322 import verify_ownership

@@ -15,9 +15,9 @@ from embit.script import Script, Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
 from simulator.bitcoin import taproot
-from simulator.bitcoin.leaf_output import LeafOutput, hash_of
 from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt
-from simulator.rules import Refusal
+from simulator.bitcoin.taproot import LeafOutput, hash_of
+from simulator.orders import Refusal
 from wallet.hash160 import hash160
 
 ORDNET = "ordnet"  # the name of ord.net in orders and sales

@@ -1,14 +1,16 @@
 """Readers of requests and writers of answers: strict JSON, whole sats, exact decimals.
 
-Every reader raises ApiError(400) that names the field, so that bad input never becomes a traceback.
+Every reader raises ApiError(400) that names the field, so that bad input never becomes a traceback. A venue may answer
+in two forms: as its documentation has it, or as its clients have seen it. It is not known which, so each is practised.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import time
 from decimal import ROUND_HALF_UP, Context, Decimal
-from typing import Any
+from typing import Any, Literal
 
 MAX_SATS = 21_000_000 * 100_000_000
 # JavaScript's largest whole number: a venue written for it can mean no larger one.
@@ -131,6 +133,19 @@ def text(value: Any, name: str, limit: int = MAX_TEXT) -> str:
     return value
 
 
+def optional_text(fields: dict[str, Any], name: str) -> str | None:
+    """Reads a field that may be left out or null."""
+    return None if fields.get(name) is None else text(fields[name], name)
+
+
+def flag(fields: dict[str, Any], name: str, *, default: bool) -> bool:
+    """Reads a field that is true or false."""
+    value = fields.get(name, default)
+    if not isinstance(value, bool):
+        raise bad(f"{name} must be true or false")
+    return value
+
+
 def items(value: Any, name: str, limit: int = 5000) -> list[dict[str, Any]]:
     """Reads a list of at most `limit` objects."""
     if not isinstance(value, list) or len(value) > limit or not all(isinstance(item, dict) for item in value):
@@ -143,3 +158,17 @@ def only(fields: dict[str, Any], allowed: frozenset[str], where: str) -> None:
     unknown = sorted(str(field)[:40] for field in fields if field not in allowed)
     if unknown:
         raise bad(f"{where} has unknown fields: {', '.join(unknown[:10])}")
+
+
+Shape = Literal["documented", "seen"]
+
+
+def shape_of(seed: int) -> Shape:
+    """Returns the form in which a market of this seed answers: "seen" for even ones."""
+    return "documented" if seed % 2 else "seen"
+
+
+def iso(time_ms: int) -> str:
+    """Returns a time as text, as JavaScript prints it."""
+    seconds, ms = divmod(time_ms, 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{ms:03}Z"

@@ -10,8 +10,7 @@ from decimal import Decimal
 from typing import Protocol
 
 from simulator.engine import Engine
-from simulator.orders import Market, Order
-from simulator.rules import BidTerms
+from simulator.orders import BidTerms, Market, Order
 from tests.machine.clockwork import Clock
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from itertools import count
 
-from simulator.pictures.content import Kind, kind_of
+from simulator.pictures import Kind, kind_of
 
 # Pictures, and one of each other thing that people inscribe.
 _SHELF: tuple[tuple[str, Kind], ...] = (

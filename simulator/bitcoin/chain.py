@@ -1,16 +1,85 @@
-"""The play chain: outputs that hold inscriptions, the transactions that make and spend them, blocks by the clock."""
+"""The play chain: real transactions, though never mined, outputs that hold inscriptions, and blocks by the clock."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from embit.script import Script
-from embit.transaction import Transaction, TransactionOutput
+from embit.script import Script, Witness, address_to_scriptpubkey
+from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
-from simulator.bitcoin.transactions import address_of, minted, moved, outpoint_of, parse, script_of
+from wallet import address
+from wallet.hash160 import hash160
+
+REPLACEABLE = 0xFFFFFFFD
+_NO_OUTPUT = 0xFFFFFFFF
+
+
+def script_of(owner: str) -> Script:
+    """Returns the script that pays an address; a scripted owner with a made-up name gets one of its own."""
+    try:
+        parsed = address.parse(owner)
+    except address.AddressError:
+        return Script(b"\x00\x20" + hashlib.sha256(f"play owner {owner}".encode()).digest())
+    return address_to_scriptpubkey(parsed.text)
+
+
+def address_of(script: Script) -> str | None:
+    """Returns the mainnet address of a script, None when it has none."""
+    return str(script.address()) if script.script_type() else None
+
+
+def minted(tag: str, outputs: list[TransactionOutput]) -> Transaction:
+    """Makes a coinbase that pays `outputs` out of nothing; equal tags and outputs make equal transactions."""
+    mark = hashlib.sha256(tag.encode()).digest()
+    source = TransactionInput(bytes(32), _NO_OUTPUT, Script(bytes([len(mark)]) + mark))
+    return Transaction(2, [source], outputs)
+
+
+def moved(outpoint: str, output: TransactionOutput) -> Transaction:
+    """Spends `outpoint` to `output`. The owner's signature is zeros: this chain does not have the key."""
+    return spent_together([outpoint], [output])
+
+
+def spent_together(outpoints: list[str], outputs: list[TransactionOutput]) -> Transaction:
+    """Spends several outputs at once, with zeros for the owners' signatures as in `moved`."""
+    sources = [spend(each) for each in outpoints]
+    for source in sources:
+        source.witness = Witness([bytes(64)])
+    return Transaction(2, sources, outputs)
+
+
+def spend(outpoint: str, sequence: int = REPLACEABLE) -> TransactionInput:
+    """Returns the unsigned input that spends `txid:vout`."""
+    txid, vout = outpoint.split(":")
+    return TransactionInput(bytes.fromhex(txid), int(vout), sequence=sequence)
+
+
+def outpoint_of(source: TransactionInput) -> str:
+    return f"{source.txid.hex()}:{source.vout}"
+
+
+def parse(raw: str) -> Transaction:
+    """Reads the transaction of hex digits that this chain wrote."""
+    return Transaction.parse(bytes.fromhex(raw))
+
+
+_COMPRESSED = re.compile(r"0[23][0-9a-fA-F]{64}")
+
+
+def belongs_to(public_key: str, payment: str) -> bool:
+    """Tells whether `payment` is the P2WPKH or nested P2WPKH address of a compressed key in hex."""
+    if not _COMPRESSED.fullmatch(public_key):
+        return False
+    key_hash = hash160(bytes.fromhex(public_key))
+    found = address.parse(payment)
+    if found.kind == "p2wpkh":
+        return found.program == key_hash
+    return found.kind == "p2sh" and found.program == hash160(b"\x00\x14" + key_hash)
+
 
 BLOCK_SECONDS = 600
 # A known height and its time; one block every ten minutes follows from it.
@@ -221,10 +290,9 @@ class Chain:
             txid: Recorded(str(raw), int(height)) for txid, (raw, height) in row["transactions"].items()
         }
         self._trails = {inscription: list(trail) for inscription, trail in row["trails"].items()}
-        self.mined = int(row.get("mined", 0))
-        # An older state file has neither.
-        self._times = {int(height): int(seconds) for height, seconds in row.get("times", {}).items()}
-        self._forks = {int(height): int(count) for height, count in row.get("forks", {}).items()}
+        self.mined = int(row["mined"])
+        self._times = {int(height): int(seconds) for height, seconds in row["times"].items()}
+        self._forks = {int(height): int(count) for height, count in row["forks"].items()}
 
 
 def postage(inscription: str) -> int:

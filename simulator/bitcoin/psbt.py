@@ -1,4 +1,4 @@
-"""A reader of version 0 PSBTs (BIP-174): the transaction, and the fields of each input.
+"""A reader and a writer of version 0 PSBTs (BIP-174): the transaction, and the fields of each input.
 
 embit's reader is not used: a count in a few hostile bytes makes it fill the memory, and it alters a sequence of 0.
 """
@@ -6,10 +6,10 @@ embit's reader is not used: a count in a few hostile bytes makes it fill the mem
 from __future__ import annotations
 
 import binascii
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 
-from embit.transaction import Transaction
+from embit.transaction import Transaction, TransactionOutput, compact
 
 MAX_BYTES = 64 * 1024
 UNSIGNED_TX = b"\x00"
@@ -84,3 +84,36 @@ class _Reader:
                 raise ValueError("a field stands twice")
             found[key] = self.sized()
         return found
+
+
+WITNESS_UTXO, SIGHASH_TYPE = b"\x01", b"\x03"
+TAP_LEAF_SCRIPT, TAP_INTERNAL_KEY, TAP_MERKLE_ROOT = b"\x15", b"\x17", b"\x18"
+
+
+@dataclass(frozen=True, slots=True)
+class Unsigned:
+    """A PSBT to be signed: `inputs` are the fields of each input of `tx`, which has no signature."""
+
+    tx: Transaction
+    inputs: list[Map]
+
+    def encode(self) -> str:
+        """Returns the PSBT in base64."""
+        written = b"psbt\xff" + _map({b"\x00": self.tx.serialize()})
+        written += b"".join(map(_map, self.inputs)) + b"\x00" * len(self.tx.vout)
+        return b64encode(written).decode()
+
+
+def spends(output: TransactionOutput, sighash: int | None = None) -> Map:
+    """Returns the fields of an input that spends `output`, to be signed with `sighash`."""
+    fields = {WITNESS_UTXO: output.serialize()}
+    return fields if sighash is None else fields | {SIGHASH_TYPE: sighash.to_bytes(4, "little")}
+
+
+def _map(fields: Map) -> bytes:
+    rows = (_sized(key) + _sized(value) for key, value in sorted(fields.items()))
+    return b"".join(rows) + b"\x00"
+
+
+def _sized(data: bytes) -> bytes:
+    return bytes(compact.to_bytes(len(data))) + data

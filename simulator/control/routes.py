@@ -8,18 +8,28 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from simulator import money
-from simulator.calls.limits import BURST, PER_MONTH, PER_SECOND
-from simulator.control.chain import Blocks, Confirm, PutBiddingWallets, PutCoins, Reorganise
-from simulator.control.listings import Delist, Escrow, Move, PutOutput, PutPoison, buy_listing, flag
-from simulator.control.play_wallet import PlayWalletAddress, PlayWalletSign
-from simulator.control.scenes import PutCollection, PutRune, PutSaleNamesOtherItem, PutScenes, PutWallet, summary
-from simulator.control.windows import PutWindows
+from simulator import holdings
+from simulator.calls import BURST, PER_MONTH, PER_SECOND
+from simulator.control.books import PutCollection, PutRune, PutSaleNamesOtherItem, PutScenes, PutWallet, summary
+from simulator.control.chain import (
+    Blocks,
+    Confirm,
+    Delist,
+    Escrow,
+    Move,
+    PutBiddingWallets,
+    PutCoins,
+    PutOutput,
+    PutPoison,
+    Reorganise,
+)
+from simulator.engine import Engine
 from simulator.handler import JsonHandler
-from simulator.orders import Order
-from simulator.sales import Sale
+from simulator.history import Sale
+from simulator.orders import Order, Refusal
 from simulator.selling import sell
-from simulator.wire import MAX_WHOLE, amount, bad, number, only, text, whole
+from simulator.trades import buy_signed
+from simulator.wire import MAX_WHOLE, ApiError, amount, bad, flag, number, optional_text, whole
 from simulator.world import World
 
 log = logging.getLogger(__name__)
@@ -31,12 +41,9 @@ class Reset(JsonHandler):
     """`POST /sim/reset {seed, background}`: forgets everything, also faults, counts and quotas."""
 
     def post(self) -> None:
-        body = self.body() if self.request.body else {}
-        only(body, frozenset({"seed", "background"}), "the body")
+        body = self.fields("seed", "background") if self.request.body else {}
         seed = whole(body.get("seed", 0), "seed", -MAX_WHOLE, MAX_WHOLE)
-        background = body.get("background", False)
-        if not isinstance(background, bool):
-            raise bad("background must be true or false")
+        background = flag(body, "background", default=False)
         self.world.reset(seed, background=background)
         log.info("reset to seed %s, answers as %s, background traders %s", seed, self.world.shape, background)
         self.send({"seed": seed, "background": background, "shape": self.world.shape})
@@ -46,7 +53,7 @@ class PutFaults(JsonHandler):
     """`PUT /sim/faults [{operation, mode, count?|probability?, delaySeconds?}]`: replaces all faults."""
 
     def put(self) -> None:
-        self.world.faults.put(self.body_value(), self.world.engine)
+        self.world.faults.put(self.body_value(), self.engine)
         self.send(self.world.faults.rows())
 
     def get(self) -> None:
@@ -60,10 +67,10 @@ class GetHistory(JsonHandler):
     """
 
     def get(self) -> None:
-        self.world.engine.expire()
+        self.engine.expire()
         asked = self.get_query_argument("since", "")
         since = self.query_whole("since", 0, 0, MAX_WHOLE) if asked else None
-        self.send(self.world.engine.history.rows(since))
+        self.send(self.engine.history.rows(since))
 
 
 class GetRequests(JsonHandler):
@@ -77,7 +84,7 @@ class GetState(JsonHandler):
     """`GET /sim/state`: every market with floor and size."""
 
     def get(self) -> None:
-        engine = self.world.engine
+        engine = self.engine
         engine.expire()
         markets = engine.markets.values()
         self.send(
@@ -108,22 +115,19 @@ class Sell(JsonHandler):
     """
 
     def post(self) -> None:
-        body = self.body()
-        names = frozenset({"slug", "inscriptionId", "bidId", "fillQuantity", "confirmed", "venue", "networkFee"})
-        only(body, names, "the body")
+        body = self.fields("slug", "inscriptionId", "bidId", "fillQuantity", "confirmed", "venue", "networkFee")
         fee = whole(body.get("networkFee", 0), "networkFee", 0, MAX_WHOLE)
         slug, inscription, bid_id, venue = (
-            text(body[name], name) if body.get(name) is not None else None
-            for name in ("slug", "inscriptionId", "bidId", "venue")
+            optional_text(body, name) for name in ("slug", "inscriptionId", "bidId", "venue")
         )
-        ask = self.world.engine.ask_of(inscription, venue) if inscription and not slug and not bid_id else None
+        ask = self.engine.ask_of(inscription, venue) if inscription and not slug and not bid_id else None
         if ask is not None and ask.outpoint:
-            self.send(buy_listing(self.world, ask, confirmed=flag(body, "confirmed", default=True)))
+            self.send(_bought(self.engine, ask, confirmed=flag(body, "confirmed", default=True)))
             return
         wanted = amount(body["fillQuantity"], "fillQuantity") if body.get("fillQuantity") is not None else None
-        bid, sales = sell(self.world.engine, slug, inscription, bid_id, wanted, fee)
-        money.follow(self.world.engine, bid.maker)
-        still_open = self.world.engine.order(bid.order_id) is not None
+        bid, sales = sell(self.engine, slug, inscription, bid_id, wanted, fee)
+        holdings.follow(self.engine, bid.maker)
+        still_open = self.engine.order(bid.order_id) is not None
         self.send(
             {
                 "sold": _sold(bid, sales),
@@ -143,15 +147,14 @@ class PutLimits(JsonHandler):
     """
 
     def put(self) -> None:
-        body = self.body()
-        only(body, frozenset({"perSecond", "burst", "monthly", "daily"}), "the body")
+        body = self.fields("perSecond", "burst", "monthly", "daily")
         self.world.limits.change(
             whole(body.get("perSecond", PER_SECOND), "perSecond", 1, MAX_LIMIT),
             whole(body.get("burst", BURST), "burst", 1, MAX_LIMIT),
             whole(body.get("monthly", PER_MONTH), "monthly", 0, MAX_WHOLE),
             whole(body.get("daily", 0), "daily", 0, MAX_WHOLE),
         )
-        self.world.engine.changes += 1
+        self.engine.changes += 1
         self.get()
 
     def get(self) -> None:
@@ -165,12 +168,31 @@ class Health(JsonHandler):
         self.send({"status": "ok"})
 
 
-def _sold(bid: Order, sales: list[Sale]) -> dict[str, Any]:
+def _bought(engine: Engine, ask: Order, *, confirmed: bool) -> dict[str, Any]:
+    """Buys the signed listing `ask`; returns the answer. Raises ApiError(409) when it cannot be sold."""
+    assert ask.inscription is not None
+    try:
+        sale, txid = buy_signed(engine, ask, confirmed=confirmed)
+    except Refusal as refusal:
+        raise ApiError(409, f"the listing was not sold and is cancelled: {refusal}", "CONFLICT") from None
+    coin = engine.chain.coin_of(ask.inscription)
     return {
-        "orderId": bid.order_id,
-        "slug": bid.slug,
-        "maker": bid.maker,
-        "receive": bid.receive,
+        "sold": _sold(ask, [sale]),
+        "remaining": 0,
+        "inscriptionId": ask.inscription,
+        "saleIds": [sale.sale_id],
+        "txid": txid,
+        "buyer": sale.receive,
+        "outpoint": coin.outpoint if coin else None,
+    }
+
+
+def _sold(order: Order, sales: list[Sale]) -> dict[str, Any]:
+    return {
+        "orderId": order.order_id,
+        "slug": order.slug,
+        "maker": order.maker,
+        "receive": order.receive,
         "price": sum(sale.price for sale in sales),
         "quantity": sum(sale.quantity for sale in sales),
     }
@@ -207,3 +229,39 @@ def routes(world: World) -> list[tuple[Any, ...]]:
         "/healthz": Health,
     }
     return [(path, handler, {"world": world}) for path, handler in here.items()]
+
+
+_LONGEST_TEXT = 2_000
+
+
+class PlayWalletAddress(JsonHandler):
+    """`GET /sim/play-wallet`: its address."""
+
+    def get(self) -> None:
+        self.send({"address": self.world.play_wallet.address})
+
+
+class PlayWalletSign(JsonHandler):
+    """`POST /sim/play-wallet/sign {message}`: signs it by BIP-322; the text may have line feeds."""
+
+    def post(self) -> None:
+        body = self.fields("message")
+        message = body.get("message")
+        if not isinstance(message, str) or not 1 <= len(message) <= _LONGEST_TEXT:
+            raise bad(f"message must be a text of 1 to {_LONGEST_TEXT} characters")
+        if not message.replace("\n", "").isprintable():
+            raise bad("message must be lines of printable characters")
+        wallet = self.world.play_wallet
+        self.send({"address": wallet.address, "signature": wallet.sign(message)})
+
+
+class PutWindows(JsonHandler):
+    """`PUT /sim/windows {seconds}`: sets the length of ord.net's windows, for tests; a reset ends it."""
+
+    def put(self) -> None:
+        body = self.fields("seconds")
+        self.world.ordnet.windows.seconds = whole(body.get("seconds"), "seconds", 1, 3600)
+        self.get()
+
+    def get(self) -> None:
+        self.send({"seconds": self.world.ordnet.windows.seconds})

@@ -12,10 +12,9 @@ from typing import Any
 from embit.script import Script
 from embit.transaction import Transaction, TransactionInput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.transactions import address_of, outpoint_of
+from simulator.bitcoin.chain import Coin, address_of, outpoint_of
 from simulator.engine import Engine
-from simulator.money import coins
+from simulator.holdings import coins
 from simulator.network import Rejected, send
 from simulator.venues.routes import Routes, VenueHandler, by_path
 from simulator.wire import ApiError

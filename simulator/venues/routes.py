@@ -9,11 +9,9 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from simulator.calls.operations import Operation
-from simulator.faults import AFTER_THE_DEED, Fault
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.handler import DialectHandler
-from simulator.orders import Order
-from simulator.rules import Refusal
+from simulator.orders import Order, Refusal
 from simulator.wire import ApiError, bad, load_object, text
 from simulator.world import World
 from wallet import address as addresses

@@ -9,7 +9,7 @@ from typing import Any
 
 import requests
 
-from simulator.calls.limits import PER_SECOND
+from simulator.calls import PER_SECOND
 
 
 @dataclass

@@ -33,11 +33,11 @@ SLUG = "live-frogs"
 VENUE = """
 import hashlib
 from embit.ec import PrivateKey
-from simulator.wallets import bidding_wallets as wallets
+from simulator import wallets
 def key(payment, ordinals, *, spare=False):
     return PrivateKey(hashlib.sha256(f"another marketplace {spare} {payment} {ordinals}".encode()).digest())
 wallets.market_key = key
-import simulator.rules as rules
+import simulator.orders as rules
 rules.MIN_BID["ordinals"] = 1_000
 from cli.main import main
 main(["simulator"])

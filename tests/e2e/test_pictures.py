@@ -11,8 +11,8 @@ import pytest
 import requests
 
 from cli.demo.gifts import gifts
-from simulator.pictures.content import Kind, content_of, kind_of
-from simulator.wallets.wallets import Item
+from simulator.pictures import Kind, content_of, kind_of
+from simulator.wallets import Item
 from tests.e2e.installation import Installation, Trader
 
 pytestmark = pytest.mark.slow

@@ -19,7 +19,7 @@ from markets.call_costs import call_costs
 from models import base, profile, users
 from models.tasks import tasks
 from models.tasks.table import RUNNING
-from simulator.crowd.courses import DEMOS
+from simulator.crowd import DEMOS
 from simulator.engine import Engine
 from simulator.history import Event, History
 from simulator.orders import Market, Order

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from simulator.calls.operations import MODES
+from simulator.calls import MODES
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults.listing_fleet import Shop, restart
 from tests.faults.listing_lives import DELETION, SALE, Life

@@ -12,7 +12,7 @@ import pytest
 from models.ledger import orders
 from models.ledger.order_table import LIVE
 from models.tasks.table import Task
-from simulator.calls.operations import MODES
+from simulator.calls import MODES
 from strategy.bid_config import BidConfig
 from tests.machine.choices import SLUGS
 from tests.machine.house import House

@@ -6,9 +6,9 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from simulator.engine import Engine
-from simulator.members import members
+from simulator.history import Sale
+from simulator.holdings import members
 from simulator.orders import Market, Order, market_key
-from simulator.sales import Sale
 from simulator.venues.ordinalswallet.handler import gross
 from tests.scenes.stage import DIALECTS, ORDINALSWALLET, ORDNET, SATFLOW, Stage
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tornado.httpclient import HTTPClientError
 
-from simulator.calls.operations import MODES, OPERATIONS
+from simulator.calls import MODES, OPERATIONS
 from tests.simulator.desk import ANN, PUPPETS, SATFLOW, Desk
 
 pytestmark = pytest.mark.gen_test

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulator.calls.limits import PER_MONTH, Limits
+from simulator.calls import PER_MONTH, Limits
 from simulator.wire import ApiError
 from tests.clock import Clock
 from tests.simulator.desk import SATFLOW, Desk

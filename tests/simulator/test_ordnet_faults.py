@@ -9,7 +9,7 @@ import pytest
 from tornado.httpclient import HTTPError
 from tornado.simple_httpclient import HTTPStreamClosedError
 
-from simulator.calls.operations import MODES
+from simulator.calls import MODES
 from tests.simulator.desk import ANN, PUPPETS, Desk
 from tests.simulator.ordnet_trader import LISTINGS, OFFERS, Client
 from tests.simulator.seller import PUPPET, hold

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.state import StateFile
-from simulator.world import World
+from simulator.world import StateFile, World
 from tests.simulator.desk import Desk
 from tests.simulator.test_running import Program, program  # noqa: F401
 from wallet.bip322 import verify_ownership
@@ -71,14 +70,6 @@ def test_a_state_file_with_a_broken_key_is_put_aside(tmp_path: Path, key: object
     path.write_text(json.dumps(World(seed=1).dump() | {"playWallet": key}))
 
     assert StateFile(path, World(seed=1)).load() is False
-
-
-def test_an_older_state_file_without_one_is_read(tmp_path: Path) -> None:
-    path, row = tmp_path / "simulator.json", World(seed=1).dump()
-    del row["playWallet"]
-    path.write_text(json.dumps(row))
-
-    assert StateFile(path, World(seed=1)).load() is True
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ from base64 import b64decode, b64encode
 import pytest
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
+from simulator.bitcoin.chain import script_of
 from simulator.bitcoin.psbt import MAX_BYTES, parse
-from simulator.bitcoin.transactions import script_of
 from tests.vectors import load
 
 TX = Transaction(2, [TransactionInput(b"\x01" * 32, 3, sequence=0)], [TransactionOutput(5, script_of("x"))], 7)

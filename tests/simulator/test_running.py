@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 import requests
 
-from simulator.crowd.courses import DRIFT_EVERY
-from simulator.state import StateFile
-from simulator.world import World, wall_clock_ms
+from simulator.crowd import DRIFT_EVERY
+from simulator.world import StateFile, World, wall_clock_ms
 from tests.clock import Clock
 from tests.ports import free_ports
 from tests.simulator.desk import ANN, HEADERS, PUPPETS, SATFLOW

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from embit.transaction import TransactionOutput
 
-from simulator.bitcoin.transactions import script_of
-from simulator.crowd.courses import BUY_EVERY, DEMOS, Course
-from simulator.crowd.sellers import Sellers
+from simulator.bitcoin.chain import script_of
+from simulator.crowd import BUY_EVERY, DEMOS, Course, Sellers
 from simulator.holdings import give
 from simulator.listing import AskTerms, Signed, draft, drafts, list_signed
 from simulator.orders import Order
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 from simulator.world import World
 from tests.clock import Clock
 from tests.examples import part_of

@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.crowd.courses import DEMOS, Course
-from simulator.crowd.sellers import Sellers
-from simulator.orders import Order, load_order
-from simulator.state import StateFile
-from simulator.world import World
+from simulator.crowd import DEMOS, Course, Sellers
+from simulator.world import StateFile, World
 from tests.clock import Clock
 from tests.simulator.desk import PUPPETS, Desk
 from tests.simulator.plain_seller import ow_listed, token, unisat_listed
@@ -86,16 +83,3 @@ async def test_listings_and_sessions_outlive_a_restart(desk: Desk, clock: Clock,
     ]
     assert again.engine.asks_of(PUPPET)[1].order_id == auction
     assert again.wallet_sessions.owner(said) == desk.world.wallet_sessions.owner(said) is not None
-
-
-@pytest.mark.gen_test
-async def test_orders_of_before_there_were_venues_are_satflows(desk: Desk) -> None:
-    await hold(desk)
-    await listed(desk)
-    await desk.list_puppets(2_000_000)
-    asks: list[Order] = list(desk.world.engine.markets["ordinals", PUPPETS].asks.values())
-    rows = [ask.dump() for ask in asks]
-    for row in rows:
-        del row["venue"]
-
-    assert {load_order(row).origin: load_order(row).venue for row in rows} == {"dialect": "satflow", "scripted": ""}

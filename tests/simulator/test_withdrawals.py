@@ -182,15 +182,6 @@ async def test_a_withdrawal_brings_no_sats_into_being(desk: Desk) -> None:
     assert before - 5_000 < await balance(desk, ANN.payment) + await balance(desk, wallet) < before
 
 
-async def test_an_older_states_common_balance_is_divided(desk: Desk) -> None:
-    wallet = await wallet_of(desk)
-    kept = desk.world.engine.wallets.dump()
-    kept |= {"balances": {ANN.payment: 70_001}, "payment_of": {wallet: ANN.payment}, "separate": {}}
-    fresh = type(desk.world.engine.wallets)()
-    fresh.load(kept)
-    assert (fresh.balance(ANN.payment), fresh.balance(wallet)) == (35_001, 35_000)
-
-
 async def test_separate_money_survives_a_restart_of_the_market(desk: Desk) -> None:
     wallet = await wallet_of(desk)
     await desk.sim("PUT", f"wallets/{wallet}", {"balance": 80_000})

@@ -11,9 +11,9 @@ import pytest
 
 from simulator import venue_scripts
 from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.leaf_output import LeafOutput
+from simulator.bitcoin.taproot import LeafOutput
+from simulator.orders import Refusal
 from simulator.poison import Poison, spoiled
-from simulator.rules import Refusal
 from simulator.venue_scripts import OfferTerms, offer_output
 from simulator.venues.ordnet.offers import Parent
 from tests.wallet.conftest import tag_of

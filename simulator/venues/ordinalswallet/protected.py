@@ -13,11 +13,9 @@ from typing import Any
 
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.leaf_output import LEAF_VERSION, LeafOutput
-from simulator.bitcoin.psbt_write import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, Unsigned, spends
-from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
-from simulator.bitcoin.transactions import script_of, spend
+from simulator.bitcoin.chain import Coin, script_of, spend
+from simulator.bitcoin.psbt import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, Unsigned, spends
+from simulator.bitcoin.taproot import LEAF_VERSION, SINGLE_ANYONECANPAY, LeafOutput
 from simulator.engine import Engine
 from simulator.listing import (
     AskTerms,
@@ -30,10 +28,9 @@ from simulator.listing import (
     read_drafted,
     refuse,
 )
-from simulator.orders import Order
+from simulator.orders import Order, Refusal
 from simulator.poison import THIEFS_KEY, Poison, another, paying, without_leaf
 from simulator.poison import spoiled as spoiled_half
-from simulator.rules import Refusal
 from simulator.venue_scripts import cosigner, key_path_witness, leaf_signature, recovery_leaf, sale_output
 from simulator.venues.ordinalswallet.handler import (
     PREFIX,
@@ -44,7 +41,7 @@ from simulator.venues.ordinalswallet.handler import (
     x_only_key,
 )
 from simulator.venues.routes import MAX_PSBT_TEXT, UNREADABLE, Routes, by_url, hex_of
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 from simulator.wire import ApiError, bad, text, whole
 
 Row = dict[str, Any]

@@ -8,13 +8,12 @@ from collections import Counter
 from typing import Any
 
 from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME, LEAST_POSTAGE, Coin, block_time
-from simulator.bitcoin.transactions import outpoint_of as spent_outpoint
+from simulator.bitcoin.chain import outpoint_of as spent_outpoint
 from simulator.fills import INSCRIPTION_AT, SELLER_AT
-from simulator.item_names import name_of
-from simulator.members import item_of, members
+from simulator.history import Sale
+from simulator.holdings import item_of, members
 from simulator.orders import Market, Order, Trait
-from simulator.pictures.content import media_of
-from simulator.sales import Sale
+from simulator.pictures import media_of
 from simulator.scenes import Made
 from simulator.venues.mempool import FEES
 from simulator.venues.ordinalswallet.handler import (
@@ -32,7 +31,7 @@ from simulator.venues.ordinalswallet.handler import (
 )
 from simulator.venues.routes import MAX_OFFSET, Routes, by_url, picked, same
 from simulator.venues.unisat.runes import rune_id
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item, name_of
 from simulator.wire import ApiError, plain
 
 Row = dict[str, Any]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from simulator.bitcoin.transactions import address_of, outpoint_of
+from simulator.bitcoin.chain import address_of, outpoint_of
 from simulator.listing import (
     AskTerms,
     Cause,
@@ -19,9 +19,8 @@ from simulator.listing import (
     list_plain,
     signed_sales,
 )
-from simulator.orders import Order
+from simulator.orders import Order, Refusal
 from simulator.poison import poisoned
-from simulator.rules import Refusal
 from simulator.venues.ordinalswallet.handler import (
     PREFIX,
     VENUE,

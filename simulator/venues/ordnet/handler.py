@@ -8,14 +8,13 @@ import json
 import re
 from typing import Any, Literal, TypeVar
 
-from simulator.bitcoin.keys import belongs_to
-from simulator.money import coins
+from simulator.bitcoin.chain import belongs_to
+from simulator.holdings import coins
 from simulator.orders import Market
 from simulator.sessions import Desk, Session
-from simulator.shapes import iso
 from simulator.venue_scripts import ORDNET, is_internal
 from simulator.venues.routes import MAX_PSBT_TEXT, Routes, VenueHandler, named, peek, picked, same, sign_in_address
-from simulator.wire import ApiError, bad, items, text
+from simulator.wire import ApiError, bad, iso, items, text
 from wallet import address
 
 Bucket = Literal["read", "write"]

@@ -13,12 +13,11 @@ from typing import Any
 from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.psbt_write import Unsigned, spends
-from simulator.bitcoin.transactions import script_of, spend
+from simulator.bitcoin.chain import Coin, script_of, spend
+from simulator.bitcoin.psbt import Unsigned, spends
 from simulator.engine import Engine
+from simulator.holdings import Member, members
 from simulator.listing import read_drafted
-from simulator.members import Member, members
 from simulator.orders import Market, Order
 from simulator.poison import another, indexes, spoiled
 from simulator.sessions import Session

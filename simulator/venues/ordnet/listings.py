@@ -15,23 +15,19 @@ from typing import Any
 from embit import script
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.leaf_output import LEAF_VERSION, LeafOutput
-from simulator.bitcoin.psbt import Map
-from simulator.bitcoin.psbt_write import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, TAP_MERKLE_ROOT, Unsigned, spends
-from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY
-from simulator.bitcoin.transactions import script_of, spend
+from simulator.bitcoin.chain import Coin, script_of, spend
+from simulator.bitcoin.psbt import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, TAP_MERKLE_ROOT, Map, Unsigned, spends
+from simulator.bitcoin.taproot import LEAF_VERSION, SINGLE_ANYONECANPAY, LeafOutput
 from simulator.engine import Engine
 from simulator.listing import AskTerms, Unlistable, ask_order, holding, market_of, read, read_drafted
-from simulator.orders import Order
+from simulator.orders import Order, Refusal
 from simulator.poison import THIEF, THIEFS_KEY, Poison, another, paying, spoiled, without_leaf
-from simulator.rules import Refusal
 from simulator.sessions import Session
 from simulator.venue_scripts import DEFAULT, ORDNET, key_path_witness, leaf_signature, passthrough_output, practice_key
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, signed_step, step
 from simulator.venues.ordnet.offers import enter, new_id
 from simulator.venues.routes import Routes, named
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 
 Row = dict[str, Any]

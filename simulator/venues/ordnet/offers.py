@@ -12,18 +12,14 @@ from typing import Any, Protocol
 from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.leaf_output import LeafOutput
-from simulator.bitcoin.psbt import Map
-from simulator.bitcoin.psbt_write import Unsigned, spends
-from simulator.bitcoin.transactions import script_of, spend
+from simulator.bitcoin.chain import Coin, script_of, spend
+from simulator.bitcoin.psbt import Map, Unsigned, spends
+from simulator.bitcoin.taproot import LeafOutput
 from simulator.engine import Engine
+from simulator.holdings import Member, coins, members
 from simulator.listing import client_order, read_drafted
-from simulator.members import Member, members
-from simulator.money import coins
-from simulator.orders import Market, Order, Trait
+from simulator.orders import Market, Order, Refusal, Trait
 from simulator.poison import another, indexes, spoiled
-from simulator.rules import Refusal
 from simulator.sessions import Session
 from simulator.venue_scripts import ORDNET, OfferTerms, announcement, offer_output, payment_witness, redeem
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, payment_key, signed_step, step

@@ -8,19 +8,17 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from simulator.bitcoin.keys import belongs_to
-from simulator.item_names import name_of
-from simulator.money import follow
+from simulator.bitcoin.chain import belongs_to
+from simulator.holdings import follow
 from simulator.orders import Market, Order, Side, Trait, ticker_key
-from simulator.pictures.content import media_of
+from simulator.pictures import media_of
 from simulator.scenes import Made, Told
-from simulator.shapes import iso
 from simulator.venues.routes import Routes, asked, by_url, picked, same, sign_in_address
 from simulator.venues.satflow import rows
 from simulator.venues.satflow.handler import PREFIX, VENUE, SatflowHandler, kind_of
 from simulator.venues.satflow.rows import Row, attributes
-from simulator.wallets.wallets import Item
-from simulator.wire import EXACT, ApiError, bad
+from simulator.wallets import Item, name_of
+from simulator.wire import EXACT, ApiError, bad, iso
 
 MAX_PAGE, MAX_SEEN_PAGE = 100, 250
 MAX_SLUGS = 200

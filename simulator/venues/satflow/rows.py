@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from simulator.history import Sale
 from simulator.orders import Market, Order, Side, Trait
-from simulator.sales import Sale
-from simulator.shapes import iso
 from simulator.venues.routes import picked
-from simulator.wire import EXACT, plain
+from simulator.wire import EXACT, iso, plain
 
 Row = dict[str, Any]
 LIFE_FIELDS = ("cancelledAt", "invalidAt", "fillPendingAt", "fillCompletedAt")

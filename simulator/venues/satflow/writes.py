@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from simulator.bitcoin.keys import belongs_to
+from simulator.bidding_wallets import draft as draft_withdrawal
+from simulator.bidding_wallets import submit
+from simulator.bitcoin.chain import belongs_to
 from simulator.listing import AskTerms, Signed, draft, list_signed, refuse
-from simulator.orders import Kind, Market, Side, Trait
+from simulator.orders import BidTerms, Kind, Market, Side, Trait
 from simulator.poison import poisoned
-from simulator.rules import BidTerms
 from simulator.venues.routes import X_ONLY_KEY, Routes, by_url, hex_of, mainnet, named, refusals, sign_in_address
 from simulator.venues.satflow.handler import PREFIX, VENUE, SatflowHandler, kind_of
 from simulator.venues.satflow.rows import Row
 from simulator.wire import MAX_WHOLE, ApiError, amount, bad, items, text, whole
-from simulator.withdrawals import draft as draft_withdrawal
-from simulator.withdrawals import submit
 from wallet.bip322 import verify_ownership
 
 # The limits of a signed bid's timestamp: its age, and how far it may be ahead of our clock.

@@ -16,9 +16,8 @@ from typing import Any, Literal
 from zlib import crc32
 
 from simulator.engine import Engine
-from simulator.item_names import name_of as item_name
 from simulator.orders import Market, Order, Trait, unit_price
-from simulator.pictures.content import media_of
+from simulator.pictures import media_of
 from simulator.scenes import Made, Told
 from simulator.venues.routes import Routes, picked, same
 from simulator.venues.unisat.handler import (
@@ -33,7 +32,8 @@ from simulator.venues.unisat.handler import (
     refused,
     sorted_by,
 )
-from simulator.wallets.wallets import Item
+from simulator.wallets import Item
+from simulator.wallets import name_of as item_name
 from simulator.wire import ApiError, amount, bad, text
 
 Row = dict[str, Any]

@@ -13,8 +13,8 @@ from typing import Any
 
 from embit.transaction import TransactionOutput
 
+from simulator.bitcoin.chain import script_of
 from simulator.bitcoin.taproot import is_owner_signed
-from simulator.bitcoin.transactions import script_of
 from simulator.listing import (
     AskTerms,
     Cause,
@@ -28,9 +28,8 @@ from simulator.listing import (
     signature_of,
     signed_sales,
 )
-from simulator.orders import Order
+from simulator.orders import Order, Refusal
 from simulator.poison import poisoned
-from simulator.rules import Refusal
 from simulator.sessions import Asked, Step
 from simulator.venues.routes import MAX_PSBT_TEXT, X_ONLY_KEY, Routes, hex_of
 from simulator.venues.unisat.handler import COLLECTIONS, PREFIX, VENUE, UnisatHandler, about, refused

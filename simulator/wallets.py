@@ -1,4 +1,4 @@
-"""Play money and play inscriptions by address.
+"""Play money and play inscriptions by address, bidding wallets with their scripts, and the play wallet.
 
 Each address has a balance of its own. Of a payment address's bidding wallets only the first one has sats at first: as
 many as a fresh address, or half of what the payment address was given.
@@ -6,13 +6,85 @@ many as a fresh address, or half of what the payment address was given.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
+from embit import script
+from embit.ec import PrivateKey, PublicKey
+from embit.script import Script
+
+from simulator.bitcoin.taproot import LeafOutput
 from simulator.orders import Trait
-from simulator.wallets.bidding_wallets import Pair, WalletKind, address_of
 from simulator.wire import plain
+from wallet.address import p2wpkh
+from wallet.hash160 import hash160
+from wallet.signer.signing import sign_message
+
+_MOST = 10_000  # as large as such collections are
+
+
+def name_of(slug: str, inscription: str) -> str:
+    """Returns for example "Bitcoin Puppets #4711": always the same name for an inscription of a collection."""
+    number = int.from_bytes(hashlib.sha256(f"name {inscription}".encode()).digest()[:4]) % _MOST + 1
+    title = " ".join(word.capitalize() for word in slug.removesuffix("-demo").replace("-", " ").split())
+    return f"{title or 'Inscription'} #{number}"
+
+
+def number_of(inscription: str) -> int:
+    """Returns the number that a practice inscription has, always the same one for an id."""
+    return int.from_bytes(inscription.encode()[:4]) % 90_000_000
+
+
+WalletKind = Literal["2of2", "2of3", "leaf"]
+KINDS: tuple[WalletKind, ...] = ("2of2", "2of3", "leaf")
+
+
+class Pair(NamedTuple):
+    """The owner of a bidding wallet: two addresses, and the key (hex) of the payment address."""
+
+    payment: str
+    ordinals: str
+    public_key: str
+
+
+def market_key(payment: str, ordinals: str, *, spare: bool = False) -> PrivateKey:
+    """Derives the market's key, a different one for each pair of addresses; `spare` is its second one."""
+    name = "spare of practice bidding wallet" if spare else "practice bidding wallet"
+    return PrivateKey(hashlib.sha256(f"{name} {payment} {ordinals}".encode()).digest())
+
+
+def witness_script(pair: Pair, kind: WalletKind) -> Script:
+    """Returns the script of P2WSH: the user's key and the market's, and of three keys its spare one as well."""
+    keys = [PublicKey.parse(bytes.fromhex(pair.public_key)), market_key(*pair[:2]).get_public_key()]
+    if kind == "2of3":
+        keys.append(market_key(*pair[:2], spare=True).get_public_key())
+    return script.multisig(2, keys)
+
+
+def leaf_output(pair: Pair) -> LeafOutput:
+    """Returns the taproot output whose one leaf user and market must both sign for (BIP-342).
+
+    The internal key is the market's spare one.
+    """
+    theirs, ours = bytes.fromhex(pair.public_key)[1:], market_key(*pair[:2]).get_public_key().xonly()
+    code = b"\x20" + theirs + b"\xac\x20" + ours + b"\xba\x52\x9c"  # CHECKSIG, CHECKSIGADD, 2 NUMEQUAL
+    return LeafOutput(market_key(*pair[:2], spare=True).get_public_key().xonly(), code)
+
+
+def bidding_address(pair: Pair, kind: WalletKind) -> str:
+    """Returns the address, always the same one for a pair and a kind."""
+    if kind == "leaf":
+        return str(leaf_output(pair).script.address())
+    return str(script.p2wsh(witness_script(pair, kind)).address())
+
+
+def bidding_kind_of(address: str, pair: Pair) -> WalletKind:
+    """Returns the kind of the pair's wallet at this address."""
+    return next(kind for kind in KINDS if bidding_address(pair, kind) == address)
+
 
 FRESH_BALANCE = 100_000_000
 
@@ -44,7 +116,7 @@ class Wallets:
         `public_key` (hex) is the payment address's.
         """
         pair = Pair(payment, ordinals, public_key)
-        address = address_of(pair, self.bidding_kind)
+        address = bidding_address(pair, self.bidding_kind)
         if address not in self._pair_of:
             self._pair_of[address] = pair
             self._fund(address, payment)
@@ -126,13 +198,8 @@ class Wallets:
 
     def load(self, row: dict[str, Any]) -> None:
         self._balances = dict(row["balances"])
-        # An older state file, without withdrawals, has neither.
-        pairs = row.get("pair_of", {}).items()
-        self._pair_of = {address: Pair(*map(str, pair)) for address, pair in pairs}
-        self.bidding_kind = row.get("bidding_kind", "2of2")
-        # In an older state file, bidding wallets may be other names of a payment address's balance.
-        for address, payment in row.get("payment_of", {}).items():
-            self._fund(address, payment)
+        self._pair_of = {address: Pair(*map(str, pair)) for address, pair in row["pair_of"].items()}
+        self.bidding_kind = row["bidding_kind"]
         self.inscriptions = {
             address: {item["id"]: _item(item) for item in held} for address, held in row["inscriptions"].items()
         }
@@ -145,3 +212,39 @@ class Wallets:
 def _item(row: dict[str, Any]) -> Item:
     traits = tuple((str(key), str(value)) for key, value in row["traits"])
     return Item(row["id"], row["collection"], row["name"], traits, row["number"])
+
+
+class PlayWallet:
+    """One P2WPKH key that signs any text for anybody who reaches this market: it is worth play money only.
+
+    It is made at its first use, of `random_bytes`, so that no two markets in the world have the same one; restarts and
+    resets keep it.
+    """
+
+    def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
+        self._random_bytes = random_bytes
+        self._secret: bytes | None = None
+
+    @property
+    def address(self) -> str:
+        return p2wpkh(hash160(self._key().get_public_key().sec()))
+
+    def sign(self, message: str) -> str:
+        """Returns the BIP-322 signature (base64) of `message`. Raises UnicodeEncodeError when it is no Unicode."""
+        return sign_message(self._key(), "p2wpkh", message)
+
+    def dump(self) -> str | None:
+        """Returns the key in hex for the state file, None before its first use."""
+        return None if self._secret is None else self._secret.hex()
+
+    def load(self, row: str | None) -> None:
+        """Goes on with a dumped key. Raises ValueError or TypeError for anything else."""
+        secret = None if row is None else bytes.fromhex(row)
+        if secret is not None and len(secret) != 32:
+            raise ValueError("the play wallet's key has not 32 bytes")
+        self._secret = secret
+
+    def _key(self) -> PrivateKey:
+        if self._secret is None:
+            self._secret = self._random_bytes(32)
+        return PrivateKey(self._secret)

@@ -1,22 +1,80 @@
-"""Withdrawals from a bidding wallet: the PSBT that its user signs, and the market's own half afterwards."""
+"""Bidding wallets on the chain: the purchases that they pay, and the withdrawals that their user signs.
+
+As at Satflow, a purchase is two transactions: the item goes into the market's own script while the wallet pays the
+seller, and then on to the buyer. A withdrawal is a PSBT for its user, and then the market's own half.
+"""
 
 from __future__ import annotations
 
 from embit.ec import PublicKey
 from embit.psbt import PSBT
-from embit.script import Script, Witness
+from embit.script import Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Coin
+from simulator import holdings
+from simulator.bitcoin.chain import Coin, moved, outpoint_of, script_of, spend
 from simulator.bitcoin.psbt import Map
-from simulator.bitcoin.transactions import outpoint_of, script_of, spend
+from simulator.bitcoin.taproot import LEAF_VERSION, whole_digest
 from simulator.engine import Engine
+from simulator.history import Sale
+from simulator.holdings import coins
 from simulator.listing import read
-from simulator.money import coins
-from simulator.network import Rejected, leaf_digest, send
+from simulator.network import Rejected, send
+from simulator.orders import Order, Refusal
 from simulator.poison import Poison, poisoned_outputs
-from simulator.rules import Refusal
-from simulator.wallets.bidding_wallets import Pair, WalletKind, kind_of, leaf, market_key, witness_script
+from simulator.wallets import Item, Pair, WalletKind, bidding_kind_of, leaf_output, market_key, witness_script
+
+_ESCROW = "the practice market's own script"
+# This chain does not have the keys: placeholders of the size of signatures.
+_ECDSA, _SCHNORR = bytes(72), bytes(64)
+
+
+def deliver(engine: Engine, bid: Order, sale: Sale, item: Item, fee: int) -> str | None:
+    """Buys `item` for the bid out of its bidding wallet, which pays the sale's price and the network's `fee`.
+
+    Returns the txid of the purchase; None, with nothing done, for a bid without such a wallet, or of the very holder.
+    """
+    backing = _backing(engine, bid.maker, sale.price + fee)
+    held = engine.chain.coin_of(item.id) or engine.chain.place(item.id, sale.seller)
+    if not backing or held.output.script_pubkey == script_of(bid.receive):
+        return None
+    source = backing[0].address or ""
+    inputs, paid = [spend(held.outpoint), *(spend(coin.outpoint) for coin in backing)], sale.price + fee
+    outputs = [
+        TransactionOutput(held.value, script_of(_ESCROW)),
+        TransactionOutput(sale.price, script_of(sale.seller)),
+        TransactionOutput(max(0, sum(coin.value for coin in backing) - paid), script_of(source)),
+    ]
+    tx = Transaction(2, inputs, [output for output in outputs if output.value])
+    tx.vin[0].witness = Witness([_SCHNORR])
+    for at, coin in enumerate(backing, start=1):
+        address = coin.address or ""
+        tx.vin[at].witness = _opened(engine.wallets.pair_of(address), address)
+    txid = holdings.settle(engine, tx, {0: held.inscriptions})
+    onward = moved(f"{txid}:0", TransactionOutput(held.value, script_of(bid.receive)))
+    holdings.settle(engine, onward, {0: held.inscriptions})
+    engine.wallets.move(item, bid.receive)
+    return txid
+
+
+def _backing(engine: Engine, payment: str, sats: int) -> list[Coin]:
+    """Returns coins of the bidding wallets of `payment` that come to `sats`, or all of them."""
+    found: list[Coin] = []
+    for address in engine.wallets.bidding_wallets(payment):
+        for coin in sorted(holdings.coins(engine, address), key=lambda coin: -coin.value):
+            if sum(each.value for each in found) < sats:
+                found.append(coin)
+    return found
+
+
+def _opened(pair: Pair, address: str) -> Witness:
+    """Makes the witness that spends a bidding wallet's coin: it shows the wallet's script."""
+    kind = bidding_kind_of(address, pair)
+    if kind == "leaf":
+        output = leaf_output(pair)
+        return Witness([_SCHNORR, _SCHNORR, output.leaf, output.control_block])
+    return Witness([b"", _ECDSA, _ECDSA, witness_script(pair, kind).data])
+
 
 FEE_PER_VB = 8
 DUST = 330
@@ -53,14 +111,14 @@ def draft(engine: Engine, payment: str, amount: int, poison: Poison | None = Non
         raise Refusal("the amount does not pay for its fee")
     outputs = poisoned_outputs(outputs, poison)
     pair = wallets.pair_of(source)
-    kind = kind_of(source, pair)
+    kind = bidding_kind_of(source, pair)
     psbt = PSBT(Transaction(2, [spend(coin.outpoint) for coin in chosen], outputs))
     for at, coin in enumerate(chosen):
         psbt.inputs[at].witness_utxo = coin.output
         if kind == "leaf":
-            found = leaf(pair)
-            psbt.inputs[at].taproot_internal_key = PublicKey.from_xonly(found.control_block[1:])
-            psbt.inputs[at].taproot_scripts[found.control_block] = found.script + b"\xc0"
+            output = leaf_output(pair)
+            psbt.inputs[at].taproot_internal_key = PublicKey.from_xonly(output.internal)
+            psbt.inputs[at].taproot_scripts[output.control_block] = output.leaf + bytes([LEAF_VERSION])
         else:
             psbt.inputs[at].non_witness_utxo = engine.chain.transaction(coin.txid)
             psbt.inputs[at].witness_script = witness_script(pair, kind)
@@ -87,7 +145,7 @@ def submit(engine: Engine, payment: str, signed: str) -> str:
     for at, coin in enumerate(spent):
         address = ours[bytes.fromhex(coin.script)]
         pair = wallets.pair_of(address)
-        tx.vin[at].witness = Witness(_completed(tx, at, spent, psbt.inputs[at], pair, kind_of(address, pair)))
+        tx.vin[at].witness = Witness(_completed(tx, at, spent, psbt.inputs[at], pair, bidding_kind_of(address, pair)))
     try:
         return send(engine, tx.serialize())
     except Rejected as rejected:
@@ -100,28 +158,18 @@ def _fee(inputs: int) -> int:
 
 def _completed(tx: Transaction, at: int, spent: list[Coin], given: Map, pair: Pair, kind: WalletKind) -> list[bytes]:
     """Returns the whole witness: the user's signature from the PSBT, and the market's. Raises Refusal."""
-    key = bytes.fromhex(pair.public_key)
+    key, ours = bytes.fromhex(pair.public_key), market_key(*pair[:2])
     if kind == "leaf":
-        found = leaf(pair)
-        theirs = given.get(_LEAF_SIG + key[1:] + found.hash)
+        output = leaf_output(pair)
+        theirs = given.get(_LEAF_SIG + key[1:] + output.leaf_hash)
+        digest = whole_digest(tx, at, [coin.output for coin in spent], leaf=output.leaf)
         # The stack is taken from its end: the first key of the script gets the last signature.
-        witness = [_leaf_signature(tx, at, spent, found.script, pair), theirs, found.script, found.control_block]
+        witness = [ours.schnorr_sign(digest).serialize(), theirs, output.leaf, output.control_block]
     else:
         script = witness_script(pair, kind)
         theirs = given.get(_PARTIAL_SIG + key)
-        witness = [b"", theirs, _own_signature(tx, at, script, spent[at], pair), script.data]
+        digest = tx.sighash_segwit(at, script, spent[at].value, SIGHASH.ALL)
+        witness = [b"", theirs, ours.sign(digest).serialize() + bytes([SIGHASH.ALL]), script.data]
     if theirs is None:
         raise Refusal("signedWithdrawPSBT is not signed")
     return [item for item in witness if item is not None]
-
-
-def _leaf_signature(tx: Transaction, at: int, spent: list[Coin], script: bytes, pair: Pair) -> bytes:
-    digest = leaf_digest(tx, at, spent, script)
-    signature: bytes = market_key(*pair[:2]).schnorr_sign(digest).serialize()
-    return signature
-
-
-def _own_signature(tx: Transaction, at: int, script: Script, coin: Coin, pair: Pair) -> bytes:
-    digest = tx.sighash_segwit(at, script, coin.value, SIGHASH.ALL)
-    signature: bytes = market_key(*pair[:2]).sign(digest).serialize()
-    return signature + bytes([SIGHASH.ALL])

@@ -1,0 +1,279 @@
+"""Every dialect request before its answer: its operation is counted, limited, and struck by a fault.
+
+A fault's modes, for a write (place, cancel, list) and for a read:
+
+- timeout: nothing is done; hangs `delaySeconds`, then the connection closes. A read: the same.
+- cut: nothing is done; the connection closes at once. A read: the same.
+- error_500, refuse_400, auth_401: nothing is done; that status. A read: the same.
+- rate_429: nothing is done; 429 with `retry-after` of `delaySeconds`. A read: the same.
+- bad_json: done; the answer is not JSON. A read: not JSON.
+- slow: done after `delaySeconds`, even when the client is gone. A read: answered after `delaySeconds`.
+- stale: done as ever. A read: answered from the market as it was when the fault was set.
+- late: done and confirmed; a bid or listing shows in reads (a cancel takes effect) after `delaySeconds`. A read: as
+  slow.
+- accept_then_timeout: done; hangs `delaySeconds`, then the connection closes. A read: hangs likewise.
+- accept_then_500: done; 500. A read: 500.
+- accept_twice: a bid stands twice; else done as ever. A read: as ever.
+- cancel_lie: a cancel is confirmed and not done, of several bids for the first, the third, ...; else done as ever. A
+  read: as ever.
+
+docs/simulator.md has the routes of each operation. A fault comes after key and rate limit, so that a 429 of its own
+does not use it up.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from simulator.engine import Engine
+from simulator.wire import ApiError, amount, bad, items, only, seconds, whole
+
+_Trade = Literal["challenge", "place", "cancel", "draft", "list", "withdraw"]
+_Market = Literal["floors", "book", "sales", "own_bids", "balance", "wallet", "item", "collection", "content"]
+_Chain = Literal["fees", "output", "inscription", "index", "holdings", "tx", "outspend", "tip", "broadcast"]
+Operation = Literal[_Trade, _Market, _Chain]
+
+_NothingDone = Literal["timeout", "cut", "error_500", "rate_429", "refuse_400", "auth_401"]
+_Done = Literal["bad_json", "slow", "stale", "late"]
+_SaidOtherwise = Literal["accept_then_timeout", "accept_then_500", "accept_twice", "cancel_lie"]
+Mode = Literal[_NothingDone, _Done, _SaidOtherwise]
+OPERATIONS: frozenset[str] = frozenset(get_args(Operation))
+MODES: frozenset[str] = frozenset(get_args(Mode))
+
+# Limits of an API key: 5 requests a second with a burst of 10, and 100,000 requests a calendar month (UTC).
+PER_SECOND, BURST, PER_MONTH = 5, 10, 100_000
+KEPT_KEYS = 1_000
+WINDOW_SECONDS = 60
+MAX_KEYS = 10_000
+OTHERS = "(others)"
+
+
+class Counts:
+    """Counts by operation and key, which show how many requests a client's caches save.
+
+    Every request counts, also a refused or faulty one.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, dict[str, int]] = {}
+
+    def count(self, operation: Operation, key: str) -> None:
+        """Counts one request. Beyond MAX_KEYS keys of one operation, new keys are counted together."""
+        counts = self._counts.setdefault(operation, {})
+        if key not in counts and len(counts) >= MAX_KEYS:
+            key = OTHERS
+        counts[key] = counts.get(key, 0) + 1
+
+    def rows(self) -> dict[str, dict[str, int]]:
+        return {operation: dict(counts) for operation, counts in self._counts.items()}
+
+
+@dataclass(slots=True)
+class _Key:
+    tokens: float
+    filled_at: float
+    month: str
+    used: int = 0
+    day: str = ""
+    used_today: int = 0
+
+
+class Limits:
+    """Token bucket, monthly and daily count of every key. `clock` is in ms, `monotonic` in seconds.
+
+    A limit of a day (UTC), which some venues have too, is off until it is set.
+    """
+
+    def __init__(self, clock: Callable[[], int], monotonic: Callable[[], float]) -> None:
+        self._clock = clock
+        self._monotonic = monotonic
+        self._keys: OrderedDict[str, _Key] = OrderedDict()
+        self.per_second, self.burst, self.monthly, self.daily = PER_SECOND, BURST, PER_MONTH, 0
+
+    def change(self, per_second: int, burst: int, monthly: int, daily: int = 0) -> None:
+        """Sets other limits, for every key; all buckets are full at once, so that a lower rate takes effect at once.
+
+        `daily` is 0 without such a limit. The use of the month and the day stays.
+        """
+        self.per_second, self.burst, self.monthly, self.daily = per_second, burst, monthly, daily
+        now = self._monotonic()
+        for key in self._keys.values():
+            key.tokens, key.filled_at = float(burst), now
+
+    def admit(self, name: str, per_month: int = PER_MONTH, *, day_is_over: ApiError | None = None) -> None:
+        """Counts one request of the key `name`. Raises ApiError(429) when it is one too many.
+
+        `per_month` is the venue's own quota, in force until other limits are set. `day_is_over` is the refusal of a
+        venue that also limits the day; None = it does not.
+        """
+        key = self._key(name)
+        now = self._monotonic()
+        key.tokens = min(float(self.burst), key.tokens + (now - key.filled_at) * self.per_second)
+        key.filled_at = now
+        if key.tokens < 1:
+            wait = math.ceil((1 - key.tokens) / self.per_second)
+            raise ApiError(429, f"rate limit of {self.per_second} requests a second exceeded", "RATE_LIMITED", wait)
+        key.tokens -= 1
+        most = per_month if self.monthly == PER_MONTH else self.monthly
+        if key.used >= most:
+            raise ApiError(429, f"quota of {most} requests a month used up", "QUOTA_EXCEEDED", 3600)
+        if day_is_over is not None and self.daily and key.used_today >= self.daily:
+            raise day_is_over
+        key.used += 1
+        key.used_today += 1
+
+    def _key(self, name: str) -> _Key:
+        now = time.gmtime(self._clock() / 1000)
+        month, day = time.strftime("%Y-%m", now), time.strftime("%Y-%m-%d", now)
+        key = self._keys.get(name)
+        if key is None:
+            key = self._keys[name] = _Key(float(self.burst), self._monotonic(), month)
+            if len(self._keys) > KEPT_KEYS:
+                self._keys.popitem(last=False)
+        elif key.month != month:
+            key.month, key.used = month, 0
+        if key.day != day:
+            key.day, key.used_today = day, 0
+        self._keys.move_to_end(name)
+        return key
+
+    def rows(self) -> dict[str, int]:
+        """Returns the limits in force, as a control call gives them."""
+        return {"perSecond": self.per_second, "burst": self.burst, "monthly": self.monthly, "daily": self.daily}
+
+    def dump(self) -> dict[str, Any]:
+        """Returns the use of the quotas; buckets are full again after a restart."""
+        return {
+            name: {"month": key.month, "used": key.used, "day": key.day, "usedToday": key.used_today}
+            for name, key in self._keys.items()
+        }
+
+    def load(self, row: dict[str, Any]) -> None:
+        for name, kept in row.items():
+            use = kept["month"], int(kept["used"]), kept["day"], int(kept["usedToday"])
+            self._keys[name] = _Key(float(self.burst), self._monotonic(), *use)
+
+
+class Windows:
+    """Rate limits in fixed windows of the clock, as ord.net's are: counts in the current one. `clock` is in ms."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self.seconds = WINDOW_SECONDS
+        self._window = -1
+        self._counts: dict[tuple[str, str], int] = {}
+
+    def admit(self, bucket: str, asker: str, limit: int) -> None:
+        """Counts one request of `asker`, even if it is refused. Raises ApiError(429) beyond `limit`."""
+        window = self._clock() // (1000 * self.seconds)
+        if window != self._window:
+            self._window, self._counts = window, {}
+        count = self._counts[bucket, asker] = self._counts.get((bucket, asker), 0) + 1
+        if count > limit:
+            raise ApiError(429, "Too many requests")
+
+
+def frozen(engine: Engine) -> Engine:
+    """Returns a copy of `engine` in which time stands still. Its history is empty."""
+    taken_ms = engine.now_ms()
+    copy = Engine(lambda: taken_ms, random.Random(0))
+    # Through a dump, so that the copy shares no object with the original.
+    copy.load(engine.dump(with_history=False))
+    return copy
+
+
+# Modes that follow a deed: a request for a draft, which does nothing yet, does not use them up.
+AFTER_THE_DEED: frozenset[str] = frozenset({"bad_json", "late", *get_args(_SaidOtherwise)})
+_FIELDS = frozenset({"operation", "mode", "count", "probability", "delaySeconds"})
+_DEFAULT_DELAY = {"timeout": 30.0, "accept_then_timeout": 30.0, "rate_429": 1.0}
+
+
+@dataclass(slots=True)
+class Fault:
+    """One rule: `left` None strikes without end. `then` is the market as it was when a stale fault was set."""
+
+    operation: str
+    mode: str
+    left: int | None
+    probability: float
+    delay_seconds: float
+    then: Engine | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "operation": self.operation,
+            "mode": self.mode,
+            "count": self.left,
+            "probability": self.probability,
+            "delaySeconds": self.delay_seconds,
+        }
+
+
+class Faults:
+    """The rules in force; the first one that strikes wins."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._rules: list[Fault] = []
+
+    def put(self, body: Any, engine: Engine) -> None:
+        """Replaces all rules by those of `body`. Raises ApiError(400) and changes nothing if one is wrong."""
+        rules = [_rule(row, at) for at, row in enumerate(items(body, "faults", 200))]
+        if any(rule.mode == "stale" for rule in rules):
+            then = frozen(engine)
+            for rule in rules:
+                rule.then = then if rule.mode == "stale" else None
+        self._rules = rules
+
+    def draw(self, operation: str, but: frozenset[str] = frozenset()) -> Fault | None:
+        """Draws the fault that strikes this request and uses it up by one; those of modes in `but` stay for others."""
+        for rule in self._rules:
+            if rule.operation != operation or rule.mode in but or rule.left == 0:
+                continue
+            if rule.probability < 1 and self._rng.random() >= rule.probability:
+                continue
+            if rule.left is not None:
+                rule.left -= 1
+            return rule
+        return None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Returns the rules as JSON, with `count` as their remaining number."""
+        return [rule.as_json() for rule in self._rules]
+
+
+def _rule(row: dict[str, Any], at: int) -> Fault:
+    where = f"faults[{at}]"
+    only(row, _FIELDS, where)
+    operation, mode = row.get("operation"), row.get("mode")
+    if not isinstance(operation, str) or operation not in OPERATIONS:
+        raise bad(f"{where}.operation must be one of {', '.join(sorted(OPERATIONS))}")
+    if not isinstance(mode, str) or mode not in MODES:
+        raise bad(f"{where}.mode must be one of {', '.join(sorted(MODES))}")
+    count = row.get("count")
+    left = None if count is None else whole(count, f"{where}.count", 1)
+    delay = row.get("delaySeconds")
+    return Fault(
+        operation=operation,
+        mode=mode,
+        left=left,
+        probability=_probability(row.get("probability"), f"{where}.probability"),
+        delay_seconds=_DEFAULT_DELAY.get(mode, 2.0) if delay is None else seconds(delay, f"{where}.delaySeconds"),
+    )
+
+
+def _probability(value: Any, name: str) -> float:
+    if value is None:
+        return 1.0
+    if value == 0 and not isinstance(value, bool):
+        return 0.0
+    found = amount(value, name)
+    if found > 1:
+        raise bad(f"{name} must be between 0 and 1")
+    return float(found)

@@ -1,0 +1,388 @@
+"""The background traders: a seeded crowd that lists, bids, outbids, sells and moves floors on the demo markets."""
+
+from __future__ import annotations
+
+import logging
+import random
+from dataclasses import astuple, dataclass
+from decimal import Decimal
+from typing import Any
+
+from simulator.engine import Engine
+from simulator.orders import TICK, Kind, Market, Order, Refusal, Trait
+from simulator.selling import sell
+from simulator.trades import buy, buy_signed
+
+# The range of a floor, as shares of its start.
+LOWEST, HIGHEST = 0.6, 1.6
+# The other times are in steps of about a second. Between two moves of one market's floor.
+DRIFT_EVERY = (20, 40)
+# Between two times that a rival passes the leader.
+OUTBID_EVERY = (300, 900)
+# With orders of clients, before the cheap listings are swept.
+SWEEP_EVERY = (3_600, 9_000)
+# With a client's bid in the lead, before it is sold into: soon at first, then rarely enough for play money to last.
+FIRST_SALE = (150, 400)
+SALE_EVERY = (1_800, 5_400)
+# With a cheap listing of a client, before it is bought.
+BUY_EVERY = (900, 2_700)
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """One demo market. `start` is the first floor: sats, for runes sats per whole token.
+
+    `to_sweep` and `to_sale` are the steps before its first sweep and its first sale to a client, 0 for the usual ones.
+    """
+
+    kind: Kind
+    slug: str
+    name: str
+    start: float
+    divisibility: int = 0
+    to_sweep: int = 0
+    to_sale: int = 0
+
+
+# A newcomer's first two minutes come first: a floor that leaps, and a bid that is filled.
+DEMOS = (
+    Demo("ordinals", "bitcoin-puppets-demo", "Bitcoin Puppets (practice)", 2_400_000, to_sweep=30),
+    Demo("ordinals", "quantum-cats-demo", "Quantum Cats (practice)", 9_500_000),
+    Demo("ordinals", "nodemonkes-demo", "NodeMonkes (practice)", 5_200_000),
+    Demo("runes", "PRACTICE•RUNE•TOKEN", "PRACTICE•RUNE•TOKEN", 2.75, 2, to_sale=20),
+    Demo("ordinals", "pizza-ninjas-demo", "Pizza Ninjas (practice)", 640_000),
+)
+
+
+@dataclass(slots=True)
+class Course:
+    """The state of a demo market: its floor, and the steps until it drifts, is swept, and sees a sale to a client.
+
+    `settle_at` is the level that the floor comes back to after a sweep, 0 when it need not. `to_sweep` counts only the
+    steps in which clients have orders, `to_sale` those in which a bid of theirs leads, and `to_buy` those in which a
+    listing of theirs is cheap: late clients see the same as the first.
+    """
+
+    level: float
+    to_drift: int
+    to_sweep: int = SWEEP_EVERY[0]
+    to_sale: int = SALE_EVERY[0]
+    settle_at: float = 0.0
+    to_buy: int = BUY_EVERY[0]
+    to_outbid: int = OUTBID_EVERY[0]
+
+    def dump(self) -> list[float]:
+        return list(astuple(self))
+
+
+def new_course(demo: Demo, rng: random.Random) -> Course:
+    """Makes the first course of `demo`."""
+    drift, sweep, sale, outbid = (rng.randint(*span) for span in (DRIFT_EVERY, SWEEP_EVERY, FIRST_SALE, OUTBID_EVERY))
+    return Course(demo.start, drift, demo.to_sweep or sweep, demo.to_sale or sale, to_outbid=outbid)
+
+
+def load_course(row: list[Any]) -> Course:
+    """Reads a course that `Course.dump` wrote."""
+    read = (float, int, int, int, float, int, int)
+    return Course(*(as_number(value) for as_number, value in zip(read, row, strict=True)))
+
+
+log = logging.getLogger(__name__)
+
+MAX_ASKS = 16
+MIN_ASKS = 6
+# The step of a floor, as a share of itself; small moves are likelier.
+DRIFT = (0.003, 0.015)
+# The pull back to the start, for the part by which the floor is off: at 5 % off, 55 of 100 moves go back.
+PULL = 1.0
+# The lift of a sweep, and the number of the dearest listings that it leaves.
+SWEEP = (1.08, 1.11)
+LEFT_BY_SWEEP = 3
+# The limit below which a client's listing is cheap enough to be bought, as a share of the floor's level.
+WORTH_BUYING = 1.2
+HATS = ("Red", "Blue", "Gold", "None")
+
+
+class Sellers:
+    """The ask side of the demo markets; all randomness is `rng`'s."""
+
+    def __init__(self, engine: Engine, rng: random.Random) -> None:
+        self._engine = engine
+        self._rng = rng
+
+    def wants_more(self, market: Market) -> bool:
+        return len(_asks(market)) < MIN_ASKS
+
+    def list(self, market: Market, course: Course) -> None:
+        asks = _asks(market)
+        if len(asks) >= MAX_ASKS:
+            return
+        # The first ask makes the floor, others stand above it.
+        level = course.level * (1 + abs(self._rng.gauss(0, 0.12)) if asks else 1)
+        seller = self._engine.new_address("p2tr")
+        if market.kind == "runes":
+            unit = Decimal(f"{level:.4f}")
+            tokens = Decimal(self._rng.randrange(5_000, 150_000, 500))
+            self._engine.add(market, "ask", seller, _total(unit, tokens), tokens, unit=unit, origin="trader")
+            return
+        traits: tuple[Trait, ...] = (("Hat", self._rng.choice(HATS)),)
+        inscription = f"{self._rng.getrandbits(256):064x}i0"
+        price = round(level)
+        self._engine.add(market, "ask", seller, price, traits=traits, inscription=inscription, origin="trader")
+
+    def buy(self, market: Market) -> None:
+        """Buys one of the cheaper asks; never just the cheapest, since the floor moves in `drift`."""
+        asks = _asks(market)
+        if len(asks) > MIN_ASKS:
+            buy(self._engine, self._rng.choice(asks[1:]), self._engine.new_address())
+
+    def buy_from_client(self, market: Market, course: Course) -> None:
+        """Buys the cheapest listing of a client, after one has been cheap for long enough."""
+        asks = _of_clients(market)
+        if not asks or float(asks[0].unit_price) > WORTH_BUYING * course.level:
+            return
+        course.to_buy -= 1
+        if course.to_buy <= 0:
+            self._buy_signed(asks[0])
+            course.to_buy = self._rng.randint(*BUY_EVERY)
+
+    def _buy_signed(self, ask: Order) -> None:
+        try:
+            buy_signed(self._engine, ask)
+        except Refusal as refusal:
+            log.warning("the listing %s could not be bought: %s", ask.order_id, refusal)
+
+    def drift_when_due(self, demo: Demo, market: Market, course: Course) -> None:
+        """Moves the floor by 0.3 to 1.5 % up or down; more likely back when it is far from its start."""
+        course.to_drift -= 1
+        if course.to_drift > 0:
+            return
+        course.to_drift = self._rng.randint(*DRIFT_EVERY)
+        by = self._rng.triangular(*DRIFT, DRIFT[0])
+        if course.settle_at:
+            moved = course.level * (1 - by)
+            if moved <= course.settle_at:
+                course.settle_at = 0.0
+        else:
+            way = 1 if self._rng.random() < 0.5 - PULL * (course.level / demo.start - 1) else -1
+            moved = course.level * (1 + way * by)
+        factor = min(max(moved, LOWEST * demo.start), HIGHEST * demo.start) / course.level
+        course.level *= factor
+        for ask in _asks(market):
+            self._price(market, ask, float(ask.unit_price) * factor)
+
+    def sweep_when_due(self, demo: Demo, market: Market, course: Course) -> bool:
+        """Sweeps when clients have had orders for long enough; returns whether it was due."""
+        if not any(order.origin == "dialect" for order in market.orders()):
+            return False
+        course.to_sweep -= 1
+        if course.to_sweep > 0:
+            return False
+        course.to_sweep = self._rng.randint(*SWEEP_EVERY)
+        self.sweep(demo, market, course)
+        return True
+
+    def sweep(self, demo: Demo, market: Market, course: Course) -> None:
+        """Buys all but the dearest listings, whose sellers then ask for more: the floor leaps.
+
+        Clients' listings below the new floor are bought as well.
+        """
+        lifted = min(course.level * self._rng.uniform(*SWEEP), HIGHEST * demo.start)
+        asks = _asks(market)
+        if lifted < course.level * SWEEP[0] or len(asks) <= LEFT_BY_SWEEP:
+            return
+        buyer = self._engine.new_address()
+        for ask in asks[:-LEFT_BY_SWEEP]:
+            buy(self._engine, ask, buyer)
+        for ask in _of_clients(market):
+            # An inscription listed at two venues is sold once.
+            if float(ask.unit_price) < lifted and self._engine.order(ask.order_id) is ask:
+                self._buy_signed(ask)
+        left = asks[-LEFT_BY_SWEEP:]
+        factor = lifted / float(left[0].unit_price)
+        for ask in left:
+            self._price(market, ask, float(ask.unit_price) * factor)
+        course.settle_at, course.level = course.settle_at or course.level, lifted
+        course.to_drift = self._rng.randint(*DRIFT_EVERY)
+
+    def _price(self, market: Market, ask: Order, unit: float) -> None:
+        if market.kind == "runes":
+            exact = Decimal(f"{unit:.4f}")
+            self._engine.reprice(ask, _total(exact, ask.quantity), exact)
+        else:
+            self._engine.reprice(ask, round(unit))
+
+
+def _asks(market: Market) -> list[Order]:
+    """Returns the traders' own asks, cheapest first."""
+    return sorted((ask for ask in market.asks.values() if ask.origin == "trader"), key=Order.rank)
+
+
+def _of_clients(market: Market) -> list[Order]:
+    """Returns the listings that clients signed, cheapest first."""
+    return sorted((ask for ask in market.asks.values() if ask.outpoint), key=Order.rank)
+
+
+def _total(unit: Decimal, tokens: Decimal) -> int:
+    return max(1, int(unit * tokens))
+
+
+MAX_BIDS = 14
+MIN_BIDS = 4
+# First bids, and the limit of outbidding, as shares of the floor.
+FIRST = (0.55, 0.85)
+FIRST_FOR_TRAIT = (0.6, 0.88)
+PATIENCE = (0.65, 0.9)
+OUTBID_BY = (1.002, 1.01)
+TRAIT_SHARE = 0.2
+# A bid below this share of the floor is never sold into.
+WORTH_SELLING = 0.55
+NEAR_FLOOR = 0.8
+
+
+class Bidders:
+    """The bid side of the demo markets; all randomness is `rng`'s."""
+
+    def __init__(self, engine: Engine, rng: random.Random) -> None:
+        self._engine = engine
+        self._rng = rng
+
+    def wants_more(self, market: Market) -> bool:
+        return len(_bids(market)) < MIN_BIDS
+
+    def bid(self, market: Market, course: Course) -> None:
+        if len(_bids(market)) >= MAX_BIDS:
+            return
+        if market.kind == "ordinals" and self._rng.random() < TRAIT_SHARE:
+            hat = ("Hat", self._rng.choice(HATS))
+            self._add(market, course.level * self._rng.uniform(*FIRST_FOR_TRAIT), hat)
+        else:
+            self._add(market, course.level * self._rng.uniform(*FIRST))
+
+    def outbid_when_due(self, market: Market, course: Course) -> None:
+        course.to_outbid -= 1
+        if course.to_outbid <= 0:
+            course.to_outbid = self._rng.randint(*OUTBID_EVERY)
+            self.outbid(market, course)
+
+    def outbid(self, market: Market, course: Course) -> None:
+        """Passes the leader by a little, as long as that stays well below the floor.
+
+        Where clients bid, the leader is the bid that competes with one of theirs: a bid on a trait must pass those on
+        that trait and those on the whole collection.
+        """
+        bids = market.best("bid", self._engine.now_ms())
+        clients = [bid for bid in bids if bid.origin == "dialect"]
+        trait = self._rng.choice(clients).trait if clients else None
+        rivals = [bid for bid in bids if bid.trait in (None, trait)]
+        if not rivals:
+            return
+        level = float(rivals[0].unit_price) * self._rng.uniform(*OUTBID_BY)
+        if level > course.level * self._rng.uniform(*PATIENCE):
+            return
+        own = _bids(market)
+        if len(own) >= MAX_BIDS:
+            # The lowest of the crowd makes room for it.
+            self._engine.cancel(own[-1])
+        self._add(market, level, trait)
+
+    def withdraw(self, market: Market) -> None:
+        """Lets a bidder give up, every other time the leader: it has become too dear."""
+        bids = _bids(market)
+        if len(bids) > MIN_BIDS:
+            self._engine.cancel(bids[0] if self._rng.random() < 0.5 else self._rng.choice(bids))
+
+    def sell_into(self, market: Market, course: Course) -> None:
+        """Sells into the best bid of the crowd, when it leads and is near the floor."""
+        bids = market.best("bid", self._engine.now_ms())
+        if bids and bids[0].origin != "dialect" and float(bids[0].unit_price) > NEAR_FLOOR * course.level:
+            sell(self._engine, slug=market.slug, bid_id=bids[0].order_id)
+
+    def sell_to_client(self, market: Market, course: Course) -> None:
+        """Sells into a client's covered bid, after one has led for long enough."""
+        bids = market.best("bid", self._engine.now_ms())
+        if not bids or bids[0].origin != "dialect" or float(bids[0].unit_price) < WORTH_SELLING * course.level:
+            return
+        course.to_sale -= 1
+        if course.to_sale <= 0 and (bids[0].funding or self._engine.wallets.backing(bids[0].maker) >= bids[0].price):
+            sell(self._engine, slug=market.slug, bid_id=bids[0].order_id)
+            course.to_sale = self._rng.randint(*SALE_EVERY)
+
+    def _add(self, market: Market, level: float, trait: Trait | None = None) -> None:
+        end_ms = self._engine.now_ms() + self._rng.randrange(3 * 60, 20 * 60) * 1000
+        bidder = self._engine.new_address()
+        tokens = Decimal(self._rng.randrange(5_000, 50_000, 500)) if market.kind == "runes" else Decimal(1)
+        tick = TICK[market.kind]
+        # Rounded up, so that an outbid really passes the best bid.
+        price = -(-round(level * float(tokens)) // tick) * tick
+        traits = (trait,) if trait else ()
+        self._engine.add(market, "bid", bidder, price, tokens, expires_ms=end_ms, traits=traits, origin="trader")
+
+
+def _bids(market: Market) -> list[Order]:
+    """Returns the traders' own bids, highest first."""
+    return sorted((bid for bid in market.bids.values() if bid.origin == "trader"), key=Order.rank)
+
+
+class Traders:
+    """The crowd. All randomness is `rng`'s, all time the engine's, so equal seeds and steps give equal markets."""
+
+    def __init__(self, engine: Engine, rng: random.Random) -> None:
+        self._engine = engine
+        self._rng = rng
+        self._sellers = Sellers(engine, rng)
+        self._bidders = Bidders(engine, rng)
+        self._courses: dict[str, Course] = {}
+
+    def open_markets(self) -> None:
+        """Makes the demo markets that are not there yet, with asks and bids."""
+        for demo in DEMOS:
+            if self._engine.market(demo.kind, demo.slug) is None:
+                market = self._engine.open_market(demo.kind, demo.slug, demo.name, demo.divisibility)
+                course = self._course(demo)
+                for _ in range(10):
+                    self._sellers.list(market, course)
+                for _ in range(8):
+                    self._bidders.bid(market, course)
+
+    def step(self) -> None:
+        """Makes one move on each demo market that no script has taken over."""
+        for demo in DEMOS:
+            market = self._engine.market(demo.kind, demo.slug)
+            if market is not None and not market.scripted:
+                self._move(demo, market)
+
+    def _move(self, demo: Demo, market: Market) -> None:
+        course = self._course(demo)
+        if not self._sellers.sweep_when_due(demo, market, course):
+            self._sellers.drift_when_due(demo, market, course)
+        self._bidders.sell_to_client(market, course)
+        self._sellers.buy_from_client(market, course)
+        self._bidders.outbid_when_due(market, course)
+        self._pass_by(market, course)
+
+    def _pass_by(self, market: Market, course: Course) -> None:
+        """Lets a trader list, buy, bid, give up or sell to the crowd now and then; most steps do nothing."""
+        chance = self._rng.random()
+        if chance < 0.03 or self._sellers.wants_more(market):
+            self._sellers.list(market, course)
+        elif chance < 0.055:
+            self._sellers.buy(market)
+        elif chance < 0.08 or self._bidders.wants_more(market):
+            self._bidders.bid(market, course)
+        elif chance < 0.095:
+            self._bidders.withdraw(market)
+        elif chance < 0.1:
+            self._bidders.sell_into(market, course)
+
+    def _course(self, demo: Demo) -> Course:
+        if demo.slug not in self._courses:
+            self._courses[demo.slug] = new_course(demo, self._rng)
+        return self._courses[demo.slug]
+
+    def dump(self) -> dict[str, Any]:
+        """Returns the courses as plain JSON values; randomness begins anew after a restart."""
+        return {slug: course.dump() for slug, course in self._courses.items()}
+
+    def load(self, row: dict[str, Any]) -> None:
+        self._courses = {slug: load_course(course) for slug, course in row.items()}
