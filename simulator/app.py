@@ -13,15 +13,8 @@ from tornado import web
 from tornado.httpserver import HTTPServer
 
 from simulator.control import routes as control
-from simulator.dialects import content, ord
-from simulator.dialects.mempool import routes as mempool
-from simulator.dialects.ordinalswallet import routes as ordinalswallet
-from simulator.dialects.ordnet import routes as ordnet
-from simulator.dialects.satflow import routes as satflow
-from simulator.dialects.unisat import indexer as unisat_indexer
-from simulator.dialects.unisat import market as unisat_market
-from simulator.dialects.unisat import routes as unisat
 from simulator.handler import NotFound
+from simulator.venues import all_routes
 from simulator.world import StateFile, World
 
 log = logging.getLogger(__name__)
@@ -35,10 +28,8 @@ MAX_REQUEST = 16 << 20
 
 def make_app(world: World) -> web.Application:
     """Makes the application that answers for `world`; time and chance are the world's."""
-    dialects = (satflow, unisat, unisat_indexer, unisat_market, ordinalswallet, ordnet, mempool, ord, content)
-    routes = [route for part in (*dialects, control) for route in part.routes(world)]
     return web.Application(
-        routes,
+        [*all_routes.routes(world), *control.routes(world)],
         default_handler_class=NotFound,
         default_handler_args={"world": world},
         log_function=_log_request,

@@ -18,10 +18,10 @@ from simulator.bitcoin.taproot import LEAF_VERSION, whole_digest
 from simulator.engine import Engine
 from simulator.history import Sale
 from simulator.holdings import coins
-from simulator.listing.poison import Poison, poisoned_outputs
-from simulator.listing.psbt import read
+from simulator.listing import read
 from simulator.network import Rejected, send
 from simulator.orders import Order, Refusal
+from simulator.poison import Poison, poisoned_outputs
 from simulator.wallets import Item, Pair, WalletKind, bidding_kind_of, leaf_output, market_key, witness_script
 
 _ESCROW = "the practice market's own script"

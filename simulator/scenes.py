@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from simulator import odd_rows
 from simulator.engine import Engine
-from simulator.rows import odd_rows, reshaped
 from simulator.wire import bad
 
 Dialect = Literal["satflow", "unisat", "ordinalswallet", "ordnet"]
@@ -85,7 +85,7 @@ SCENES: tuple[Scene, ...] = (
     Scene("enum_unknown", ALL, (*_BOOKS, "own_bids"), _K, odd=odd_rows.unknown_state, last=True),
     Scene("event_unknown", ("unisat", "ordnet"), ("sales",), _K, odd=odd_rows.unknown_state),
     Scene("foreign", ("satflow", "unisat", "ordnet"), (*_BOOKS, "sales"), _K, odd=odd_rows.foreign, ahead=True),
-    # UniSat; its forms are written by simulator/dialects/unisat/seen.py
+    # UniSat; its forms are written by simulator/venues/unisat/reads.py
     Scene("unisat_403_over_the_rate", ("unisat",), (), "P: three programs, August 2026"),
     Scene("unisat_attrs", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json"),
     Scene("unisat_unit_price", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json"),
@@ -99,21 +99,21 @@ SCENES: tuple[Scene, ...] = (
         ("satflow",),
         ("sales",),
         "P: a sales parser of a client with a key",
-        form=reshaped.rune_sale,
+        form=odd_rows.rune_sale,
     ),
     Scene(
         "satflow_fill_fields",
         ("satflow",),
         ("sales",),
         "P: mrv777/omb-gallery src/lib/satflow.ts",
-        form=reshaped.fill_fields,
+        form=odd_rows.fill_fields,
     ),
     Scene(
         "satflow_placeholder_times",
         ("satflow",),
         ("listings", "bids", "own_bids", "own_listings", "wallet", "sales"),
         "P: mrv777/omb-gallery src/lib/satflow.ts",
-        form=reshaped.placeholder_times,
+        form=odd_rows.placeholder_times,
     ),
     Scene(
         "satflow_unconfirmed_ask",
@@ -123,13 +123,13 @@ SCENES: tuple[Scene, ...] = (
         odd=odd_rows.unconfirmed_ask,
         ahead=True,
     ),
-    Scene("satflow_bidder_addresses", ("satflow",), ("bids",), "C: the venue's bot", form=reshaped.bidder_addresses),
+    Scene("satflow_bidder_addresses", ("satflow",), ("bids",), "C: the venue's bot", form=odd_rows.bidder_addresses),
     Scene(
         "satflow_trait_attributes",
         ("satflow",),
         ("bids", "own_bids"),
         "D: 2026-05, attribute is legacy",
-        form=reshaped.trait_attributes,
+        form=odd_rows.trait_attributes,
     ),
     # ord.net
     Scene(
@@ -143,7 +143,7 @@ SCENES: tuple[Scene, ...] = (
     Scene(
         "ordnet_null_slug", ("ordnet",), ("listings",), "D: collection.slug is nullable", odd_rows.no_slug, ahead=True
     ),
-    Scene("ordnet_sale_txids", ("ordnet",), ("sales",), "D: txid, blockHeight", form=reshaped.txid_and_height),
+    Scene("ordnet_sale_txids", ("ordnet",), ("sales",), "D: txid, blockHeight", form=odd_rows.txid_and_height),
     # Ordinals Wallet
     Scene(
         "ordinalswallet_bare_errors", ("ordinalswallet",), (), "C, R: ordinals-wallet/ow-cli fixtures/error-bodies.json"

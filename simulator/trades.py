@@ -6,18 +6,14 @@ from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
-from simulator import holdings
+from simulator import fills, holdings
 from simulator.bidding_wallets import deliver
 from simulator.engine import Engine
+from simulator.fills import INSCRIPTION_AT, Buyer, complete, release
 from simulator.history import Sale
 from simulator.holdings import give
-from simulator.listing.psbt import signed_sale
-from simulator.listing.release import release
-from simulator.listing.sale_transaction import INSCRIPTION_AT, Buyer, complete
+from simulator.listing import signed_sale
 from simulator.orders import Order, Refusal, unit_price
-from simulator.ordnet import purchase, settlement
-from simulator.ordnet.offers import VENUE as ORDNET
-from simulator.protected import purchase as protected_purchase
 from simulator.wallets import Item
 from simulator.wire import EXACT
 
@@ -41,7 +37,7 @@ def fill(
         for ask in engine.asks_of(item.id):
             engine.cancel(ask, "sold into a bid")
     if bid.funding:
-        txid = settlement.settle(engine, bid, items[0], sales[0].seller)
+        txid = fills.settle(engine, bid, items[0], sales[0].seller)
         sales = [replace(sale, txid=txid) for sale in sales]
     if bid.origin == "dialect" and not bid.funding:
         sales = _settle(engine, bid, quantity, items, sales, network_fee)
@@ -127,8 +123,7 @@ def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[S
         inscriptions = coin.inscriptions
         if ask.papers:
             passed, sold = release(engine, ask, confirmed=confirmed)
-            opened = (purchase if ask.venue == ORDNET else protected_purchase).opener(ask, sold)
-            made = complete(engine.chain, passed, sold, buyer, opened)
+            made = complete(engine.chain, passed, sold, buyer, fills.opener(ask, sold))
         else:
             sold = signed_sale(ask.psbt)
             made = complete(engine.chain, coin, sold, buyer)

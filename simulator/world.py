@@ -15,13 +15,10 @@ from typing import Any
 from simulator.calls import Counts, Faults, Limits
 from simulator.crowd import Traders
 from simulator.engine import Engine
-from simulator.listing.auctions import Auctions
-from simulator.listing.listings import AskTerms
-from simulator.listing.poison import Poison
-from simulator.ordnet.desk import Desk
+from simulator.listing import AskTerms
+from simulator.poison import Poison
 from simulator.scenes import Scenes
-from simulator.sessions.challenges import Challenges
-from simulator.sessions.wallet_sessions import WalletSessions
+from simulator.sessions import Auctions, Challenges, Desk, WalletSessions
 from simulator.wallets import PlayWallet
 from simulator.wire import Shape, shape_of
 

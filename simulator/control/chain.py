@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, cast
 
 from simulator.control import books
+from simulator.fills import give_back, strand
 from simulator.handler import JsonHandler
 from simulator.holdings import send, set_coins
-from simulator.listing.poison import POISONS, Poison
-from simulator.listing.stranding import give_back, strand
 from simulator.orders import Refusal
-from simulator.ordnet.offers import VENUE as ORDNET
+from simulator.poison import POISONS, Poison
+from simulator.venue_scripts import ORDNET
 from simulator.wallets import KINDS
 from simulator.wire import ApiError, bad, flag, only, optional_text, text, whole
 

@@ -17,7 +17,7 @@ import requests
 from cli import judge
 from cli.doctor import form_check
 from core.settings import load
-from simulator.protected.escrow import LOCK_BLOCKS
+from simulator.venue_scripts import LOCK_BLOCKS
 from tests.e2e.installation import Installation, until
 from tests.e2e.test_listing import Seller
 from tests.e2e.test_listing_escrow import FIXED, SETTINGS, SLOW_S, at_home_again, listed, place

@@ -5,11 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from simulator.dialects.ordinalswallet.base import gross
 from simulator.engine import Engine
 from simulator.history import Sale
 from simulator.holdings import members
 from simulator.orders import Market, Order, market_key
+from simulator.venues.ordinalswallet.handler import gross
 from tests.scenes.stage import DIALECTS, ORDINALSWALLET, ORDNET, SATFLOW, Stage
 
 CATS, DOGS, BIRDS, RUNE, NOWHERE = "cats", "dogs", "birds", "MODELRUNE", "nowhere-at-all"

@@ -18,7 +18,7 @@ LISTING, SECURE = 0x83, 0x81
 
 
 def signed(psbt: str, trader: Trader = ANN, sighash: int = LISTING, spent: TxOutput | None = None) -> str:
-    """`psbt` signed at input 0 by the trader's vault key; by default over the output that the PSBT tells."""
+    """`psbt` signed at input 0 by the trader's vault key; by default over the output that the PSBT shows."""
     read = decode(b64decode(psbt))
     own = spent or decode_output(read.inputs[0][compact(0x01)])
     others = (None,) * (len(read.inputs) - 1)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from markets.listings import ListingDraft
-from simulator.protected.escrow import LOCK_BLOCKS, sale_output
+from simulator.venue_scripts import LOCK_BLOCKS, sale_output
 from tests.markets.contract.signing import protected_listing
 from tests.simulator.desk import ANN, BOB, Desk
 from tests.simulator.plain_seller import OW, ow_listed, ow_read, token

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from embit.ec import PublicKey
 
-from simulator.ordnet.scripts import MARKET
+from simulator.venue_scripts import MARKET
 from tests.simulator.desk import ANN, BOB, PUPPETS, Desk
 from tests.simulator.ordnet_trader import LISTINGS, Client, sign_key_path, sign_leaf, tagged
 from tests.simulator.seller import OTHER, PUPPET, hold, list_item, outpoint_of, own_listings

@@ -11,7 +11,7 @@ import pytest
 from embit.ec import PublicKey
 from embit.script import Script
 
-from simulator.ordnet.scripts import ENCLAVE, GATE, MARKET
+from simulator.venue_scripts import ENCLAVE, GATE, MARKET
 from tests.simulator.desk import ANN, BOB, PUPPETS, Desk
 from tests.simulator.ordnet_trader import OFFERS, Client, pay, tagged
 from wallet.psbt.decode import decode

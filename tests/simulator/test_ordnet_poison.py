@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from simulator.listing.poison import POISONS
+from simulator.poison import POISONS
 from tests.simulator.desk import ANN, Desk
 from tests.simulator.ordnet_trader import LISTINGS, OFFERS, Client, pay
 from tests.simulator.seller import PUPPET, hold

@@ -11,8 +11,7 @@ from embit.transaction import TransactionOutput
 from simulator.bitcoin.chain import script_of
 from simulator.crowd import BUY_EVERY, DEMOS, Course, Sellers
 from simulator.holdings import give
-from simulator.listing.listings import AskTerms, Signed, draft, list_signed
-from simulator.listing.psbt import drafts
+from simulator.listing import AskTerms, Signed, draft, drafts, list_signed
 from simulator.orders import Order
 from simulator.wallets import Item
 from simulator.world import World

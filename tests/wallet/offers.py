@@ -12,7 +12,7 @@ import pytest
 from embit.ec import PrivateKey, PublicKey
 from embit.hashes import tagged_hash
 
-from simulator.ordnet.scripts import ENCLAVE, GATE, MARKET, xonly
+from simulator.venue_scripts import ENCLAVE, GATE, MARKET, xonly
 from tests.wallet.listings import (
     PAYMENT,
     STRANGER,

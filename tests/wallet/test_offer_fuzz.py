@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 from embit.util import key as curve  # arithmetic in Python, not libsecp256k1
 
-from simulator.ordnet.scripts import ENCLAVE, GATE, MARKET, xonly
+from simulator.venue_scripts import ENCLAVE, GATE, MARKET, xonly
 from tests.examples import part_of
 from tests.wallet.listings import PAYMENT, TIP, VAULT
 from tests.wallet.offer_attacks import ATTACKS

@@ -11,7 +11,7 @@ from embit import script
 from embit.transaction import TransactionOutput
 
 from simulator.bitcoin.chain import Coin
-from simulator.listing.psbt import drafts, read_signed
+from simulator.listing import drafts, read_signed
 from tests.shapes import replace
 from tests.wallet.conftest import HOUR_MS
 from tests.wallet.facts_server import facts_server, ok, wire

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
+from simulator import venue_scripts
 from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.psbt import parse
 from simulator.bitcoin.taproot import LeafOutput
-from simulator.listing.poison import Poison
 from simulator.orders import Refusal
-from simulator.ordnet import scripts
-from simulator.ordnet.funding import Parent
-from simulator.ordnet.poison import spoiled
-from simulator.ordnet.scripts import OfferTerms, offer_output
+from simulator.poison import Poison, spoiled
+from simulator.venue_scripts import OfferTerms, offer_output
+from simulator.venues.ordnet.offers import Parent
 from tests.wallet.conftest import tag_of
 from tests.wallet.listings import PAYMENT, PAYOUT_ADDRESS, STRANGER
 from tests.wallet.offer_desk import OfferDesk, asked_by, offer_desk
@@ -47,7 +45,9 @@ def parent(form: Form = "by the vault", terms: OfferTerms = TERMS) -> Parent:
     """Returns the practice market's funding parent of an offer on the coins that the desk knows."""
     spends = zip(honest().draft.spends, COINS, strict=True)
     coins = (Coin(f"{spend.txid[::-1].hex()}:{spend.vout}", sats, PAYMENT_SCRIPT.hex()) for spend, sats in spends)
-    return Parent(offer_output(scripts.xonly(OWNERS[form]), terms, b"\x03" * 32), PRICE, tuple(coins), PAYOUT_ADDRESS)
+    return Parent(
+        offer_output(venue_scripts.xonly(OWNERS[form]), terms, b"\x03" * 32), PRICE, tuple(coins), PAYOUT_ADDRESS
+    )
 
 
 def asked(made: Parent, psbt: str | None = None) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def asked(made: Parent, psbt: str | None = None) -> dict[str, Any]:
 def test_a_draft_of_the_practice_market_is_signed_and_taken(form: Form, desk: OfferDesk) -> None:
     made = parent(form)
     [signed] = desk.sign(asked(made))
-    assert made.signed(parse(signed), PAYMENT_KEY).txid().hex() == made.txid
+    assert made.signed(signed, PAYMENT_KEY).txid().hex() == made.txid
 
 
 @pytest.mark.parametrize("poison", sorted(REFUSED))
@@ -71,7 +71,7 @@ def test_a_poisoned_draft_is_refused(poison: Poison, desk: OfferDesk) -> None:
 
 @pytest.mark.parametrize("name", ["MARKET", "GATE", "ENCLAVE"])
 def test_a_leaf_with_a_key_of_a_thief_is_refused(name: str, desk: OfferDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scripts, name, STRANGER)
+    monkeypatch.setattr(venue_scripts, name, STRANGER)
     assert tag_of(desk.sign, asked(parent())) == "leaf-keys"
 
 
@@ -90,11 +90,11 @@ def test_an_escrow_of_a_leaf_that_was_not_told_is_refused(desk: OfferDesk) -> No
 
 def test_an_escrow_that_the_thief_alone_takes_is_refused(desk: OfferDesk) -> None:
     made = parent()
-    stolen = replace(made, offer=LeafOutput(scripts.xonly(STRANGER), made.offer.leaf))
+    stolen = replace(made, offer=LeafOutput(venue_scripts.xonly(STRANGER), made.offer.leaf))
     assert tag_of(desk.sign, asked(stolen)) == "outputs-known"
 
 
 def test_the_market_takes_no_other_funding_than_it_drafted(desk: OfferDesk) -> None:
     [signed] = desk.sign(asked(parent()))
     with pytest.raises(Refusal, match="not the one of the preflight"):
-        parent(terms=replace(TERMS, expires_s=EXPIRES_S + 1)).signed(parse(signed), PAYMENT_KEY)
+        parent(terms=replace(TERMS, expires_s=EXPIRES_S + 1)).signed(signed, PAYMENT_KEY)

@@ -16,7 +16,7 @@ from embit.transaction import TransactionOutput
 from core.errors import PeerRefused
 from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.taproot import is_owner_signed, is_signed
-from simulator.listing.psbt import Draft, read, signature_of, signed_sale
+from simulator.listing import Draft, read, signature_of, signed_sale
 from tests.wallet.conftest import OTHER_USER
 from tests.wallet.listing_desk import FACTS, TASK, Desk, desk, listing, listing_intent
 from tests.wallet.listings import INSCRIPTION, PAYOUT_SCRIPT, STRANGER, STRANGER_SCRIPT, VAULT, script_by

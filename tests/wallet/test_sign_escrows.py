@@ -14,7 +14,7 @@ import pytest
 
 from core.errors import PeerRefused
 from core.settings import Settings
-from simulator.ordnet.scripts import MARKET, xonly
+from simulator.venue_scripts import MARKET, xonly
 from tests.wallet import lines
 from tests.wallet.conftest import USER
 from tests.wallet.escrows import FORMS, OURS, THEIRS, Case, honest, of_facts

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from embit.ec import PublicKey
 from embit.hashes import tagged_hash
 
-from simulator.ordnet.scripts import xonly
+from simulator.venue_scripts import xonly
 from tests.wallet.attacks.offer_changes import (
     OFF_CURVE,
     Attack,

@@ -1,1 +1,0 @@
-"""The marketplace and data APIs that the practice market answers, each written from its vendor's documentation."""

@@ -1,0 +1,321 @@
+"""Rows as scenes show them: odd ones made of real ones, and real ones in the form that clients have seen.
+
+Fields are found by their names, in whatever depth they are. The ids of a copy are fresh and lead to nothing. A copy
+that can still be read as an order never competes with a real one: an ask has ten times the price, a bid a tenth.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME
+from simulator.engine import Engine
+from simulator.history import Sale
+from simulator.orders import Order, market_key
+from simulator.wire import EXACT, plain
+from wallet.address import p2wpkh
+
+Row = dict[str, Any]
+
+PRICES = frozenset(
+    {"price", "unitPrice", "priceSats", "totalSats", "satoshi_price", "escrow_price", "price_per", "floor"}
+)
+# For a rune these may be fractions of a sat.
+_OF_ONE = frozenset({"unitPrice", "price_per"})
+_COUNTS = frozenset({"count"})
+_IDS = frozenset(
+    {"_id", "id", "bid_id", "bidId", "auctionId", "listingId", "saleId", "inscriptionId", "inscription_id", "outpoint"}
+)
+_KEYS_OF_TRAITS = frozenset({"key", "trait_type", "type"})
+_SLUGS = frozenset({"collectionSlug", "collectionId", "slug", "tick"})
+_TIMES = frozenset(
+    {
+        *("timestamp", "createdAt", "bidExpiry", "fillCompletedAt", "soldAt", "bought_at", "created", "listedAt"),
+        *("onSaleTime", "expiresAt", "listingExpiresAt"),
+    }
+)
+_MAKERS = frozenset(
+    {
+        *("sellerOrdAddress", "sellerAddress", "seller_address", "sellerReceiveAddress", "bidderAddress"),
+        *("makerAddress", "address", "from", "to", "buyerAddress", "buyer_address", "bidderTokenReceiveAddress"),
+        *("buyerTokenReceiveAddress", "fillOrdAddress", "fillAddress"),
+    }
+)
+_STATES = frozenset({"orderType", "marketType", "event", "saleType", "status", "secure_purchase_state"})
+# Collections lie in rows as objects; their ids are slugs, and no ids of an order.
+_COLLECTION = "collection"
+_EPOCH = "1970-01-01T00:00:00.000Z"
+_LIFE_FIELDS = ("cancelledAt", "invalidAt", "fillPendingAt", "fillCompletedAt")
+_STRANGER, _STRANGER_RUNE = "somewhere-else", "SOMEWHEREELSE"
+_TENFOLD = 10
+# The maker of every odd order: not a client.
+_SOMEBODY = p2wpkh(bytes(range(20)))
+# As many digits as no venue's price has; the longer one is past what most readers of JSON take for a number.
+_HUGE, _ENDLESS = 10**24, 10**60
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """The row that an odd one is made of, with its list, the odd one's number in it and the market's seed."""
+
+    row: Any
+    told: str
+    number: int
+    seed: int
+
+
+Change = Callable[[str, Any], Any]
+_DROPPED = object()
+
+
+def null(real: Real) -> Any:
+    return None
+
+
+def a_list(real: Real) -> Any:
+    return ["not", "a", "row"]
+
+
+def without_id(real: Real) -> Any:
+    if real.told == "traits":
+        return _changed(real.row, _KEYS_OF_TRAITS, lambda _, value: None)
+    if real.told == "floors":
+        return _changed(real.row, _SLUGS, lambda _, value: None)
+    return _changed(_copied(real), _IDS, lambda _, value: None)
+
+
+def without_price(real: Real) -> Any:
+    return _changed(_copied(real), PRICES, lambda _, value: _DROPPED)
+
+
+def price_in_letters(real: Real) -> Any:
+    return _with_number(real, "one million")
+
+
+def huge_price(real: Real) -> Any:
+    number = _ENDLESS if real.seed % 2 else _HUGE
+    return _with_number(real, number)
+
+
+def epoch_zero(real: Real) -> Any:
+    def zero(_: str, value: Any) -> Any:
+        return _EPOCH if isinstance(value, str) else 0
+
+    return _changed(no_rival(real), _TIMES, zero)
+
+
+def maker_a_number(real: Real) -> Any:
+    return _changed(no_rival(real), _MAKERS, lambda _, value: 17)
+
+
+def unknown_state(real: Real) -> Any:
+    row = no_rival(real)
+    if real.told == "own_bids" and isinstance(row, dict) and "type" in row:
+        return row | {"type": "mystery"}
+    return _changed(row, _STATES, lambda _, value: "mystery")
+
+
+def foreign(real: Real) -> Any:
+    """Makes a row of another collection, at a price that would be the best one here."""
+    row = _of_another_rune(_named(_better(real), _STRANGER))
+    # Where rows name no collection, none of another can be among them.
+    return None if row == _better(real) else row
+
+
+def bundle(real: Real) -> Any:
+    """Makes ord.net's row of a bundle: it shows one inscription, maybe of another collection, at the price of all."""
+    row = _named(_better(real), _STRANGER)
+    return row | {"inscriptionName": "Bundle of 5"} if isinstance(row, dict) else row
+
+
+def no_slug(real: Real) -> Any:
+    return _named(_better(real), None)
+
+
+def unconfirmed_ask(real: Real) -> Any:
+    """Makes Satflow's row of an ask whose item's output waits for its block."""
+    row = _better(real)
+    inner = row.get("ask") if isinstance(row, dict) else None
+    return row | {"ask": (inner if isinstance(inner, dict) else {}) | {"unconfirmed": True}}
+
+
+def no_rival(real: Real) -> Any:
+    """Returns a copy at a price behind every real one's, should it be read as an order."""
+
+    def worse(name: str, value: Any) -> Any:
+        return _scaled(name, value, Decimal(1) / _TENFOLD if real.told == "bids" else Decimal(_TENFOLD))
+
+    return _copied(real) if real.told == "sales" else _changed(_copied(real), PRICES, worse)
+
+
+def _better(real: Real) -> Any:
+    factor = Decimal(2) if real.told == "bids" else Decimal("0.5")
+    return _changed(_copied(real), PRICES, lambda name, value: _scaled(name, value, factor))
+
+
+def _copied(real: Real) -> Any:
+    """Returns the row with fresh ids; one of a floor is another collection's, so that the real one is not hidden."""
+
+    def fresh(_: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: fresh(name, each) for name, each in value.items()}
+        return f"0dd{real.number:05x}{value[8:]}" if isinstance(value, str) and len(value) > 8 else value
+
+    if real.told == "floors":
+        return _named(real.row, f"{_STRANGER}-{real.number}")
+    if real.told == "traits":
+        return copy.deepcopy(real.row)
+    row = _changed(real.row, _IDS, fresh)
+    if real.told not in ("listings", "lots", "bids", "sales"):
+        return row
+    return _changed(row, _MAKERS, lambda _, value: _SOMEBODY if isinstance(value, str) else value)
+
+
+def _named(row: Any, slug: str | None) -> Any:
+    return _changed(row, _SLUGS, lambda _, value: slug, into_collections=True)
+
+
+def _of_another_rune(value: Any) -> Any:
+    """Renames the runes in a row, so that it contradicts itself nowhere."""
+    if isinstance(value, list):
+        return [_of_another_rune(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    renamed = {"name": _STRANGER_RUNE} if "divisibility" in value and "name" in value else {}
+    return {name: _of_another_rune(each) for name, each in value.items()} | renamed
+
+
+def _with_number(real: Real, number: Any) -> Any:
+    """Puts `number` in the place of each price; of a trait's counts, or of an item's traits where none is counted."""
+    if real.told != "traits":
+        return _changed(_copied(real), PRICES, lambda _, value: number)
+    row = _changed(_copied(real), _COUNTS, lambda _, value: number)
+    return row | {"traits": number} if isinstance(row, dict) and row == real.row else row
+
+
+def _scaled(name: str, value: Any, factor: Decimal) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
+        return value
+    try:
+        number = EXACT.multiply(Decimal(value), factor)
+    except ArithmeticError:
+        return value
+    found = number if name in _OF_ONE else max(Decimal(1), number.to_integral_value())
+    return plain(found) if isinstance(value, str) else found
+
+
+def _changed(value: Any, names: frozenset[str], change: Change, *, into_collections: bool = False) -> Any:
+    """Returns a copy in which every field of these names is changed, those of collections only if asked for."""
+    if isinstance(value, list):
+        return [_changed(each, names, change, into_collections=into_collections) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found: dict[str, Any] = {}
+    for name, each in value.items():
+        if name in names and each is not None and not (name == _COLLECTION and isinstance(each, dict)):
+            if (made := change(name, each)) is not _DROPPED:
+                found[name] = made
+        elif name == _COLLECTION and not into_collections:
+            found[name] = copy.deepcopy(each)
+        else:
+            found[name] = _changed(each, names, change, into_collections=into_collections)
+    return found
+
+
+# Other forms of real rows: each function takes a row in the dialect's usual form, its order or sale, and the engine,
+# and returns the row to send. The order is None for a row without one of the market's.
+
+# Satflow
+
+
+def placeholder_times(row: Row, about: Any, engine: Engine) -> Row:
+    """Shows 1970 where a time has not come: of an end, too."""
+    found = row | {name: row.get(name) or _EPOCH for name in ("lastValidationAt", *_LIFE_FIELDS)}
+    if isinstance(about, Sale):
+        found["fillCompletedAt"] = row.get("fillCompletedAt")
+    listing = row.get("listing")
+    if isinstance(listing, dict) and not listing.get("cancelledAt"):
+        return row | {"listing": listing | {"cancelledAt": _EPOCH, "fillCompletedAt": _EPOCH}}
+    return row if "token" in row and "listing" in row else found
+
+
+def bidder_addresses(row: Row, about: Any, engine: Engine) -> Row:
+    """Shows a client's bid by its bidding wallet's address; its own one is that which receives the item."""
+    own = engine.wallets.bidding_wallets(about.maker) if isinstance(about, Order) else []
+    if not own:
+        return row
+    told = row | {"bidderAddress": own[0]}
+    return told | {"bidder": {"address": own[0]}} if "bidder" in row else told
+
+
+def trait_attributes(row: Row, about: Any, engine: Engine) -> Row:
+    """Shows a bid's trait in the list `attributes`, and none in the older field."""
+    trait = row.get("attribute")
+    return row | {"attribute": None, "attributes": [trait] if trait else []}
+
+
+def rune_sale(row: Row, about: Any, engine: Engine) -> Row:
+    """Shows a sale of a rune by its token's price and its count as a number, the rune in one of two places."""
+    if not isinstance(about, Sale) or about.kind != "runes":
+        return row
+    market = engine.markets[market_key(about.kind, about.slug)]
+    raw = int(about.quantity.scaleb(market.divisibility, EXACT))
+    runes = [{"name": market.slug, "amount": str(raw), "divisibility": market.divisibility}]
+    usual = {name: value for name, value in row.items() if name not in ("quantity", "inscriptionId", "runes_metadata")}
+    told = usual | {"price": about.price, "unitPrice": about.unit_price, "runesAmountAsNumber": about.quantity}
+    if about.bid_id is None and _digest(about.sale_id)[0] % 2:
+        ask = row.get("ask")
+        return told | {"ask": (ask if isinstance(ask, dict) else {}) | {"runesData": {"runes": runes}}}
+    return told | {"runes": runes}
+
+
+def fill_fields(row: Row, about: Any, engine: Engine) -> Row:
+    """Shows who filled an order: the buyer of an ask, the seller into a bid; and the transactions that did."""
+    if not isinstance(about, Sale):
+        return row
+    usual = {
+        name: value for name, value in row.items() if name not in ("buyer", "buyerAddress", "buyerTokenReceiveAddress")
+    }
+    usual |= {"fillTx": about.txid or _made_up(about.sale_id), "transferTx": _onward(about, engine)}
+    if about.bid_id is None:
+        ask = row.get("ask")
+        made = (ask if isinstance(ask, dict) else {}) | {"sellerOrdAddress": about.seller}
+        return usual | {"orderType": "ask", "ask": made, "fillOrdAddress": about.receive, "fillAddress": about.buyer}
+    bid = row.get("bid")
+    named = {"_id": about.bid_id, "bidderAddress": about.buyer, "bidderTokenReceiveAddress": about.receive}
+    made = (bid if isinstance(bid, dict) else {}) | named
+    usual.pop("sellerOrdAddress", None)
+    return usual | {"orderType": "bid", "bid": made, "fillOrdAddress": about.seller, "fillAddress": about.seller}
+
+
+def _onward(sale: Sale, engine: Engine) -> str | None:
+    coin = engine.chain.coins.get(f"{sale.txid}:0") if sale.bid_id else None
+    return coin.spent_by if coin else None
+
+
+# ord.net
+
+
+def txid_and_height(row: Row, about: Any, engine: Engine) -> Row:
+    """Shows the transaction and block of every sale, no height while it waits for one."""
+    if not isinstance(about, Sale):
+        return row
+    if about.txid in engine.chain.transactions:
+        is_in_a_block = engine.chain.confirmations(about.txid) > 0
+        height = engine.chain.transactions[about.txid].height if is_in_a_block else None
+    else:
+        height = KNOWN_HEIGHT + (about.sold_ms // 1000 - KNOWN_TIME) // BLOCK_SECONDS
+    return row | {"txid": about.txid or _made_up(about.sale_id), "blockHeight": height}
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _made_up(name: str) -> str:
+    return _digest(f"never sent {name}").hex()

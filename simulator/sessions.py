@@ -1,0 +1,320 @@
+"""Challenges, sessions and drafts to be confirmed: the venues keep them between two calls."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import time
+import uuid
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from simulator.calls import Windows
+from simulator.listing import AskTerms, Draft
+from simulator.wire import ApiError, bad
+from wallet.bip322 import verify_ownership
+
+KEPT = 10_000
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Newest(OrderedDict[Key, Value]):
+    """The newest KEPT entries."""
+
+    def keep(self, key: Key, value: Value) -> None:
+        self[key] = value
+        self.move_to_end(key)
+        if len(self) > KEPT:
+            self.popitem(last=False)
+
+
+# Satflow's challenges
+
+LIFE_MS = 10 * 60 * 1000
+# One text is issued again for a while, so that many tasks of one wallet do not displace each other's.
+SAME_FOR_MS = 60 * 1000
+
+
+class Challenges:
+    """The live challenges of every address, each good for LIFE_MS and for any number of uses."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._issued: Newest[str, deque[tuple[int, str]]] = Newest()
+
+    def issue(self, address: str) -> str:
+        """Issues a text for `address`: one printable ASCII line of less than 200 characters without a colon."""
+        now = self._clock()
+        issued = self._issued.get(address, deque(maxlen=LIFE_MS // SAME_FOR_MS))
+        self._issued.keep(address, issued)
+        if not issued or now - issued[-1][0] >= SAME_FOR_MS:
+            text = f"Satflow practice market challenge for {address} nonce {secrets.token_hex(16)}"
+            issued.append((now, text))
+        return issued[-1][1]
+
+    def answered(self, address: str, signature: str) -> bool:
+        """Tells whether `signature` is by `address`, for a challenge that was issued to it and still lives."""
+        now = self._clock()
+        live = [text for issued_ms, text in self._issued.get(address, ()) if now - issued_ms < LIFE_MS]
+        return any(verify_ownership(address, text, signature) for text in reversed(live))
+
+
+# Ordinals Wallet's sign-in: a text with a nonce for one use, and a token that proves an address
+
+# The limits of a signed text (its age, and how far ahead of our clock), and the life of a token.
+MAX_AGE_MS = 5 * 60 * 1000
+MAX_AHEAD_MS = 60 * 1000
+LIFE_S = 24 * 3600
+_MARK = "ows1"
+
+
+class WalletSessions:
+    """The sessions, without a store: each token is signed with a key from `seed`, so that it outlives a restart."""
+
+    def __init__(self, clock: Callable[[], int], seed: str) -> None:
+        self._clock = clock
+        self._key = hashlib.sha256(f"practice sessions {seed}".encode()).digest()
+        self._used: dict[tuple[str, str], int] = {}
+
+    def open(self, address: str, nonce: str, issued_ms: int, signature: str) -> tuple[str, int] | None:
+        """Returns a token and its end (unix seconds); None for a used nonce, a wrong time or another's signature."""
+        now = self._clock()
+        self._used = {key: used for key, used in self._used.items() if now - used <= MAX_AGE_MS + MAX_AHEAD_MS}
+        if (address, nonce) in self._used or not now - MAX_AGE_MS <= issued_ms <= now + MAX_AHEAD_MS:
+            return None
+        # Used up at the first try, right or wrong.
+        self._used[address, nonce] = now
+        if not verify_ownership(address, sign_in_text(address, nonce, issued_ms), signature):
+            return None
+        expires = now // 1000 + LIFE_S
+        return self._token(f"{address} {expires}"), expires
+
+    def owner(self, token: str) -> str | None:
+        """Returns the address of a token; None when it is over or not ours."""
+        parts = token.split(".")
+        if len(parts) != 3 or not token.isascii():
+            return None
+        try:
+            address, expires = urlsafe_b64decode(parts[1]).decode().split(" ")
+        except ValueError:
+            return None
+        if not hmac.compare_digest(self._token(f"{address} {expires}"), token) or int(expires) * 1000 < self._clock():
+            return None
+        return address
+
+    def _token(self, said: str) -> str:
+        proof = hmac.new(self._key, said.encode(), hashlib.sha256).hexdigest()
+        return f"{_MARK}.{urlsafe_b64encode(said.encode()).decode()}.{proof}"
+
+
+def sign_in_text(address: str, nonce: str, issued_ms: int) -> str:
+    """Makes the text that a wallet signs, byte for byte."""
+    return (
+        "Sign in to Ordinals Wallet\n\n"
+        "This proves you own this address. It does not move funds or cost a fee.\n\n"
+        f"Address: {address}\nNonce: {nonce}\nIssued At: {issued_ms}"
+    )
+
+
+# ord.net's sign-in: challenges for the two addresses of a wallet, and tokens for their answers
+
+SESSION_MS = 60 * 60 * 1000
+# The life of a challenge: the documents name no time.
+FLOW_MS = 10 * 60 * 1000
+_SPACE = uuid.UUID("8f8e2f0e-6f72-4d2e-b6e5-74706f72646e")
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    challenge_id: str
+    message: str
+    address: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A sign-in that has begun. It can be answered until `ends_ms`."""
+
+    request_id: str
+    ordinals: str
+    payment: str
+    challenges: tuple[Challenge, ...]
+    ends_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A signed-in wallet of two addresses. Equal pairs have equal profiles and bindings, in every session."""
+
+    token: str
+    ordinals: str
+    payment: str
+    ends_ms: int
+
+    @property
+    def profile_id(self) -> str:
+        return str(uuid.uuid5(_SPACE, f"profile {self.ordinals} {self.payment}"))
+
+    @property
+    def binding_id(self) -> str:
+        return str(uuid.uuid5(_SPACE, f"binding {self.ordinals} {self.payment}"))
+
+
+class Sessions:
+    """All flows and sessions; `clock` is in ms. They are not part of the state file."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._flows: Newest[str, Flow] = Newest()
+        self._sessions: Newest[str, Session] = Newest()
+
+    def begin(self, ordinals: str, payment: str) -> Flow:
+        """Begins a sign-in: a text to sign for each of the two addresses, one if they are the same."""
+        now = self._clock()
+        roles = {ordinals: "ordinals", payment: "payment"} if ordinals != payment else {ordinals: "ordinals"}
+        said_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now / 1000))
+        challenges = tuple(
+            Challenge(
+                str(uuid.uuid4()), f"Sign in to ord.net at {said_at} (nonce: {secrets.token_hex(16)})", address, role
+            )
+            for address, role in roles.items()
+        )
+        flow = Flow(str(uuid.uuid4()), ordinals, payment, challenges, now + FLOW_MS)
+        self._flows.keep(flow.request_id, flow)
+        return flow
+
+    def flow(self, request_id: str) -> Flow:
+        """Returns a sign-in. Raises ApiError: 404 for an unknown one, 410 when it is over."""
+        flow = self._flows.get(request_id)
+        if flow is None:
+            raise ApiError(404, "Auth challenge not found")
+        if flow.ends_ms <= self._clock():
+            raise ApiError(410, "Auth challenge expired")
+        return flow
+
+    def payer(self, request_id: str) -> str:
+        """Returns the payment address of a flow, empty for an unknown one."""
+        flow = self._flows.get(request_id)
+        return flow.payment if flow is not None else ""
+
+    def check(self, flow: Flow, answers: dict[str, tuple[str, str]]) -> None:
+        """Checks the answers: by challenge an address and a signature (BIP-322 simple witness in hex). Raises
+        ApiError.
+        """
+        known = {challenge.challenge_id: challenge for challenge in flow.challenges}
+        if not answers.keys() <= known.keys():
+            raise ApiError(404, "Auth challenge not found")
+        if answers.keys() != known.keys():
+            raise bad("every challenge must be verified")
+        for challenge_id, (address, signature) in answers.items():
+            challenge = known[challenge_id]
+            if address != challenge.address:
+                raise ApiError(409, "Auth flow is invalid: the address is not the challenge's")
+            try:
+                proof = base64.b64encode(bytes.fromhex(signature)).decode()
+            except ValueError:
+                raise bad("signature must be hex") from None
+            if not verify_ownership(address, challenge.message, proof):
+                raise ApiError(401, "Invalid signature")
+
+    def open(self, flow: Flow) -> Session:
+        """Ends a flow with right answers, and returns a session with its token."""
+        del self._flows[flow.request_id]
+        session = Session(secrets.token_urlsafe(32), flow.ordinals, flow.payment, self._clock() + SESSION_MS)
+        self._sessions.keep(session.token, session)
+        return session
+
+    def find(self, token: str) -> Session | None:
+        """Returns the session of a token that is still good."""
+        session = self._sessions.get(token)
+        return session if session is not None and session.ends_ms > self._clock() else None
+
+
+# The life of a preflight: the documents name no time.
+PREFLIGHT_MS = 10 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """A draft for a session: `asked` are the request's fields, `draft` the result."""
+
+    binding_id: str
+    asked: str
+    draft: Any
+    ends_ms: int
+
+
+class Desk:
+    """Sessions, rate limits and open preflights. `clock` is in ms."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self.sessions = Sessions(clock)
+        self.windows = Windows(clock)
+        self._preflights: Newest[str, Preflight] = Newest()
+        # Ids of offers and listings that were entered: a request for an ended one has an answer of its own.
+        self.taken: set[str] = set()
+
+    def keep(self, session: Session, asked: str, draft: Any, handle: str | None = None) -> str:
+        """Remembers a draft; returns the handle by which a submit names it."""
+        handle = handle or secrets.token_urlsafe(24)
+        self._preflights.keep(handle, Preflight(session.binding_id, asked, draft, self._clock() + PREFLIGHT_MS))
+        return handle
+
+    def draft(self, session: Session, asked: str, handle: str) -> Any:
+        """Returns the draft of a handle. Raises ApiError: 409 when it is over or was used, 400 when other fields were
+        asked.
+        """
+        found = self._preflights.get(handle)
+        if found is None or found.binding_id != session.binding_id or found.ends_ms <= self._clock():
+            raise ApiError(409, "The preflight is over; start again")
+        if found.asked != asked:
+            raise ApiError(400, "submit must repeat the fields of the preflight")
+        return found.draft
+
+    def used(self, handle: str) -> None:
+        self._preflights.pop(handle, None)
+
+
+# UniSat's drafts, kept under an auction's id until the signed PSBT comes
+
+Step = Literal["put_on", "modify_price", "put_off"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One draft and its purpose. `former_price` is the old price of a listing to be repriced."""
+
+    terms: AskTerms
+    draft: Draft
+    former_price: int = 0
+
+
+class Auctions:
+    """The newest KEPT drafts, one for each step of an auction, and the terms of placed auctions."""
+
+    def __init__(self) -> None:
+        self._asked: Newest[tuple[str, Step], Asked] = Newest()
+        self._placed: Newest[str, AskTerms] = Newest()
+
+    def ask(self, auction_id: str, step: Step, asked: Asked) -> None:
+        self._asked.keep((auction_id, step), asked)
+
+    def asked(self, auction_id: str, step: Step) -> Asked | None:
+        return self._asked.get((auction_id, step))
+
+    def place(self, auction_id: str, step: Step) -> None:
+        """Notes that a draft became a listing, or ended one."""
+        asked = self._asked.pop((auction_id, step))
+        self._placed.keep(auction_id, asked.terms)
+
+    def placed(self, auction_id: str) -> AskTerms | None:
+        """Returns the terms of an auction, open or ended."""
+        return self._placed.get(auction_id)

@@ -1,0 +1,231 @@
+"""The outputs of the venues' own scripts, and checks of a client's signatures, which also make the witnesses.
+
+ord.net: from its technical documents "Collection Offers" and "Sale PSBT Construction"; the order of the four keys in
+the offer's leaf is that of settlements on the chain. Ordinals Wallet: from its client ("passthrough v4").
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from embit import script
+from embit.ec import ECError, PrivateKey, PublicKey, SchnorrSig, Signature
+from embit.script import Script, Witness
+from embit.transaction import SIGHASH, Transaction, TransactionOutput
+
+from simulator.bitcoin import taproot
+from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt
+from simulator.bitcoin.taproot import LeafOutput, hash_of
+from simulator.orders import Refusal
+from wallet.address import hash160
+
+ORDNET = "ordnet"  # the name of ord.net in orders and sales
+
+_IF, _ENDIF, _SHA256, _EQUALVERIFY = b"\x63", b"\x68", b"\xa8", b"\x88"
+_CHECKSIG, _CHECKSIGADD, _CHECKSIGVERIFY = b"\xac", b"\xba", b"\xad"
+_ONE, _TWO, _NUMEQUAL, _NUMEQUALVERIFY = b"\x51", b"\x52", b"\x9c", b"\x9d"
+
+
+def practice_key(name: str) -> PrivateKey:
+    """Derives one of the practice venue's keys; the real ones are the venue's alone."""
+    return PrivateKey(hashlib.sha256(name.encode()).digest())
+
+
+MARKET = practice_key("practice market ord.net")
+GATE = practice_key("practice market ord.net gate")
+ENCLAVE = practice_key("practice market ord.net enclave")
+
+
+def fee_script() -> Script:
+    """Returns the script that the practice venue's fees go to."""
+    return Script(b"\x51\x20" + xonly(practice_key("practice market ord.net fees")))
+
+
+def xonly(key: PrivateKey) -> bytes:
+    return bytes(key.get_public_key().xonly())
+
+
+def is_internal(key: bytes, program: bytes) -> bool:
+    """Tells whether the x-only `key`, tweaked without any script, is the output key `program` (BIP-341)."""
+    try:
+        return bytes(PublicKey.from_xonly(key).taproot_tweak().xonly()) == program
+    except ECError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class OfferTerms:
+    """The terms in an offer's leaf: sats, seconds since the epoch, the buyer's ordinals script, and two hashes."""
+
+    price: int
+    expires_s: int
+    receive: bytes
+    eligible_root: bytes
+    criteria_hash: bytes
+
+
+def offer_output(buyer: bytes, terms: OfferTerms, secret_hash: bytes) -> LeafOutput:
+    """Makes the output that funds an offer: the buyer alone may take it back, or the venue's keys together settle."""
+    price, expires_s = (number.to_bytes(8, "little") for number in (terms.price, terms.expires_s))
+    told = (b"ordnet-offer/v2", price, expires_s, terms.receive, terms.eligible_root, terms.criteria_hash)
+    leaf = (
+        (b"\x00" + _IF + b"".join(map(_push, told)) + _ENDIF)
+        + (_SHA256 + _push(secret_hash) + _EQUALVERIFY)
+        + (_push(buyer) + _CHECKSIG + _push(xonly(MARKET)) + _CHECKSIGADD + _ONE + _NUMEQUALVERIFY)
+        + (_push(xonly(GATE)) + _CHECKSIGVERIFY + _push(xonly(ENCLAVE)) + _CHECKSIG)
+    )
+    return LeafOutput(buyer, leaf)
+
+
+def passthrough_output(seller: bytes) -> LeafOutput:
+    """Makes tr(seller, multi_a(2, seller, ord.net)): the seller alone may take it back, both together sell."""
+    leaf = _push(seller) + _CHECKSIG + _push(xonly(MARKET)) + _CHECKSIGADD + _TWO + _NUMEQUAL
+    return LeafOutput(seller, leaf)
+
+
+def announcement(offer: LeafOutput) -> Script:
+    """Makes the OP_RETURN of a funding parent: internal key and merkle root, for the buyer to find the offer again."""
+    return Script(b"\x6a" + _push(offer.internal + offer.leaf_hash))
+
+
+def _push(data: bytes) -> bytes:
+    assert 0 < len(data) < 76
+    return bytes([len(data)]) + data
+
+
+# The escrow of Ordinals Wallet, tr(NUMS, {multi_a(2, seller, venue), <144> CSV DROP <seller> CHECKSIG}): both together
+# sell, and the seller alone takes the item back 144 blocks after it came there.
+
+
+# The practice venue's key for sales; the real one is the venue's alone.
+COSIGNER = PrivateKey(hashlib.sha256(b"practice market Ordinals Wallet co-signer").digest())
+# The point without a known private key (BIP-341).
+NOBODY = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
+LOCK_BLOCKS = 144
+
+
+def cosigner() -> bytes:
+    """Returns the x-only key of the venue."""
+    return bytes(COSIGNER.get_public_key().xonly())
+
+
+def sale_output(seller: bytes) -> LeafOutput:
+    """Makes the escrow of the x-only key `seller`, to be spent by its sale leaf."""
+    leaf = b"\x20" + seller + b"\xac\x20" + cosigner() + b"\xba\x52\x9c"
+    return LeafOutput(NOBODY, leaf, hash_of(recovery_leaf(seller)))
+
+
+def recovery_leaf(seller: bytes) -> bytes:
+    """Makes the script by which the seller alone takes the item back."""
+    return b"\x02" + LOCK_BLOCKS.to_bytes(2, "little") + b"\xb2\x75\x20" + seller + b"\xac"
+
+
+# Signatures
+
+
+PARTIAL_SIG, TAP_SCRIPT_SIG = b"\x02", b"\x14"
+DEFAULT = 0
+
+
+def payment_witness(psbt: Psbt, at: int, spent: list[TransactionOutput], public_key: bytes) -> Witness:
+    """Returns the witness of input `at`, signed ALL by the compressed `public_key` (a P2TR one DEFAULT or ALL).
+
+    P2WPKH, P2WPKH in P2SH, P2TR by key path; signed or finalized. Raises Refusal when it is not signed so.
+    """
+    fields, own = psbt.inputs[at], spent[at]
+    if own.script_pubkey.script_type() == "p2tr":
+        return key_path_witness(psbt, at, spent, (DEFAULT, SIGHASH.ALL))
+    program = script.p2wpkh(PublicKey.parse(public_key))
+    if own.script_pubkey not in (program, script.p2sh(program)):
+        raise Refusal(f"input {at} is not the payment key's")
+    signature = _partial(fields, public_key)
+    code = script.p2pkh_from_p2wpkh(program)
+    digest = psbt.tx.sighash_segwit(at, code, own.value, SIGHASH.ALL)
+    if signature[-1:] != bytes([SIGHASH.ALL]) or not _verifies(public_key, signature[:-1], digest):
+        raise Refusal(f"input {at} has an invalid signature")
+    return Witness([signature, public_key])
+
+
+def redeem(own: TransactionOutput, public_key: bytes) -> Script:
+    """Returns the script of an input that spends `own`: empty except for P2SH."""
+    if own.script_pubkey.script_type() != "p2sh":
+        return Script()
+    return Script(b"\x16\x00\x14" + hash160(public_key))
+
+
+def key_path_witness(
+    psbt: Psbt, at: int, spent: list[TransactionOutput], sighashes: tuple[int, ...] = (DEFAULT,)
+) -> Witness:
+    """Returns the witness of taproot input `at`, signed by its output key with one of `sighashes`. Raises Refusal."""
+    fields = psbt.inputs[at]
+    signature = fields.get(TAP_KEY_SIG) or _only_item(fields)
+    if signature is None:
+        raise Refusal(f"input {at} is not signed")
+    sighash = DEFAULT if len(signature) == 64 else signature[-1]
+    if len(signature) not in (64, 65) or sighash not in sighashes or (len(signature) == 65 and sighash == DEFAULT):
+        raise Refusal(f"input {at} is not signed with the sighash that was asked for")
+    scripts, values = [each.script_pubkey for each in spent], [each.value for each in spent]
+    digest = psbt.tx.sighash_taproot(at, scripts, values, sighash)
+    if not _schnorr(spent[at].script_pubkey.data[2:], signature[:64], digest):
+        raise Refusal(f"input {at} has an invalid signature")
+    return Witness([signature])
+
+
+def leaf_signature(psbt: Psbt, at: int, own: LeafOutput, value: int, key: bytes) -> bytes:
+    """Returns the signature of the x-only `key` for the leaf of `own`, with SINGLE|ANYONECANPAY. Raises Refusal."""
+    signature = psbt.inputs[at].get(TAP_SCRIPT_SIG + key + own.leaf_hash)
+    if signature is None:
+        raise Refusal(f"input {at} is not signed for the passthrough script")
+    if not holds_for_leaf(psbt.tx, at, own, value, key, signature):
+        raise Refusal(f"input {at} has an invalid signature")
+    return signature
+
+
+def holds_for_leaf(tx: Transaction, at: int, own: LeafOutput, value: int, key: bytes, signature: bytes) -> bool:
+    """Tells whether a SINGLE|ANYONECANPAY signature holds for input `at` of `tx`."""
+    if len(signature) != 65 or signature[64] != taproot.SINGLE_ANYONECANPAY:
+        return False
+    spent = TransactionOutput(value, own.script)
+    try:
+        digest = taproot.digest(tx, at, spent, taproot.SINGLE_ANYONECANPAY, own.leaf_hash)
+    except ValueError:
+        return False
+    return _schnorr(key, signature[:64], digest)
+
+
+def _partial(fields: Map, public_key: bytes) -> bytes:
+    signature = fields.get(PARTIAL_SIG + public_key)
+    if signature is None and FINAL_SCRIPTWITNESS in fields:
+        items = _items(fields)
+        signature = items[0] if len(items) == 2 and items[1] == public_key else None
+    if not signature:
+        raise Refusal("a payment input is not signed")
+    return signature
+
+
+def _only_item(fields: Map) -> bytes | None:
+    items = _items(fields)
+    return items[0] if len(items) == 1 else None
+
+
+def _items(fields: Map) -> list[bytes]:
+    try:
+        return list(Witness.parse(fields.get(FINAL_SCRIPTWITNESS, b"\x00")).items)
+    except Exception:
+        # embit answers hostile bytes with any error that they happen to cause.
+        raise Refusal("a final witness cannot be read") from None
+
+
+def _verifies(public_key: bytes, der: bytes, digest: bytes) -> bool:
+    try:
+        return bool(PublicKey.parse(public_key).verify(Signature.parse(der), digest))
+    except (ECError, ValueError):
+        return False
+
+
+def _schnorr(key: bytes, signature: bytes, digest: bytes) -> bool:
+    try:
+        return bool(PublicKey.from_xonly(key).schnorr_verify(SchnorrSig(signature), digest))
+    except (ECError, ValueError):
+        return False

@@ -1,0 +1,385 @@
+"""Ordinals Wallet's reads: a collection or rune, its sales, one inscription, one wallet. Prices are buyers'."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from typing import Any
+
+from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME, LEAST_POSTAGE, Coin, block_time
+from simulator.bitcoin.chain import outpoint_of as spent_outpoint
+from simulator.fills import INSCRIPTION_AT, SELLER_AT
+from simulator.history import Sale
+from simulator.holdings import item_of, members
+from simulator.orders import Market, Order, Trait
+from simulator.pictures import media_of
+from simulator.scenes import Made
+from simulator.venues.mempool import FEES
+from simulator.venues.ordinalswallet.handler import (
+    CREATORS_PART,
+    PREFIX,
+    RUNE_SLUG,
+    VENUE,
+    OrdinalsWalletHandler,
+    escrow_id,
+    made_up_txid,
+    mainnet_address,
+    moment,
+    outpoint_of,
+    serialized,
+)
+from simulator.venues.routes import MAX_OFFSET, Routes, by_url, picked, same
+from simulator.venues.unisat.runes import rune_id
+from simulator.wallets import Item, name_of
+from simulator.wire import ApiError, plain
+
+Row = dict[str, Any]
+
+DAY_MS = 86_400_000
+# Rows in one answer, where it comes in pages.
+MAX_PAGE = 100
+# The venue's numbers of marketplaces; 0 is an unknown one.
+MARKETPLACES = {"ordinalswallet": 1, "satflow": 2, "unisat": 9, "ordnet": 10}
+LISTING_SIGHASH, BID_SIGHASH = 131, 1
+_INSCRIPTION = re.compile(r"[0-9a-f]{64}i\d{1,9}")
+
+routes = Routes(PREFIX, OrdinalsWalletHandler)
+routes.get("market/offers/(?:collection|inscription|wallet)/[^/]+", "book", by_url)(OrdinalsWalletHandler.missing)
+
+
+# A collection or rune
+
+
+@routes.get("collection/([^/]+)", "collection")
+def collection(call: OrdinalsWalletHandler) -> Row:
+    market = call.market()
+    held = [item for items in call.engine.wallets.inscriptions.values() for item in items.values()]
+    known = {item.id for item in held if item.collection == market.slug}
+    known |= {ask.inscription for ask in market.asks.values() if ask.inscription}
+    return {
+        "id": escrow_id(_slug_of(market)),
+        "name": market.name,
+        "description": "",
+        "slug": _slug_of(market),
+        "active": True,
+        "sponsored_priority": 0,
+        "featured_priority": 999,
+        "total_supply": len(known) or None,
+        "socials": same("", "discord twitter website"),
+        "creator_address": market.creator or None,
+        "verified": False,
+        **same(None, "icon icon_inscription highest_inscription_num lowest_inscription_num gallery_inscription_id"),
+        **same(None, "change_week_fair fair_sats"),
+    }
+
+
+@routes.get("collection/([^/]+)/stats", "floors")
+def stats(call: OrdinalsWalletHandler) -> Row:
+    market = call.market()
+    asks = call.asks(market)
+    sold = [sale for sale in call.engine.sales.of(market.key) if sale.at(VENUE)]
+    today = [sale for sale in sold if sale.sold_ms > call.engine.now_ms() - DAY_MS]
+    return {
+        "id": escrow_id(_slug_of(market)),
+        "floor_price": call.shown(asks[0]) if asks else None,
+        "floor_price_per": call.price_per(asks[0]) if asks and market.kind == "runes" else None,
+        "volume_total": sum(call.shown(sale) for sale in sold) or None,
+        "volume_day": sum(call.shown(sale) for sale in today) or None,
+        "listed": len(asks),
+        "sales": len(sold),
+        **same(None, "total_supply owners"),
+    }
+
+
+@routes.get("collection/([^/]+)/attributes", "collection")
+def attributes(call: OrdinalsWalletHandler) -> Any:
+    """Answers the count of inscriptions with each trait."""
+    market = call.market()
+    known = [] if market.kind == "runes" else members(call.engine, market, VENUE)
+    counted = sorted(Counter(trait for member in known for trait in member.item.traits).items())
+    rows: list[Row] = []
+    for kind in sorted({kind for (kind, _), _ in counted}):
+        values = [{"trait_type": kind, "value": v, "count": count} for (of, v), count in counted if of == kind]
+        rows.append({"trait_type": kind, "values": values})
+    return call.staged("traits", rows, rows)
+
+
+@routes.get("collection/([^/]+)/escrows", "book")
+def escrows(call: OrdinalsWalletHandler) -> Any:
+    """Answers the active listings, all of them or, by a scene, a page."""
+    market = call.market()
+    asks = call.asks(market)
+    rows = call.staged("listings", [_escrow_row(call, market, ask) for ask in asks], asks)
+    if not call.world.scenes.has("ordinalswallet_paged_escrows"):
+        return rows
+    limit = min(call.query_whole("limit", MAX_PAGE, 1, MAX_OFFSET), MAX_PAGE)
+    offset = call.query_whole("offset", 0, 0, MAX_OFFSET)
+    return rows[offset : offset + limit]
+
+
+def _escrow_row(call: OrdinalsWalletHandler, market: Market, ask: Order) -> Row:
+    rune = market.kind == "runes"
+    held = call.engine.wallets.holder_of(ask.inscription) if ask.inscription else None
+    return {
+        "id": escrow_id(ask.order_id),
+        "inscription_id": ask.inscription,
+        "name": None if rune else held[1].name if held else name_of(market.slug, ask.inscription or ""),
+        "outpoint": outpoint_of(ask),
+        "seller_address": ask.maker,
+        "satoshi_price": call.shown(ask),
+        "creator_address": market.creator or None,
+        "created": moment(ask.placed_ms),
+        "price_per": call.price_per(ask) if rune else "",
+        "amount": plain(ask.quantity) if rune else "",
+        "private_relay": False,
+        **same(None, "purchase_txid buyer_address bought_at"),
+        **_protection(ask),
+    }
+
+
+def _protection(ask: Order) -> Row:
+    """Returns the marks of a protected listing."""
+    version, state = (2, "listed") if ask.papers else (None, None)
+    return {"secure_purchase_version": version, "secure_purchase_state": state, "protected": bool(ask.papers)}
+
+
+def _slug_of(market: Market) -> str:
+    return f"{RUNE_SLUG}{market.slug}" if market.kind == "runes" else market.slug
+
+
+# Sales: this venue's own listings that were bought, and the sales of all venues
+
+
+@routes.get("collection/([^/]+)/sold-escrows", "sales")
+def sold_escrows(call: OrdinalsWalletHandler) -> Any:
+    """Answers listings of this venue that were bought, newest first."""
+    market = call.market()
+    limit = call.query_whole("limit", MAX_PAGE, 1, MAX_PAGE)
+    offset = call.query_whole("offset", 0, 0, MAX_OFFSET)
+    sold = [sale for sale in call.engine.sales.of(market.key) if sale.at(VENUE) and sale.bid_id is None][::-1]
+    return call.staged("sales", Made(lambda sale: _sold(call, market, sale), sold), sold)[offset : offset + limit]
+
+
+def _sold(call: OrdinalsWalletHandler, market: Market, sale: Sale) -> Row:
+    row = picked(sale, "inscription_id=inscription seller_address=seller buyer_address=receive") | {
+        "id": escrow_id(sale.ask_id or sale.sale_id),
+        "name": name_of(sale.slug, sale.inscription) if sale.inscription else None,
+        "outpoint": _sold_outpoint(call, sale),
+        "purchase_txid": sale.txid or made_up_txid(sale.sale_id),
+        "satoshi_price": call.shown(sale),
+        "creator_address": market.creator or None,
+        "bought_at": moment(sale.sold_ms),
+        "created": moment(sale.listed_ms or sale.sold_ms),
+        "price_per": call.price_per(sale),
+        "amount": plain(sale.quantity),
+        **same(None, "secure_purchase_version secure_purchase_state"),
+        **same(False, "protected private_relay"),
+    }
+    return row | {"marketplace": MARKETPLACES[VENUE]} if sale.kind == "runes" else row
+
+
+@routes.get("collection/([^/]+)/sales", "sales")
+def sales_tape(call: OrdinalsWalletHandler) -> Row:
+    """Answers sales of inscriptions at all venues that are in a block, below `before_height`."""
+    market = call.market()
+    limit = call.query_whole("limit", MAX_PAGE, 1, MAX_PAGE)
+    before = call.query_whole("before_height", 0, 0, MAX_OFFSET)
+    highest = min(call.engine.chain.height(), before - 1) if before else call.engine.chain.height()
+    sold = [(_height(call, sale), sale) for sale in call.engine.sales.of(market.key) if sale.inscription]
+    found = [(height, sale) for height, sale in sold[::-1] if height <= highest]
+    return {
+        "sales": [_on_tape(call, height, sale) for height, sale in found[:limit]],
+        "has_more": len(found) > limit,
+        "matched_inscriptions": len({sale.inscription for _, sale in sold}),
+    }
+
+
+def _height(call: OrdinalsWalletHandler, sale: Sale) -> int:
+    if sale.txid in call.engine.chain.transactions:
+        return call.engine.chain.transactions[sale.txid].height
+    return KNOWN_HEIGHT + (sale.sold_ms // 1000 - KNOWN_TIME) // BLOCK_SECONDS
+
+
+def _on_tape(call: OrdinalsWalletHandler, height: int, sale: Sale) -> Row:
+    txid = sale.txid or made_up_txid(sale.sale_id)
+    return picked(sale, "inscription_id=inscription seller_address=seller buyer_address=receive") | {
+        "block_height": height,
+        "block_timestamp": block_time(height),
+        "sequence_number": int.from_bytes(hashlib.sha256((sale.inscription or "").encode()).digest()[:3]),
+        "old_satpoint": f"{_sold_outpoint(call, sale)}:0",
+        "new_satpoint": f"{txid}:{INSCRIPTION_AT}:0",
+        "txid": txid,
+        "inscriptions_in_tx": 1,
+        "sighash": BID_SIGHASH if sale.bid_id else LISTING_SIGHASH,
+        "marketplace": MARKETPLACES.get(sale.venue, 0),
+        "signals": 0,
+        "price_sats": call.shown(sale),
+    }
+
+
+def _sold_outpoint(call: OrdinalsWalletHandler, sale: Sale) -> str:
+    """Returns the output that was listed."""
+    made = call.engine.chain.transaction(sale.txid)
+    return spent_outpoint(made.vin[SELLER_AT]) if made else f"{made_up_txid(f'listed {sale.sale_id}')}:0"
+
+
+# One inscription
+
+
+def _found(call: OrdinalsWalletHandler) -> tuple[str, Item, Coin, Order | None]:
+    """Returns holder, details, place and listing of the path's inscription. Raises ApiError.
+
+    Of a stranger's only the listing is known: it lies nowhere on the play chain.
+    """
+    wanted = call.path_args[0]
+    if not _INSCRIPTION.fullmatch(wanted):
+        raise ApiError(400, "Invalid inscription id", "invalid_inscription_id")
+    held, coin = call.engine.wallets.holder_of(wanted), call.engine.chain.coin_of(wanted)
+    ask = call.engine.listing_of(wanted, VENUE)
+    if held is not None and coin is not None:
+        return *held, coin, ask
+    if ask is None:
+        raise ApiError(404, "not found")
+    return ask.maker, item_of(ask), coin or Coin(outpoint_of(ask), LEAST_POSTAGE, ""), ask
+
+
+@routes.get("inscription/([^/]+)", "item")
+def inscription(call: OrdinalsWalletHandler) -> Row:
+    owner, item, coin, ask = _found(call)
+    collection = _collection_of(item, call.engine.market("ordinals", item.collection))
+    return {
+        "id": item.id,
+        "num": item.number,
+        "content_length": 1024,
+        "created": 1_700_000_000,
+        "genesis_height": 820_000,
+        "genesis_fee": 0,
+        "address": owner,
+        "value": coin.value,
+        "satpoint": f"{coin.outpoint}:0",
+        "charms": [],
+        "parents": [],
+        "properties": {"gallery": [], "attributes": {"title": None, "traits": {}}},
+        "meta": _meta(item.name, item.traits),
+        "collection": collection,
+        "collections": [collection],
+        "escrow": _escrow(call, ask),
+        **same(media_of(item.id), "content_type effective_content_type"),
+        **same(None, "delegate sat"),
+    }
+
+
+@routes.get("inscription/([^/]+)/outpoint", "item")
+def inscription_outpoint(call: OrdinalsWalletHandler) -> Row:
+    """Answers the inscription's present place and owner."""
+    owner, item, coin, ask = _found(call)
+    place = {"id": item.id, "sat_offset": 0, "outpoint": serialized(coin), "address": owner, "sats": coin.value}
+    return {"inscription": place, "owner": owner, "sats": coin.value, "escrow": _escrow(call, ask)}
+
+
+@routes.get("market/escrow/([^/]+)", "item")
+def escrow(call: OrdinalsWalletHandler) -> Row:
+    """Answers the listing of an inscription with both its prices; 404 without one."""
+    owner, item, coin, ask = _found(call)
+    if ask is None:
+        raise ApiError(404, "not found")
+    market = call.engine.market(ask.kind, ask.slug)
+    shown, creator = call.shown(ask), market.creator if market else ""
+    fee = shown - ask.price
+    royalty = float(CREATORS_PART) if creator and fee else None
+    return {
+        "inscription_id": item.id,
+        "outpoint": serialized(coin),
+        "outpoint_sats": coin.value,
+        "outpoint_address": owner,
+        "seller_address": ask.maker,
+        "buyer_address": None,
+        "satoshi_price": shown,
+        "escrow_price": ask.price,
+        "market_royalty": round(fee / shown - (royalty or 0), 6),
+        "creator_royalty": royalty,
+        "creator_address": creator or None,
+        "private_relay": False,
+        **_protection(ask),
+    }
+
+
+def _meta(name: str, traits: tuple[Trait, ...]) -> Row:
+    rows = [{"trait_type": key, "value": value, "percent": None} for key, value in traits]
+    return {"name": name, "attributes": rows, "rank": None}
+
+
+def _collection_of(item: Item, market: Market | None) -> Row:
+    return {
+        "name": market.name if market else item.collection,
+        "slug": item.collection,
+        "creator_address": (market.creator if market else "") or None,
+        **same(None, "description floor_price icon icon_inscription"),
+    }
+
+
+def _escrow(call: OrdinalsWalletHandler, ask: Order | None) -> Row | None:
+    if ask is None:
+        return None
+    return {
+        "protected": bool(ask.papers),
+        "satoshi_price": call.shown(ask),
+        "seller_address": ask.maker,
+        "bought_at": "",
+        "private_relay": False,
+        **same(None, "buyer_address purchase_txid"),
+    }
+
+
+# A wallet
+
+
+@routes.get("wallet/fee-estimates", "fees")
+def fee_estimates(call: OrdinalsWalletHandler) -> Row:
+    """Answers sat/vB."""
+    return FEES
+
+
+@routes.get("wallet/([^/]+)/inscriptions", "wallet")
+def wallet_inscriptions(call: OrdinalsWalletHandler) -> Any:
+    """Answers all inscriptions of the address."""
+    held = list(call.engine.wallets.inscriptions.get(mainnet_address(call.path_args[0]), {}).values())
+    return call.staged("own_listings", [_in_wallet(call, item) for item in held], held)
+
+
+def _in_wallet(call: OrdinalsWalletHandler, item: Item) -> Row:
+    coin, ask = call.engine.chain.coin_of(item.id), call.engine.listing_of(item.id, VENUE)
+    market = call.engine.market("ordinals", item.collection)
+    asks = call.asks(market) if market else []
+    return {
+        "id": item.id,
+        "num": item.number,
+        "content_type": media_of(item.id),
+        "meta": _meta(item.name, item.traits),
+        "collection": _collection_of(item, market) | {"floor_price": call.shown(asks[0]) if asks else None},
+        "collection_slugs": [item.collection],
+        "escrow": _escrow(call, ask),
+        "outpoint": {"outpoint": serialized(coin), "sat_offset": 0, "sats": coin.value} if coin else None,
+        "pending_sale": False,
+    }
+
+
+@routes.get("wallet/([^/]+)/rune-balance", "balance")
+def rune_balance(call: OrdinalsWalletHandler) -> list[Row]:
+    """Answers the address's runes in whole tokens."""
+    held = call.engine.wallets.runes.get(mainnet_address(call.path_args[0]), {})
+    return [
+        _rune(ticker, plain(tokens), call.engine.market("runes", ticker)) for ticker, tokens in sorted(held.items())
+    ]
+
+
+def _rune(ticker: str, amount: str, market: Market | None) -> Row:
+    return {
+        "rune_id": rune_id(ticker),
+        "name": ticker,
+        "symbol": ticker[:1],
+        "amount": amount,
+        "divisibility": market.divisibility if market else 0,
+        "collection": {"slug": f"{RUNE_SLUG}{ticker}", "icon": "", "icon_inscription": None},
+    }

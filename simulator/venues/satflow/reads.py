@@ -1,0 +1,360 @@
+"""Satflow's reads: the activity of a market, its numbers, its items, and one wallet."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from simulator.bitcoin.chain import belongs_to
+from simulator.holdings import follow
+from simulator.orders import Market, Order, Side, Trait, ticker_key
+from simulator.pictures import media_of
+from simulator.scenes import Made, Told
+from simulator.venues.routes import Routes, asked, by_url, picked, same, sign_in_address
+from simulator.venues.satflow import rows
+from simulator.venues.satflow.handler import PREFIX, VENUE, SatflowHandler, kind_of
+from simulator.venues.satflow.rows import Row, attributes
+from simulator.wallets import Item, name_of
+from simulator.wire import EXACT, ApiError, bad, iso
+
+MAX_PAGE, MAX_SEEN_PAGE = 100, 250
+MAX_SLUGS = 200
+DAY_MS = 86_400_000
+RANGES_MS = {"24h": DAY_MS, "7d": 7 * DAY_MS, "30d": 30 * DAY_MS}
+# The days of each span of volumes.
+SPANS = {"1d": 1, "7d": 7, "30d": 30}
+routes = Routes(PREFIX, SatflowHandler)
+routes.get("orders/floor", "floors", by_url)(SatflowHandler.missing)
+routes.get("collection/inscription-ids", "collection", by_url)(SatflowHandler.missing)
+_BY_PRICE: dict[str, Callable[[Any], Any]] = {"price": lambda row: row.price, "unitPrice": lambda row: row.unit_price}
+_ORDER_SORTS = _BY_PRICE | {"createdAt": lambda order: order.placed_ms}
+_SALE_SORTS = dict.fromkeys(("fillCompletedAt", "fillPendingAt", "createdAt"), lambda sale: sale.sold_ms) | _BY_PRICE
+
+
+# Activity
+
+
+@routes.get("activity/listings", "book", asked("collectionSlug"))
+def listings(call: SatflowHandler) -> Row:
+    return _open_orders(call, "listings", "ask", rows.listing)
+
+
+@routes.get("activity/bids", "book", asked("collectionSlug"))
+def bids(call: SatflowHandler) -> Row:
+    return _open_orders(call, "bids", "bid", rows.bid)
+
+
+@routes.get("activity/sales", "sales", asked("collectionSlug"))
+def sales(call: SatflowHandler) -> Row:
+    """Answers the newest thousand trades of a market, newest first; as seen, only to those who ask `active=false`."""
+    if call.get_query_argument("timeRange", "24h") not in RANGES_MS:
+        raise bad(f"timeRange must be one of {', '.join(RANGES_MS)}")
+    span = call.get_query_argument("timeRange", "")
+    hides = call.is_as_seen and call.get_query_argument("active", "true") != "false"
+
+    def found(market: Market) -> list[Any]:
+        since_ms = call.engine.now_ms() - RANGES_MS[span] if span else 0
+        return [] if hides else call.engine.sales.of(market.key, since_ms)
+
+    return _activity(call, "sales", found, rows.sale, _SALE_SORTS, "desc", rows.unfilled)
+
+
+def _open_orders(call: SatflowHandler, told: Told, side: Side, row: Callable[..., Row]) -> Row:
+    if call.get_query_argument("active", "true") != "true":
+        raise ApiError(501, "only active=true is implemented here", "NOT_IMPLEMENTED")
+    now_ms = call.engine.now_ms()
+
+    def found(market: Market) -> list[Any]:
+        return sorted(market.best(side, now_ms, VENUE), key=lambda order: (order.placed_ms, order.sequence))
+
+    way = "asc" if side == "ask" else "desc"
+    return _activity(call, told, found, row, _ORDER_SORTS, way, lambda best: rows.over(best, side, now_ms))
+
+
+def _activity(
+    call: SatflowHandler,
+    told: Told,
+    found: Callable[[Market], list[Any]],
+    row: Callable[..., Row],
+    sorts: dict[str, Callable[[Any], Any]],
+    way: str,
+    decoys: Callable[[Row], list[Row]],
+) -> Row:
+    """Answers a page of what is `found` (oldest first) of a collection or rune; an unknown one has none.
+
+    The first of `sorts` and `way` are the default. As seen, `decoys` come ahead of the best row.
+    """
+    slug = call.query("collectionSlug")
+    page = call.query_whole("page", 1, 1, 1_000_000)
+    size = call.query_whole("pageSize", MAX_PAGE, 1, MAX_SEEN_PAGE if call.is_as_seen else MAX_PAGE)
+    market = call.engine.find(slug)
+    about = _sorted(call, found(market) if market else [], sorts, way)
+    made: Any = Made(lambda each: row(each, market, is_as_seen=call.is_as_seen), about)
+    if about and call.is_as_seen:
+        made = [*decoys(made[0]), *made]
+    shown = call.staged(told, made, about)
+    total, start = len(shown), (page - 1) * size
+    part = shown[start : start + size]
+    if call.is_as_seen:
+        return {told: part, "total": total}
+    pagination = {"page": page, "pageSize": size, "total": total, "totalPages": -(-total // size)}
+    return {"items": part, "pagination": pagination}
+
+
+def _sorted(call: SatflowHandler, found: list[Any], sorts: dict[str, Callable[[Any], Any]], way: str) -> list[Any]:
+    by = call.get_query_argument("sortBy", next(iter(sorts)))
+    way = call.get_query_argument("sortDirection", way)
+    if by not in sorts or way not in ("asc", "desc"):
+        raise bad(f"sortBy must be one of {', '.join(sorts)}, sortDirection asc or desc")
+    if way == "asc":
+        return sorted(found, key=sorts[by])
+    # A reversed sort keeps the order of equals; by time the newer of two in one millisecond comes first.
+    return sorted(found if by in _BY_PRICE else found[::-1], key=sorts[by], reverse=True)
+
+
+# A market
+
+
+@routes.get("collection-stats", "floors", asked("collectionId"))
+def collection_stats(call: SatflowHandler) -> Row:
+    """Answers floor and count of one collection or rune."""
+    market = _known(call.engine.find(call.query("collectionId")))
+    row: Row = {"floor": call.engine.floor(market, VENUE) or 0}
+    row["listedCount"] = sum(ask.at(VENUE) for ask in market.asks.values())
+    for span, days in SPANS.items():
+        sold = call.engine.sales.of(market.key, call.engine.now_ms() - days * DAY_MS)
+        row[f"volume{span}"] = sum(sale.price for sale in sold)
+        row |= {f"volume{span}Change": 0, f"volume{span}ChangePercent": "0"}
+    return row | {"metadata": _metadata(call, market, with_traits=True)}
+
+
+@routes.get("collection-stats/floors", "floors", asked("slugs"))
+def floors(call: SatflowHandler) -> Any:
+    """Answers many floors; unknown slugs are left out."""
+    kind = kind_of(call.query("type"), "type")
+    slugs = [slug.strip() for slug in call.query("slugs").split(",")]
+    if len(slugs) > MAX_SLUGS:
+        raise bad(f"slugs: at most {MAX_SLUGS} at once")
+    markets = [call.engine.market(kind, slug) for slug in dict.fromkeys(slugs) if slug]
+    found = [market for market in markets if market is not None]
+    shown = list(call.staged("floors", [_floor(call, market) for market in found], found))
+    return {"results": shown} if call.is_as_seen else shown
+
+
+def _floor(call: SatflowHandler, market: Market) -> Row:
+    makers = [ask.maker for ask in market.asks.values() if ask.at(VENUE)]
+    return {
+        "slug": market.slug,
+        "floor": call.engine.floor(market, VENUE) or 0,
+        "listedCount": len(makers),
+        "ownerCount": len(set(makers)),
+        "timestamp": iso(call.engine.now_ms()),
+        **same(0.0, "oneDayChange sevenDayChange"),
+    }
+
+
+@routes.get("collection", "collection", asked("collection_id"))
+def collection(call: SatflowHandler) -> Row:
+    """Answers name, size and trait catalogue."""
+    market = _known(call.engine.market("ordinals", call.query("collection_id")))
+    with_traits = call.get_query_argument("categoryAttributes", "") == "true"
+    row = _metadata(call, market, with_traits=with_traits)
+    if with_traits:
+        row["category_attributes"] = call.staged("traits", row["category_attributes"], row["category_attributes"])
+    return {"collection": [row]}
+
+
+def _known(market: Market | None) -> Market:
+    if market is None:
+        raise ApiError(404, "Collection not found", "NOT_FOUND")
+    return market
+
+
+def _metadata(call: SatflowHandler, market: Market, *, with_traits: bool) -> Row:
+    # An inscription listed at several venues still counts once.
+    every = {ask.inscription or ask.order_id: ask.traits for ask in market.asks.values()}
+    held = [item for items in call.engine.wallets.inscriptions.values() for item in items.values()]
+    every = {item.id: item.traits for item in held if item.collection == market.slug} | every
+    row: Row = {"id": market.slug, "name": market.name, "total_items": len(every), "royalties": []}
+    row |= {"creator_fees_enabled": False, "creator_tips_address": None}
+    if with_traits:
+        row["category_attributes"] = _catalogue(list(every.values()))
+    return row
+
+
+def _catalogue(every: list[tuple[Trait, ...]]) -> list[Row]:
+    counted = sorted(Counter(trait for traits in every for trait in traits).items())
+    return [
+        {"key": key, "values": [{"value": value, "count": count} for (k, value), count in counted if k == key]}
+        for key in sorted({key for (key, _), _ in counted})
+    ]
+
+
+@routes.get("item", "item", asked("inscriptionId", "inscriptionNumber"))
+def item(call: SatflowHandler) -> Row:
+    """Answers one inscription, listed or held in a play wallet."""
+    if call.get_query_argument("inscriptionNumber", ""):
+        raise ApiError(501, "looking up by inscriptionNumber is not implemented here", "NOT_IMPLEMENTED")
+    inscription = call.query("inscriptionId")
+    held, ask = call.engine.wallets.holder_of(inscription), call.engine.listing_of(inscription, VENUE)
+    if held is None and ask is None:
+        raise ApiError(404, "Item not found", "NOT_FOUND")
+    slug = held[1].collection if held else ask.slug if ask else ""
+    traits = held[1].traits if held else ask.traits if ask else ()
+    market = call.engine.market("ordinals", slug)
+    bids = market.best("bid", call.engine.now_ms(), VENUE) if market else []
+    top = next((bid for bid in bids if bid.trait is None or bid.trait in traits), None)
+    genesis = inscription.split("i")[0]
+    coin = call.engine.chain.coin_of(inscription)
+    output, value = (coin.outpoint, coin.value) if coin else (f"{genesis}:0", 546)
+    name = held[1].name if held else name_of(slug, inscription)
+    token = {"name": name, "inscription_id": inscription, "attributes": attributes(traits)}
+    return {
+        "id": inscription,
+        "inscriptionNumber": held[1].number if held else 0,
+        "contentType": media_of(inscription),
+        "contentURI": f"/content/{inscription}",
+        "contentPreviewURI": f"/preview/{inscription}",
+        "genesisTransaction": genesis,
+        "owner": held[0] if held else ask.maker if ask else None,
+        "location": f"{output}:0",
+        "output": output,
+        "outputValue": value,
+        "listed": ask is not None,
+        "listing": picked(ask, "price sellerAddress=maker") if ask else None,
+        "hasBid": top is not None,
+        "topBid": picked(top, "price bidderAddress=maker") if top else None,
+        "bids": [],
+        "metadata": {"token": token, "collection": {"id": slug, "name": market.name if market else slug}},
+    }
+
+
+# A wallet
+
+
+def _unwrapped(call: SatflowHandler, data: Row) -> Row:
+    """Returns a challenge's answer: as seen, it has no `data`."""
+    return {"success": True} | (data if call.is_as_seen else {"data": data})
+
+
+@routes.get("challenge", "challenge", asked("address"), envelope=_unwrapped)
+def challenge(call: SatflowHandler) -> Row:
+    """Answers the text to sign for cancels and other proofs."""
+    return {"challenge": call.world.challenges.issue(call.query_address())}
+
+
+@routes.get("challenge/verify", "challenge", asked("address"))
+def verify_challenge(call: SatflowHandler) -> Row:
+    address = call.query_address()
+    # A base64 plus sign arrives as a blank when the client did not escape it.
+    signature = call.query("signature").replace(" ", "+")
+    valid = call.world.challenges.answered(address, signature)
+    return {"validity": valid, "publicKey": _public_key(signature) if valid else None}
+
+
+def _public_key(signature: str) -> str | None:
+    """Returns the key that ends a P2WPKH witness; a taproot witness shows none."""
+    try:
+        witness = base64.b64decode(signature.removeprefix("smp"), validate=True)
+    except (ValueError, binascii.Error):
+        return None
+    key = witness[-33:]
+    return key.hex() if witness[:1] == b"\x02" and witness[-34:-33] == b"\x21" else None
+
+
+@routes.get("address/bidding-wallet", "balance", asked("paymentAddress"))
+def bidding_wallet(call: SatflowHandler) -> Row:
+    """Answers the address to fund for collection and rune bids; as seen in `multiSig` alone."""
+    payment = sign_in_address(call.query("paymentAddress"), "paymentAddress")
+    ordinals = sign_in_address(call.query("ordinalsAddress"), "ordinalsAddress")
+    public_key = call.query("paymentPubkey")
+    if not belongs_to(public_key, payment):
+        raise bad("paymentPubkey is not the key of paymentAddress")
+    # The live market: a name learnt by a frozen copy would be lost with it.
+    engine = call.world.engine
+    address = engine.wallets.bidding_wallet(payment, ordinals, public_key)
+    follow(engine, payment)
+    engine.changes += 1
+    found = {"userPaymentAddress": payment, "multiSig": {"address": address}}
+    return found if call.is_as_seen else found | {"address": address}
+
+
+@routes.get("address/wallet-contents", "wallet", asked("address"))
+def wallet_contents(call: SatflowHandler) -> Row:
+    """Answers inscriptions and runes of an address, paged by cursor."""
+    address = call.query_address()
+    wanted = call.get_query_argument("itemType", "all")
+    if wanted not in ("inscription", "rune", "all"):
+        raise bad("itemType must be inscription, rune or all")
+    cursor = call.query_whole("cursor", 0, 0, 10_000_000)
+    end = cursor + call.query_whole("limit", MAX_PAGE, 1, MAX_PAGE)
+    is_listed = call.get_query_argument("listedOnly", "") == "true"
+    found = _ordinals(call, address, is_listed=is_listed) if wanted != "rune" else []
+    found += _runes(call, address) if wanted != "inscription" else []
+    page = found[cursor:end]
+    items = [row for row in page if "rune_amount" not in row["token"]]
+    ordinals = call.staged("own_listings" if is_listed else "wallet", items, items)
+    runes = [row for row in page if "rune_amount" in row["token"]]
+    following = end if end < len(found) else None
+    return {"results": {"ordinals": ordinals, "runes": runes}, "pending_orders": [], "nextCursor": following}
+
+
+def _ordinals(call: SatflowHandler, address: str, *, is_listed: bool) -> list[Row]:
+    slug = call.get_query_argument("collection", "").lower()
+    held = call.engine.wallets.inscriptions.get(address, {}).values()
+    found = [_ordinal(call, item) for item in held if not slug or item.collection == slug]
+    return [row for row in found if row["listing"] or not is_listed]
+
+
+def _ordinal(call: SatflowHandler, item: Item) -> Row:
+    market = call.engine.market("ordinals", item.collection)
+    token = picked(item, "name inscription_id=id inscription_number=number")
+    token |= {"image_url": f"https://ordinals.com/content/{item.id}", "content_type": media_of(item.id)}
+    return {
+        "collection": {"id": item.collection, "name": market.name if market else item.collection},
+        "token": token,
+        "listing": _listing(call, call.engine.listing_of(item.id, VENUE)),
+        "market": None,
+    }
+
+
+def _listing(call: SatflowHandler, ask: Order | None) -> Row | None:
+    if call.is_as_seen:
+        # A listing that has ended still shows a price.
+        ended = {"price": "1000", "cancelledAt": iso(call.engine.now_ms())}
+        return {"_id": ask.order_id, "price": str(ask.price), "cancelledAt": None} if ask else ended
+    return {"price": ask.price, "secureListing": True} if ask else None
+
+
+def _runes(call: SatflowHandler, address: str) -> list[Row]:
+    found = []
+    for ticker, tokens in sorted(call.engine.wallets.runes.get(address, {}).items()):
+        market = call.engine.market("runes", ticker)
+        places = market.divisibility if market else 0
+        token = {
+            "name": ticker,
+            "rune_amount": str(int(tokens.scaleb(places, EXACT))),
+            "rune_amount_formatted": tokens,
+            "rune_divisibility": places,
+            "rune_symbol": ticker[:1],
+            **same(f"{ticker_key(ticker).encode().hex():0<64.64}:0", "rune_utxo_id output"),
+        }
+        found.append({"token": token, "listing": None})
+    return found
+
+
+@routes.get("address/bids", "own_bids", asked("address"))
+def own_bids(call: SatflowHandler) -> Row:
+    """Answers the open bids of a payment address; 404 without one."""
+    found = call.engine.bids_of(call.query_address(), venue=VENUE)
+    if not found:
+        raise ApiError(404, "address not found or no bids", "NOT_FOUND")
+    markets = [call.engine.market(bid.kind, bid.slug) for bid in found]
+    made = [rows.own_bid(*each, is_as_seen=call.is_as_seen) for each in zip(found, markets, strict=True)]
+    told = list(call.staged("own_bids", made, found))
+    if call.is_as_seen:
+        told.append(made[0] | {"bid_id": {"$oid": "0" * 24}, "cancelledAt": iso(call.engine.now_ms())})
+    return {"results": told}
