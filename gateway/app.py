@@ -15,7 +15,7 @@ from gateway.admission import OWN_USER, Admission
 from gateway.facts_program import sources
 from gateway.limits.fence import Fences
 from gateway.limits.lookup_budget import LookupBudget
-from gateway.marketplace import Marketplace, Marketplaces, market_venue
+from gateway.marketplace import GatewayVerbs, Marketplace, Marketplaces, market_venue
 from gateway.pictures.kept import KeptPictures
 from gateway.pictures.pictures import Pictures
 from gateway.pictures.source import PictureSource
@@ -26,13 +26,13 @@ from gateway.quota.quota_file import QuotaFile
 from gateway.quota.quota_pace import DAY, MONTH
 from gateway.quota.quota_table import QuotaTable
 from gateway.quota_restraint import QuotaRestraint
-from gateway.reads.common import CommonReads
-from gateway.reads.snapshots import Snapshots
+from gateway.reads.chain import ChainFacts, Network
+from gateway.reads.runes import Runes
+from gateway.reads.snapshots import Snapshots, Source
 from gateway.registry import key_of, market_adapters
 from gateway.venue import Venue
-from gateway.verb_server import Program, Right, needs_none, now_ms, serve
-from gateway.verbs import Verbs
-from gateway.withdrawals import Withdrawals
+from gateway.verb_server import Program, Right, Status, needs_none, now_ms, serve
+from gateway.writes import Broadcasts
 from markets.adapter import Adapter
 from markets.unisat.adapter import Unisat
 from models.database.kinds import is_postgresql
@@ -57,24 +57,33 @@ class Gateway(Program):
         venues = {name: self._venue(adapter) for name, adapter in found.markets.items()}
         self.venues = replace(self.venues, markets=venues)
         snapshots = Snapshots(time.monotonic, now_ms)
-        common = CommonReads(found, self.venues, snapshots)
+        runes = Runes(found.unisat, Source(self.venues.unisat, snapshots))
+        network = Network(found.mempool, Source(self.venues.mempool, snapshots))
+
+        def market(name: str, adapter: Adapter) -> Marketplace:
+            kept = snapshots.beside(MOST_ANSWERS)
+            return Marketplace(adapter, venues[name], runes, network, kept, self.fences, now_ms)
+
         self.markets = Marketplaces(
             settings.market,
-            {
-                name: Marketplace(adapter, venues[name], common, snapshots.beside(MOST_ANSWERS), self.fences, now_ms)
-                for name, adapter in found.markets.items()
-            },
+            {name: market(name, adapter) for name, adapter in found.markets.items()},
             settings.why_no_venue,
         )
-        runes = QuotaRestraint(self.venues.unisat.quota, "runes", self._lookups)
-        withdrawals = Withdrawals(self.markets, found.mempool, self.venues.mempool, snapshots, now_ms)
         practice = settings.simulator_url if settings.market == PLAY_MARKET else None
         source = PictureSource(practice, public_name=settings.public_name)
         self.pictures = Pictures(source, KeptPictures(settings.pictures_dir))
-        others = [withdrawals, self.pictures]
+        holders: list[object] = [
+            runes,
+            network,
+            ChainFacts(found, self.venues, snapshots),
+            Broadcasts(found.mempool, self.venues.mempool, now_ms),
+            Status(settings.market, self.venues.all(), lambda: {"writes_under_way": len(self.fences)}),
+            self.pictures,
+        ]
         if settings.has_play_wallet:  # for everybody, at the practice market
-            others.append(PlayWalletVerbs(settings.simulator_url, self.threads))
-        self.verbs = Verbs(self.markets, common, self.fences, self.venues.all(), runes, *others)
+            holders.append(PlayWalletVerbs(settings.simulator_url, self.threads))
+        scarcity = QuotaRestraint(self.venues.unisat.quota, "runes", self._lookups)
+        self.verbs = GatewayVerbs(self.markets, self.fences, scarcity, *holders)
 
     async def stop(self) -> None:
         await super().stop()

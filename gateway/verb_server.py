@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from ssl import SSLContext
@@ -32,12 +32,11 @@ from gateway.limits.call_budget import CallBudget
 from gateway.limits.lookup_budget import LookupBudget
 from gateway.quota.quota import Quota
 from gateway.venue import Venue
-from gateway.verbs import VerbTable
-from gateway.writes import Asker
+from gateway.verbs import Asker, Call, VerbTable, answers
 from markets import verbs
 from markets.base import Refused, Unavailable, Unknown, VenueError, to_wire
 from markets.gateway_client import MAX_REQUEST
-from markets.verbs import Request
+from markets.verbs import Request, text
 
 log = logging.getLogger(__name__)
 # At least as many as all venues have slots, so that a call with a turn never waits for another venue's. Started as
@@ -112,6 +111,20 @@ class Program:
         for listener in listeners:
             tls.keep_alive(listener)
         return [self.listen(listener, context) for listener in listeners]
+
+
+class Status:
+    """The verb that shows the calls of `venues` by outcome, their budgets and pauses, and what else is under way."""
+
+    def __init__(self, market: str, venues: Sequence[Venue], more: Callable[[], Mapping[str, int]] = dict) -> None:
+        self._market = market
+        self._venues = venues
+        self._more = more
+
+    @answers(verbs.Status)
+    async def _status(self, call: Call[verbs.Status]) -> str:
+        shown = {venue.name: venue.status() for venue in self._venues}
+        return text({"market": self._market, "venues": shown, **self._more()})
 
 
 @contextlib.contextmanager
@@ -206,7 +219,7 @@ class AskHandler(RequestHandler):
             self._asker.work = asyncio.ensure_future(self._answer(request))
             self.finish('{"ok":' + await self._asker.work + self._verbs.remark(request) + "}")
         except VenueError as error:
-            self.finish(verbs.text({"error": to_wire(error)}))
+            self.finish(text({"error": to_wire(error)}))
         except asyncio.CancelledError:
             if not self._asker.work or not self._asker.work.cancelled():
                 raise

@@ -6,6 +6,7 @@ Free places go to slugs asked for lately, so that tasks on different slugs and c
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import quote
@@ -15,10 +16,13 @@ from msgspec.structs import replace
 from gateway.limits.call_budget import Priority
 from gateway.limits.errand import Errand, current
 from gateway.quota.shares import BeyondShare
-from gateway.reads.snapshots import Flight, Snapshots
-from gateway.venue import Venue
+from gateway.reads.runes import Runes
+from gateway.reads.snapshots import Flight, Source
+from gateway.verbs import Call, answers
+from markets import verbs
 from markets.adapter import Adapter, AskAgain
-from markets.base import AuthFailed, Floor, Kind, NotUnderstood, Refused
+from markets.base import AuthFailed, Floor, Kind, NotFound, NotUnderstood, Refused
+from markets.verbs import text
 from markets.wire import Unread
 
 MOST_SLUGS = 40
@@ -39,17 +43,26 @@ class _Batch:
 
 
 class Floors:
-    """Reads floors through `snapshots`, one snapshot for each slug, many slugs in a request."""
+    """Reads floors through `source`, one snapshot for each slug, many slugs in a request."""
 
-    def __init__(self, adapter: Adapter, venue: Venue, snapshots: Snapshots) -> None:
+    def __init__(self, adapter: Adapter, source: Source, runes: Runes) -> None:
         self._adapter = adapter
-        self._venue = venue
+        self._venue, self._snapshots = source.venue, source.snapshots
+        self._runes = runes
         self._most = min(MOST_SLUGS, adapter.capabilities().floors_at_once)
-        self._snapshots = snapshots
         self._open: dict[tuple[Kind, Errand], _Batch] = {}
         self._asked_at: dict[tuple[Kind, str], float] = {}
         self._alone: dict[tuple[Kind, str], float] = {}
         self._enough_for: dict[tuple[Kind, str], float] = {}
+
+    @answers(verbs.Floors)
+    async def _floors(self, call: Call[verbs.Floors]) -> str:
+        kind, spelt = call.args.kind, dict[str, str]()
+        for slug in call.args.slugs:
+            with contextlib.suppress(NotFound):  # an unknown rune must not hide others' floors
+                spelt[slug] = await self._runes.spelt(slug, kind)
+        found = await self.read(list(spelt.values()), kind, call.max_age_s)
+        return text({slug: replace(found[name], slug=slug) for slug, name in spelt.items() if name in found})
 
     def are_shared(self, slug: str) -> bool:
         """Tells whether another collection's floor alone was lately enough for some request.

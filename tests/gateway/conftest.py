@@ -17,10 +17,10 @@ import pytest
 
 from core.local_server import bind
 from core.settings import Settings
-from gateway import venue, withdrawals, writes
+from gateway import venue, writes
 from gateway.app import Gateway
 from gateway.limits.call_budget import CallBudget
-from gateway.reads import chain_facts
+from gateway.reads import chain
 from gateway.verb_server import Program
 from markets.base import BidOrder, VenueError, from_wire
 from markets.http import Http
@@ -164,10 +164,9 @@ def make_bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Bench]
     """Makes benches in short paths, since a socket's path has 107 bytes at most."""
     assert Http.__init__.__kwdefaults__ is not None
     monkeypatch.setitem(Http.__init__.__kwdefaults__, "read_s", READ_S)
-    monkeypatch.setattr(chain_facts, "PATIENCE_S", READ_S)
+    monkeypatch.setattr(chain, "PATIENCE_S", READ_S)
     monkeypatch.setattr(venue, "READ_WAIT_S", READ_WAIT_S)
-    for module in (writes, withdrawals):
-        monkeypatch.setattr(module, "LONGEST_WAIT_MS", round(1000 * LONGEST_WAIT_S))
+    monkeypatch.setattr(writes, "LONGEST_WAIT_MS", round(1000 * LONGEST_WAIT_S))
     made: list[Bench] = []
     with tempfile.TemporaryDirectory(prefix="gw") as directory:
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway.reads.joined_facts import OnChain, joined
+from gateway.reads.chain import OnChain, joined
 from markets.outpoint_facts import Confirmation, Indexed, OutpointFacts, Spending
 from tests.gateway.listing_examples import INSCRIPTION, MADE, OUTPOINT, SCRIPT
 

@@ -20,8 +20,7 @@ from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
 from gateway.quota.quota_pace import MONTH
 from gateway.quota.shares import BeyondShare, level
-from gateway.reads.snapshots import Flight, Snapshots
-from gateway.reads.unknowns import REMEMBERED_S
+from gateway.reads.snapshots import REMEMBERED_S, Flight, Snapshots
 from markets.base import NotFound, RateLimited, TooManyLookups, Unavailable
 from markets.capabilities import Capabilities
 from markets.market_client import MarketClient

@@ -37,8 +37,8 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 # The signer's few seconds are no time for a source on a busy machine.
 PATIENT = """
-from gateway.reads import chain_facts
-chain_facts.PATIENCE_S = 30
+from gateway.reads import chain
+chain.PATIENCE_S = 30
 """
 GATEWAY = f"""{PATIENT}
 from core.process import end_with_parent

@@ -33,7 +33,7 @@ from core.task_files import journal_path
 from core.unix_http import NoAnswer, NotSent
 from gateway.app import Gateway
 from gateway.limits import errand
-from gateway.writes import Asker
+from gateway.verbs import Asker
 from markets import verbs
 from markets.base import Unavailable, Unknown, VenueError, to_wire
 from markets.http import Http

@@ -12,7 +12,6 @@ import pytest
 from msgspec import json, structs
 
 from core.unix_http import UnixHttp
-from gateway.verbs import FactsVerbs, Verbs
 from markets import market_client, verbs
 from markets.base import BidOrder, Refused, Unavailable, Unknown
 from markets.listings import ListingToDraft
@@ -36,7 +35,6 @@ def test_each_verb_is_asked_by_the_client_and_answered_in_one_place_of_the_gatew
     for kind, name in verbs.NAMES.items():
         assert f"verbs.{kind.__name__}(" in inspect.getsource(market_client), name
         assert len(re.findall(rf"@answers\(verbs\.{kind.__name__}\)", gateway)) == 1, name
-    assert issubclass(Verbs, FactsVerbs)
 
 
 def test_writes_are_these() -> None:
