@@ -24,7 +24,6 @@ from gateway.quota.count import Counts, QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
 from gateway.quota.quota_pace import DAY, MONTH
-from gateway.quota.quota_table import QuotaTable
 from gateway.quota_restraint import QuotaRestraint
 from gateway.reads.chain import ChainFacts, Network
 from gateway.reads.runes import Runes
@@ -35,7 +34,6 @@ from gateway.verb_server import Program, Right, Status, needs_none, now_ms, serv
 from gateway.writes import Broadcasts
 from markets.adapter import Adapter
 from markets.unisat.adapter import Unisat
-from models.database.kinds import is_postgresql
 
 MOST_ANSWERS = 500  # answers kept of each marketplace
 _SWITCH_S = 0.0005  # a thread that judges a picture has the interpreter no longer before the loop gets it
@@ -115,6 +113,10 @@ def quotas(settings: Settings) -> dict[str, Quota]:
     }
     if not limits:
         return {}
+    # Imported here, since most keys have no quota, and the database's packages are slow to import.
+    from gateway.quota.quota_table import QuotaTable
+    from models.database.kinds import is_postgresql
+
     counts: Counts = QuotaFile(settings.quota_file)
     if is_postgresql(settings.database_url):
         counts = QuotaTable(settings.database_url, counts)

@@ -7,7 +7,6 @@ another, so that each bid and each cancel costs a network fee. Listings are off-
 from __future__ import annotations
 
 import secrets
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -40,6 +39,7 @@ SIGN_IN_ID = "ordinals"
 # Its 404 for a slug or an inscription that it does not know has no body. A wallet's 404 is not read so: without a body
 # it says nothing about the wallet, and "none" would be a claim about our listings.
 NO_BODY = ""
+_MOST_SESSIONS = 100_000
 _RENEW_S = 300  # a token this close to its end is not used any more
 _NO_BIDS = "no bids from here: an offer there, and its cancel, is a transaction that costs a network fee"
 
@@ -69,8 +69,7 @@ class OrdinalsWallet(Adapter):
         self._prices: Latest[Prices] = Latest()
         self._now_ms = now_ms
         self._nonce = nonce
-        self._sessions: dict[str, listings.Session] = {}
-        self._lock = threading.Lock()
+        self._sessions: Latest[listings.Session] = Latest(_MOST_SESSIONS)
 
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
         """Returns the floor of the one slug given: the venue has no request for several. Raises ValueError for more."""
@@ -179,8 +178,7 @@ class OrdinalsWallet(Adapter):
             answer = self._http.write("/market/cancel-escrow", body, permit)
             return of_write(lambda: listings.delisted(answer))
         except AuthFailed:
-            with self._lock:
-                self._sessions.pop(owner, None)
+            self._sessions.drop(owner)
             raise
 
     def _note(self, outpoints: Mapping[str, str | None]) -> None:
@@ -202,13 +200,10 @@ class OrdinalsWallet(Adapter):
             raise AuthFailed(f"no signature of {SIGN_IN_ID!r}")
         said = self._http.read("/auth/session", post=listings.session_body(owner, answer.reference, signature))
         opened = of_read(lambda: listings.session(said, owner), self.name)
-        with self._lock:
-            self._sessions[owner] = opened
+        self._sessions.note(owner, opened)
 
     def _token(self, owner: str) -> str:
-        with self._lock:
-            held = self._sessions.get(owner)
-            if held is not None and held.expires_s - _RENEW_S > self._now_ms() // 1000:
-                return held.token
-            self._sessions.pop(owner, None)
+        held = self._sessions.of(owner)
+        if held is not None and held.expires_s - _RENEW_S > self._now_ms() // 1000:
+            return held.token
         raise SignInNeeded(f"{self.name} wants the owner to sign in")

@@ -6,7 +6,6 @@ function raises Unreadable for anything it does not understand.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,6 +13,7 @@ from typing import Any
 
 from markets.adapter import Trait, TraitedBid
 from markets.base import BidOrder, NotSupported, OwnBid, Refused
+from markets.latest import Latest
 from markets.offers import BidDraft, BidToDraft, Coin, DraftPsbt
 from markets.ordnet.sessions import Binding
 from markets.ordnet.wire import SigningStep, needed_slug, step, target, targeted, uuid, venue_id, vout
@@ -47,23 +47,17 @@ class Drafts:
     """The latest drafts, by their reference: the funding transaction's id. Safe in several threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: dict[str, Draft] = {}
+        self._kept: Latest[Draft] = Latest(_MOST_DRAFTS)
 
     def keep(self, draft: Draft) -> BidDraft:
         """Stores `draft`; returns its PSBTs to be signed."""
-        with self._lock:
-            self._kept.pop(draft.parent, None)
-            self._kept[draft.parent] = draft
-            while len(self._kept) > _MOST_DRAFTS:
-                del self._kept[next(iter(self._kept))]
+        self._kept.note(draft.parent, draft)
         found = draft.step
         return BidDraft(draft.parent, (DraftPsbt(FUNDING, found.psbt, found.indices, found.sighash),), draft.leaf)
 
     def of(self, order: BidOrder) -> Draft:
         """Returns the draft that `order` is the signed form of. Raises Refused without one, or for another bid."""
-        with self._lock:
-            draft = self._kept.get(order.reference)
+        draft = self._kept.of(order.reference)
         if draft is None:
             raise Refused("changed", "this draft is not known here any more; nothing was sent")
         ask = draft.ask

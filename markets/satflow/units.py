@@ -7,7 +7,6 @@ order's.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from markets.base import BidOrder, Kind, OwnBid
+from markets.latest import Latest
 from markets.wire import MAX_SATS, Unreadable, amount, same, sats
 
 _MOST_REMEMBERED = 10_000
@@ -79,15 +79,12 @@ class ReadBack:
 
     def __init__(self) -> None:
         self.fault: str | None = None
-        self._lock = threading.Lock()
-        self._sent: dict[tuple[str, str, int], _Sent] = {}
+        self._sent: Latest[_Sent] = Latest(_MOST_REMEMBERED)
 
     def sent(self, order: BidOrder) -> None:
         """Notes a rune bid that is about to be sent; its end, to the millisecond, identifies it."""
-        with self._lock:
-            while len(self._sent) >= _MOST_REMEMBERED:
-                del self._sent[next(iter(self._sent))]
-            self._sent[order.payment, same(order.slug), order.expires_ms] = _Sent(order.price, order.quantity)
+        key = (order.payment, same(order.slug), order.expires_ms)
+        self._sent.note(key, _Sent(order.price, order.quantity))
 
     def checked(self, wallet: str, bids: Iterable[OwnBid]) -> tuple[OwnBid, ...]:
         """Returns the bids; one that differs from the sent one gets the larger of the two readings of its price."""
@@ -96,8 +93,7 @@ class ReadBack:
     def _checked(self, wallet: str, bid: OwnBid) -> OwnBid:
         if bid.kind != "runes" or bid.expires_ms is None or bid.quantity is None:
             return bid
-        with self._lock:
-            sent = self._sent.get((wallet, same(bid.slug), bid.expires_ms))
+        sent = self._sent.of((wallet, same(bid.slug), bid.expires_ms))
         # For a partly filled bid the meaning of the shown price is not known.
         if sent is None or bid.quantity != sent.quantity or bid.price == sent.price:
             return bid

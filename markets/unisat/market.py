@@ -5,7 +5,6 @@ Its "bids" are purchases of listings at once: there are no standing bids. The ru
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
@@ -26,6 +25,7 @@ from markets.base import (
     Unavailable,
 )
 from markets.http import Permit
+from markets.latest import Latest
 from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.offers import BidDraft, BidToDraft
 from markets.psbt.psbt_text import is_base64
@@ -58,10 +58,10 @@ class UnisatMarket(Adapter):
         self.name = name
         self._now_ms = now_ms
         self._http = UnisatHttp(base, api_key)
-        self._orders: dict[str, str] = {}  # inscription to its live order
-        self._drafts: dict[bytes, listings.Draft] = {}  # by the hash of the unsigned PSBT
-        self._sources: dict[str, tuple[int, int]] = {}  # by slug: the source of its floor, and until when
-        self._lock = threading.Lock()
+        self._orders: Latest[str] = Latest(_MOST_REMEMBERED)  # inscription to its live order
+        self._drafts: Latest[listings.Draft] = Latest(_MOST_REMEMBERED)  # by the hash of the unsigned PSBT
+        # By slug: the source of its floor, and until when.
+        self._sources: Latest[tuple[int, int]] = Latest(_MOST_REMEMBERED)
 
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
         """Returns the floor of the one slug given. Raises ValueError for more, and AskAgain for the next source.
@@ -72,7 +72,7 @@ class UnisatMarket(Adapter):
         (slug,) = slugs
         if kind != "ordinals":
             self._no("floors of runes; their asks are read from its rune market")
-        source, until_ms = self._sources.get(slug, (_STATISTIC, 0))
+        source, until_ms = self._sources.of(slug) or (_STATISTIC, 0)
         if self._now_ms() >= until_ms:
             source = _STATISTIC
         try:
@@ -82,8 +82,7 @@ class UnisatMarket(Adapter):
         except Unavailable as error:
             if source == _LISTINGS or not (error.status == 500 or isinstance(error, NotUnderstood | AskAgain)):
                 raise
-            with self._lock:
-                _bounded(self._sources)[slug] = (source + 1, self._now_ms() + _BROKEN_MS)
+            self._sources.note(slug, (source + 1, self._now_ms() + _BROKEN_MS))
             raise AskAgain(error.message) from error
 
     def _floor(self, slug: str, source: int) -> dict[str, Floor]:
@@ -124,7 +123,7 @@ class UnisatMarket(Adapter):
         answer = self._ask("list", _list({"address": owner}, {"onSaleTime": -1}, start))
         found = of_read(lambda: market_wire.own_listings(answer, owner, start), self.name)
         for listing in found.entries:
-            self._remember_order(listing.inscription_id, listing.listing_id)
+            self._orders.note(listing.inscription_id, listing.listing_id)
         return found
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
@@ -142,7 +141,7 @@ class UnisatMarket(Adapter):
 
         An unconfirmed order is not shown.
         """
-        auction_id = self._order(ask.inscription_id)
+        auction_id = self._orders.of(ask.inscription_id)
         if auction_id is None:
             answer = self._ask("create_put_on", listings.put_on_body(ask))
             draft = of_read(lambda: listings.put_on_draft(answer), self.name)
@@ -152,8 +151,7 @@ class UnisatMarket(Adapter):
         return draft.listing
 
     def _keep(self, draft: listings.Draft) -> None:
-        with self._lock:
-            _bounded(self._drafts)[_key(draft.listing.psbt)] = draft
+        self._drafts.note(_key(draft.listing.psbt), draft)
 
     def _modify(self, ask: ListingToDraft, auction_id: str) -> listings.Draft:
         try:
@@ -163,12 +161,11 @@ class UnisatMarket(Adapter):
             raise  # it says nothing about the order
         except Refused:
             # It may be gone; the next draft is for a new order, unless a read of own listings shows this one again.
-            self._forget_order(ask.inscription_id)
+            self._orders.drop(ask.inscription_id)
             raise
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
-        with self._lock:
-            draft = self._drafts.pop(_key(order.unsigned_psbt), None)
+        draft = self._drafts.drop(_key(order.unsigned_psbt))
         if draft is None:
             raise Refused("unknown_draft", "this listing was not drafted here, or too long ago")
         step = "confirm_put_on" if draft.is_new else "confirm_modify_price"
@@ -177,7 +174,7 @@ class UnisatMarket(Adapter):
         except Unavailable:
             self._keep(draft)  # nothing was sent, so it may still be sent
             raise
-        self._remember_order(order.ask.inscription_id, draft.auction_id)
+        self._orders.note(order.ask.inscription_id, draft.auction_id)
 
     def draft_delist(self, owner: str, inscription_id: str) -> ListingDraft:
         """Drafts the return of a listing without a transaction; signed, it is `delist`'s signature."""
@@ -190,7 +187,7 @@ class UnisatMarket(Adapter):
             raise NotSupported(f"{self.name} takes a listing back by a signed PSBT of its own only")
         body = listings.confirm_body(self._known_order(inscription_id), signature, off_chain=True)
         self._confirm("confirm_put_off", body, permit)
-        self._forget_order(inscription_id)
+        self._orders.drop(inscription_id)
         return True
 
     def _ask(self, step: str, body: Mapping[str, Any]) -> Any:
@@ -200,23 +197,11 @@ class UnisatMarket(Adapter):
         answer = self._http.write(f"/v3/market/collection/auction/{step}", body, permit)
         of_write(lambda: listings.check_confirmed(answer))
 
-    def _order(self, inscription_id: str) -> str | None:
-        with self._lock:
-            return self._orders.get(inscription_id)
-
     def _known_order(self, inscription_id: str) -> str:
-        auction_id = self._order(inscription_id)
+        auction_id = self._orders.of(inscription_id)
         if auction_id is None:
             raise NotFound("no order of this inscription is known; it shows among the own listings")
         return auction_id
-
-    def _remember_order(self, inscription_id: str, auction_id: str) -> None:
-        with self._lock:
-            _bounded(self._orders)[inscription_id] = auction_id
-
-    def _forget_order(self, inscription_id: str) -> None:
-        with self._lock:
-            self._orders.pop(inscription_id, None)
 
 
 def _asks_of(slug: str, start: int) -> dict[str, Any]:
@@ -235,10 +220,3 @@ def _list(wanted: Mapping[str, Any], sort: Mapping[str, int], start: int) -> dic
 
 def _key(psbt: str) -> bytes:
     return sha256(psbt.encode()).digest()
-
-
-def _bounded(remembered: dict[Any, Any]) -> dict[Any, Any]:
-    """Returns `remembered` with room for one more: the oldest entry goes."""
-    while len(remembered) >= _MOST_REMEMBERED:
-        del remembered[next(iter(remembered))]
-    return remembered
