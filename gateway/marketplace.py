@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gateway.fences import Fences
 from gateway.limits.call_budget import CallBudget
 from gateway.limits.errand import current
-from gateway.limits.fence import Fences
 from gateway.limits.lookup_budget import LookupBudget
 from gateway.limits.windows import Windows
 from gateway.quota.quota import Quota

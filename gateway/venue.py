@@ -10,12 +10,12 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any, TypeVar
 
+from gateway.fences import Skew
 from gateway.limits import call_log
 from gateway.limits.breaker import PROBE_S, Breaker
 from gateway.limits.call_budget import CallBudget, Priority
 from gateway.limits.errand import current
 from gateway.limits.lookup_budget import LookupBudget
-from gateway.limits.skew import Skew
 from gateway.limits.windows import READ, Call, Toll, Windows
 from gateway.quota.quota import Quota
 from markets.adapter import AskAgain

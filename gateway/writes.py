@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from gateway.adapters import needed
+from gateway.fences import Fences, Ticket
 from gateway.limits.call_budget import Priority
-from gateway.limits.fence import Fences, Ticket
 from gateway.limits.windows import Toll
 from gateway.reads.own import Own
 from gateway.venue import Abandoned, Venue

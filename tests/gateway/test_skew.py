@@ -9,7 +9,7 @@ from email.utils import formatdate
 
 import pytest
 
-from gateway.limits.skew import Skew
+from gateway.fences import Skew
 from markets.base import RateLimited, Refused, Unavailable
 from markets.dates import made_s
 from markets.offers import BidToDraft, Coin

@@ -1,24 +1,29 @@
-"""Fences: only writes under a task's newest token may go out.
+"""What forbids a write: fences and brakes of tasks, and clock skew between us and a venue.
 
-A write is `queued` until it has its turn and `sending` from then until its answer is there or lost. Raising a fence
-drops the writes queued under lower tokens and waits for those being sent: a write that has its turn asks `permit` in
-the instant before its first byte, so after `raise_to` has returned, no write under a lower token is or will be on the
-wire.
+Only writes under a task's newest token may go out. A write is `queued` until it has its turn and `sending` from then
+until its answer is there or lost. Raising a fence drops the writes queued under lower tokens and waits for those being
+sent: a write that has its turn asks `permit` in the instant before its first byte, so after `raise_to` has returned, no
+write under a lower token is or will be on the wire.
 
 A brake holds a task: its bids and listings are refused for a time, whatever their token, while its cancels go out.
 
 That holds for one gateway. Whether it is still the one, where there are several, is what `confirm` asks.
-"""
+
+A bid signed by a wrong clock ends at the wrong time, so none is placed while our clock is too far off."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
 
 from markets.base import Refused, Unavailable
+from markets.dates import made_s
+from markets.gateway_client import MOST_SKEW_S, skew_words
+from markets.http import hearing
 
 log = logging.getLogger(__name__)
 
@@ -144,3 +149,73 @@ class Fences:
 
 def _held(task: int) -> Refused:
     return Refused("held", f"a brake holds task {task}; nothing was sent")
+
+
+Value = TypeVar("Value")
+_LAST = 5  # answers
+
+
+class Skew:
+    """The skew of the venue `name`, measured by the dates of its answers. Safe in any thread.
+
+    `monotonic` is in seconds, `now_ms` the epoch. It keeps how far the venue's clock is ahead of our monotonic one, so
+    a change of our own clock shows at once, not only in later answers.
+    """
+
+    def __init__(self, name: str, monotonic: Callable[[], float], now_ms: Callable[[], int]) -> None:
+        self._name = name
+        self._monotonic = monotonic
+        self._now_ms = now_ms
+        self._told: tuple[tuple[float, float], ...] = ()  # for each of the last answers: at least, at most
+        self._is_logged = False
+
+    def watching(self, call: Callable[[], Value]) -> Callable[[], Value]:
+        """Wraps `call` so that the dates of its answers are measured."""
+
+        def watched() -> Value:
+            sent = self._monotonic()
+
+            def heard(headers: Mapping[str, str]) -> None:
+                if (made := made_s(headers)) is not None:
+                    self.note(made, sent, self._monotonic())
+
+            with hearing(heard):
+                return call()
+
+        return watched
+
+    def note(self, made: int, sent: float, received: float) -> None:
+        """Notes one answer, made within the second from `made` (epoch, by the venue); the other times are monotonic."""
+        self._told = (*self._told, (made - received, made + 1 - sent))[-_LAST:]
+        off_s = self.excess_s()
+        if off_s and not self._is_logged:
+            log.warning("%s: %s; no bid is placed there until it is set right", self._name, skew_words(off_s))
+        self._is_logged = bool(off_s)
+
+    def seconds(self) -> float | None:
+        """Returns the seconds that our clock is at least ahead of the venue's (behind: below 0); None if unknown.
+
+        The median of the last answers. A difference within one second and the time of the exchange proves nothing.
+        """
+        told = self._told
+        if not told:
+            return None
+        ours = self._now_ms() / 1000 - self._monotonic()
+        proven = sorted(max(ours - most, 0.0) + min(ours - least, 0.0) for least, most in told)
+        return proven[len(proven) // 2]
+
+    def excess_s(self) -> float:
+        """Returns `seconds`, if they are too many to bid by; else 0."""
+        found = self.seconds() or 0.0
+        return found if abs(found) > MOST_SKEW_S else 0.0
+
+    def permit_place(self) -> None:
+        """Raises Refused('clock_skew') while our clock is too far off for a bid."""
+        if off_s := self.excess_s():
+            text = f"{skew_words(off_s)}: no bid is placed until it is set right"
+            raise Refused("clock_skew", f"{text}; nothing was sent")
+
+    def remark(self) -> str:
+        """Returns further members of an answer's JSON object that forbid bids; empty while the clock is right."""
+        off_s = self.excess_s()
+        return f',"skew_s":{off_s:.0f}' if off_s else ""
