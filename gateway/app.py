@@ -10,7 +10,6 @@ from functools import partial
 
 from core.settings import PLAY_MARKET, Settings, dialect_of
 from core.tls import TRADER
-from gateway.adapters import Adapters
 from gateway.admission import OWN_USER, Admission
 from gateway.facts_program import sources
 from gateway.fences import Fences
@@ -29,7 +28,7 @@ from gateway.reads.chain import ChainFacts, Network
 from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Snapshots, Source
 from gateway.registry import key_of, market_adapters
-from gateway.venue import Venue
+from gateway.venue import Adapters, Venue
 from gateway.verb_server import Program, Right, Status, needs_none, now_ms, serve
 from gateway.writes import Broadcasts
 from markets.adapter import Adapter

@@ -1,24 +1,28 @@
-"""One venue's calls: breaker, turn in the budget, thread, log line, counts."""
+"""One venue's calls: breaker, turn in the budget, thread, log line, counts; and all venues of an installation.
+
+The log line of a call has names and numbers of ours only: no address, query, body or key."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from core.settings import dialect_of
 from gateway.fences import Skew
-from gateway.limits import call_log
 from gateway.limits.breaker import PROBE_S, Breaker
 from gateway.limits.call_budget import CallBudget, Priority
 from gateway.limits.errand import current
 from gateway.limits.lookup_budget import LookupBudget
 from gateway.limits.windows import READ, Call, Toll, Windows
 from gateway.quota.quota import Quota
-from markets.adapter import AskAgain
+from markets.adapter import Adapter, AskAgain
 from markets.base import (
     NotSupported,
     NotUnderstood,
@@ -30,6 +34,10 @@ from markets.base import (
     VenueError,
 )
 from markets.capabilities import Capabilities
+from markets.mempool import Mempool
+from markets.ord import Ord
+from markets.unisat.adapter import Unisat
+from markets.unisat.index import UnisatIndex
 from markets.unreadable_answers import noting
 from markets.wire import Unread
 
@@ -214,7 +222,7 @@ class Venue:
             self._calls.setdefault(operation, Counter())[outcome] += 1
             if unread:
                 self._note_unread(operation, unread)
-            call_log.write(self.name, verb, operation, time.monotonic() - started, outcome)
+            _log_call(self.name, verb, operation, time.monotonic() - started, outcome)
 
     def _counted(self, call: Callable[[], Value]) -> Callable[[], Value]:
         """Wraps `call` so that it is counted first: a call sent but not counted would be missing after a crash."""
@@ -252,3 +260,50 @@ class Venue:
             if self.breaker.is_open and not was_open:
                 # For the operator alone: the failed call may have been about another user's address.
                 log.warning("%s is now asked once in %g s only; the last fault: %s", self.name, PROBE_S, error.message)
+
+
+_calls = logging.getLogger("gateway.calls")
+
+
+def _log_call(venue: str, verb: str, operation: str, seconds: float, outcome: str, cost: int = 1) -> None:
+    """Logs a call. `verb` is the request to the gateway, `operation` the venue's call, `cost` its share of a quota."""
+    line = {"venue": venue, "verb": verb, "operation": operation, "ms": round(seconds * 1000)}
+    _calls.info("%s", json.dumps(line | {"outcome": outcome, "cost": cost}))
+
+
+Needed = TypeVar("Needed")
+
+
+@dataclass(frozen=True, slots=True)
+class Adapters:
+    """Marketplaces by name, the default one first, and sources of data; None is a source that is not set."""
+
+    markets: Mapping[str, Adapter] = field(default_factory=dict)
+    unisat: Unisat | None = None
+    unisat_index: UnisatIndex | None = None
+    mempool: Mempool | None = None
+    ord: Ord | None = None
+
+    def speaking(self, dialect: str) -> Adapter | None:
+        """Returns the marketplace that speaks `dialect`, or None."""
+        return next((each for name, each in self.markets.items() if dialect_of(name) == dialect), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Venues:
+    """The adapters' budgets and counts: one for each key, so UniSat's market and data share one."""
+
+    markets: Mapping[str, Venue]
+    unisat: Venue
+    mempool: Venue
+    ord: Venue
+
+    def all(self) -> tuple[Venue, ...]:
+        return tuple(dict.fromkeys((*self.markets.values(), self.unisat, self.mempool, self.ord)))
+
+
+def needed(adapter: Needed | None, setting: str) -> Needed:
+    """Returns `adapter`. Raises NotSupported, naming the missing setting, when it is None."""
+    if adapter is None:
+        raise NotSupported(f"not set up here: BIDKEEPER_{setting} is not set")
+    return adapter

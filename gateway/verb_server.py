@@ -25,13 +25,12 @@ from core.errors import BidkeeperError
 from core.local_server import Door
 from core.setting_values import HostPort, is_loopback
 from core.settings import Settings
-from gateway.adapters import Venues
 from gateway.admission import Admission, AdmittingServer
 from gateway.limits import errand
 from gateway.limits.call_budget import CallBudget
 from gateway.limits.lookup_budget import LookupBudget
 from gateway.quota.quota import Quota
-from gateway.venue import Venue
+from gateway.venue import Venue, Venues
 from gateway.verbs import Asker, Call, VerbTable, answers
 from markets import verbs
 from markets.base import Refused, Unavailable, Unknown, VenueError, to_wire

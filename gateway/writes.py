@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from gateway.adapters import needed
 from gateway.fences import Fences, Ticket
 from gateway.limits.call_budget import Priority
 from gateway.limits.windows import Toll
 from gateway.reads.own import Own
-from gateway.venue import Abandoned, Venue
+from gateway.venue import Abandoned, Venue, needed
 from gateway.verbs import Call, answers
 from markets import verbs
 from markets.adapter import Adapter

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from cli.doctor.exchanges import Exchange, Listener
 from core.settings import dialect_of
-from gateway.adapters import Adapters
+from gateway.venue import Adapters
 from markets.base import (
     AuthFailed,
     NotFound,

@@ -12,7 +12,7 @@ from typing import Any
 from cli.doctor import questions as doctor
 from cli.doctor.questions import ADDRESS, PUBKEY, VAULT, About, Question
 from core.settings import dialect_of
-from gateway.adapters import Adapters
+from gateway.venue import Adapters
 from markets.base import Item, NotFound
 from markets.http import Http, segment
 from markets.listings import ListingDraft, ListingToDraft

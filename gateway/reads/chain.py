@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from msgspec.structs import asdict
 
-from gateway.adapters import Adapters, Venues, needed
 from gateway.reads.snapshots import Flight, Snapshots, Source
+from gateway.venue import Adapters, Venues, needed
 from gateway.verbs import Call, answers
 from markets import verbs
 from markets.base import Balance, NotSupported, TooManyLookups, Unavailable, VenueError

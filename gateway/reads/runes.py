@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gateway.adapters import needed
 from gateway.reads.snapshots import Flight, Source
+from gateway.venue import needed
 from gateway.verbs import Call, answers
 from markets import verbs
 from markets.base import AskBook, Kind, Rune
