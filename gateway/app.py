@@ -13,7 +13,7 @@ from core.tls import TRADER
 from gateway.admission import OWN_USER, Admission
 from gateway.facts_program import sources
 from gateway.fences import Fences
-from gateway.limits.lookup_budget import LookupBudget
+from gateway.limits import LookupBudget
 from gateway.marketplace import GatewayVerbs, Marketplace, Marketplaces, market_venue
 from gateway.pictures.kept import KeptPictures
 from gateway.pictures.pictures import Pictures

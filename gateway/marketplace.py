@@ -11,10 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gateway.fences import Fences
-from gateway.limits.call_budget import CallBudget
-from gateway.limits.errand import current
-from gateway.limits.lookup_budget import LookupBudget
-from gateway.limits.windows import Windows
+from gateway.limits import CallBudget, LookupBudget, Windows, current_origin
 from gateway.quota.quota import Quota
 from gateway.quota_restraint import QuotaRestraint
 from gateway.reads.books import Books
@@ -139,7 +136,7 @@ class GatewayVerbs(VerbTable):
 
     @answers(verbs.Venues)
     async def _venues(self, call: Call[verbs.Venues]) -> str:
-        user, default = current().user, self._markets.default
+        user, default = current_origin().user, self._markets.default
         return text([each.facts(is_default=each.adapter.name == default, user=user) for each in self._markets.all()])
 
     @answers(verbs.Fence)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import Executor
 
-from gateway.limits.call_budget import CallBudget, Priority
-from gateway.limits.windows import READ
+from gateway.limits import READ, CallBudget, Priority
 from gateway.venue import Venue
 from gateway.verbs import Call, answers
 from markets import verbs

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gateway.limits.errand import Errand, current
-from gateway.limits.lookup_budget import LookupBudget
+from gateway.limits import LookupBudget, Origin, current_origin
 from gateway.quota.quota import Quota
 from gateway.quota.quota_pace import LONGEST_STRETCH_S
 from markets import verbs
@@ -34,7 +33,7 @@ class QuotaRestraint:
         """Returns the age that the quota allows an answer of a verb, for one who asks for `max_age_s`."""
         if kind.quota_of != self._source:
             return max_age_s
-        errand = current()
+        errand = current_origin()
         stretch_s = 0.0 if self._quota is None else self._quota.stretch_s(errand.user)
         if errand.purpose == "look":
             return max(max_age_s, stretch_s, self._stretch_of_looks_s(errand))
@@ -46,12 +45,12 @@ class QuotaRestraint:
 
     def remark(self) -> str:
         """Returns further members of an answer's JSON object that tell of the savings; empty without a shortage."""
-        user = current().user
+        user = current_origin().user
         if self._quota is None or not (stretch_s := self._quota.stretch_s(user)):
             return ""
         return ',"quota":' + json.dumps({"stretch_s": round(stretch_s), "rungs": self._quota.rungs(user)})
 
-    def _is_begun_too_often(self, kind: Kind, errand: Errand) -> bool:
+    def _is_begun_too_often(self, kind: Kind, errand: Origin) -> bool:
         """Tells whether this is a read of a worker's beginning that the user's share does not pay for.
 
         Restarts cost such a read each, so without end they would use it up. After a write it is read anew anyway.
@@ -59,7 +58,7 @@ class QuotaRestraint:
         is_one = kind in _OF_A_BEGINNING
         return is_one and self._quota is not None and self._quota.is_beyond_share(errand.user)
 
-    def _stretch_of_looks_s(self, errand: Errand) -> float:
+    def _stretch_of_looks_s(self, errand: Origin) -> float:
         """Returns the age that is old enough for a look which would otherwise be refused."""
         if self._quota is not None and self._quota.look_wait_s(errand.user) is not None:
             return LONGEST_STRETCH_S

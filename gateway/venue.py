@@ -16,11 +16,18 @@ from typing import Any, TypeVar
 
 from core.settings import dialect_of
 from gateway.fences import Skew
-from gateway.limits.breaker import PROBE_S, Breaker
-from gateway.limits.call_budget import CallBudget, Priority
-from gateway.limits.errand import current
-from gateway.limits.lookup_budget import LookupBudget
-from gateway.limits.windows import READ, Call, Toll, Windows
+from gateway.limits import (
+    PROBE_S,
+    READ,
+    Breaker,
+    CallBudget,
+    CountedCall,
+    LookupBudget,
+    Priority,
+    Toll,
+    Windows,
+    current_origin,
+)
 from gateway.quota.quota import Quota
 from markets.adapter import Adapter, AskAgain
 from markets.base import (
@@ -101,7 +108,7 @@ class Venue:
         Raises RateLimited when the quota, the minute or the key has no call for it now (TooManyLookups when the user
         has none), Unavailable when the breaker is open or the turn did not come.
         """
-        errand = current()
+        errand = current_origin()
         if errand.purpose == "brake" and priority <= Priority.OWN_BIDS:  # nothing is placed for a brake
             priority = Priority.BRAKE
         elif errand.purpose == "look":
@@ -139,12 +146,12 @@ class Venue:
         """
         self.skew.permit_place()
         if self.quota is not None:
-            self.quota.permit_place(rung, current().user)
+            self.quota.permit_place(rung, current_origin().user)
 
     def permit_listing(self) -> None:
         """Raises Refused('quota') when the quota is too short for a bid at a ladder's top: then nothing is listed."""
         if self.quota is not None:
-            self.quota.permit_place(0, current().user)
+            self.quota.permit_place(0, current_origin().user)
 
     async def run(self, verb: str, operation: str, call: Callable[[], Value], lost: type[VenueError]) -> Value:
         """Runs `call`, whose turn it is; a fault of ours becomes `lost`.
@@ -183,9 +190,9 @@ class Venue:
 
     def _charge(self, calls: int) -> None:
         if self.lookups is not None:
-            self.lookups.take(current(), calls)
+            self.lookups.take(current_origin(), calls)
 
-    async def _enter(self, priority: Priority, until: float, toll: Toll) -> Call:
+    async def _enter(self, priority: Priority, until: float, toll: Toll) -> CountedCall:
         while wait := self.windows.wait_s(toll, priority):
             if time.monotonic() + wait > until:
                 text = f"{self.name} takes so many calls a minute, and this one's turn is in {wait:.0f} s"
@@ -226,7 +233,7 @@ class Venue:
 
     def _counted(self, call: Callable[[], Value]) -> Callable[[], Value]:
         """Wraps `call` so that it is counted first: a call sent but not counted would be missing after a crash."""
-        quota, user = self.quota, current().user
+        quota, user = self.quota, current_origin().user
         if quota is None:
             return call
         quota.note()

@@ -25,10 +25,9 @@ from core.errors import BidkeeperError
 from core.local_server import Door
 from core.setting_values import HostPort, is_loopback
 from core.settings import Settings
+from gateway import limits
 from gateway.admission import Admission, AdmittingServer
-from gateway.limits import errand
-from gateway.limits.call_budget import CallBudget
-from gateway.limits.lookup_budget import LookupBudget
+from gateway.limits import CallBudget, LookupBudget
 from gateway.quota.quota import Quota
 from gateway.venue import Venue, Venues
 from gateway.verbs import Asker, Call, VerbTable, answers
@@ -214,7 +213,7 @@ class AskHandler(RequestHandler):
             request = verbs.read(self.request.body)
             if self._connection is None:
                 raise Refused("not_allowed", "the client has closed its connection")
-            errand.begin(errand.of(request))  # here, so that the remark is the user's, too
+            limits.begin_for(limits.origin_of(request))  # here, so that the remark is the user's, too
             self._asker.work = asyncio.ensure_future(self._answer(request))
             self.finish('{"ok":' + await self._asker.work + self._verbs.remark(request) + "}")
         except VenueError as error:

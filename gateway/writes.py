@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from gateway.fences import Fences, Ticket
-from gateway.limits.call_budget import Priority
-from gateway.limits.windows import Toll
+from gateway.limits import Priority, Toll
 from gateway.reads.own import Own
 from gateway.venue import Abandoned, Venue, needed
 from gateway.verbs import Call, answers

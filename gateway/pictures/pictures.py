@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from gateway.limits.call_budget import CallBudget, Priority
+from gateway.limits import CallBudget, Priority
 from gateway.pictures.kept import KeptPictures
 from gateway.pictures.source import PictureSource
 from gateway.verbs import Call, answers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gateway.limits.call_budget import Priority
+from gateway.limits import Priority
 from gateway.quota.count import QuotaCount
 from gateway.quota.quota_pace import Period, Use, ahead, level_in_s, pressure, room
 from gateway.quota.shares import BeyondShare, level

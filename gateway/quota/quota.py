@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gateway.limits.call_budget import Priority
+from gateway.limits import Priority
 from gateway.quota.count import QuotaCount
 from gateway.quota.period_quota import PeriodQuota
 from gateway.quota.quota_pace import DAY, MONTH, PERIODS, Period, rungs, stretch_s

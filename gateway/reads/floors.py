@@ -13,8 +13,7 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from gateway.limits.call_budget import Priority
-from gateway.limits.errand import Errand, current
+from gateway.limits import Origin, Priority, current_origin
 from gateway.quota.shares import BeyondShare
 from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Flight, Source
@@ -38,7 +37,7 @@ class _Batch:
     def __init__(self) -> None:
         self.flights: dict[str, list[Flight]] = {}
         self.answer: asyncio.Future[Mapping[str, Floor | Unread]] | None = None
-        self.errand = current()
+        self.errand = current_origin()
         self.size = 0  # slugs in the request once it is sent
 
 
@@ -50,7 +49,7 @@ class Floors:
         self._venue, self._snapshots = source.venue, source.snapshots
         self._runes = runes
         self._most = min(MOST_SLUGS, adapter.capabilities().floors_at_once)
-        self._open: dict[tuple[Kind, Errand], _Batch] = {}
+        self._open: dict[tuple[Kind, Origin], _Batch] = {}
         self._asked_at: dict[tuple[Kind, str], float] = {}
         self._alone: dict[tuple[Kind, str], float] = {}
         self._enough_for: dict[tuple[Kind, str], float] = {}
@@ -69,7 +68,7 @@ class Floors:
 
         Only then does one call for floors serve several; for one collection its listings cost the same.
         """
-        if current().purpose == "task":
+        if current_origin().purpose == "task":
             _remember(self._enough_for, ("ordinals", slug))
         return self._most > 1 and any(key[1] != slug and _recent(self._enough_for, key) for key in self._enough_for)
 
@@ -87,7 +86,7 @@ class Floors:
             return asyncio.ensure_future(self._seat(slug, kind, flight))
 
         key, unknown = ("floors", kind, slug), self._snapshots.unknown
-        if current().purpose == "look" and unknown.has(key):
+        if current_origin().purpose == "look" and unknown.has(key):
             return None
         found: Floor | None = await self._snapshots.get(key, max_age_s, fetch)
         if found is None:
@@ -112,7 +111,7 @@ class Floors:
         except AuthFailed:
             raise
         except BeyondShare:
-            if batch.errand == current():
+            if batch.errand == current_origin():
                 raise
         except Refused:
             if batch.size <= 1:
@@ -186,10 +185,10 @@ def _begun() -> None:
     """Begins nothing: the first call of several has begun the reading."""
 
 
-def _errand() -> Errand:
+def _errand() -> Origin:
     """Returns the errand of a batch: tasks of all users share one, of people each has their own."""
-    errand = current()
-    return Errand() if errand.purpose == "task" else errand
+    errand = current_origin()
+    return Origin() if errand.purpose == "task" else errand
 
 
 def _stamped(floor: Floor | Unread | None, flight: Flight) -> Floor | None:

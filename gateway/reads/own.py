@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gateway.limits.call_budget import Priority
-from gateway.limits.windows import Toll
+from gateway.limits import Priority, Toll
 from gateway.reads.chain import Network
 from gateway.reads.snapshots import Flight, Source
 from gateway.verbs import Call, answers

@@ -16,9 +16,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from gateway.limits.call_budget import Priority
-from gateway.limits.errand import current
-from gateway.limits.windows import READ, Toll
+from gateway.limits import READ, Priority, Toll, current_origin
 from gateway.quota.shares import BeyondShare
 from gateway.venue import Venue
 from markets.adapter import Cursor
@@ -43,7 +41,7 @@ class Flight:
         self._clock = clock
         self._now_ms = now_ms
         self.began_at: float | None = None
-        self.errand = current()
+        self.errand = current_origin()
         self.taken_ms = 0
         self.askers = 0
         self.task: asyncio.Future[Any] | None = None
@@ -84,7 +82,7 @@ class Snapshots:
 
         A look at a name that the venue lately did not know raises NotFound without being read again.
         """
-        if current().purpose == "look":
+        if current_origin().purpose == "look":
             self.unknown.refuse(key)
         entry = self._entry(key)
         if entry.began_at is not None and self._fresh(entry, entry.began_at, max_age_s):
@@ -97,7 +95,7 @@ class Snapshots:
         try:
             return await self._join(entry, flight)
         except BeyondShare:
-            if flight.errand == current():
+            if flight.errand == current_origin():
                 raise
         return await self.get(key, max_age_s, fetch)
 
@@ -151,7 +149,7 @@ class Snapshots:
         return began_at > entry.not_before and self._clock() - began_at < max_age_s
 
     def _may_join(self, entry: _Entry, flight: Flight, max_age_s: float) -> bool:
-        asker = current()
+        asker = current_origin()
         if not asker.may_share(flight.errand):
             return False
         if flight.began_at is None:  # it still waits, and a person's call has its turn sooner than a task's

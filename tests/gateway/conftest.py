@@ -19,7 +19,7 @@ from core.local_server import bind
 from core.settings import Settings
 from gateway import venue, writes
 from gateway.app import Gateway
-from gateway.limits.call_budget import CallBudget
+from gateway.limits import CallBudget
 from gateway.reads import chain
 from gateway.verb_server import Program
 from markets.base import BidOrder, VenueError, from_wire

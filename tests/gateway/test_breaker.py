@@ -7,12 +7,10 @@ from itertools import pairwise
 
 import pytest
 
+from gateway import limits as module
 from gateway import venue as module_of_venue
 from gateway import verb_server
-from gateway.limits import breaker as module
-from gateway.limits.breaker import FAILURES, PROBE_S, SPAN_S, Breaker
-from gateway.limits.call_budget import BRAKE_SLOTS, Priority
-from gateway.limits.windows import READ
+from gateway.limits import BRAKE_SLOTS, FAILURES, PROBE_S, READ, SPAN_S, Breaker, Priority
 from markets import venues
 from markets.base import NotFound, RateLimited, Unavailable, Unknown
 from tests.clock import Monotonic

@@ -14,8 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway import registry
-from gateway.limits.call_budget import Priority
-from gateway.limits.windows import Toll
+from gateway.limits import Priority, Toll
 from markets.adapter import Adapter, Cursor
 from markets.base import BidOrder, NotSupported, OwnBid, RateLimited, Refused, SignInNeeded, Unavailable
 from markets.http import Permit

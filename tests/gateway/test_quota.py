@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import BidkeeperError
-from gateway.limits.call_budget import Priority
+from gateway.limits import Priority
 from gateway.quota.count import BLOCK, QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile

@@ -14,7 +14,7 @@ import pytest
 
 from core.settings import Settings
 from gateway import app
-from gateway.limits.call_budget import Priority
+from gateway.limits import Priority
 from gateway.quota.quota import Quota
 from gateway.quota.quota_pace import DAY, MONTH, Period, Use, pressure
 from gateway.quota_restraint import QuotaRestraint

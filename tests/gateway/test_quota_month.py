@@ -16,10 +16,8 @@ from typing import Any
 import pytest
 
 from core.settings import Settings
-from gateway.limits import errand
-from gateway.limits.call_budget import Priority
-from gateway.limits.errand import Errand
-from gateway.limits.lookup_budget import LookupBudget
+from gateway import limits
+from gateway.limits import LookupBudget, Origin, Priority
 from gateway.quota.count import QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
@@ -84,7 +82,7 @@ class Month:
         return int(self.quota.status()["limit"])
 
     def cycle(self) -> None:
-        errand.begin(Errand(self.user))
+        limits.begin_for(Origin(self.user))
         if (self.now_ms - self.begin_ms) // 60_000 % self.every:
             return
         for slug in range(self.slugs):
@@ -157,7 +155,7 @@ class Abuser(Month):
 
     def cycle(self) -> None:
         for purpose, priority in (("look", Priority.LOOKUP), ("act", Priority.REST)):
-            asked = Errand(self.user, purpose)  # type: ignore[arg-type]
+            asked = Origin(self.user, purpose)  # type: ignore[arg-type]
             with contextlib.suppress(VenueError):
                 while True:
                     self.budget.permit(asked)
