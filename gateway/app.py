@@ -10,7 +10,6 @@ from functools import partial
 
 from core.settings import PLAY_MARKET, Settings, dialect_of
 from core.tls import TRADER
-from gateway.admission import OWN_USER, Admission
 from gateway.facts_program import sources
 from gateway.fences import Fences
 from gateway.limits import LookupBudget
@@ -19,6 +18,7 @@ from gateway.pictures.kept import KeptPictures
 from gateway.pictures.pictures import Pictures
 from gateway.pictures.source import PictureSource
 from gateway.play_wallet import PlayWalletVerbs
+from gateway.program import OWN_USER, Admission, Program, Right, Status, needs_none, now_ms, serve
 from gateway.quota.count import Counts, QuotaCount
 from gateway.quota.quota import Quota
 from gateway.quota.quota_file import QuotaFile
@@ -29,7 +29,6 @@ from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Snapshots, Source
 from gateway.registry import key_of, market_adapters
 from gateway.venue import Adapters, Venue
-from gateway.verb_server import Program, Right, Status, needs_none, now_ms, serve
 from gateway.writes import Broadcasts
 from markets.adapter import Adapter
 from markets.unisat.adapter import Unisat

@@ -20,8 +20,8 @@ from core.settings import Settings
 from gateway import venue, writes
 from gateway.app import Gateway
 from gateway.limits import CallBudget
+from gateway.program import Program
 from gateway.reads import chain
-from gateway.verb_server import Program
 from markets.base import BidOrder, VenueError, from_wire
 from markets.http import Http
 from markets.market_client import MarketClient

@@ -1,4 +1,6 @@
-"""One process that answers verbs: HTTP on a Unix socket, and over TLS to other hosts, one route, `POST /`."""
+"""A process that answers verbs: HTTP on a Unix socket, and over TLS to other hosts, one route, `POST /`.
+
+Processes of this host are admitted by their user, other hosts by the role in their certificate."""
 
 from __future__ import annotations
 
@@ -9,24 +11,28 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from ssl import SSLContext
+from typing import Any
 from urllib.parse import urlsplit
 
 from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
+from tornado.iostream import IOStream, SSLIOStream
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
 from core import tls
 from core.errors import BidkeeperError
-from core.local_server import Door
+from core.local_server import Door, peer_uid
 from core.setting_values import HostPort, is_loopback
 from core.settings import Settings
 from gateway import limits
-from gateway.admission import Admission, AdmittingServer
 from gateway.limits import CallBudget, LookupBudget
 from gateway.quota.quota import Quota
 from gateway.venue import Venue, Venues
@@ -246,3 +252,50 @@ class AskHandler(RequestHandler):
 def now_ms() -> int:
     """Returns epoch milliseconds."""
     return time.time_ns() // 1_000_000
+
+
+OWN_USER = frozenset({os.getuid()})
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The users (ids) and roles that may ask."""
+
+    uids: frozenset[int]
+    roles: frozenset[str]
+
+    def admits(self, connection: socket.socket) -> bool:
+        """Tells whether the other end of a connection may ask, over TLS once it is established."""
+        if isinstance(connection, ssl.SSLSocket):
+            return tls.role_of(connection.getpeercert()) in self.roles
+        return peer_uid(connection) in self.uids
+
+
+class AdmittingServer(HTTPServer):
+    """A server that takes connections by `admission`."""
+
+    admission: Admission
+    refused: frozenset[str] = frozenset()
+
+    def handle_stream(self, stream: IOStream, address: Any) -> None:
+        if isinstance(stream, SSLIOStream):
+            IOLoop.current().add_callback(self._handshake, stream, address)
+        else:
+            self._admit(stream, address, f"user {peer_uid(stream.socket)}")
+
+    async def _handshake(self, stream: SSLIOStream, address: Any) -> None:
+        try:
+            await asyncio.wait_for(stream.wait_for_handshake(), tls.HANDSHAKE_S)
+        except OSError:  # also when it takes too long
+            stream.close()
+        else:
+            self._admit(stream, address, f"a certificate whose role may not ask, from {address[0]}")
+
+    def _admit(self, stream: IOStream, address: Any, whose: str) -> None:
+        if self.admission.admits(stream.socket):
+            super().handle_stream(stream, address)
+            return
+        if whose not in self.refused:  # logged once: a process that checks whether we live asks again and again
+            log.warning("refused a connection of %s", whose)
+            self.refused |= {whose}
+        stream.close()
