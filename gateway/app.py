@@ -1,23 +1,24 @@
-"""The gateway: the only process that talks to marketplaces."""
+"""The gateway: the only process that talks to marketplaces. Its parts, made from the settings and wired together."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from core.settings import PLAY_MARKET, Settings, dialect_of
 from core.tls import TRADER
 from gateway.facts_program import sources
 from gateway.fences import Fences
-from gateway.limits import LookupBudget
+from gateway.limits import READ, CallBudget, LookupBudget, Priority
 from gateway.marketplace import GatewayVerbs, Marketplace, Marketplaces, market_venue
 from gateway.pictures.kept import KeptPictures
 from gateway.pictures.pictures import Pictures
 from gateway.pictures.source import PictureSource
-from gateway.play_wallet import PlayWalletVerbs
 from gateway.program import OWN_USER, Admission, Program, Right, Status, needs_none, now_ms, serve
 from gateway.quota.count import Counts, QuotaCount
 from gateway.quota.quota import Quota
@@ -27,11 +28,20 @@ from gateway.quota_restraint import QuotaRestraint
 from gateway.reads.chain import ChainFacts, Network
 from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Snapshots, Source
-from gateway.registry import key_of, market_adapters
 from gateway.venue import Adapters, Venue
+from gateway.verbs import Call, answers
 from gateway.writes import Broadcasts
+from markets import verbs
 from markets.adapter import Adapter
+from markets.base import Unavailable
+from markets.http import Http
+from markets.ordinalswallet.adapter import OrdinalsWallet
+from markets.ordnet.adapter import OrdNet
+from markets.satflow.adapter import Satflow
 from markets.unisat.adapter import Unisat
+from markets.unisat.market import UnisatMarket
+from markets.verbs import text
+from markets.wire import Unreadable, table
 
 MOST_ANSWERS = 500  # answers kept of each marketplace
 _SWITCH_S = 0.0005  # a thread that judges a picture has the interpreter no longer before the loop gets it
@@ -139,3 +149,88 @@ def run(
     sys.setswitchinterval(_SWITCH_S)
     make = partial(Gateway, settings, least_token, is_the_one)
     serve(make, settings.own_gateway_socket, settings.gateway_listen, ready=ready, right=right)
+
+
+PLAY_KEY = "simulator"
+
+
+def market_adapters(settings: Settings) -> dict[str, Adapter]:
+    """Makes the adapters of the marketplaces that are set up here, by name, the default one first."""
+    found = {}
+    for name in settings.venues:
+        dialect = dialect_of(name) or ""
+        base = settings.venue_url(dialect)
+        if base is not None:
+            found[name] = adapter_of(name, base, key_of(settings, dialect), settings)
+    return found
+
+
+def adapter_of(name: str, base: str, key: str, settings: Settings) -> Adapter:
+    """Makes the adapter of the marketplace `name` at the address `base`."""
+    return _MAKERS[dialect_of(name) or ""](base, key, name, settings)
+
+
+def key_of(settings: Settings, dialect: str) -> str:
+    """Returns our key at the marketplace; "" where it wants none."""
+    if settings.market == PLAY_MARKET:
+        return PLAY_KEY
+    given: str | None = getattr(settings, f"{dialect}_api_key", None)
+    return given or ""
+
+
+_MAKERS: Mapping[str, Callable[[str, str, str, Settings], Adapter]] = {
+    "satflow": lambda base, key, name, settings: Satflow(base, key, name, settings.satflow_rune_price),
+    "ordnet": lambda base, key, name, settings: OrdNet(base, name),
+    "unisat": lambda base, key, name, settings: UnisatMarket(base, key, name),
+    "ordinalswallet": lambda base, key, name, settings: OrdinalsWallet(
+        base, name, is_protecting=settings.ordinalswallet_protected_listings
+    ),
+}
+
+
+class PlayWalletVerbs:
+    """Answers the verbs of the play wallet at `url`.
+
+    They have a budget of their own: whoever signs in a hundred times costs the tasks no call.
+    """
+
+    def __init__(self, url: str, threads: Executor) -> None:
+        self._wallet = PlayWallet(url)
+        self._venue = Venue("play wallet", CallBudget(rate=50, burst=50, slots=2, clock=time.monotonic), threads)
+
+    @answers(verbs.PlayAddress)
+    async def _address(self, call: Call[verbs.PlayAddress]) -> str:
+        return text(await self._venue.ask("play_address", Priority.LOOKUP, self._wallet.address, READ))
+
+    @answers(verbs.PlaySignature)
+    async def _sign(self, call: Call[verbs.PlaySignature]) -> str:
+        message = call.args.message
+        return text(await self._venue.ask("play_signature", Priority.LOOKUP, lambda: self._wallet.sign(message), READ))
+
+
+_ROUTE = "/sim/play-wallet"
+
+
+class PlayWallet:
+    """A client of the practice market at `base`, its origin. Raises Unavailable and Refused leaves."""
+
+    def __init__(self, base: str) -> None:
+        self._http = Http(base, {})
+
+    def address(self) -> str:
+        """Returns the play wallet's address."""
+        return _text(self._http.read(_ROUTE), "address")
+
+    def sign(self, message: str) -> str:
+        """Returns the play wallet's BIP-322 signature (base64) of `message`."""
+        return _text(self._http.read(f"{_ROUTE}/sign", post={"message": message}), "signature")
+
+
+def _text(answer: Any, name: str) -> str:
+    try:
+        found = table(answer, "play wallet").get(name)
+    except Unreadable as error:
+        raise Unavailable(f"failed to understand the play wallet: {error}") from error
+    if not isinstance(found, str) or not found:
+        raise Unavailable(f"failed to understand the play wallet: no {name}")
+    return found

@@ -17,7 +17,7 @@ from cli.evidence.questions import MAY_BE_REFUSED, NOTHING_ASKED, Raw, questions
 from cli.evidence.record import NotAProbeFile, Record, Recorded, read
 from cli.evidence.replay import ORIGIN, Replay
 from core.settings import VENUES, Settings, dialect_of
-from gateway.registry import adapter_of
+from gateway.app import adapter_of
 from gateway.venue import Adapters
 from markets.base import NotFound
 from markets.mempool import Mempool

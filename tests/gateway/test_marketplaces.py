@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway import registry
+from gateway import app
 from gateway.limits import Priority, Toll
 from markets.adapter import Adapter, Cursor
 from markets.base import BidOrder, NotSupported, OwnBid, RateLimited, Refused, SignInNeeded, Unavailable
@@ -101,7 +101,7 @@ class Drafting(Adapter):
 def drafting(monkeypatch: pytest.MonkeyPatch) -> Drafting:
     """Puts a stand-in in the place of the practice market's ord.net, in all benches made from now on."""
     made = Drafting(ORDNET)
-    monkeypatch.setitem(registry._MAKERS, "ordnet", lambda *_: made)  # type: ignore[index, misc]
+    monkeypatch.setitem(app._MAKERS, "ordnet", lambda *_: made)  # type: ignore[index, misc]
     return made
 
 
