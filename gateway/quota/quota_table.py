@@ -9,7 +9,7 @@ from typing import Any
 
 from peewee import InterfaceError, OperationalError
 
-from gateway.quota.count import Counts
+from gateway.quota_count import Counts
 from models import month_counts
 
 log = logging.getLogger(__name__)
