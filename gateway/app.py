@@ -121,7 +121,7 @@ def quotas(settings: Settings) -> dict[str, Quota]:
     if not limits:
         return {}
     # Imported here, since most keys have no quota, and the database's packages are slow to import.
-    from gateway.quota.quota_table import QuotaTable
+    from gateway.quota_table import QuotaTable
     from models.database.kinds import is_postgresql
 
     counts: Counts = QuotaFile(settings.quota_file)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gateway.quota.quota_pace import DAY, MONTH
-from gateway.quota.quota_table import QuotaTable
 from gateway.quota_count import BLOCK, QuotaCount, QuotaFile
+from gateway.quota_table import QuotaTable
 from tests import postgresql
 from tests.clock import Clock
 from tests.gateway.test_quota import NOVEMBER
