@@ -21,8 +21,7 @@ from gateway.pictures.pictures import Pictures
 from gateway.pictures.source import PictureSource
 from gateway.program import OWN_USER, Admission, Program, Right, Status, needs_none, now_ms, serve
 from gateway.quota.quota import Quota
-from gateway.quota.quota_pace import DAY, MONTH
-from gateway.quota_count import Counts, QuotaCount, QuotaFile
+from gateway.quota_count import DAY, MONTH, Counts, QuotaCount, QuotaFile
 from gateway.quota_restraint import QuotaRestraint
 from gateway.reads.chain import ChainFacts, Network
 from gateway.reads.runes import Runes

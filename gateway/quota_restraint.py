@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.limits import LookupBudget, Origin, current_origin
 from gateway.quota.quota import Quota
-from gateway.quota.quota_pace import LONGEST_STRETCH_S
+from gateway.quota_count import LONGEST_STRETCH_S
 from markets import verbs
 
 Kind = type[verbs.Args[Any]]

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gateway.limits import Priority
-from gateway.quota.quota_pace import Period, Use, ahead, level_in_s, pressure, room
 from gateway.quota.shares import BeyondShare, level
-from gateway.quota_count import QuotaCount
+from gateway.quota_count import Period, QuotaCount, Use, ahead, level_in_s, pressure, room
 from markets.base import RateLimited
 
 LONGEST_PAUSE_S = 900.0

@@ -8,8 +8,7 @@ from typing import Any
 
 from gateway.limits import Priority
 from gateway.quota.period_quota import PeriodQuota
-from gateway.quota.quota_pace import DAY, MONTH, PERIODS, Period, rungs, stretch_s
-from gateway.quota_count import QuotaCount
+from gateway.quota_count import DAY, MONTH, PERIODS, Period, QuotaCount, rungs, stretch_s
 from markets.base import Refused
 
 _GRACE = 0.25  # of pressure: a client just told that a rung may be placed has already cancelled the bid it replaces

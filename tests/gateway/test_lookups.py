@@ -13,9 +13,8 @@ import pytest
 from gateway import limits
 from gateway.limits import READ, CallBudget, LookupBudget, Origin, Priority, Windows
 from gateway.quota.quota import Quota
-from gateway.quota.quota_pace import MONTH
 from gateway.quota.shares import BeyondShare, level
-from gateway.quota_count import MOST_USERS, QuotaCount, QuotaFile
+from gateway.quota_count import MONTH, MOST_USERS, QuotaCount, QuotaFile
 from gateway.reads.snapshots import REMEMBERED_S, Flight, Snapshots
 from markets.base import NotFound, RateLimited, TooManyLookups, Unavailable
 from markets.capabilities import Capabilities

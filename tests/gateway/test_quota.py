@@ -12,8 +12,20 @@ import pytest
 from core.errors import BidkeeperError
 from gateway.limits import Priority
 from gateway.quota.quota import Quota
-from gateway.quota.quota_pace import DAY, LONGEST_STRETCH_S, MONTH, PERIODS, Period, Use, pressure, rungs, stretch_s
-from gateway.quota_count import BLOCK, QuotaCount, QuotaFile
+from gateway.quota_count import (
+    BLOCK,
+    DAY,
+    LONGEST_STRETCH_S,
+    MONTH,
+    PERIODS,
+    Period,
+    QuotaCount,
+    QuotaFile,
+    Use,
+    pressure,
+    rungs,
+    stretch_s,
+)
 from gateway.quota_restraint import QuotaRestraint
 from markets.base import RateLimited, Refused
 from markets.verbs import BY_NAME

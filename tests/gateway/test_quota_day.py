@@ -16,7 +16,7 @@ from core.settings import Settings
 from gateway import app
 from gateway.limits import Priority
 from gateway.quota.quota import Quota
-from gateway.quota.quota_pace import DAY, MONTH, Period, Use, pressure
+from gateway.quota_count import DAY, MONTH, Period, Use, pressure
 from gateway.quota_restraint import QuotaRestraint
 from markets.base import RateLimited, Refused
 from tests.clock import Clock

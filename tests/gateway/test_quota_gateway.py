@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gateway.quota.quota import Quota
-from gateway.quota.quota_pace import MONTH
-from gateway.quota_count import QuotaCount, QuotaFile
+from gateway.quota_count import MONTH, QuotaCount, QuotaFile
 from markets.base import RateLimited, Refused
 from markets.gateway_client import AMPLE
 from tests.clock import Clock

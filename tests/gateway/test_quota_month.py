@@ -19,8 +19,7 @@ from core.settings import Settings
 from gateway import limits
 from gateway.limits import LookupBudget, Origin, Priority
 from gateway.quota.quota import Quota
-from gateway.quota.quota_pace import LONGEST_STRETCH_S, MONTH
-from gateway.quota_count import QuotaCount, QuotaFile
+from gateway.quota_count import LONGEST_STRETCH_S, MONTH, QuotaCount, QuotaFile
 from gateway.quota_restraint import QuotaRestraint
 from markets.base import Refused, VenueError
 from markets.verbs import BY_NAME

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.quota.quota_pace import DAY, MONTH
-from gateway.quota_count import BLOCK, QuotaCount, QuotaFile
+from gateway.quota_count import BLOCK, DAY, MONTH, QuotaCount, QuotaFile
 from gateway.quota_table import QuotaTable
 from tests import postgresql
 from tests.clock import Clock
