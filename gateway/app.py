@@ -20,9 +20,8 @@ from gateway.pictures.kept import KeptPictures
 from gateway.pictures.pictures import Pictures
 from gateway.pictures.source import PictureSource
 from gateway.program import OWN_USER, Admission, Program, Right, Status, needs_none, now_ms, serve
-from gateway.quota.quota import Quota
+from gateway.quota import Quota, QuotaRestraint
 from gateway.quota_count import DAY, MONTH, Counts, QuotaCount, QuotaFile
-from gateway.quota_restraint import QuotaRestraint
 from gateway.reads.chain import ChainFacts, Network
 from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Snapshots, Source

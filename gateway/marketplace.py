@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from gateway.fences import Fences
 from gateway.limits import CallBudget, LookupBudget, Windows, current_origin
-from gateway.quota.quota import Quota
-from gateway.quota_restraint import QuotaRestraint
+from gateway.quota import Quota, QuotaRestraint
 from gateway.reads.books import Books
 from gateway.reads.chain import Network
 from gateway.reads.floors import Floors

@@ -34,7 +34,7 @@ from core.setting_values import HostPort, is_loopback
 from core.settings import Settings
 from gateway import limits
 from gateway.limits import CallBudget, LookupBudget
-from gateway.quota.quota import Quota
+from gateway.quota import Quota
 from gateway.venue import Venue, Venues
 from gateway.verbs import Asker, Call, VerbTable, answers
 from markets import verbs

@@ -28,7 +28,7 @@ from gateway.limits import (
     Windows,
     current_origin,
 )
-from gateway.quota.quota import Quota
+from gateway.quota import Quota
 from markets.adapter import Adapter, AskAgain
 from markets.base import (
     NotSupported,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from gateway.limits import READ, Priority, Toll, current_origin
-from gateway.quota.shares import BeyondShare
+from gateway.quota import BeyondShare
 from gateway.venue import Venue
 from markets.adapter import Cursor
 from markets.base import NotFound

@@ -12,8 +12,7 @@ import pytest
 
 from gateway import limits
 from gateway.limits import READ, CallBudget, LookupBudget, Origin, Priority, Windows
-from gateway.quota.quota import Quota
-from gateway.quota.shares import BeyondShare, level
+from gateway.quota import BeyondShare, Quota, level
 from gateway.quota_count import MONTH, MOST_USERS, QuotaCount, QuotaFile
 from gateway.reads.snapshots import REMEMBERED_S, Flight, Snapshots
 from markets.base import NotFound, RateLimited, TooManyLookups, Unavailable

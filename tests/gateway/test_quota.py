@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import BidkeeperError
 from gateway.limits import Priority
-from gateway.quota.quota import Quota
+from gateway.quota import Quota, QuotaRestraint
 from gateway.quota_count import (
     BLOCK,
     DAY,
@@ -26,7 +26,6 @@ from gateway.quota_count import (
     rungs,
     stretch_s,
 )
-from gateway.quota_restraint import QuotaRestraint
 from markets.base import RateLimited, Refused
 from markets.verbs import BY_NAME
 from tests.clock import Clock

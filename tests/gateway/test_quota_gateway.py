@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.quota.quota import Quota
+from gateway.quota import Quota
 from gateway.quota_count import MONTH, QuotaCount, QuotaFile
 from markets.base import RateLimited, Refused
 from markets.gateway_client import AMPLE

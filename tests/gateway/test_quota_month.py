@@ -18,9 +18,8 @@ import pytest
 from core.settings import Settings
 from gateway import limits
 from gateway.limits import LookupBudget, Origin, Priority
-from gateway.quota.quota import Quota
+from gateway.quota import Quota, QuotaRestraint
 from gateway.quota_count import LONGEST_STRETCH_S, MONTH, QuotaCount, QuotaFile
-from gateway.quota_restraint import QuotaRestraint
 from markets.base import Refused, VenueError
 from markets.verbs import BY_NAME
 from tests.clock import Clock
