@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.files import require_room
-from gateway.pictures.kinds import judged, media_of
+from gateway.picture_sizes import judged, media_of
 from markets.pictures import Media, Picture
 
 log = logging.getLogger(__name__)

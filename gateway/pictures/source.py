@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 from core.public_address import public_url_problem
 from core.public_connection import Connection
 from core.setting_values import Network
-from gateway.pictures.kinds import judged
+from gateway.picture_sizes import judged
 from markets.pictures import MEDIA, MOST_BYTES, NoPicture, Picture
 
 log = logging.getLogger(__name__)

@@ -12,12 +12,11 @@ from typing import Literal
 
 import pytest
 
-from gateway.pictures import avif, sizes, source
+from gateway import picture_sizes
+from gateway.picture_sizes import MOST_FRAMES, MOST_PARTS, MOST_PIXELS, Size, judged, media_of, number, size_of
 from gateway.pictures import kept as kept_file
-from gateway.pictures.avif import number
+from gateway.pictures import source
 from gateway.pictures.kept import KeptPictures
-from gateway.pictures.kinds import judged, media_of
-from gateway.pictures.sizes import MOST_FRAMES, MOST_PARTS, MOST_PIXELS, Size, size_of
 from gateway.pictures.source import PictureSource
 from markets.pictures import MEDIA, MOST_BYTES, Media, NoPicture, Picture
 from tests.gateway.hostile_pictures import Host, answer, hosting
@@ -209,8 +208,8 @@ def test_a_head_is_read_in_a_bounded_number_of_steps_whatever_it_has(
         steps += 1
         return number(data, at, length, order)
 
-    monkeypatch.setattr(sizes, "number", counted)
-    monkeypatch.setattr(avif, "number", counted)
+    monkeypatch.setattr(picture_sizes, "number", counted)
+    monkeypatch.setattr(picture_sizes, "number", counted)
     heads = {"image/png": PNG[:33], "image/jpeg": JPEG[:2], "image/gif": GIF[:13], "image/webp": WEBP[:30]}
     head = heads.get(media, AVIF[:32])
     repeated = (

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from core import public_connection
-from gateway.pictures.kinds import instead_of, media_of
+from gateway.picture_sizes import instead_of, media_of
 from gateway.pictures.source import PictureSource
 from markets.pictures import MOST_BYTES, NoPicture, Picture
 from tests.certificates import made_for
