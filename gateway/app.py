@@ -16,9 +16,7 @@ from gateway.facts_program import sources
 from gateway.fences import Fences
 from gateway.limits import READ, CallBudget, LookupBudget, Priority
 from gateway.marketplace import GatewayVerbs, Marketplace, Marketplaces, market_venue
-from gateway.pictures.kept import KeptPictures
-from gateway.pictures.pictures import Pictures
-from gateway.pictures.source import PictureSource
+from gateway.pictures import KeptPictures, Pictures, PictureSource
 from gateway.program import OWN_USER, Admission, Program, Right, Status, needs_none, now_ms, serve
 from gateway.quota import Quota, QuotaRestraint
 from gateway.quota_count import DAY, MONTH, Counts, QuotaCount, QuotaFile

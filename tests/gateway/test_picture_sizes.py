@@ -12,12 +12,10 @@ from typing import Literal
 
 import pytest
 
-from gateway import picture_sizes
+from gateway import picture_sizes, pictures
+from gateway import pictures as kept_file
 from gateway.picture_sizes import MOST_FRAMES, MOST_PARTS, MOST_PIXELS, Size, judged, media_of, number, size_of
-from gateway.pictures import kept as kept_file
-from gateway.pictures import source
-from gateway.pictures.kept import KeptPictures
-from gateway.pictures.source import PictureSource
+from gateway.pictures import KeptPictures, PictureSource
 from markets.pictures import MEDIA, MOST_BYTES, Media, NoPicture, Picture
 from tests.gateway.hostile_pictures import Host, answer, hosting
 from tests.gateway.test_picture_source import LOOPBACK
@@ -280,7 +278,7 @@ def test_an_error_while_a_picture_is_judged_leaves_no_picture(
     def fail(data: bytes) -> Picture:
         raise RecursionError
 
-    monkeypatch.setattr(source, "judged", fail)
+    monkeypatch.setattr(pictures, "judged", fail)
     host.behave = answer(PNG)
     assert PictureSource(None, LOOPBACK).fetch(host.url) == NoPicture("file")
     assert "RecursionError" in caplog.text

@@ -13,7 +13,7 @@ import pytest
 
 from core import public_connection
 from gateway.picture_sizes import instead_of, media_of
-from gateway.pictures.source import PictureSource
+from gateway.pictures import PictureSource
 from markets.pictures import MOST_BYTES, NoPicture, Picture
 from tests.certificates import made_for
 from tests.gateway.hostile_pictures import GIF, HTML, PNG, SVG, Behave, Host, answer, drip, hosting

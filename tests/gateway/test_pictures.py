@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from core import files
-from gateway.pictures import pictures
-from gateway.pictures.kept import KEPT_S, KeptPictures
+from gateway import pictures
+from gateway.pictures import KEPT_S, KeptPictures
 from markets import verbs
 from markets.base import Refused
 from markets.pictures import NoPicture, Picture
