@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from markets import venues
-from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Sale, Unavailable, WalletItem
+from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Sale, Trait, Unavailable, WalletItem
 from markets.capabilities import Capabilities
 from markets.http import Permit
 from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
@@ -21,7 +21,6 @@ from markets.wire import Page, Unread
 from strategy.book import Ask, Bid, VenueProfile
 
 Cursor = int | str | None  # the page of a longer answer: None = the first, then the `following` of the page before
-Trait = tuple[str, str]  # type and value
 
 
 class AskAgain(Unavailable):

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from markets.base import Kind
 from strategy.book import VenueProfile
 
 BidType = Literal["collection", "trait", "item"]
-Goods = Literal["ordinals", "runes"]
 Backing = Literal["bidding_wallet", "escrow"]
 DelistProof = Literal["challenge", "session", "psbt"]
 
@@ -20,7 +20,7 @@ class Capabilities(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str  # in tasks and grants
     title: str  # for people
-    kinds: tuple[Goods, ...] = ()  # goods that it takes bids on; () = it takes no bids
+    kinds: tuple[Kind, ...] = ()  # goods that it takes bids on; () = it takes no bids
     bid_types: tuple[BidType, ...] = ()  # possible targets of a bid
     listings: bool = False
     # A listing there may first move the item into a script of the venue's, and always does without `lists_plain`.

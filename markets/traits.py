@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from markets.adapter import Trait
+from markets.base import Trait
 from markets.wire import Unreadable, first, label
 
 TYPE_NAMES = ("trait_type", "traitType", "type", "key", "name")

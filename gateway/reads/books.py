@@ -14,8 +14,8 @@ from gateway.reads.runes import Left, Runes, left_out
 from gateway.reads.snapshots import Flight, Source
 from gateway.verbs import Call, answers
 from markets import verbs
-from markets.adapter import Adapter, Trait, TraitedAsk, TraitedBid
-from markets.base import AskBook, BidBook, Kind, NotSupported, NotUnderstood, Sale, Sales, VenueError
+from markets.adapter import Adapter, TraitedAsk, TraitedBid
+from markets.base import AskBook, BidBook, Kind, NotSupported, NotUnderstood, Sale, Sales, Trait, VenueError
 from markets.verbs import text
 
 BOOK_PAGES = 2

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from markets.adapter import Trait, TraitedBid
-from markets.base import BidOrder, NotSupported, OwnBid, Refused
+from markets.adapter import TraitedBid
+from markets.base import BidOrder, NotSupported, OwnBid, Refused, Trait
 from markets.latest import Latest
 from markets.offers import BidDraft, BidToDraft, Coin, DraftPsbt
 from markets.ordnet.sessions import Binding

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from markets.adapter import Cursor, Trait
-from markets.base import LONGEST_PSBT, Refused
+from markets.adapter import Cursor
+from markets.base import LONGEST_PSBT, Refused, Trait
 from markets.wire import Unreadable, address, flag, label, rows, table, text, whole
 
 PAGE_SIZE = 100

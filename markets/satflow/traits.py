@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from markets import traits
-from markets.adapter import Trait
-from markets.base import NotFound, NotSupported
+from markets.base import NotFound, NotSupported, Trait
 from markets.satflow.wire import payload
 from markets.unreadable_answers import each_row
 from markets.wire import Unreadable, first, how_many, rows, same, table, text
