@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from markets.base import Refused, Unavailable
+from markets.client import MOST_SKEW_S, skew_words
 from markets.dates import made_s
-from markets.gateway_client import MOST_SKEW_S, skew_words
 from markets.http import hearing
 
 log = logging.getLogger(__name__)

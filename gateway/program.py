@@ -39,7 +39,7 @@ from gateway.venue import Venue, Venues
 from gateway.verbs import Asker, Call, VerbTable, answers
 from markets import verbs
 from markets.base import Refused, Unavailable, Unknown, VenueError, to_wire
-from markets.gateway_client import MAX_REQUEST
+from markets.client import MAX_REQUEST
 from markets.verbs import Request, text
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 A request is a JSON object, see `Request`; `args` are the fields of the class that bears the verb's name. The answer is
 `{"ok": ...}`, with what `Answered` has besides, or `{"error": ...}` as `markets/base.py` writes it. Who answers a verb
-is marked by `@answers` in the gateway; who asks is `markets/market_client.py`. Workers import this.
+is marked by `@answers` in the gateway; who asks is `markets/client.py`. Workers import this.
 """
 
 from __future__ import annotations

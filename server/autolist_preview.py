@@ -15,11 +15,11 @@ from msgspec import UNSET, Meta, convert
 from core.errors import BidkeeperError
 from core.fields import Count, Price, Sats, words
 from markets.base import NotFound, NotUnderstood, VenueError
+from markets.client import MarketClient
 from markets.items import item_market, whereabouts
 from markets.items.item_market import ItemLook
 from markets.items.whereabouts import LocatedInscription
 from markets.listings import ListingToDraft
-from markets.market_client import MarketClient
 from markets.venues import capabilities
 from models import controls, floor_samples
 from models.api_tokens import READ

@@ -18,7 +18,7 @@ from core.settings import SECRETS, Settings
 from gateway.app import make_adapters
 from gateway.venue import Adapters
 from markets.base import AuthFailed, VenueError
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from markets.wire import Unread
 
 # 3 of a key's 5 requests a second: the gateway uses the same key meanwhile.

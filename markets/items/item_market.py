@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from markets.base import AskBook, NotSupported, VenueError
+from markets.client import MarketClient
 from markets.look import Notes
-from markets.market_client import MarketClient
 from strategy.bid_config import normal_slug
 from strategy.bidding.measure import without
 from strategy.book import NO_HISTORY, Ask, History

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from markets.base import VenueError
+from markets.client import MarketClient
 from markets.look import Notes
-from markets.market_client import MarketClient
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from strategy.fault_codes import Step
 from strategy.listing.inputs import InscriptionState

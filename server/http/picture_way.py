@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from markets.pictures import NoPicture, Picture
 from server.http.api_errors import too_many
 from server.http.blocking import Pool

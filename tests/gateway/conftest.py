@@ -23,8 +23,8 @@ from gateway.limits import CallBudget
 from gateway.program import Program
 from gateway.reads import chain
 from markets.base import BidOrder, VenueError, from_wire
+from markets.client import MarketClient
 from markets.http import Http
-from markets.market_client import MarketClient
 from tests.gateway.fake_venue import FakeVenue
 
 ORDER = BidOrder(

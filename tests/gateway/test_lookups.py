@@ -17,7 +17,7 @@ from gateway.quota_count import MONTH, MOST_USERS, QuotaCount, QuotaFile
 from gateway.reads.snapshots import REMEMBERED_S, Flight, Snapshots
 from markets.base import NotFound, RateLimited, TooManyLookups, Unavailable
 from markets.capabilities import Capabilities
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from tests.clock import Clock
 from tests.gateway.conftest import Bench, eventually
 from tests.gateway.test_market_reads import _floors

@@ -10,7 +10,7 @@ import pytest
 from gateway.quota import Quota
 from gateway.quota_count import MONTH, QuotaCount, QuotaFile
 from markets.base import RateLimited, Refused
-from markets.gateway_client import AMPLE
+from markets.client import AMPLE
 from tests.clock import Clock
 from tests.gateway.conftest import ORDER, Bench, soon
 

@@ -32,7 +32,7 @@ from markets.base import (
     Unknown,
     VenueError,
 )
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from markets.offers import Coin, SignInAnswer
 from tests.gateway.conftest import CLIENT_S, ORDER, SOON_S, Bench, make_bench, soon
 from tests.gateway.fake_venue import CUT

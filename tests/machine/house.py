@@ -36,8 +36,8 @@ from gateway.app import Gateway
 from gateway.verbs import Asker
 from markets import verbs
 from markets.base import Unavailable, Unknown, VenueError, to_wire
+from markets.client import MarketClient
 from markets.http import Http
-from markets.market_client import MarketClient
 from models import base, schema
 from models.tasks import tasks
 from models.tasks.table import Task

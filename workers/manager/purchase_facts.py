@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from core.settings import Settings
 from markets.base import NotFound, NotSupported, VenueError
+from markets.client import MarketClient
 from markets.items import whereabouts
 from markets.items.whereabouts import LocatedInscription
-from markets.market_client import MarketClient
 from markets.venues import capabilities
 from models.ledger.order_table import Order
 from models.users import User

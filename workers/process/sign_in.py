@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from markets.base import RateLimited, Refused, SignInNeeded, Unavailable, VenueError
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from markets.offers import Pair, SignInAnswer
 from markets.verbs import Answer, Args
 from models.tasks import tasks

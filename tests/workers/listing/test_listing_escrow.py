@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from markets.base import NotSupported, Unavailable
-from markets.gateway_client import Scarcity
+from markets.client import Scarcity
 from markets.items.whereabouts import judged
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from markets.utxos import Utxo
