@@ -11,7 +11,7 @@ from core.errors import BidkeeperError
 from core.fields import MAX_SATS
 from core.settings import VENUES, Settings
 from markets.client import MarketClient
-from markets.listings import ListingToDraft
+from markets.orders import ListingToDraft
 from wallet.judgement import in_words, to_judge
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient

@@ -15,8 +15,17 @@ from markets import venues
 from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Sale, Trait, Unavailable, WalletItem
 from markets.capabilities import Capabilities
 from markets.http import Permit
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInTexts
+from markets.orders import (
+    BidDraft,
+    BidToDraft,
+    ListingDraft,
+    ListingOrder,
+    ListingToDraft,
+    OwnListing,
+    Pair,
+    SignInAnswer,
+    SignInTexts,
+)
 from markets.wire import Page, Unread
 from strategy.book import Ask, Bid, VenueProfile
 

@@ -36,8 +36,17 @@ from markets.base import (
     from_wire,
 )
 from markets.capabilities import VenueFacts
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListings
-from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInTexts
+from markets.orders import (
+    BidDraft,
+    BidToDraft,
+    ListingDraft,
+    ListingOrder,
+    ListingToDraft,
+    OwnListings,
+    Pair,
+    SignInAnswer,
+    SignInTexts,
+)
 from markets.outpoint_facts import OutpointFacts, TransactionFacts, Whereabouts
 from markets.pictures import NoPicture, Picture
 from markets.utxos import Utxo

@@ -19,7 +19,7 @@ from markets.client import MarketClient
 from markets.items import item_market, whereabouts
 from markets.items.item_market import ItemLook
 from markets.items.whereabouts import LocatedInscription
-from markets.listings import ListingToDraft
+from markets.orders import ListingToDraft
 from markets.venues import capabilities
 from models import controls, floor_samples
 from models.api_tokens import READ

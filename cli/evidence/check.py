@@ -21,8 +21,8 @@ from gateway.app import adapter_of
 from gateway.venue import Adapters
 from markets.base import NotFound
 from markets.mempool import Mempool
-from markets.offers import SignInTexts
 from markets.ord import Ord
+from markets.orders import SignInTexts
 from markets.ordnet.adapter import OrdNet
 from markets.unisat.adapter import Unisat
 from markets.unisat.index import UnisatIndex

@@ -15,8 +15,7 @@ from core.settings import dialect_of
 from gateway.venue import Adapters
 from markets.base import Item, NotFound
 from markets.http import Http, segment
-from markets.listings import ListingDraft, ListingToDraft
-from markets.offers import Pair, SignInAnswer, SignInTexts
+from markets.orders import ListingDraft, ListingToDraft, Pair, SignInAnswer, SignInTexts
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordnet.adapter import OrdNet
 from markets.satflow import books as satflow_books

@@ -12,7 +12,7 @@ from gateway.verbs import Call, answers
 from markets import verbs
 from markets.adapter import Adapter, Cursor
 from markets.base import OwnBid, OwnBids, Unavailable
-from markets.listings import OwnListing, OwnListings
+from markets.orders import OwnListing, OwnListings
 from markets.verbs import text
 from markets.wire import Page
 

@@ -27,8 +27,18 @@ from markets.base import (
 )
 from markets.http import Http, Permit, segment
 from markets.latest import Latest
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInText, SignInTexts
+from markets.orders import (
+    BidDraft,
+    BidToDraft,
+    ListingDraft,
+    ListingOrder,
+    ListingToDraft,
+    OwnListing,
+    Pair,
+    SignInAnswer,
+    SignInText,
+    SignInTexts,
+)
 from markets.ordinalswallet import books, holdings, listings, protected
 from markets.ordinalswallet.holdings import Prices
 from markets.ordinalswallet.protected import Drafted

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from markets import traits
 from markets.base import Item, NotFound, WalletItem
-from markets.listings import OwnListing
+from markets.orders import OwnListing
 from markets.ordinalswallet.protected import protected_outpoint
 from markets.ordinalswallet.wire import check_state, content, is_for_sale, sellers_price
 from markets.unreadable_answers import each_row

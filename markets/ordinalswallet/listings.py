@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from markets.base import LONGEST_PSBT, AuthFailed, Refused
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft
+from markets.orders import ListingDraft, ListingOrder, ListingToDraft
 from markets.ordinalswallet.wire import content
 from markets.psbt.psbt_final import with_witnesses
 from markets.replies import error_text, refusal

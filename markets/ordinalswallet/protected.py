@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from markets.base import LONGEST_PSBT, Refused, Unavailable
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft
+from markets.orders import ListingDraft, ListingOrder, ListingToDraft
 from markets.ordinalswallet.wire import content
 from markets.wire import Unreadable, first, rows, table, text, whole
 

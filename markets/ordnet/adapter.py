@@ -16,8 +16,17 @@ from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid
 from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Refused, Sale, SignInNeeded, Unavailable
 from markets.http import Permit, segment
 from markets.latest import Latest
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInTexts
+from markets.orders import (
+    BidDraft,
+    BidToDraft,
+    ListingDraft,
+    ListingOrder,
+    ListingToDraft,
+    OwnListing,
+    Pair,
+    SignInAnswer,
+    SignInTexts,
+)
 from markets.ordnet import listings, offers, reads, sessions
 from markets.ordnet.http import OrdNetHttp
 from markets.ordnet.listings import Drafted, ListingIds

@@ -13,7 +13,7 @@ from typing import Any
 
 from markets.base import Refused, Unavailable
 from markets.latest import Latest
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
+from markets.orders import ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.ordnet.sessions import Binding
 from markets.ordnet.wire import SigningStep, step, uuid
 from markets.wire import Unreadable, rows, table, whole

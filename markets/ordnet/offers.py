@@ -14,7 +14,7 @@ from typing import Any
 from markets.adapter import TraitedBid
 from markets.base import BidOrder, NotSupported, OwnBid, Refused, Trait
 from markets.latest import Latest
-from markets.offers import BidDraft, BidToDraft, Coin, DraftPsbt
+from markets.orders import BidDraft, BidToDraft, Coin, DraftPsbt
 from markets.ordnet.sessions import Binding
 from markets.ordnet.wire import SigningStep, needed_slug, step, target, targeted, uuid, venue_id, vout
 from markets.unreadable_answers import Best, Rows, asked_price, each_row

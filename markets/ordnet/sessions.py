@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from markets.base import Refused, SignInNeeded
-from markets.offers import LONGEST_SIGN_IN_TEXT, Pair, SignInAnswer, SignInText, SignInTexts
+from markets.orders import LONGEST_SIGN_IN_TEXT, Pair, SignInAnswer, SignInText, SignInTexts
 from markets.ordnet.http import OrdNetHttp
 from markets.ordnet.wire import uuid
 from markets.wire import Unreadable, address, moment, rows, table

@@ -9,8 +9,7 @@ from core.settings import PLAY_MARKET
 from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid, number_of
 from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, OwnBid, Sale, Unknown, WalletItem
 from markets.http import Http, Permit
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.offers import BidDraft, BidToDraft
+from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.replies import error_text, refusal
 from markets.satflow import books, details, items, listings, wire, withdrawals
 from markets.satflow import sales as satflow_sales

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from markets.base import LONGEST_REFERENCE, BidOrder, Refused
-from markets.offers import BidDraft, BidToDraft, DraftPsbt
+from markets.orders import BidDraft, BidToDraft, DraftPsbt
 from markets.psbt.psbt_text import in_base64
 from markets.satflow.wire import payload
 from markets.wire import first, table

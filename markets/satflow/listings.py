@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from markets.listings import (
+from markets.orders import (
     MOST_SECURE,
     ListingDraft,
     ListingOrder,

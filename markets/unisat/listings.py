@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from markets.base import AuthFailed, RateLimited, Refused, Unavailable, Unknown
-from markets.listings import ListingDraft, ListingToDraft
+from markets.orders import ListingDraft, ListingToDraft
 from markets.psbt.psbt_text import in_base64
 from markets.unisat.wire import content
 from markets.wire import Unreadable, identifier, rows, table, whole

@@ -26,8 +26,7 @@ from markets.base import (
 )
 from markets.http import Permit
 from markets.latest import Latest
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.offers import BidDraft, BidToDraft
+from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.psbt.psbt_text import is_base64
 from markets.unisat import listings, market_wire
 from markets.unisat.wire import UnisatHttp

@@ -13,7 +13,7 @@ from typing import Any
 
 from markets.adapter import TraitedAsk
 from markets.base import Floor, Item, Sale
-from markets.listings import OwnListing
+from markets.orders import OwnListing
 from markets.traits import told
 from markets.unisat.wire import content
 from markets.unreadable_answers import Best, Foreign, asked_price, each_row

@@ -18,7 +18,7 @@ from gateway.limits import Priority, Toll
 from markets.adapter import Adapter, Cursor
 from markets.base import BidOrder, NotSupported, OwnBid, RateLimited, Refused, SignInNeeded, Unavailable
 from markets.http import Permit
-from markets.offers import (
+from markets.orders import (
     BidDraft,
     BidToDraft,
     Coin,

@@ -19,7 +19,7 @@ from msgspec import structs
 from core.settings import load
 from markets.base import Refused, Unavailable, Unknown, VenueError
 from markets.client import MarketClient
-from markets.listings import ListingOrder, ListingToDraft, OwnListing
+from markets.orders import ListingOrder, ListingToDraft, OwnListing
 from tests.gateway.conftest import eventually, soon
 from tests.ports import free_ports
 from wallet.address import parse

@@ -12,7 +12,7 @@ import pytest
 from gateway.fences import Skew
 from markets.base import RateLimited, Refused, Unavailable
 from markets.dates import made_s
-from markets.offers import BidToDraft, Coin
+from markets.orders import BidToDraft, Coin
 from tests.gateway.conftest import ORDER, Bench, soon
 
 Make = Callable[..., Bench]

@@ -33,7 +33,7 @@ from markets.base import (
     VenueError,
 )
 from markets.client import MarketClient
-from markets.offers import Coin, SignInAnswer
+from markets.orders import Coin, SignInAnswer
 from tests.gateway.conftest import CLIENT_S, ORDER, SOON_S, Bench, make_bench, soon
 from tests.gateway.fake_venue import CUT
 from tests.gateway.listing_examples import ASK as LISTING

@@ -34,7 +34,7 @@ from markets.base import (
     to_wire,
 )
 from markets.client import MarketClient
-from markets.listings import ListingOrder, ListingToDraft
+from markets.orders import ListingOrder, ListingToDraft
 
 ORDER = BidOrder(5, Decimal("1.50"), "s", "runes", "p", "k", "r", 7, 8, "c2ln", "2", None)
 

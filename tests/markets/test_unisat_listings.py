@@ -21,7 +21,7 @@ from markets.base import (
     Unknown,
     VenueError,
 )
-from markets.listings import ListingOrder, ListingToDraft
+from markets.orders import ListingOrder, ListingToDraft
 from markets.unisat.market import UnisatMarket
 
 BASE = "https://open-api.example"

@@ -9,7 +9,7 @@ import pytest
 import responses
 
 from markets.base import NotFound, NotSupported, NotUnderstood, Unavailable
-from markets.listings import OwnListing
+from markets.orders import OwnListing
 from markets.unisat.market import UnisatMarket
 from strategy.book import Ask
 from tests.markets.unisat_examples import (

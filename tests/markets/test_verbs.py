@@ -15,8 +15,7 @@ from core.unix_http import UnixHttp
 from markets import client, verbs
 from markets.base import BidOrder, Refused, Unavailable, Unknown
 from markets.client import MarketClient
-from markets.listings import ListingToDraft
-from markets.offers import BidToDraft, Coin
+from markets.orders import BidToDraft, Coin, ListingToDraft
 from markets.wire import text_or_none
 
 TXID, KEY = "ab" * 32, "02" + "cd" * 32

@@ -32,7 +32,7 @@ from markets.base import (
     VenueError,
     to_wire,
 )
-from markets.listings import OwnListings
+from markets.orders import OwnListings
 from markets.pictures import NoPicture
 from markets.verbs import text
 from models.leases.slot import EVERYBODY

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from markets.base import NotSupported, VenueError
 from markets.funding import ToFund
-from markets.offers import Coin
+from markets.orders import Coin
 from markets.utxos import Utxo
 from strategy.fates import PlaceResult
 from strategy.fault_codes import FaultCode, Step

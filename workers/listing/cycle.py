@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from markets.items import whereabouts
 from markets.items.item_market import ListingMarket
 from markets.items.whereabouts import LocatedInscription
-from markets.listings import OwnListing
+from markets.orders import OwnListing
 from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
 from models.ledger.listings import OpenElsewhere, SoldFor

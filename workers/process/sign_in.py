@@ -8,7 +8,7 @@ from typing import Any
 
 from markets.base import RateLimited, Refused, SignInNeeded, Unavailable, VenueError
 from markets.client import MarketClient
-from markets.offers import Pair, SignInAnswer
+from markets.orders import Pair, SignInAnswer
 from markets.verbs import Answer, Args
 from models.tasks import tasks
 from wallet.protocol import UserKeys

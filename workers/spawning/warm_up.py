@@ -23,7 +23,7 @@ from core.settings import Settings, load
 from markets import verbs
 from markets.base import AskBook, Balance, Fees, OwnBid, OwnBids
 from markets.client import MarketClient
-from markets.listings import ListingDraft, OwnListing, OwnListings
+from markets.orders import ListingDraft, OwnListing, OwnListings
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import base, prepared, schema, users
 from models.database.kinds import is_postgresql

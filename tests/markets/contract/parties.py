@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from markets.adapter import Adapter
-from markets.listings import ListingDraft
+from markets.orders import ListingDraft
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordnet.adapter import OrdNet
 from markets.satflow.adapter import Satflow

@@ -12,7 +12,7 @@ from embit.psbt import PSBT
 from embit.transaction import SIGHASH
 
 from markets.adapter import Adapter
-from markets.listings import ListingDraft
+from markets.orders import ListingDraft
 from markets.unisat.market import UnisatMarket
 from tests.simulator.desk import Trader
 from tests.simulator.seller import signed
