@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
-from markets.pictures import Instead, Media, NoPicture, Picture
+from markets.base import Instead, Media, NoPicture, Picture
 
 MOST_PIXELS = 40_000_000  # of one frame: 160 MB once it is drawn
 MOST_FRAMES = 1_000

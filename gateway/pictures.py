@@ -33,7 +33,7 @@ from gateway.limits import CallBudget, Priority
 from gateway.picture_sizes import judged, media_of
 from gateway.verbs import Call, answers
 from markets import verbs
-from markets.pictures import MEDIA, MOST_BYTES, Media, NoPicture, Picture
+from markets.base import MOST_PICTURE_BYTES, PICTURE_MEDIA, Media, NoPicture, Picture
 from markets.verbs import text
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ _AT_ONCE = 65_536
 _THIS_MACHINE = (ipaddress.ip_network("127.0.0.0/8"),)
 _HEADERS = {
     "User-Agent": "bidkeeper",
-    "Accept": ", ".join(MEDIA),
+    "Accept": ", ".join(PICTURE_MEDIA),
     "Accept-Encoding": "identity",
     "Connection": "close",
 }
@@ -105,12 +105,12 @@ class PictureSource:
             answer = connection.answer()
             if answer.status != 200:
                 return NoPicture("unreachable")
-            if answer.length is not None and answer.length > MOST_BYTES:
+            if answer.length is not None and answer.length > MOST_PICTURE_BYTES:
                 return NoPicture("too_large")
             data = bytearray()
-            while chunk := answer.read(min(_AT_ONCE, MOST_BYTES + 1 - len(data))):
+            while chunk := answer.read(min(_AT_ONCE, MOST_PICTURE_BYTES + 1 - len(data))):
                 data += chunk
-            if len(data) > MOST_BYTES:
+            if len(data) > MOST_PICTURE_BYTES:
                 return NoPicture("too_large")
             if answer.length:
                 return NoPicture("unreachable")  # it was cut off

@@ -25,7 +25,9 @@ from markets.base import (
     GatewayAway,
     Item,
     Kind,
+    NoPicture,
     OwnBids,
+    Picture,
     Refused,
     Rune,
     Sales,
@@ -48,7 +50,6 @@ from markets.orders import (
     SignInTexts,
 )
 from markets.outpoint_facts import OutpointFacts, TransactionFacts, Whereabouts
-from markets.pictures import NoPicture, Picture
 from markets.utxos import Utxo
 from markets.verbs import AMPLE, Answer, Args, Purpose, Scarcity
 from strategy.book import VenueProfile

@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from core import fields
 from core.fields import MAX_ID, MAX_SATS, Txid, matching, text_of, within
-from markets import base, capabilities, orders, outpoint_facts, pictures, utxos
+from markets import base, capabilities, orders, outpoint_facts, utxos
 from markets.base import Kind, NoPsbt, NoSignature, OrderId, Psbt, Refused, Slug, Trait, Word, check_outputs, printable
 from strategy.book import VenueProfile
 
@@ -198,7 +198,7 @@ class Item(MarketRead[base.Item], frozen=True):
     inscription_id: OrderId
 
 
-class Picture(Args[pictures.Picture | pictures.NoPicture], frozen=True):
+class Picture(Args[base.Picture | base.NoPicture], frozen=True):
     inscription_id: OrderId
     url: str | None
 

@@ -16,7 +16,7 @@ from gateway import picture_sizes, pictures
 from gateway import pictures as kept_file
 from gateway.picture_sizes import MOST_FRAMES, MOST_PARTS, MOST_PIXELS, Size, judged, media_of, number, size_of
 from gateway.pictures import KeptPictures, PictureSource
-from markets.pictures import MEDIA, MOST_BYTES, Media, NoPicture, Picture
+from markets.base import MOST_PICTURE_BYTES, PICTURE_MEDIA, Media, NoPicture, Picture
 from tests.gateway.hostile_pictures import Host, answer, hosting
 from tests.gateway.test_picture_source import LOOPBACK
 
@@ -195,7 +195,7 @@ def test_an_avif_that_is_made_of_others_is_refused() -> None:
         assert judged(AVIF.replace(b"av01Color", kind + b"Color")) == NoPicture("file")
 
 
-@pytest.mark.parametrize("media", MEDIA)
+@pytest.mark.parametrize("media", PICTURE_MEDIA)
 def test_a_head_is_read_in_a_bounded_number_of_steps_whatever_it_has(
     media: Media, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,7 +227,7 @@ def test_a_head_is_read_in_a_bounded_number_of_steps_whatever_it_has(
         b"\0\0\0\x10iloc\x02\0\0\0\0\0\xff\xff",
     )
     for part in repeated:
-        data = (head + part * (MOST_BYTES // len(part)))[:MOST_BYTES]
+        data = (head + part * (MOST_PICTURE_BYTES // len(part)))[:MOST_PICTURE_BYTES]
         steps = 0
         judged(data)
         assert steps < 10 * MOST_PARTS, part
@@ -254,7 +254,7 @@ def test_more_parts_than_a_real_picture_has_are_refused() -> None:
 def test_a_gif_of_two_megabytes_and_a_thousand_frames_is_a_picture() -> None:
     frame = GIF[GIF.index(b"\x2c") : GIF.index(b"\x2c") + 11] + (b"\xff" + bytes(255)) * 7 + b"\0"
     film = GIF[: GIF.index(b"\x2c")] + (b"\x21\xf9\4" + bytes(4) + b"\0" + frame) * MOST_FRAMES + b";"
-    assert 1_800_000 < len(film) < MOST_BYTES and judged(film) == Picture("image/gif", film)
+    assert 1_800_000 < len(film) < MOST_PICTURE_BYTES and judged(film) == Picture("image/gif", film)
 
 
 def test_boxes_in_boxes_are_followed_to_a_depth_of_sixteen() -> None:

@@ -19,8 +19,7 @@ from core import files
 from gateway import pictures
 from gateway.pictures import KEPT_S, KeptPictures
 from markets import verbs
-from markets.base import Refused
-from markets.pictures import NoPicture, Picture
+from markets.base import NoPicture, Picture, Refused
 from tests.clock import Clock
 from tests.gateway.conftest import Bench
 from tests.gateway.hostile_pictures import GIF, HTML, PNG, Host, answer, hosting

@@ -25,6 +25,7 @@ from markets.base import (
     BidBook,
     Fees,
     Floor,
+    NoPicture,
     NotFound,
     OwnBids,
     TooManyLookups,
@@ -33,7 +34,6 @@ from markets.base import (
     to_wire,
 )
 from markets.orders import OwnListings
-from markets.pictures import NoPicture
 from markets.verbs import text
 from models.leases.slot import EVERYBODY
 from models.ledger import still_open
