@@ -49,8 +49,7 @@ from markets.orders import (
     SignInAnswer,
     SignInTexts,
 )
-from markets.outpoint_facts import OutpointFacts, TransactionFacts, Whereabouts
-from markets.utxos import Utxo
+from markets.outpoint_facts import OutpointFacts, TransactionFacts, Utxo, Whereabouts
 from markets.verbs import AMPLE, Answer, Args, Purpose, Scarcity
 from strategy.book import VenueProfile
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from markets.base import Fees, NotFound, Refused, Unavailable, Unknown
 from markets.http import ANY_TEXT, Http, Permit, segment
-from markets.outpoint_facts import Confirmation, Spending
+from markets.outpoint_facts import Confirmation, Spending, Utxo
 from markets.unreadable_answers import of_read, of_write
-from markets.utxos import Utxo
 from markets.wire import Unreadable, amount, flag, height, outpoint, rows, sats, table, txid, whole
 
 _NO_TRANSACTION = "Transaction not found"  # esplora's words, in plain text

@@ -99,3 +99,14 @@ class OutpointFacts(Struct, frozen=True, forbid_unknown_fields=True):
     is_spent_in_block: bool = False
     item_offset: int | None = None
     height: int | None = None
+
+
+class Utxo(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One unspent output: `outpoint` as txid:vout, `value` in sats.
+
+    Its assets are not known here: only a coin without inscription and rune may be spent.
+    """
+
+    outpoint: str
+    value: int
+    is_confirmed: bool

@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from core import fields
 from core.fields import MAX_ID, MAX_SATS, Txid, matching, text_of, within
-from markets import base, capabilities, orders, outpoint_facts, utxos
+from markets import base, capabilities, orders, outpoint_facts
 from markets.base import Kind, NoPsbt, NoSignature, OrderId, Psbt, Refused, Slug, Trait, Word, check_outputs, printable
 from strategy.book import VenueProfile
 
@@ -186,7 +186,7 @@ class Fees(Args[base.Fees], frozen=True):
     pass
 
 
-class Coins(Args[tuple[utxos.Utxo, ...]], frozen=True):
+class Coins(Args[tuple[outpoint_facts.Utxo, ...]], frozen=True):
     address: Word
 
 
