@@ -13,8 +13,8 @@ from core.fields import Count, Price, Sats, Time, words
 from core.subscription_plans import SubscriptionPlan
 from markets.base import OwnBids, VenueError
 from markets.call_costs import call_costs
+from markets.capabilities import ToFund
 from markets.client import MarketClient, stretch_s
-from markets.funding import ToFund
 from markets.look import KNOWN_SLUG_S, BidderWallet, Looker, MarketLook, fund_of, history_key, kind_of
 from markets.venues import capabilities
 from models import controls, floor_samples

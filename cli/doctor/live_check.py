@@ -11,8 +11,8 @@ from cli.funds import fundings, funds
 from core.errors import BidkeeperError
 from core.settings import PLAY_MARKET, Settings
 from markets.base import NotFound, VenueError
+from markets.capabilities import Funding
 from markets.client import MarketClient
-from markets.funding import Funding
 from wallet.ceilings import ceilings_of
 from wallet.co_signers import SETTING
 from wallet.protocol import UserKeys

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from markets.base import NotSupported, VenueError
-from markets.funding import ToFund
+from markets.capabilities import ToFund
 from markets.orders import Coin
 from markets.outpoint_facts import Utxo
 from strategy.fates import PlaceResult

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from markets.base import Refused, Unavailable, VenueError
-from markets.funding import to_fund
+from markets.capabilities import to_fund
 from markets.orders import ListingDraft, ListingOrder, ListingToDraft
 from models.ledger import listings
 from models.ledger.listing_table import LIVE, REFUSED, SIGNED, SUBMITTED, UNKNOWN, Listing
