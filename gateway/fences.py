@@ -20,9 +20,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
+from markets.answers import made_s
 from markets.base import Refused, Unavailable
 from markets.client import MOST_SKEW_S, skew_words
-from markets.dates import made_s
 from markets.http import hearing
 
 log = logging.getLogger(__name__)

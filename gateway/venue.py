@@ -30,6 +30,7 @@ from gateway.limits import (
 )
 from gateway.quota import Quota
 from markets.adapter import Adapter, AskAgain
+from markets.answers import noting
 from markets.base import (
     NotSupported,
     NotUnderstood,
@@ -45,7 +46,6 @@ from markets.mempool import Mempool
 from markets.ord import Ord
 from markets.unisat.adapter import Unisat
 from markets.unisat.index import UnisatIndex
-from markets.unreadable_answers import noting
 from markets.wire import Unread
 
 log = logging.getLogger(__name__)

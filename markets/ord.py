@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from markets.answers import of_read
 from markets.http import Http, segment
 from markets.outpoint_facts import Indexed, Whereabouts
-from markets.unreadable_answers import of_read
 from markets.wire import (
     Unreadable,
     address,

@@ -13,6 +13,7 @@ from cli.doctor import questions as doctor
 from cli.doctor.questions import ADDRESS, PUBKEY, VAULT, About, Question
 from core.settings import dialect_of
 from gateway.venue import Adapters
+from markets.answers import of_read
 from markets.base import Item, NotFound
 from markets.http import Http, segment
 from markets.orders import ListingDraft, ListingToDraft, Pair, SignInAnswer, SignInTexts
@@ -23,7 +24,6 @@ from markets.satflow import wire as satflow_wire
 from markets.satflow.adapter import Satflow
 from markets.unisat import market_wire
 from markets.unisat.market import UnisatMarket
-from markets.unreadable_answers import of_read
 from markets.wire import Page
 
 DRAFT = "listing draft"

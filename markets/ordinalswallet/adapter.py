@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from markets.adapter import Adapter, Cursor, TraitedAsk, number_of
+from markets.answers import left_out, of_read, of_write
 from markets.base import (
     AuthFailed,
     BidOrder,
@@ -42,7 +43,6 @@ from markets.orders import (
 from markets.ordinalswallet import books, holdings, listings, protected
 from markets.ordinalswallet.holdings import Prices
 from markets.ordinalswallet.protected import Drafted
-from markets.unreadable_answers import left_out, of_read, of_write
 from markets.wire import Page, Unreadable
 
 SIGN_IN_ID = "ordinals"

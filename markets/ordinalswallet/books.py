@@ -7,9 +7,9 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from markets.adapter import Cursor, TraitedAsk
+from markets.answers import Best, asked_price, each_row
 from markets.base import Floor, Kind, Sale
 from markets.ordinalswallet.wire import content, integral, is_for_sale, sellers, sellers_price
-from markets.unreadable_answers import Best, asked_price, each_row
 from markets.wire import (
     Page,
     Unreadable,

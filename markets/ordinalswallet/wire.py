@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from markets.answers import error_text, refusal
 from markets.base import NotFound
-from markets.replies import error_text, refusal
 from markets.wire import Unreadable, moment_if_any, sats
 
 _LEAST_FEE = 1000

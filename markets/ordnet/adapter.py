@@ -13,6 +13,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid
+from markets.answers import of_read, of_write
 from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Refused, Sale, SignInNeeded, Unavailable
 from markets.http import Permit, segment
 from markets.latest import Latest
@@ -33,7 +34,6 @@ from markets.ordnet.listings import Drafted, ListingIds
 from markets.ordnet.offers import Drafts
 from markets.ordnet.sessions import Session, Sessions
 from markets.ordnet.wire import body, known_slug, needed_slug, paging, parts
-from markets.unreadable_answers import of_read, of_write
 from markets.wire import Page, Unread
 
 Value = TypeVar("Value")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from markets.answers import Reply, is_page, retry_after_s, words_of
 from markets.base import RateLimited, Refused, SignInNeeded
 from markets.http import Http
-from markets.replies import Reply, is_page, retry_after_s, words_of
 
 WINDOW_S = 60.0  # limits count in fixed windows of a minute, and a 429 does not say how much of it is left
 

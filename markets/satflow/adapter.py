@@ -7,15 +7,14 @@ from typing import Any
 
 from core.settings import PLAY_MARKET
 from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid, number_of
+from markets.answers import error_text, of_read, of_write, refusal
 from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, OwnBid, Sale, Unknown, WalletItem
 from markets.http import Http, Permit
 from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.replies import error_text, refusal
 from markets.satflow import books, details, items, listings, wire, withdrawals
 from markets.satflow import sales as satflow_sales
 from markets.satflow import traits as satflow_traits
 from markets.satflow.units import PRACTICE, ReadBack, Units
-from markets.unreadable_answers import of_read, of_write
 from markets.wire import Page, Unread
 
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from markets.answers import each_row
 from markets.orders import (
     MOST_SECURE,
     ListingDraft,
@@ -19,7 +20,6 @@ from markets.orders import (
 )
 from markets.psbt.psbt_text import in_base64
 from markets.satflow.wire import contents, item_id, live_listing, payload
-from markets.unreadable_answers import each_row
 from markets.wire import Page, Unreadable, first, identifier, rows, sats, table, text, whole
 
 _MOST_INPUTS = 1000

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from markets.answers import Foreign
 from markets.base import Kind
-from markets.unreadable_answers import Foreign
 from markets.wire import Unreadable, first, moment, rows, same, table, text
 
 # A row is an order, or has it in itself: the holders of its fields, in the order in which they are looked at.

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from markets import traits
+from markets.answers import each_row
 from markets.base import NotFound, NotSupported, Trait
 from markets.satflow.wire import payload
-from markets.unreadable_answers import each_row
 from markets.wire import Unreadable, first, how_many, rows, same, table, text
 
 # Fields with the traits of a listing's item. The documented items have none; Satflow's other answers and other markets

@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from markets.answers import each_row, refused_with_200
 from markets.base import BidOrder, Floor, Kind, OwnBid, WalletItem
-from markets.replies import refused_with_200
 from markets.satflow.rows import BID, ENDED_FIELDS, LISTING, is_ended, is_of_type, is_placeholder, only_rune, time_of
 from markets.satflow.units import Units, total_of
-from markets.unreadable_answers import each_row
 from markets.wire import (
     Page,
     Unread,

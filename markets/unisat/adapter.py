@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from markets.answers import Best, Foreign, asked_price, each_row, of_read
 from markets.base import NotFound, Unavailable
 from markets.unisat.wire import UnisatHttp, content
-from markets.unreadable_answers import Best, Foreign, asked_price, each_row, of_read
 from markets.wire import Page, Unreadable, address, amount, identifier, rows, same, sats, table, text, whole
 from strategy.book import Ask
 

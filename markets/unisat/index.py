@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from markets.answers import of_read
 from markets.http import segment
 from markets.outpoint_facts import Indexed, Whereabouts
 from markets.unisat.wire import UnisatHttp, content
-from markets.unreadable_answers import of_read
 from markets.wire import Unreadable, address, flag, height, identifier, rows, sats, script, table, text, txid, whole
 
 _SPENT = Indexed(None, None, None, True, None, None, None)

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from markets.adapter import Adapter, AskAgain, Cursor, TraitedAsk, number_of
+from markets.answers import of_read, of_write
 from markets.base import (
     AuthFailed,
     BidOrder,
@@ -30,7 +31,6 @@ from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, Lis
 from markets.psbt.psbt_text import is_base64
 from markets.unisat import listings, market_wire
 from markets.unisat.wire import UnisatHttp
-from markets.unreadable_answers import of_read, of_write
 from markets.wire import Page
 
 _NO_BIDS = "it has no standing bids: what it calls a bid buys a listing at once"

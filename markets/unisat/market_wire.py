@@ -1,7 +1,7 @@
 """UniSat's collection market to and from our types (open API v3, `unisat-wallet/unisat-dev-docs`).
 
 Prices are sats: the documentation does not say so, but all of its clients read them so. Rows are read one by one, as
-`markets/unreadable_answers.py` describes. Every function raises Unreadable for an answer that it does not understand,
+`markets/answers.py` describes. Every function raises Unreadable for an answer that it does not understand,
 and the leaves of `wire.content`.
 """
 
@@ -12,11 +12,11 @@ from decimal import Decimal
 from typing import Any
 
 from markets.adapter import TraitedAsk
+from markets.answers import Best, Foreign, asked_price, each_row
 from markets.base import Floor, Item, Sale
 from markets.orders import OwnListing
 from markets.traits import told
 from markets.unisat.wire import content
-from markets.unreadable_answers import Best, Foreign, asked_price, each_row
 from markets.wire import (
     Page,
     Unreadable,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from markets.answers import Reply, error_text, is_too_many, retry_after_s
 from markets.base import AuthFailed, BelowMinimum, NotFound, RateLimited, Refused, Unavailable
 from markets.http import Http
-from markets.replies import Reply, error_text, is_too_many, retry_after_s
 from markets.wire import Unreadable, parse, table
 
 # Codes of errors/open-api-errors/marketplace-errors.yaml that the venue must mend: maintenance, read-only, busy,
