@@ -9,7 +9,8 @@ A brake holds a task: its bids and listings are refused for a time, whatever the
 
 That holds for one gateway. Whether it is still the one, where there are several, is what `confirm` asks.
 
-A bid signed by a wrong clock ends at the wrong time, so none is placed while our clock is too far off."""
+A bid signed by a wrong clock ends at the wrong time, so none is placed while our clock is too far off.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ A venue counts in windows of 60 s that begin at unknown times. A limit that hold
 it is kept so here, for a second more, since requests take different times to arrive.
 
 What one user causes by hand is counted here and not in the server, since only the gateway knows how many calls an
-answer took (none, when it was known), and since several server processes have one gateway."""
+answer took (none, when it was known), and since several server processes have one gateway.
+"""
 
 from __future__ import annotations
 

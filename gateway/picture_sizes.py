@@ -2,7 +2,8 @@
 
 A browser takes memory by the size that a picture claims, however few bytes there are. A decoder of AVIF goes by the
 sequence header of the AV1 frames, whatever the container's boxes say. Standard library only: heads are short, and a
-whole decoder would be one more door for strangers' files."""
+whole decoder would be one more door for strangers' files.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ They are no calls to marketplaces: no quota, no user's budget of looks and no br
 their own, and threads of their own, so that no bid waits for a picture.
 
 Addresses come from venues, so from strangers. Only https on public hosts is asked, a redirect is not followed, no key
-goes along, and no more is read than a picture may have. On the practice market its own pictures alone are asked for."""
+goes along, and no more is read than a picture may have. On the practice market its own pictures alone are asked for.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """A process that answers verbs: HTTP on a Unix socket, and over TLS to other hosts, one route, `POST /`.
 
-Processes of this host are admitted by their user, other hosts by the role in their certificate."""
+Processes of this host are admitted by their user, other hosts by the role in their certificate.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The quota of one key, the tightest of its month's and its day's: may a call be made, how old may reads be.
 
 It is divided between users: what one does not use, others may. A user is within their share as long as they have used
-no more than the rest could, were each to have as much: the level."""
+no more than the rest could, were each to have as much: the level.
+"""
 
 from __future__ import annotations
 

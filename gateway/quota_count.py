@@ -23,7 +23,8 @@ stop at 2 % (4 % of a day) already. Their workers' first reads of these get olde
 costs one.
 
 The measures at one pressure slow the calls down until use is level with the pace, whatever tasks want. Cancels and
-their challenges are never refused; the last 5 % is left to them."""
+their challenges are never refused; the last 5 % is left to them.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The counts of all keys in the database, from which another machine's gateway goes on. Safe in any thread.
 
-Imported only where a key has a quota, since the database's packages are slow to import."""
+Imported only where a key has a quota, since the database's packages are slow to import.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """One venue's calls: breaker, turn in the budget, thread, log line, counts; and all venues of an installation.
 
-The log line of a call has names and numbers of ours only: no address, query, body or key."""
+The log line of a call has names and numbers of ours only: no address, query, body or key.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ left out could change a decision:
   readable, or its price is readable and better than the best one kept.
 
 A row about something else (another collection, a bundle) is foreign: an answer is refused for it only when all rows
-are foreign. A row without a price is not an offer, whatever else is in it."""
+are foreign. A row without a price is not an offer, whatever else is in it.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The one client of workers and server that asks the gateway about venues.
 
-Imports no TLS, no HTTP library and no event loop, so that it costs a worker little."""
+Imports no TLS, no HTTP library and no event loop, so that it costs a worker little.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Bids and listings as they cross the gateway's socket: live ones, drafts to be signed, signed ones, and sign-ins.
 
 Prices are sats of the whole order, PSBTs and signatures base64, keys hex. Nothing in a venue's draft is true until it
-was checked against the intent. Workers import it."""
+was checked against the intent. Workers import it.
+"""
 
 from __future__ import annotations
 

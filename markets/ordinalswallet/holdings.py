@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from markets import traits
+from markets import wire
 from markets.answers import each_row
 from markets.base import Item, NotFound, WalletItem
 from markets.orders import OwnListing
@@ -124,7 +124,7 @@ def item(answer: Any, inscription_id: str, images: str) -> Item:
     if found.get("id") != inscription_id:
         raise Unreadable("the answer is about another inscription")
     listing, satpoint = _listing(found), text_or_none(found.get("satpoint"))
-    held = traits.told(first(found, "meta.attributes"))
+    held = wire.traits_told(first(found, "meta.attributes"))
     return Item(
         id=inscription_id,
         listed=listing is not None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from markets import traits
+from markets import wire
 from markets.answers import each_row
 from markets.base import NotFound, NotSupported, Trait
 from markets.satflow.wire import payload
@@ -39,7 +39,7 @@ def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
     """Reads the traits of a listing's item, or None when the listing tells none."""
     for name in TRAIT_FIELDS:
         given = first(entry, name)
-        if (found := traits.told(given)) is not None:
+        if (found := wire.traits_told(given)) is not None:
             return found
     return None
 
@@ -52,7 +52,7 @@ def bid_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
     given = first(entry, *BID_TRAIT_FIELDS)
     if given in (None, "", [], {}):
         return None if entry.get("type") == "trait" else frozenset()
-    return frozenset(traits.pairs(given)) or None
+    return frozenset(wire.trait_pairs(given)) or None
 
 
 def catalogue(answer: Any, slug: str) -> dict[str, dict[str, int]]:
@@ -80,10 +80,10 @@ def catalogue(answer: Any, slug: str) -> dict[str, dict[str, int]]:
 
 def _kind(row: Mapping[str, Any]) -> tuple[str, dict[str, int]] | None:
     values = each_row(rows(row.get("values"), "values of a trait", most=20_000), "value of a trait", _value).entries
-    name = traits.known(first(row, *traits.TYPE_NAMES))
+    name = wire.trait_part(first(row, *wire.TRAIT_TYPE_NAMES))
     return None if name is None else (name, dict(values))
 
 
 def _value(row: Mapping[str, Any]) -> tuple[str, int] | None:
-    count, value = row.get("count"), traits.known(first(row, *traits.VALUE_NAMES))
+    count, value = row.get("count"), wire.trait_part(first(row, *wire.TRAIT_VALUE_NAMES))
     return None if value is None else (value, 0 if count is None else how_many(count, "count of a trait"))

@@ -15,7 +15,6 @@ from markets.adapter import TraitedAsk
 from markets.answers import Best, Foreign, asked_price, each_row
 from markets.base import Floor, Item, Sale
 from markets.orders import OwnListing
-from markets.traits import told
 from markets.unisat.wire import content
 from markets.wire import (
     Page,
@@ -33,6 +32,7 @@ from markets.wire import (
     table,
     text,
     text_or_none,
+    traits_told,
     txid,
     whole_or_none,
 )
@@ -151,7 +151,7 @@ def _is_below_its_traits(entry: Mapping[str, Any], price: int, now_ms: int) -> b
 
 def _traits(entry: Mapping[str, Any]) -> frozenset[tuple[str, str]] | None:
     """Reads the traits of a row; None without any, because an empty list may be of a collection without a catalogue."""
-    return told(entry.get("attrs")) or None
+    return traits_told(entry.get("attrs")) or None
 
 
 def _check_goods(entry: Mapping[str, Any], slug: str) -> None:
