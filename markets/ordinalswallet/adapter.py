@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from markets.adapter import Adapter, Cursor, TraitedAsk, number_of
+from markets.adapter import Adapter, Cursor, Latest, TraitedAsk, number_of
 from markets.answers import left_out, of_read, of_write
 from markets.base import (
     AuthFailed,
@@ -27,7 +27,6 @@ from markets.base import (
     WalletItem,
 )
 from markets.http import Http, Permit, segment
-from markets.latest import Latest
 from markets.orders import (
     BidDraft,
     BidToDraft,

@@ -12,11 +12,10 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid
+from markets.adapter import Adapter, Cursor, Latest, TraitedAsk, TraitedBid
 from markets.answers import of_read, of_write
 from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Refused, Sale, SignInNeeded, Unavailable
 from markets.http import Permit, segment
-from markets.latest import Latest
 from markets.orders import (
     BidDraft,
     BidToDraft,

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from markets.adapter import Latest
 from markets.base import Refused, Unavailable
-from markets.latest import Latest
 from markets.orders import ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.ordnet.sessions import Binding
 from markets.ordnet.wire import SigningStep, step, uuid

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from markets.adapter import TraitedBid
+from markets.adapter import Latest, TraitedBid
 from markets.answers import Best, Rows, asked_price, each_row
 from markets.base import BidOrder, NotSupported, OwnBid, Refused, Trait
-from markets.latest import Latest
 from markets.orders import BidDraft, BidToDraft, Coin, DraftPsbt
 from markets.ordnet.sessions import Binding
 from markets.ordnet.wire import SigningStep, needed_slug, step, target, targeted, uuid, venue_id, vout

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from markets.adapter import Latest
 from markets.base import BidOrder, Kind, OwnBid
-from markets.latest import Latest
 from markets.wire import MAX_SATS, Unreadable, amount, same, sats
 
 _MOST_REMEMBERED = 10_000

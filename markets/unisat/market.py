@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from markets.adapter import Adapter, AskAgain, Cursor, TraitedAsk, number_of
+from markets.adapter import Adapter, AskAgain, Cursor, Latest, TraitedAsk, number_of
 from markets.answers import of_read, of_write
 from markets.base import (
     AuthFailed,
@@ -26,7 +26,6 @@ from markets.base import (
     Unavailable,
 )
 from markets.http import Permit
-from markets.latest import Latest
 from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.psbt.psbt_text import is_base64
 from markets.unisat import listings, market_wire
