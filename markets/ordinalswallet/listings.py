@@ -12,7 +12,7 @@ from markets.answers import error_text, refusal
 from markets.base import LONGEST_PSBT, AuthFailed, Refused
 from markets.orders import ListingDraft, ListingOrder, ListingToDraft
 from markets.ordinalswallet.wire import content
-from markets.psbt.psbt_final import with_witnesses
+from markets.psbt import with_witnesses
 from markets.wire import Unreadable, flag, table, text, whole
 
 _PSBT = re.compile(r"70736274ff([0-9a-f]{2})+", re.ASCII)

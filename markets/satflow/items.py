@@ -12,7 +12,7 @@ from typing import Any
 
 from markets.base import LONGEST_REFERENCE, BidOrder, Refused
 from markets.orders import BidDraft, BidToDraft, DraftPsbt
-from markets.psbt.psbt_text import in_base64
+from markets.psbt import in_base64
 from markets.satflow.wire import payload
 from markets.wire import first, table
 

@@ -18,7 +18,7 @@ from markets.orders import (
     OwnListing,
     SecureDraft,
 )
-from markets.psbt.psbt_text import in_base64
+from markets.psbt import in_base64
 from markets.satflow.wire import contents, item_id, live_listing, payload
 from markets.wire import Page, Unreadable, first, identifier, rows, sats, table, text, whole
 

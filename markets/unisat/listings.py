@@ -12,7 +12,7 @@ from typing import Any
 
 from markets.base import AuthFailed, RateLimited, Refused, Unavailable, Unknown
 from markets.orders import ListingDraft, ListingToDraft
-from markets.psbt.psbt_text import in_base64
+from markets.psbt import in_base64
 from markets.unisat.wire import content
 from markets.wire import Unreadable, identifier, rows, table, whole
 

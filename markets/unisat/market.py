@@ -27,7 +27,7 @@ from markets.base import (
 )
 from markets.http import Permit
 from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.psbt.psbt_text import is_base64
+from markets.psbt import is_base64
 from markets.unisat import listings, market_wire
 from markets.unisat.wire import UnisatHttp
 from markets.wire import Page
