@@ -11,7 +11,7 @@ from msgspec import structs
 
 from markets.base import NotSupported, Unavailable
 from markets.client import Scarcity
-from markets.items.whereabouts import judged
+from markets.items import judged
 from markets.outpoint_facts import OutpointFacts, Utxo, Whereabouts
 from markets.venues import capabilities
 from models.ledger import withdrawals
