@@ -14,7 +14,7 @@ from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, Lis
 from markets.satflow import books, details, items, listings, wire, withdrawals
 from markets.satflow import sales as satflow_sales
 from markets.satflow import traits as satflow_traits
-from markets.satflow.units import PRACTICE, ReadBack, Units
+from markets.satflow.wire import PRACTICE, ReadBack, Units
 from markets.wire import Page, Unread
 
 

@@ -12,10 +12,20 @@ from typing import Any
 from markets.adapter import TraitedAsk, TraitedBid
 from markets.answers import Best, Foreign, Rows, asked_price, each_row
 from markets.base import Kind
-from markets.satflow.rows import ASK, BID, check_slug, is_of_type, is_open, only_rune, time_of, told
 from markets.satflow.traits import bid_traits, listed_traits
-from markets.satflow.units import Units, total_of
-from markets.satflow.wire import payload
+from markets.satflow.wire import (
+    ASK,
+    BID,
+    Units,
+    check_slug,
+    is_of_type,
+    is_open,
+    only_rune,
+    payload,
+    time_of,
+    told,
+    total_of,
+)
 from markets.wire import (
     Page,
     Unreadable,

@@ -12,9 +12,7 @@ from typing import Any
 from markets.answers import each_row
 from markets.base import Kind, Sale
 from markets.satflow.books import following
-from markets.satflow.rows import check_slug, has_any, only_rune, time_of, told
-from markets.satflow.units import total_of
-from markets.satflow.wire import payload
+from markets.satflow.wire import check_slug, has_any, only_rune, payload, time_of, told, total_of
 from markets.wire import Page, Unreadable, address, amount, first, identifier, moment, rows, sats, table, tokens, txid
 
 # In a sale of a bid the bidder is the buyer: the paying address first, since bids are known by it.
