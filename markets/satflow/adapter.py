@@ -12,8 +12,8 @@ from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, Ow
 from markets.http import Http, Permit
 from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.satflow import books, details, items, listings, wire, withdrawals
-from markets.satflow import sales as satflow_sales
-from markets.satflow import traits as satflow_traits
+from markets.satflow import books as satflow_sales
+from markets.satflow import books as satflow_traits
 from markets.satflow.wire import PRACTICE, ReadBack, Units
 from markets.wire import Page, Unread
 

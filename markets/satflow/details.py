@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from markets.base import Item
-from markets.satflow.traits import listed_traits
+from markets.satflow.books import listed_traits
 from markets.satflow.wire import payload
 from markets.wire import Unreadable, first, link, table, text_or_none, whole_or_none
 
