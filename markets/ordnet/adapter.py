@@ -27,12 +27,10 @@ from markets.orders import (
     SignInAnswer,
     SignInTexts,
 )
-from markets.ordnet import listings, offers, reads, sessions
-from markets.ordnet.http import OrdNetHttp
+from markets.ordnet import listings, offers, reads, wire
 from markets.ordnet.listings import Drafted, ListingIds
 from markets.ordnet.offers import Drafts
-from markets.ordnet.sessions import Session, Sessions
-from markets.ordnet.wire import body, known_slug, needed_slug, paging, parts
+from markets.ordnet.wire import OrdNetHttp, Session, Sessions, body, known_slug, needed_slug, paging, parts
 from markets.wire import Page, Unread
 
 Value = TypeVar("Value")
@@ -133,12 +131,12 @@ class OrdNet(Adapter):
     def sign_in_texts(self, pair: Pair) -> SignInTexts:
         asked = {"ordinalsAddress": pair.ordinals, "paymentAddress": pair.payment}
         answer = self._http.read("/auth/challenge", post=asked)
-        return self._read(lambda: sessions.texts(answer, pair))
+        return self._read(lambda: wire.texts(answer, pair))
 
     def sign_in(self, answer: SignInAnswer) -> None:
-        opened = self._http.read("/auth/verify", post=sessions.verify_body(answer))
+        opened = self._http.read("/auth/verify", post=wire.verify_body(answer))
         now_ms = self._sessions.now_ms()
-        self._sessions.hold(self._read(lambda: sessions.session(opened, answer.pair, self._base, now_ms)))
+        self._sessions.hold(self._read(lambda: wire.session(opened, answer.pair, self._base, now_ms)))
 
     def place(self, order: BidOrder, permit: Permit | None = None) -> str:
         """Submits the signed form of a draft of `draft_bid`."""

@@ -14,8 +14,7 @@ from typing import Any
 from markets.adapter import Latest
 from markets.base import Refused, Unavailable
 from markets.orders import ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.ordnet.sessions import Binding
-from markets.ordnet.wire import SigningStep, step, uuid
+from markets.ordnet.wire import Binding, SigningStep, step, uuid
 from markets.wire import Unreadable, rows, table, whole
 
 # The life of a listing. The lister renews it when it is gone, so none outlives us by more.

@@ -15,8 +15,7 @@ from markets.adapter import Latest, TraitedBid
 from markets.answers import Best, Rows, asked_price, each_row
 from markets.base import BidOrder, NotSupported, OwnBid, Refused, Trait
 from markets.orders import BidDraft, BidToDraft, Coin, DraftPsbt
-from markets.ordnet.sessions import Binding
-from markets.ordnet.wire import SigningStep, needed_slug, step, target, targeted, uuid, venue_id, vout
+from markets.ordnet.wire import Binding, SigningStep, needed_slug, step, target, targeted, uuid, venue_id, vout
 from markets.wire import Page, Unreadable, address, flag, moment_if_any, rows, sats, script, table, text, txid, whole
 from strategy.book import Bid
 

@@ -18,7 +18,7 @@ from cli.doctor.questions import ADDRESS
 from markets.adapter import TraitedAsk, TraitedBid
 from markets.answers import Reply, each_row
 from markets.base import Floor, RateLimited, Refused, SignInNeeded
-from markets.ordnet.http import OrdNetHttp
+from markets.ordnet.wire import OrdNetHttp
 from markets.satflow.adapter import Satflow
 from markets.wire import Page, Unread, sats
 from strategy.book import Ask, Bid
