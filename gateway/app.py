@@ -33,7 +33,7 @@ from markets.http import Http
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordnet.adapter import OrdNet
 from markets.satflow.adapter import Satflow
-from markets.unisat.adapter import Unisat
+from markets.unisat.index import Unisat
 from markets.unisat.market import UnisatMarket
 from markets.verbs import text
 from markets.wire import Unreadable, table

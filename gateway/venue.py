@@ -45,8 +45,7 @@ from markets.base import (
 from markets.capabilities import Capabilities
 from markets.mempool import Mempool
 from markets.ord import Ord
-from markets.unisat.adapter import Unisat
-from markets.unisat.index import UnisatIndex
+from markets.unisat.index import Unisat, UnisatIndex
 from markets.wire import Unread
 
 log = logging.getLogger(__name__)

@@ -24,8 +24,7 @@ from markets.mempool import Mempool
 from markets.ord import Ord
 from markets.orders import SignInTexts
 from markets.ordnet.adapter import OrdNet
-from markets.unisat.adapter import Unisat
-from markets.unisat.index import UnisatIndex
+from markets.unisat.index import Unisat, UnisatIndex
 
 _EXPECTED: frozenset[Outcome] = frozenset({"understood", "not known", "not supported", "no session"})
 _SIGNATURE = "AA=="  # in place of a session's signatures, which no file has

@@ -10,7 +10,7 @@ from gateway.venue import needed
 from gateway.verbs import Call, answers
 from markets import verbs
 from markets.base import AskBook, Kind, Rune
-from markets.unisat.adapter import Unisat
+from markets.unisat.index import Unisat
 from markets.verbs import text
 from markets.wire import Unread, same
 
