@@ -22,7 +22,7 @@ from markets.ordnet.adapter import OrdNet
 from markets.satflow import books as satflow_books
 from markets.satflow import wire as satflow_wire
 from markets.satflow.adapter import Satflow
-from markets.unisat import market_wire
+from markets.unisat import wire
 from markets.unisat.market import UnisatMarket
 from markets.wire import Page
 
@@ -183,7 +183,7 @@ def _unisat(venue: UnisatMarket, subjects: Subjects) -> list[Question]:
     def many_actions() -> Any:
         wanted = {"nftType": "collection", "collectionId": slug, "event": "Sold"}
         answer = venue._ask("actions", {"filter": wanted, "sort": {"timestamp": -1}, "start": 0, "limit": 400})
-        return of_read(lambda: market_wire.sales(answer, slug, 0))
+        return of_read(lambda: wire.sales(answer, slug, 0))
 
     def statistics() -> Any:
         wanted = {"collections": [slug], "timeType": "day1"}

@@ -28,7 +28,7 @@ from markets.base import (
 from markets.http import Permit
 from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.psbt import is_base64
-from markets.unisat import listings, market_wire
+from markets.unisat import wire
 from markets.unisat.wire import UnisatHttp
 from markets.wire import Page
 
@@ -57,7 +57,7 @@ class UnisatMarket(Adapter):
         self._now_ms = now_ms
         self._http = UnisatHttp(base, api_key)
         self._orders: Latest[str] = Latest(_MOST_REMEMBERED)  # inscription to its live order
-        self._drafts: Latest[listings.Draft] = Latest(_MOST_REMEMBERED)  # by the hash of the unsigned PSBT
+        self._drafts: Latest[wire.Draft] = Latest(_MOST_REMEMBERED)  # by the hash of the unsigned PSBT
         # By slug: the source of its floor, and until when.
         self._sources: Latest[tuple[int, int]] = Latest(_MOST_REMEMBERED)
 
@@ -86,40 +86,40 @@ class UnisatMarket(Adapter):
     def _floor(self, slug: str, source: int) -> dict[str, Floor]:
         if source == _LISTINGS:
             answer = self._ask("list", _asks_of(slug, 0))
-            return {slug: of_read(lambda: market_wire.floor_of_asks(answer, slug, self._now_ms()), self.name)}
+            return {slug: of_read(lambda: wire.floor_of_asks(answer, slug, self._now_ms()), self.name)}
         if source == _STATISTICS:
             wanted = {"timeType": "7d", "collections": [slug]}
-            body = {"filter": wanted, "start": 0, "limit": market_wire.STATISTICS_PAGE}
+            body = {"filter": wanted, "start": 0, "limit": wire.STATISTICS_PAGE}
             answer = self._ask("collection_statistic_list", body)
-            listed = of_read(lambda: market_wire.listed_floor(answer, slug), self.name)
+            listed = of_read(lambda: wire.listed_floor(answer, slug), self.name)
             if listed is None:
                 raise AskAgain(f"the list of statistics does not have {slug}")
             return {slug: listed}
         answer = self._ask("collection_statistic", {"collectionId": slug})
-        found = of_read(lambda: market_wire.floor(answer, slug), self.name)
+        found = of_read(lambda: wire.floor(answer, slug), self.name)
         return {} if found is None else {slug: found}
 
     def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
         start = number_of(cursor, 0)
         answer = self._ask("list", _asks_of(slug, start))
-        return of_read(lambda: market_wire.asks(answer, slug, start, self._now_ms()), self.name)
+        return of_read(lambda: wire.asks(answer, slug, start, self._now_ms()), self.name)
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
         if kind != "ordinals":
             self._no("sales of runes")
         start = number_of(cursor, 0)
         wanted = {"nftType": "collection", "collectionId": slug, "event": "Sold"}
-        answer = self._ask("actions", {"filter": wanted, "start": start, "limit": market_wire.PAGE_SIZE})
-        return of_read(lambda: market_wire.sales(answer, slug, start), self.name)
+        answer = self._ask("actions", {"filter": wanted, "start": start, "limit": wire.PAGE_SIZE})
+        return of_read(lambda: wire.sales(answer, slug, start), self.name)
 
     def item(self, inscription_id: str) -> Item:
         answer = self._ask("inscription_info", {"inscriptionId": inscription_id})
-        return of_read(lambda: market_wire.item(answer, inscription_id), self.name)
+        return of_read(lambda: wire.item(answer, inscription_id), self.name)
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         start = number_of(cursor, 0)
         answer = self._ask("list", _list({"address": owner}, {"onSaleTime": -1}, start))
-        found = of_read(lambda: market_wire.own_listings(answer, owner, start), self.name)
+        found = of_read(lambda: wire.own_listings(answer, owner, start), self.name)
         for listing in found.entries:
             self._orders.note(listing.inscription_id, listing.listing_id)
         return found
@@ -141,20 +141,20 @@ class UnisatMarket(Adapter):
         """
         auction_id = self._orders.of(ask.inscription_id)
         if auction_id is None:
-            answer = self._ask("create_put_on", listings.put_on_body(ask))
-            draft = of_read(lambda: listings.put_on_draft(answer), self.name)
+            answer = self._ask("create_put_on", wire.put_on_body(ask))
+            draft = of_read(lambda: wire.put_on_draft(answer), self.name)
         else:
             draft = self._modify(ask, auction_id)
         self._keep(draft)
         return draft.listing
 
-    def _keep(self, draft: listings.Draft) -> None:
+    def _keep(self, draft: wire.Draft) -> None:
         self._drafts.note(_key(draft.listing.psbt), draft)
 
-    def _modify(self, ask: ListingToDraft, auction_id: str) -> listings.Draft:
+    def _modify(self, ask: ListingToDraft, auction_id: str) -> wire.Draft:
         try:
-            answer = self._ask("create_modify_price", listings.modify_body(ask, auction_id))
-            return of_read(lambda: listings.modify_draft(answer, auction_id), self.name)
+            answer = self._ask("create_modify_price", wire.modify_body(ask, auction_id))
+            return of_read(lambda: wire.modify_draft(answer, auction_id), self.name)
         except AuthFailed:
             raise  # it says nothing about the order
         except Refused:
@@ -168,7 +168,7 @@ class UnisatMarket(Adapter):
             raise Refused("unknown_draft", "this listing was not drafted here, or too long ago")
         step = "confirm_put_on" if draft.is_new else "confirm_modify_price"
         try:
-            self._confirm(step, listings.confirm_body(draft.auction_id, order.signed_psbt), permit)
+            self._confirm(step, wire.confirm_body(draft.auction_id, order.signed_psbt), permit)
         except Unavailable:
             self._keep(draft)  # nothing was sent, so it may still be sent
             raise
@@ -176,14 +176,14 @@ class UnisatMarket(Adapter):
 
     def draft_delist(self, owner: str, inscription_id: str) -> ListingDraft:
         """Drafts the return of a listing without a transaction; signed, it is `delist`'s signature."""
-        answer = self._ask("create_put_off", listings.put_off_body(owner, self._known_order(inscription_id)))
-        return of_read(lambda: listings.put_off_draft(answer), self.name)
+        answer = self._ask("create_put_off", wire.put_off_body(owner, self._known_order(inscription_id)))
+        return of_read(lambda: wire.put_off_draft(answer), self.name)
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
         """Takes a listing back; `signature` is the signed PSBT of `draft_delist`. Raises NotSupported for any other."""
         if not is_base64(signature):
             raise NotSupported(f"{self.name} takes a listing back by a signed PSBT of its own only")
-        body = listings.confirm_body(self._known_order(inscription_id), signature, off_chain=True)
+        body = wire.confirm_body(self._known_order(inscription_id), signature, off_chain=True)
         self._confirm("confirm_put_off", body, permit)
         self._orders.drop(inscription_id)
         return True
@@ -193,7 +193,7 @@ class UnisatMarket(Adapter):
 
     def _confirm(self, step: str, body: bytes, permit: Permit | None) -> None:
         answer = self._http.write(f"/v3/market/collection/auction/{step}", body, permit)
-        of_write(lambda: listings.check_confirmed(answer))
+        of_write(lambda: wire.check_confirmed(answer))
 
     def _known_order(self, inscription_id: str) -> str:
         auction_id = self._orders.of(inscription_id)
@@ -213,7 +213,7 @@ def _asks_of(slug: str, start: int) -> dict[str, Any]:
 
 def _list(wanted: Mapping[str, Any], sort: Mapping[str, int], start: int) -> dict[str, Any]:
     found = {"nftType": "collection", "isEnd": False, **wanted}
-    return {"filter": found, "sort": dict(sort), "start": start, "limit": market_wire.PAGE_SIZE}
+    return {"filter": found, "sort": dict(sort), "start": start, "limit": wire.PAGE_SIZE}
 
 
 def _key(psbt: str) -> bytes:
