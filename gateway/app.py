@@ -33,8 +33,8 @@ from markets.http import Http
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordnet.adapter import OrdNet
 from markets.satflow.adapter import Satflow
+from markets.unisat.adapter import UnisatMarket
 from markets.unisat.index import Unisat
-from markets.unisat.market import UnisatMarket
 from markets.verbs import text
 from markets.wire import Unreadable, table
 

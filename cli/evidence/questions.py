@@ -23,7 +23,7 @@ from markets.satflow import books as satflow_books
 from markets.satflow import wire as satflow_wire
 from markets.satflow.adapter import Satflow
 from markets.unisat import wire
-from markets.unisat.market import UnisatMarket
+from markets.unisat.adapter import UnisatMarket
 from markets.wire import Page
 
 DRAFT = "listing draft"

@@ -22,7 +22,7 @@ from markets.base import (
     VenueError,
 )
 from markets.orders import ListingOrder, ListingToDraft
-from markets.unisat.market import UnisatMarket
+from markets.unisat.adapter import UnisatMarket
 
 BASE = "https://open-api.example"
 INSCRIPTION = "ab" * 32 + "i0"

@@ -10,7 +10,7 @@ import responses
 
 from markets.base import NotFound, NotSupported, NotUnderstood, Unavailable
 from markets.orders import OwnListing
-from markets.unisat.market import UnisatMarket
+from markets.unisat.adapter import UnisatMarket
 from strategy.book import Ask
 from tests.markets.unisat_examples import (
     FOR_SALE,
