@@ -39,9 +39,9 @@ from markets.orders import (
     SignInText,
     SignInTexts,
 )
-from markets.ordinalswallet import books, holdings, listings, protected
+from markets.ordinalswallet import books, holdings, wire
 from markets.ordinalswallet.holdings import Prices
-from markets.ordinalswallet.protected import Drafted
+from markets.ordinalswallet.wire import ProtectedDraft
 from markets.wire import Page, Unreadable
 
 SIGN_IN_ID = "ordinals"
@@ -73,12 +73,12 @@ class OrdinalsWallet(Adapter):
         self._http = Http(base, {"x-ow-client": "bidkeeper"})
         self._images = base.rstrip("/") + "/inscription/content"
         self._is_protecting = is_protecting
-        self._drafts: Latest[Drafted] = Latest()
+        self._drafts: Latest[ProtectedDraft] = Latest()
         self._protected: Latest[str | None] = Latest()  # the output that a listing goes by; None = a plain one
         self._prices: Latest[Prices] = Latest()
         self._now_ms = now_ms
         self._nonce = nonce
-        self._sessions: Latest[listings.Session] = Latest(_MOST_SESSIONS)
+        self._sessions: Latest[wire.Session] = Latest(_MOST_SESSIONS)
 
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
         """Returns the floor of the one slug given: the venue has no request for several. Raises ValueError for more."""
@@ -145,7 +145,7 @@ class OrdinalsWallet(Adapter):
             return Page((), rest or None, (left_out(error, inscription_id),))
         if found is None or prices is None:
             return Page((), rest or None)
-        self._note({inscription_id: protected.protected_outpoint(answer)})
+        self._note({inscription_id: wire.protected_outpoint(answer)})
         self._prices.note(inscription_id, prices)
         return Page((found,), rest or None)
 
@@ -158,23 +158,23 @@ class OrdinalsWallet(Adapter):
     def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         """Returns the PSBT of a plain listing, or the two of a protected one. Changes nothing there."""
         if not self._is_protecting:
-            answer = self._http.read("/wallet/escrow-bulk", post=listings.draft_body(ask), missing=NO_BODY)
-            return of_read(lambda: listings.draft(answer), self.name)
-        body = protected.draft_body(ask)
+            answer = self._http.read("/wallet/escrow-bulk", post=wire.draft_body(ask), missing=NO_BODY)
+            return of_read(lambda: wire.draft(answer), self.name)
+        body = wire.protected_body(ask)
         answer = self._http.read("/market/secure-listing/build-bulk", post=body, missing=NO_BODY)
-        drafted = of_read(lambda: protected.drafted(answer, ask), self.name)
+        drafted = of_read(lambda: wire.protected_draft(answer, ask), self.name)
         self._drafts.note(ask.inscription_id, drafted)
         return drafted.draft
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
         if not order.signed_transfer:
-            answer = self._http.write("/market/escrow-bulk", listings.list_body(order), permit)
-            of_write(lambda: listings.check_listed(answer))
+            answer = self._http.write("/market/escrow-bulk", wire.list_body(order), permit)
+            of_write(lambda: wire.check_listed(answer))
             return
-        drafted = protected.drafted_for(order, self._drafts.of(order.ask.inscription_id))
-        body = protected.authorize_body(order, drafted)
+        drafted = wire.drafted_for(order, self._drafts.of(order.ask.inscription_id))
+        body = wire.authorize_body(order, drafted)
         answer = self._http.write("/market/secure-listing/authorize-bulk", body, permit)
-        of_write(lambda: protected.check_authorized(answer, order.ask.outpoint))
+        of_write(lambda: wire.check_authorized(answer, order.ask.outpoint))
         self._protected.note(order.ask.inscription_id, order.ask.outpoint)
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
@@ -182,10 +182,10 @@ class OrdinalsWallet(Adapter):
         token, outpoint = self._token(owner), self._protected.of(inscription_id)
         if outpoint == "":
             raise Unavailable("which output the listing goes by is not told at the moment; nothing was sent")
-        body = listings.delist_body(inscription_id, outpoint, token)
+        body = wire.delist_body(inscription_id, outpoint, token)
         try:
             answer = self._http.write("/market/cancel-escrow", body, permit)
-            return of_write(lambda: listings.delisted(answer))
+            return of_write(lambda: wire.delisted(answer))
         except AuthFailed:
             self._sessions.drop(owner)
             raise
@@ -198,7 +198,7 @@ class OrdinalsWallet(Adapter):
     def sign_in_texts(self, pair: Pair) -> SignInTexts:
         """Makes the text that the inscriptions' address must sign within five minutes. No request: we write it."""
         nonce, issued_ms = self._nonce(), self._now_ms()
-        message = listings.sign_in_message(pair.ordinals, nonce, issued_ms)
+        message = wire.sign_in_message(pair.ordinals, nonce, issued_ms)
         return SignInTexts(f"{nonce}.{issued_ms}", (SignInText(SIGN_IN_ID, message, pair.ordinals),))
 
     def sign_in(self, answer: SignInAnswer) -> None:
@@ -207,8 +207,8 @@ class OrdinalsWallet(Adapter):
         signature = answer.signatures.get(SIGN_IN_ID)
         if signature is None:
             raise AuthFailed(f"no signature of {SIGN_IN_ID!r}")
-        said = self._http.read("/auth/session", post=listings.session_body(owner, answer.reference, signature))
-        opened = of_read(lambda: listings.session(said, owner), self.name)
+        said = self._http.read("/auth/session", post=wire.session_body(owner, answer.reference, signature))
+        opened = of_read(lambda: wire.session(said, owner), self.name)
         self._sessions.note(owner, opened)
 
     def _token(self, owner: str) -> str:

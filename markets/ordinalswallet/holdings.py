@@ -9,8 +9,7 @@ from markets import wire
 from markets.answers import each_row
 from markets.base import Item, NotFound, WalletItem
 from markets.orders import OwnListing
-from markets.ordinalswallet.protected import protected_outpoint
-from markets.ordinalswallet.wire import check_state, content, is_for_sale, sellers_price
+from markets.ordinalswallet.wire import check_state, content, is_for_sale, protected_outpoint, sellers_price
 from markets.wire import Page, Unreadable, first, identifier, link, rows, table, text, text_or_none, whole_or_none
 
 _MOST_HELD = 5000
