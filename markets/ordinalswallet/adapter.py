@@ -39,8 +39,8 @@ from markets.orders import (
     SignInText,
     SignInTexts,
 )
-from markets.ordinalswallet import books, holdings, wire
-from markets.ordinalswallet.holdings import Prices
+from markets.ordinalswallet import books, wire
+from markets.ordinalswallet.books import Prices
 from markets.ordinalswallet.wire import ProtectedDraft
 from markets.wire import Page, Unreadable
 
@@ -102,7 +102,7 @@ class OrdinalsWallet(Adapter):
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
         answer = self._http.read(f"/collection/{segment(slug)}/attributes", missing=NO_BODY)
-        return of_read(lambda: books.traits(answer), self.name)
+        return of_read(lambda: books.trait_counts(answer), self.name)
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
         """Returns one page of the sales through this venue; other venues' sales are not in it."""
@@ -115,12 +115,12 @@ class OrdinalsWallet(Adapter):
     def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
         """Returns all inscriptions in one page."""
         answer = self._http.read(f"/wallet/{segment(address)}/inscriptions")
-        return of_read(lambda: holdings.wallet_items(answer, self._images), self.name)
+        return of_read(lambda: books.wallet_items(answer, self._images), self.name)
 
     def item(self, inscription_id: str) -> Item:
         """Returns details of one inscription, which are up to a day old there."""
         answer = self._http.read(f"/inscription/{segment(inscription_id)}", missing=NO_BODY)
-        return of_read(lambda: holdings.item(answer, inscription_id, self._images), self.name)
+        return of_read(lambda: books.item(answer, inscription_id, self._images), self.name)
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         """Returns a wallet's listings: first all with a known price, then the others one by one.
@@ -130,7 +130,7 @@ class OrdinalsWallet(Adapter):
         """
         if cursor is None:
             answer = self._http.read(f"/wallet/{segment(owner)}/inscriptions")
-            page, outpoints = of_read(lambda: holdings.own_listings(answer, owner, self._prices.of), self.name)
+            page, outpoints = of_read(lambda: books.own_listings(answer, owner, self._prices.of), self.name)
             self._note(outpoints)
             return page
         inscription_id, _, rest = str(cursor).partition(",")
@@ -139,8 +139,8 @@ class OrdinalsWallet(Adapter):
         except NotFound:
             return Page((), rest or None)
         try:
-            found = holdings.own_listing(answer, inscription_id, owner)
-            prices = None if found is None else holdings.prices(answer)
+            found = books.own_listing(answer, inscription_id, owner)
+            prices = None if found is None else books.prices(answer)
         except Unreadable as error:
             return Page((), rest or None, (left_out(error, inscription_id),))
         if found is None or prices is None:
