@@ -41,7 +41,7 @@ class Origin:
     purpose: Literal["task"] | Purpose = "task"
 
     def may_share(self, other: Origin) -> bool:
-        """Tells whether a request of this errand may wait for a reading that `other` began.
+        """Tells whether a request of this origin may wait for a reading that `other` began.
 
         A look's reading may be refused where a task's is not, so a task never depends on one, and no user on another's.
         A brake's reading goes first, so it waits for no task's.
@@ -49,12 +49,12 @@ class Origin:
         return other == self or (other.purpose == "task" and self.purpose != "brake")
 
 
-# A context variable, since a reading is begun many calls deep: whatever is begun for a request inherits its errand.
-_current: ContextVar[Origin] = ContextVar("errand", default=Origin())  # noqa: B039 (frozen)
+# A context variable, since a reading is begun many calls deep: whatever is begun for a request inherits its origin.
+_current: ContextVar[Origin] = ContextVar("origin", default=Origin())  # noqa: B039 (frozen)
 
 
 def current_origin() -> Origin:
-    """Returns the errand of the work that calls this."""
+    """Returns the origin of the work that calls this."""
     return _current.get()
 
 
@@ -63,9 +63,9 @@ def origin_of(request: Request) -> Origin:
     return Origin(None if isinstance(request.user, UnsetType) else request.user, request.purpose)
 
 
-def begin_for(errand: Origin) -> None:
-    """Makes all further work of this asyncio task, and what it begins, be on `errand`."""
-    _current.set(errand)
+def begin_for(origin: Origin) -> None:
+    """Makes all further work of this asyncio task, and what it begins, be on `origin`."""
+    _current.set(origin)
 
 
 Clock = Callable[[], float]
@@ -420,34 +420,34 @@ class LookupBudget:
         self._acts = _Buckets(_AT_ONCE * per_minute, per_minute / _ACTS_S, clock)
         self._withdrawals = _Buckets(_AT_ONCE * per_minute, per_minute / _WITHDRAWALS_S, clock)
 
-    def permit(self, errand: Origin) -> None:
+    def permit(self, origin: Origin) -> None:
         """Raises TooManyLookups when the user has caused too many calls; a task's are never too many."""
-        buckets = self._of(errand)
-        if buckets is None or errand.user is None or (wait_s := buckets.wait_s(errand.user)) <= 0:
+        buckets = self._of(origin)
+        if buckets is None or origin.user is None or (wait_s := buckets.wait_s(origin.user)) <= 0:
             return
         most = f"{self._per_minute} calls to marketplaces a minute by looking"
-        if errand.purpose == "act":
+        if origin.purpose == "act":
             most = f"{self._per_minute} calls to marketplaces in four hours by starting and deleting"
-        elif errand.purpose == "withdraw":
+        elif origin.purpose == "withdraw":
             most = f"{self._per_minute} calls to marketplaces in an hour by withdrawing"
         wait_s = math.ceil(wait_s)
         raise TooManyLookups(wait_s, f"a user may cause {most}; ask again in {wait_s} s")
 
-    def is_short(self, errand: Origin) -> bool:
+    def is_short(self, origin: Origin) -> bool:
         """Tells whether a look of the user would be refused now, were it to cause a call."""
-        return errand.purpose == "look" and errand.user is not None and self._looks.wait_s(errand.user) > 0
+        return origin.purpose == "look" and origin.user is not None and self._looks.wait_s(origin.user) > 0
 
-    def take(self, errand: Origin, calls: int = 1) -> None:
-        """Counts calls that the errand causes; negative ones were not made after all."""
-        buckets = self._of(errand)
-        if buckets is not None and errand.user is not None:
-            buckets.take(errand.user, calls)
+    def take(self, origin: Origin, calls: int = 1) -> None:
+        """Counts calls that the origin causes; negative ones were not made after all."""
+        buckets = self._of(origin)
+        if buckets is not None and origin.user is not None:
+            buckets.take(origin.user, calls)
 
     def __len__(self) -> int:
         return len(self._looks) + len(self._acts) + len(self._withdrawals)
 
-    def _of(self, errand: Origin) -> _Buckets | None:
-        return {"look": self._looks, "act": self._acts, "withdraw": self._withdrawals}.get(errand.purpose)
+    def _of(self, origin: Origin) -> _Buckets | None:
+        return {"look": self._looks, "act": self._acts, "withdraw": self._withdrawals}.get(origin.purpose)
 
 
 class _Buckets:

@@ -267,11 +267,11 @@ class QuotaRestraint:
         """Returns the age that the quota allows an answer of a verb, for one who asks for `max_age_s`."""
         if kind.quota_of != self._source:
             return max_age_s
-        errand = current_origin()
-        stretch_s = 0.0 if self._quota is None else self._quota.stretch_s(errand.user)
-        if errand.purpose == "look":
-            return max(max_age_s, stretch_s, self._stretch_of_looks_s(errand))
-        if not stretch_s or (max_age_s < _NOW_S and not self._is_begun_too_often(kind, errand)):
+        origin = current_origin()
+        stretch_s = 0.0 if self._quota is None else self._quota.stretch_s(origin.user)
+        if origin.purpose == "look":
+            return max(max_age_s, stretch_s, self._stretch_of_looks_s(origin))
+        if not stretch_s or (max_age_s < _NOW_S and not self._is_begun_too_often(kind, origin)):
             return max_age_s
         if kind in _BOOKS and max_age_s < _FOR_PLACING_S:
             stretch_s = min(stretch_s, _STRETCHED_FOR_PLACING_S)
@@ -284,16 +284,16 @@ class QuotaRestraint:
             return ""
         return ',"quota":' + json.dumps({"stretch_s": round(stretch_s), "rungs": self._quota.rungs(user)})
 
-    def _is_begun_too_often(self, kind: Kind, errand: Origin) -> bool:
+    def _is_begun_too_often(self, kind: Kind, origin: Origin) -> bool:
         """Tells whether this is a read of a worker's beginning that the user's share does not pay for.
 
         Restarts cost such a read each, so without end they would use it up. After a write it is read anew anyway.
         """
         is_one = kind in _OF_A_BEGINNING
-        return is_one and self._quota is not None and self._quota.is_beyond_share(errand.user)
+        return is_one and self._quota is not None and self._quota.is_beyond_share(origin.user)
 
-    def _stretch_of_looks_s(self, errand: Origin) -> float:
+    def _stretch_of_looks_s(self, origin: Origin) -> float:
         """Returns the age that is old enough for a look which would otherwise be refused."""
-        if self._quota is not None and self._quota.look_wait_s(errand.user) is not None:
+        if self._quota is not None and self._quota.look_wait_s(origin.user) is not None:
             return LONGEST_STRETCH_S
-        return _SPENT_LOOK_S if self._lookups is not None and self._lookups.is_short(errand) else 0.0
+        return _SPENT_LOOK_S if self._lookups is not None and self._lookups.is_short(origin) else 0.0

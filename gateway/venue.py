@@ -108,17 +108,17 @@ class Venue:
         Raises RateLimited when the quota, the minute or the key has no call for it now (TooManyLookups when the user
         has none), Unavailable when the breaker is open or the turn did not come.
         """
-        errand = current_origin()
-        if errand.purpose == "brake" and priority <= Priority.OWN_BIDS:  # nothing is placed for a brake
+        origin = current_origin()
+        if origin.purpose == "brake" and priority <= Priority.OWN_BIDS:  # nothing is placed for a brake
             priority = Priority.BRAKE
-        elif errand.purpose == "look":
+        elif origin.purpose == "look":
             priority = Priority.LOOKUP
-        elif errand.purpose == "withdraw":  # what must be known of coins must not wait for a quota that runs short
+        elif origin.purpose == "withdraw":  # what must be known of coins must not wait for a quota that runs short
             priority = min(priority, Priority.OWN_BIDS)
         if self.lookups is not None:
-            self.lookups.permit(errand)
+            self.lookups.permit(origin)
         if self.quota is not None:
-            self.quota.permit(priority, errand.user)
+            self.quota.permit(priority, origin.user)
         # A bid whose fate would be unknown is no probe. A brake tries each time: it is for the moment when much fails.
         is_brake = priority is Priority.BRAKE
         if not is_brake and (wait := self.breaker.wait_s(may_probe=priority is not Priority.PLACE)) is not None:
@@ -129,8 +129,8 @@ class Venue:
         try:
             counted = await self._enter(priority, until, toll)
             try:
-                is_person = priority is Priority.LOOKUP or (errand.purpose == "act" and priority >= Priority.REST)
-                await self.budget.take(priority, until, (errand.user or 0) if is_person else None)
+                is_person = priority is Priority.LOOKUP or (origin.purpose == "act" and priority >= Priority.REST)
+                await self.budget.take(priority, until, (origin.user or 0) if is_person else None)
             except BaseException:
                 self.windows.give_back(counted)
                 raise

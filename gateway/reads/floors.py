@@ -37,7 +37,7 @@ class _Batch:
     def __init__(self) -> None:
         self.flights: dict[str, list[Flight]] = {}
         self.answer: asyncio.Future[Mapping[str, Floor | Unread]] | None = None
-        self.errand = current_origin()
+        self.origin = current_origin()
         self.size = 0  # slugs in the request once it is sent
 
 
@@ -100,9 +100,9 @@ class Floors:
     async def _seat(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
         if _recent(self._alone, (kind, slug)):
             return await self._alone_in_one(slug, kind, flight)
-        batch = self._open.get((kind, _errand()))
+        batch = self._open.get((kind, _origin()))
         if batch is None or not self._fits([*batch.flights, slug]):
-            batch = self._open[kind, _errand()] = _Batch()
+            batch = self._open[kind, _origin()] = _Batch()
         batch.flights.setdefault(slug, []).append(flight)
         if batch.answer is None:
             batch.answer = asyncio.ensure_future(self._send(batch, kind))
@@ -111,7 +111,7 @@ class Floors:
         except AuthFailed:
             raise
         except BeyondShare:
-            if batch.errand == current_origin():
+            if batch.origin == current_origin():
                 raise
         except Refused:
             if batch.size <= 1:
@@ -148,8 +148,8 @@ class Floors:
         return found
 
     def _close(self, batch: _Batch, kind: Kind) -> None:
-        if self._open.get((kind, _errand())) is batch:
-            del self._open[kind, _errand()]
+        if self._open.get((kind, _origin())) is batch:
+            del self._open[kind, _origin()]
 
     async def _alone_in_one(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
         def call() -> Mapping[str, Floor | Unread]:
@@ -185,10 +185,10 @@ def _begun() -> None:
     """Begins nothing: the first call of several has begun the reading."""
 
 
-def _errand() -> Origin:
-    """Returns the errand of a batch: tasks of all users share one, of people each has their own."""
-    errand = current_origin()
-    return Origin() if errand.purpose == "task" else errand
+def _origin() -> Origin:
+    """Returns the origin of a batch: tasks of all users share one, of people each has their own."""
+    origin = current_origin()
+    return Origin() if origin.purpose == "task" else origin
 
 
 def _stamped(floor: Floor | Unread | None, flight: Flight) -> Floor | None:

@@ -41,7 +41,7 @@ class Flight:
         self._clock = clock
         self._now_ms = now_ms
         self.began_at: float | None = None
-        self.errand = current_origin()
+        self.origin = current_origin()
         self.taken_ms = 0
         self.askers = 0
         self.task: asyncio.Future[Any] | None = None
@@ -95,7 +95,7 @@ class Snapshots:
         try:
             return await self._join(entry, flight)
         except BeyondShare:
-            if flight.errand == current_origin():
+            if flight.origin == current_origin():
                 raise
         return await self.get(key, max_age_s, fetch)
 
@@ -150,10 +150,10 @@ class Snapshots:
 
     def _may_join(self, entry: _Entry, flight: Flight, max_age_s: float) -> bool:
         asker = current_origin()
-        if not asker.may_share(flight.errand):
+        if not asker.may_share(flight.origin):
             return False
         if flight.began_at is None:  # it still waits, and a person's call has its turn sooner than a task's
-            return asker.purpose == "task" or asker == flight.errand
+            return asker.purpose == "task" or asker == flight.origin
         return self._fresh(entry, flight.began_at, max_age_s)
 
     async def _fly(self, key: Hashable, entry: _Entry, flight: Flight, fetch: Fetch[Value]) -> Value:

@@ -153,8 +153,8 @@ class TestATask:
 
         async def ask(of: Origin) -> None:
             async def fetch(flight: Flight) -> str:
-                begun.append(flight.errand)
-                if flight.errand.purpose == "task":
+                begun.append(flight.origin)
+                if flight.origin.purpose == "task":
                     flight.begin()
                 return await asyncio.get_running_loop().create_future()
 
@@ -177,7 +177,7 @@ class TestATask:
 
         async def ask(of: Origin) -> None:
             async def fetch(flight: Flight) -> str:
-                begun.append(flight.errand)
+                begun.append(flight.origin)
                 return await asyncio.get_running_loop().create_future()
 
             limits.begin_for(of)
@@ -200,7 +200,7 @@ class TestATask:
         async def ask(of: Origin) -> str:
             async def fetch(flight: Flight) -> str:
                 await asyncio.sleep(0.01)
-                if flight.errand == greedy:
+                if flight.origin == greedy:
                     raise BeyondShare(5, "reads wait")
                 flight.begin()
                 return "read"
