@@ -6,9 +6,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from core.settings import PLAY_MARKET, Settings, dialect_of
 from core.tls import TRADER

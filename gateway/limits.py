@@ -16,19 +16,17 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
 
-from msgspec import UnsetType
+from msgspec import Struct, UnsetType
 
 from markets.base import RateLimited, TooManyLookups, Unavailable
 from markets.capabilities import Capabilities
 from markets.verbs import Purpose, Request
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The user (a number; None = nobody's) and the purpose of a request.
 
     `task`: a task's work. `look`: a person wants to see something, which can always wait. `act`: a person starts or
@@ -101,8 +99,7 @@ _ONE = 1 - 1e-6
 _FIRST_BACK_OFF_S, _LONGEST_BACK_OFF_S = 2.5, 30.0
 
 
-@dataclass(eq=False, slots=True)
-class _Waiter:
+class _Waiter(Struct, eq=False):
     priority: Priority
     until: float
     granted: asyncio.Future[None]
@@ -312,8 +309,7 @@ _URGENT = frozenset({Priority.BRAKE, Priority.CANCEL, Priority.OWN_BIDS})
 _SPARE_OF_MINUTES, _SPARE_OF_LOOKS = 4, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Toll:
+class Toll(Struct, frozen=True):
     """The toll of a call. `wallet` is any address of the profile that makes it, None is a call for everybody.
 
     `more` calls of the same kind must follow this one, else it was wasted.
@@ -327,8 +323,7 @@ class Toll:
 READ = Toll()
 
 
-@dataclass(eq=False, slots=True)
-class CountedCall:
+class CountedCall(Struct, eq=False):
     """One counted call, from its turn on."""
 
     use: Use

@@ -16,12 +16,12 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import Struct
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream, SSLIOStream
@@ -258,8 +258,7 @@ def now_ms() -> int:
 OWN_USER = frozenset({os.getuid()})
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(Struct, frozen=True):
     """The users (ids) and roles that may ask."""
 
     uids: frozenset[int]

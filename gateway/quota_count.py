@@ -34,17 +34,17 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from core.errors import BidkeeperError
 from core.files import free_reserve, is_full
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
+class Period(Struct, frozen=True):
     """A calendar period (UTC) in which a key's calls are counted, and the steps of its pace as shares of the quota."""
 
     name: str
@@ -109,8 +109,7 @@ SHORTEST_STRETCH_S, LONGEST_STRETCH_S = 5.0, 600.0
 _MOST_RUNGS = 32  # placed at pressure 1; half as many with each further fifth
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """One period's calls: `used` of `limit` from `since_ms` (the first call) until now; the period ends at `end_ms`."""
 
     period: Period

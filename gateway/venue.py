@@ -12,8 +12,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from core.settings import dialect_of
 from gateway.fences import Skew
@@ -281,11 +282,10 @@ def _log_call(venue: str, verb: str, operation: str, seconds: float, outcome: st
 Needed = TypeVar("Needed")
 
 
-@dataclass(frozen=True, slots=True)
-class Adapters:
+class Adapters(Struct, frozen=True):
     """Marketplaces by name, the default one first, and sources of data; None is a source that is not set."""
 
-    markets: Mapping[str, Adapter] = field(default_factory=dict)
+    markets: Mapping[str, Adapter] = {}
     unisat: Unisat | None = None
     unisat_index: UnisatIndex | None = None
     mempool: Mempool | None = None
@@ -296,8 +296,7 @@ class Adapters:
         return next((each for name, each in self.markets.items() if dialect_of(name) == dialect), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Venues:
+class Venues(Struct, frozen=True):
     """The adapters' budgets and counts: one for each key, so UniSat's market and data share one."""
 
     markets: Mapping[str, Venue]

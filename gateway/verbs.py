@@ -9,10 +9,9 @@ import asyncio
 import select
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from msgspec import UnsetType
+from msgspec import Struct, UnsetType
 
 from markets import verbs
 from markets.base import Refused, Unavailable
@@ -48,8 +47,7 @@ class Asker:
             return True
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[Given]):
+class Call(Struct, Generic[Given], frozen=True):
     """One request: its arguments, the rest of it, its client, and the age that the quota lets its answer have."""
 
     args: Given

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from gateway.fences import Fences, Ticket
 from gateway.limits import Priority, Toll
@@ -27,8 +28,7 @@ LONGEST_WAIT_MS = 10_000
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True)
-class Sender:
+class Sender(Struct, frozen=True):
     """The way of a write to one venue. `now_ms` is epoch milliseconds."""
 
     venue: Venue

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, NoReturn, TypeVar
+
+from msgspec import Struct
 
 from markets import venues
 from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Sale, Trait, Unavailable, WalletItem
@@ -49,16 +50,14 @@ def number_of(cursor: Cursor, first: int) -> int:
     return cursor
 
 
-@dataclass(frozen=True, slots=True)
-class TraitedAsk:
+class TraitedAsk(Struct, frozen=True):
     """An ask and the traits its item is known to have; None = the venue does not tell its traits."""
 
     ask: Ask
     traits: frozenset[Trait] | None
 
 
-@dataclass(frozen=True, slots=True)
-class TraitedBid:
+class TraitedBid(Struct, frozen=True):
     """A bid and the traits it asks for, mostly one; none = it is on the whole collection or rune."""
 
     bid: Bid

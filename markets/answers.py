@@ -31,11 +31,12 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from typing import Any, Generic, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from markets.base import (
     AuthFailed,
@@ -95,8 +96,7 @@ _ABOUT_TIME = re.compile(r"expir|duration|minutes?\b|timestamp", re.I)
 _ABOUT_FEES = re.compile(r"fee.?rate|relay fee|sat(oshi)?s?/v", re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """A complete HTTP answer: `body` decoded, at most 2 MB."""
 
     status: int

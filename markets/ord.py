@@ -7,8 +7,9 @@ knows confirmed blocks only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from markets.answers import of_read
 from markets.http import Http, segment
@@ -32,8 +33,7 @@ _NOWHERE = "0" * 64  # the txid that stands for no output
 _LONGEST_OFFSET = 16  # digits of all sats
 
 
-@dataclass(frozen=True, slots=True)
-class IndexState:
+class IndexState(Struct, frozen=True):
     """The index's contents and its last block; None = it has none yet, or cannot be trusted."""
 
     height: int | None

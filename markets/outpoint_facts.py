@@ -6,7 +6,6 @@ None means not known, or doubtful because two sources differ; it never means no.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -62,8 +61,7 @@ class Spending(NamedTuple):
     is_in_block: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Indexed:
+class Indexed(Struct, frozen=True):
     """An index's facts of an output; None is a fact it does not give. `height` is the index's last block."""
 
     value: int | None

@@ -6,8 +6,9 @@ A trait's book is picked from the whole one. Sales are read as far back as any c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from gateway.reads.floors import Floors
 from gateway.reads.runes import Left, Runes, left_out
@@ -27,8 +28,7 @@ SALES_PAGES = 5
 _Key = tuple[str, Kind, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Asks:
+class _Asks(Struct, frozen=True):
     """Listings, cheapest first; `book_json` is the whole book, packed once for all."""
 
     listings: tuple[TraitedAsk, ...]
@@ -37,8 +37,7 @@ class _Asks:
     book_json: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Bids:
+class _Bids(Struct, frozen=True):
     """Bids, best first; `book_json` is the book of bids on the whole collection or rune."""
 
     offers: tuple[TraitedBid, ...]
@@ -47,8 +46,7 @@ class _Bids:
     book_json: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Sales:
+class _Sales(Struct, frozen=True):
     """Sales read, newest first: complete since `since_ms`. `is_all` false means that further pages were not read."""
 
     sales: tuple[Sale, ...]

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from msgspec.structs import asdict
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from gateway.reads.snapshots import Flight, Snapshots, Source
 from gateway.venue import Adapters, Venues, needed
@@ -257,8 +257,7 @@ def _made(transaction: Transaction | None, outpoint: str) -> TxOutput | None:
     return transaction.outputs[vout] if transaction is not None and vout < len(transaction.outputs) else None
 
 
-@dataclass(frozen=True, slots=True)
-class OnChain:
+class OnChain(Struct, frozen=True):
     """A mempool server's facts; None is a fact it does not give."""
 
     made: TxOutput | None

@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from msgspec import Struct
+
 from markets.answers import error_text, refusal
 from markets.base import LONGEST_PSBT, AuthFailed, NotFound, Refused, Unavailable
 from markets.orders import ListingDraft, ListingOrder, ListingToDraft
@@ -225,8 +227,7 @@ _PASSING = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ProtectedDraft:
+class ProtectedDraft(Struct, frozen=True):
     """A draft, kept until it is submitted, which must repeat its digest."""
 
     ask: ListingToDraft

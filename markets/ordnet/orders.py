@@ -12,9 +12,10 @@ Every function raises Unreadable for anything it does not understand.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct
 
 from markets.adapter import Latest, TraitedBid
 from markets.answers import Best, Rows, asked_price, each_row
@@ -33,8 +34,7 @@ _LONGEST_LEAF = 2_000  # hex digits
 _MOST_DRAFTS = 500
 
 
-@dataclass(frozen=True, slots=True)
-class DraftedBid:
+class DraftedBid(Struct, frozen=True):
     """The answer to a preflight, kept for its submit, which must repeat it."""
 
     ask: BidToDraft
@@ -253,8 +253,7 @@ DURATION_DAYS = 30
 TRANSFER, SETTLEMENT, RECOVERY = 0, 131, 1  # their sighashes, as documented
 
 
-@dataclass(frozen=True, slots=True)
-class DraftedListing:
+class DraftedListing(Struct, frozen=True):
     """The answer to a preflight, kept for its submit, which must repeat it."""
 
     ask: ListingToDraft

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from markets.adapter import Cursor
 from markets.answers import Reply, is_page, retry_after_s, words_of
 from markets.base import LONGEST_PSBT, RateLimited, Refused, SignInNeeded, Trait
@@ -33,8 +35,7 @@ _LAST_OUTPUT = 100_000  # a block has no room for more
 _SIGHASHES = frozenset({0, 1, 2, 3, 129, 130, 131})
 
 
-@dataclass(frozen=True, slots=True)
-class SigningStep:
+class SigningStep(Struct, frozen=True):
     """A PSBT to be signed at `indices` with `sighash`; `entry` is the whole step, sent back with the signed PSBT."""
 
     psbt: str
@@ -206,8 +207,7 @@ _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}", re.ASCII)
 _MOST_BINDINGS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Struct, frozen=True):
     """A pair of addresses with the venue's ids of it."""
 
     id: str

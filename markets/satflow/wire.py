@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Decimal
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from markets.adapter import Latest
@@ -164,8 +164,7 @@ def only_rune(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
 _MOST_REMEMBERED = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Units:
+class Units(Struct, frozen=True):
     """The unit of prices, by kind of goods: the whole "order", or one "item" or "token" of it."""
 
     ordinals: str

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct
 
 from markets.adapter import TraitedAsk
 from markets.answers import Best, Foreign, Reply, asked_price, each_row, error_text, is_too_many, retry_after_s
@@ -366,8 +367,7 @@ _MOST_INPUTS = 1000
 _UNKNOWN_ERROR = -1  # the venue's own word for a fault
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """The PSBT to be signed for the order `auction_id`; `is_new` = the order is not live yet."""
 
     auction_id: str
