@@ -1,4 +1,4 @@
-"""What forbids a write: fences and brakes of tasks, and clock skew between us and a venue.
+"""Limits of writes: fences and brakes of tasks, and the clock skew between us and a venue.
 
 Only writes under a task's newest token may go out. A write is `queued` until it has its turn and `sending` from then
 until its answer is there or lost. Raising a fence drops the writes queued under lower tokens and waits for those being
