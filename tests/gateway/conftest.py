@@ -108,7 +108,7 @@ class Bench:
         self.run(self.gateway.venues.markets["simulator"].budget.pause, seconds)
 
     def go_on(self, budget: CallBudget | None = None) -> None:
-        """Ends that pause, or that of another `budget`, which is so long that all requests wait by then on any machine."""
+        """Ends that pause, or one of another `budget`: it is so long that all requests wait by then on any machine."""
         budget = budget or self.gateway.venues.markets["simulator"].budget
 
         def end() -> None:
